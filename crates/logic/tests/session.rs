@@ -212,6 +212,43 @@ fn replies_belong_to_requests_in_their_order() {
 }
 
 #[test]
+fn bytes_that_were_all_sent_at_once_are_taken_in_as_those_that_were_sent_in_parts() {
+    let (mut parts, mut once) = (Story::new(), Story::new());
+    for story in [&mut parts, &mut once] {
+        // One request was begun before the others were asked for.
+        story.get("a", 0).sent(3, 2 * US).get("b", 0).get("c", 0);
+    }
+    assert_eq!(once.session.handle_all_sent(5 * US), Some(2), "two requests begin");
+    parts.sent_all(5 * US);
+    assert!(!once.session.has_output() && once.session.poll_send_plain().is_none());
+    for story in [&mut parts, &mut once] {
+        story.get("d", 6 * US).sent_all(7 * US);
+        story.received("END\r\nEND\r\nEND\r\nEND\r\n", 10 * US, 11 * US);
+    }
+    let answers = once.answers();
+    assert_eq!(answers, parts.answers());
+    assert_eq!(
+        answers[..2],
+        ["0 Miss sent 2 arrived 10 read 11 Kernel", "1 Miss sent 5 arrived 10 read 11 Kernel"]
+    );
+}
+
+#[test]
+fn a_request_without_reply_ends_only_where_it_is_told_to_someone() {
+    let mut story = Story::new();
+    story.get("a", 0).set_quietly("b", "x", 0);
+    let waiting = story.offered();
+    assert_eq!(story.session.handle_all_sent(5 * US), None);
+    assert_eq!(story.offered(), waiting, "nothing was taken in");
+    assert_eq!(story.sent_all(6 * US).answers().len(), 1);
+    assert_eq!(
+        story.get("c", 7 * US).session.handle_all_sent(8 * US),
+        Some(1),
+        "none is left that ends when it is sent"
+    );
+}
+
+#[test]
 fn replies_that_share_a_read_share_its_stamp() {
     let mut story = Story::new();
     story.get("a", 0).sent_all(5 * US).get("b", 0).sent_all(7 * US).get("c", 0).sent_all(9 * US);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::agent::{Agent, list};
 use common::redis::Redis;
 use common::secured::Certificates;
-use common::{Ended, Json, Memcached, Place, Serve, in_some_quiet_moment, pummel, until};
+use common::{Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, pummel, until};
 use tempfile::TempDir;
 
 /// A run that is over soon, and asks for everything that servers count.
@@ -377,4 +377,120 @@ fn server_stats_without_evidence_or_too_often_are_refused() {
     let refused = |words: &str| pummel(&format!("run -s 127.0.0.1:1 -t 1s {words}")).expect(2).errors;
     assert!(refused("--server-stats=99ms").contains("100ms"));
     assert!(refused("--server-stats --no-evidence").contains("--no-evidence"));
+}
+
+#[test]
+fn a_server_that_stands_still_misses_its_readings_and_the_next_one_covers_their_time() {
+    let server = Memcached::start();
+    in_some_quiet_moment(|| {
+        let words =
+            "-t 2500ms -c 2 --records 500 --rate 500 --mix get:1 --timeout 3s --server-stats=100ms --quiet";
+        let mut run = Running::start(&format!("run -s {} {words}", server.name));
+        let mut watcher = server.connect();
+        let gets = |watcher: &mut common::Talk| watcher.stats().get("cmd_get");
+        let begun = gets(&mut watcher);
+        until("the measured phase", || (gets(&mut watcher) > begun + 100).then_some(()));
+        let (stood_still_s, _) = server.process.pause(Duration::from_millis(700));
+        assert!(!run.has_ended(), "the run goes on");
+        let result = run.end().expect(0).json();
+        let stats = result.at("server_stats")[0].clone();
+        let figure = |one: &serde_json::Value, name: &str| one[name].as_f64().unwrap_or(f64::NAN);
+        let intervals = stats["intervals"].as_array().expect("a list");
+        let longest = intervals.iter().map(|one| figure(one, "seconds")).fold(0.0, f64::max);
+        let end = |one: &serde_json::Value| figure(one, "at_s") + figure(one, "seconds");
+        let is_gapless =
+            intervals.windows(2).all(|pair| (figure(&pair[1], "at_s") - end(&pair[0])).abs() < 1e-3);
+        let missed = stats["missed"].as_u64().unwrap_or(0);
+        let is_seen = missed >= 3 && longest >= stood_still_s - 0.1 && is_gapless && intervals.len() >= 3;
+        is_seen.then_some(()).ok_or_else(|| format!("{missed} missed, {longest} s the longest: {stats}"))
+    });
+}
+
+#[test]
+fn requests_at_several_servers_are_compared_all_together() {
+    let servers = [Memcached::start(), Memcached::start()];
+    let names = format!("{},{}", servers[0].name, servers[1].name);
+    let result = until("readings in time", || {
+        let result = seen(pummel(&format!("run -s {names} {SHORT} --route ketama")).expect(0));
+        (!result.at("evidence/our_requests").is_null()).then_some(result)
+    });
+    let of = |number: usize, path: &str| result.at("evidence/servers")[number]["reading"][path].clone();
+    let counted: u64 = (0..2).filter_map(|number| of(number, "counts")["requests"].as_u64()).sum();
+    assert_eq!(result.count("evidence/our_requests"), counted);
+    assert!((0..2).all(|number| of(number, "our_requests").is_null()), "of each it is not known");
+    assert_ne!(result.text("verdict/limit"), "others");
+    let opened = result.at("connections/servers").as_array().expect("a list");
+    assert_eq!(
+        opened.iter().filter_map(|server| server["opened"].as_u64()).sum::<u64>(),
+        6,
+        "3 clients at 2 servers"
+    );
+    assert!(opened.iter().all(|server| server["connect_p50_us"].as_f64() > Some(0.0)), "{opened:?}");
+}
+
+#[test]
+fn a_proxy_that_closes_when_it_is_asked_is_asked_no_more() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let name = listener.local_addr().expect("it is bound").to_string();
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked);
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let counted = Arc::clone(&counted);
+            thread::spawn(move || {
+                let mut lines = BufReader::new(stream);
+                let mut line = String::new();
+                while lines.read_line(&mut line).is_ok_and(|len| len > 0) {
+                    if line.starts_with("stats") {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                        return;
+                    }
+                    if lines.get_mut().write_all(b"END\r\n").is_err() {
+                        return;
+                    }
+                    line.clear();
+                }
+            });
+        }
+    });
+    let words = "-t 1500ms -c 2 --no-load --quiet --records 10 --mix get:1 --rate 100 --server-stats=100ms";
+    let result = seen(pummel(&format!("run -s {name} {words}")).expect(0));
+    assert!(result.text("server/unread").contains("as a proxy does"), "{}", result.text("server/unread"));
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "twice, however often it was to be asked");
+    assert_eq!(result.text("status"), "complete");
+}
+
+#[test]
+fn every_result_tells_its_machine_and_its_command_line() {
+    let server = Memcached::start();
+    let ended = pummel(&format!("run -s {} -n 200 -c 2 --records 10 --no-evidence", server.name)).expect(0);
+    assert!(ended.text.contains("Machine"), "{}", ended.text);
+    let result = ended.json();
+    let machine = result.at("machine")[0].clone();
+    assert!(machine["kernel"].as_str().is_some_and(|kernel| kernel.starts_with("Linux ")), "{machine}");
+    assert!(machine["memory_bytes"].as_u64() > Some(0) && machine["cpu"]["allowed"].is_string(), "{machine}");
+    assert_eq!(machine["build"]["version"].as_str(), Some(env!("CARGO_PKG_VERSION")));
+    let words: Vec<&str> =
+        result.at("argv").as_array().expect("a list").iter().filter_map(|word| word.as_str()).collect();
+    assert!(words.windows(2).any(|pair| pair == ["-s", server.name.as_str()]), "{words:?}");
+}
+
+#[test]
+fn an_anonymous_result_names_no_machine_and_no_server() {
+    let server = Memcached::start();
+    let agents = Agent::many(2);
+    for more in [String::new(), format!("--agents {}", list(&agents))] {
+        let words = format!("run -s {} -n 500 -c 4 --records 10 --anonymous --quiet {more}", server.name);
+        let result = pummel(&words).expect(0).json().0;
+        let text = result.to_string();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("it is there");
+        for name in [server.name.as_str(), "127.0.0.1", &format!("\"{}\"", host.trim())] {
+            assert!(!text.contains(name), "{name} in {text}");
+        }
+        assert_eq!(result["plan"]["servers"][0], "server-1");
+        assert!(result.get("argv").is_none() && result["machine"][0]["host"].is_null(), "{text}");
+        assert!(result["machine"][0]["kernel"].is_string(), "{text}");
+        let machines = result["machine"].as_array().map_or(0, Vec::len);
+        assert_eq!(machines, if more.is_empty() { 1 } else { 2 });
+    }
 }

@@ -3,7 +3,8 @@
 //! Workers may close a connection while it is read: its descriptor's number then is that of nothing or of another file,
 //! which the kernel says, and a socket is known by its cookie, which no other socket has.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::ffi::c_int;
 use std::io;
 use std::net::SocketAddr;
 
@@ -11,33 +12,74 @@ use pummel_logic::measure::evidence::ConnectionEvidence;
 
 use crate::sys::{self, TcpCounters};
 
-/// The counters of connections by the cookies of their sockets.
-pub type Connections = HashMap<u64, TcpCounters>;
+/// The counters of connections, each with the cookie of its socket, by the numbers of their descriptors, which connections
+/// keep for life.
+pub type Connections = Vec<Option<(u64, TcpCounters)>>;
 
-/// Reads the TCP connections of this process to these addresses, but for those with the cookies in `without`.
-///
-/// # Errors
-/// Returns the error of reading /proc/self/status, which says how many descriptors there may be, and an error of kind
-/// `Unsupported` when the kernel is older than 4.10.
-pub fn read(servers: &HashSet<SocketAddr>, without: &HashSet<u64>) -> io::Result<Connections> {
-    let mut connections = Connections::new();
-    // Every number is tried, since the kernel makes a file for each that it lists in /proc/self/fd.
-    for number in 0..sys::descriptors_max()? {
-        if !sys::peer_of(number).is_ok_and(|peer| servers.contains(&unmapped(peer))) {
-            continue;
-        }
-        let Ok(cookie) = sys::cookie_of(number) else { continue };
-        if without.contains(&cookie) {
-            continue;
-        }
-        match sys::tcp_counters(number) {
-            Ok(counters) => drop(connections.insert(cookie, counters)),
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
-            // A socket of another kind, or one that was closed in the meantime.
-            Err(_) => {}
-        }
+/// The cookies of the sockets that are known to be the run's own, by the numbers of their descriptors; 0 for others. A socket
+/// that is connected stays so to its end.
+pub type Known = Vec<u64>;
+
+/// Which connections are the run's own: those to `servers`, but for those with the cookies in `without`.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    /// Addresses of the servers.
+    pub servers: &'a HashSet<SocketAddr>,
+    /// Cookies of other connections to them.
+    pub without: &'a HashSet<u64>,
+}
+
+impl Own<'_> {
+    /// Looks which connections of this process are the run's own, and notes them in `known`, so that a later reading need
+    /// not ask for their peers.
+    ///
+    /// # Errors
+    /// Returns the error of reading /proc/self/status, which says how many descriptors there may be.
+    pub fn find(&self, known: &mut Known) -> io::Result<()> {
+        self.each(known, |_, _| Ok(()))
     }
-    Ok(connections)
+
+    /// Reads the run's own TCP connections.
+    ///
+    /// # Errors
+    /// Returns the error of reading /proc/self/status, which says how many descriptors there may be, and an error of kind
+    /// `Unsupported` when the kernel is older than 4.10.
+    pub fn read(&self, known: &mut Known) -> io::Result<Connections> {
+        let mut connections = Connections::with_capacity(known.len());
+        self.each(known, |number, cookie| {
+            match sys::tcp_counters(number) {
+                Ok(counters) => {
+                    connections.resize(number as usize, None);
+                    connections.push(Some((cookie, counters)));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
+                // A socket of another kind, or one that was closed in the meantime.
+                Err(_) => {}
+            }
+            Ok(())
+        })?;
+        Ok(connections)
+    }
+
+    /// Hands the descriptor's number and the cookie of each of the run's own connections to `on`, in the order of the numbers.
+    fn each(&self, known: &mut Known, mut on: impl FnMut(c_int, u64) -> io::Result<()>) -> io::Result<()> {
+        let end = sys::descriptors_max()?;
+        known.resize(usize::try_from(end).unwrap_or(0), 0);
+        // Every number is tried, since the kernel makes a file for each that it lists in /proc/self/fd.
+        for (number, known) in (0..end).zip(known) {
+            let Ok(cookie) = sys::cookie_of(number) else { continue };
+            if *known != cookie {
+                let goes_there =
+                    sys::peer_of(number).is_ok_and(|peer| self.servers.contains(&unmapped(peer)));
+                if !goes_there || self.without.contains(&cookie) {
+                    continue;
+                }
+                *known = cookie;
+            }
+            on(number, cookie)?;
+        }
+        Ok(())
+    }
 }
 
 /// The address of a peer, of version 4 where it is one within version 6.
@@ -49,8 +91,10 @@ fn unmapped(peer: SocketAddr) -> SocketAddr {
 /// second lacks nothing is known.
 pub fn between(before: &Connections, after: &Connections) -> Option<ConnectionEvidence> {
     let mut sum = ConnectionEvidence::default();
-    for (cookie, last) in after {
-        let first = before.get(cookie).copied().unwrap_or_default();
+    for (number, entry) in after.iter().enumerate() {
+        let Some((cookie, last)) = entry else { continue };
+        let same = before.get(number).and_then(|entry| entry.filter(|(before, _)| before == cookie));
+        let first = same.map_or_else(TcpCounters::default, |(_, counters)| counters);
         sum.read += 1;
         sum.retransmits += u64::from(last.retransmits.wrapping_sub(first.retransmits));
         sum.segments_out += u64::from(last.segments_out.wrapping_sub(first.segments_out));
@@ -78,14 +122,19 @@ mod tests {
         let _not_ours = TcpStream::connect(other.local_addr().unwrap()).unwrap();
         let without = HashSet::from([sys::cookie_of(ours[2].as_raw_fd()).unwrap()]);
         let servers = HashSet::from([place]);
-        let before = read(&servers, &without).unwrap();
-        assert_eq!(before.len(), 2);
+        let own = Own { servers: &servers, without: &without };
+        let mut known = Known::new();
+        own.find(&mut known).unwrap();
+        let count = |known: &Known| known.iter().filter(|cookie| **cookie != 0).count();
+        assert_eq!(count(&known), 2, "one of them is not to be read");
+        let before = own.read(&mut known).unwrap();
+        assert_eq!(before.iter().flatten().count(), 2);
         let mut accepted = listener.accept().unwrap().0;
         ours[0].write_all(b"abc").unwrap();
         accepted.read_exact(&mut [0; 3]).unwrap();
         ours.remove(1);
         ours.push(TcpStream::connect(place).unwrap());
-        let after = read(&servers, &without).unwrap();
+        let after = own.read(&mut known).unwrap();
         let seen = between(&before, &after).expect("there are connections");
         assert_eq!(seen.read, 2, "one was closed, and one was opened");
         assert!(seen.segments_out >= 2, "what was said, and the handshake of the new one: {seen:?}");
@@ -95,9 +144,14 @@ mod tests {
     #[test]
     fn counters_of_32_bits_wrap() {
         let counters = |segments_out| TcpCounters { segments_out, ..TcpCounters::default() };
-        let before = HashMap::from([(1, counters(u32::MAX))]);
-        let after = HashMap::from([(1, counters(9))]);
+        let (before, after) = (vec![None, Some((7, counters(u32::MAX)))], vec![None, Some((7, counters(9)))]);
         assert_eq!(between(&before, &after).map(|seen| seen.segments_out), Some(10));
-        assert_eq!(between(&before, &HashMap::new()), None);
+        let another = vec![None, Some((8, counters(9)))];
+        assert_eq!(
+            between(&before, &another).map(|seen| seen.segments_out),
+            Some(9),
+            "it has the number of the first"
+        );
+        assert_eq!(between(&before, &Connections::new()), None);
     }
 }

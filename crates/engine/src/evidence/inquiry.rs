@@ -5,8 +5,8 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use pummel_logic::measure::evidence::facts::Facts;
-use pummel_logic::measure::evidence::redis::OwnWork;
-use pummel_logic::measure::evidence::reply::{self, Dialect, Question, REPLY_MAX_BYTES, Reply};
+use pummel_logic::measure::evidence::redis::{OwnWork, SLOW_COMMANDS};
+use pummel_logic::measure::evidence::reply::{self, Dialect, NUMBER, Question, REPLY_MAX_BYTES, Reply};
 use pummel_logic::protocol::Malformed;
 use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -18,8 +18,16 @@ use crate::worker::trouble::Trouble;
 /// How often a side connection is opened in a run, at most.
 const TRIES_MAX: u32 = 10;
 
+/// How often a server may close a side connection without a word when it is asked, and is asked again. Proxies do that with
+/// questions that they do not know.
+const SHUNNED_MAX: u32 = 2;
+
 /// How long a wait lasts at most before the inquiry looks whether it is to go on.
 const LOOK_NS: Nanos = 10 * MILLISECOND;
+
+/// Why a server tells nothing that closes the connection when it is asked.
+const SHUNNED: &str = "the server closed the connection without a word when it was asked for its statistics, as a proxy does \
+                       that does not know the question";
 
 /// Most bytes that a refusal of a server quotes of what it sent.
 const QUOTED_BYTES: usize = 80;
@@ -55,6 +63,8 @@ struct Side {
     /// The address of the server that is tried next, by its number.
     attempt: usize,
     tries: u32,
+    /// How often the server closed the connection without a word when it was asked, and has never answered.
+    shunned: u32,
     /// Addresses that were refused in this reading.
     refused: usize,
     /// Bytes that wait to be sent.
@@ -72,6 +82,10 @@ struct Side {
     refusal: Vec<u8>,
     /// The server does not know the question for all sections.
     plain_info: bool,
+    /// How many slow commands the server remembers, as it said last.
+    slow_commands: Option<u64>,
+    /// The server does not tell how many slow commands it remembers, and is not asked again.
+    hides_slow_commands: bool,
     own: OwnWork,
 }
 
@@ -97,6 +111,7 @@ impl Side {
             is_over: false,
             attempt: 0,
             tries: 0,
+            shunned: 0,
             refused: 0,
             out: Vec::new(),
             received: Vec::new(),
@@ -107,6 +122,8 @@ impl Side {
             trouble: None,
             refusal: Vec::new(),
             plain_info: false,
+            slow_commands: None,
+            hides_slow_commands: false,
             own: OwnWork::default(),
         }
     }
@@ -237,7 +254,8 @@ impl<B: Backend> Inquiry<B> {
     fn begin_opening(&mut self) {
         for number in 0..self.sides.len() {
             let side = &mut self.sides[number];
-            if matches!(side.state, SideState::Closed) && side.tries < TRIES_MAX {
+            let is_let_in = side.tries < TRIES_MAX && side.shunned < SHUNNED_MAX;
+            if matches!(side.state, SideState::Closed) && is_let_in {
                 side.trouble = None;
                 side.refused = 0;
                 self.dial(number);
@@ -322,8 +340,15 @@ impl<B: Backend> Inquiry<B> {
         if said.is_empty() {
             said = std::mem::take(&mut side.refusal);
         }
+        let is_shunned =
+            side.is_open() && !side.asked.is_empty() && said.is_empty() && side.settings.is_none();
         let trouble = trouble.after(std::iter::once(said.as_slice()));
         side.forget_connection();
+        if is_shunned {
+            side.shunned += 1;
+            side.trouble = Some(SHUNNED.to_owned());
+            return;
+        }
         side.refused += 1;
         if was_opening {
             side.attempt += 1;
@@ -353,6 +378,9 @@ impl<B: Backend> Inquiry<B> {
             return;
         }
         for &question in self.dialect.questions(side.settings.is_none()) {
+            if question == Question::SlowCommands && side.hides_slow_commands {
+                continue;
+            }
             let question =
                 if question == Question::Info && side.plain_info { Question::InfoDefault } else { question };
             question.write(self.dialect, &mut side.out);
@@ -435,10 +463,17 @@ impl<B: Backend> Inquiry<B> {
             (Question::Settings | Question::IoThreads, result) => {
                 side.settings = Some(result.unwrap_or_default())
             }
+            (Question::SlowCommands, result) => {
+                side.slow_commands = result.ok().and_then(|facts| facts.number(NUMBER));
+                side.hides_slow_commands = side.slow_commands.is_none();
+            }
             // A server that does not know the word for all sections answers with an error, or with nothing.
             (Question::Info, Err(words)) if words.starts_with("ERR syntax") => self.ask_plainly(number),
             (Question::Info, Ok(facts)) if facts.is_empty() => self.ask_plainly(number),
-            (_, Ok(facts)) => {
+            (_, Ok(mut facts)) => {
+                if let Some(slow) = side.slow_commands {
+                    facts.add(SLOW_COMMANDS.as_bytes(), slow.to_string().as_bytes());
+                }
                 // The counters do not include the command that tells them.
                 side.told = Some(Told { at: read, facts, own: own_before });
                 side.tries = 0;

@@ -51,7 +51,7 @@ impl Machine {
         }
     }
 
-    /// Reads the machine now, with the threads of these numbers and what [`connections::read`] found, which took part of the
+    /// Reads the machine now, with the threads of these numbers and what [`connections::Own::read`] found, which took part of the
     /// reading's time since `began`.
     pub fn read(
         &self,
@@ -180,7 +180,7 @@ pub fn thread_times(process: &str, number: u32) -> Option<ThreadTimes> {
 
 /// The directories of control groups that exist, from that of the process to the root: of version 2 where the CPU belongs
 /// to it, and of version 1.
-fn cgroups_of(text: &str) -> Vec<PathBuf> {
+pub(super) fn cgroups_of(text: &str) -> Vec<PathBuf> {
     const MOUNT: &str = "/sys/fs/cgroup";
     let paths = cgroup_paths(text);
     if let Some((controllers, path)) = paths.cpu {

@@ -11,6 +11,7 @@ mod machine;
 mod moments;
 mod observer;
 mod process;
+pub mod provenance;
 
 use std::time::Duration;
 

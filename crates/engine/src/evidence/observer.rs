@@ -17,7 +17,7 @@ use pummel_logic::plan::{Clock, Plan, Wait};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
-use super::connections::{self, Connections};
+use super::connections::{Connections, Known, Own};
 use super::inquiry::{Inquiry, Told};
 use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
@@ -92,6 +92,8 @@ struct Observer<B> {
     asked: Vec<Option<usize>>,
     servers: Arc<[Server]>,
     addresses: HashSet<SocketAddr>,
+    /// The run's own connections that were seen.
+    known: Known,
     dialect: Dialect,
     over_udp: bool,
     machine: Machine,
@@ -164,6 +166,7 @@ impl<B: Backend> Observer<B> {
             addresses,
             pids: vec![None; servers.len()],
             servers,
+            known: Known::new(),
             dialect,
             over_udp: plan.uses_datagrams(),
             machine: Machine::new(),
@@ -256,6 +259,11 @@ impl<B: Backend> Observer<B> {
 
     /// Opens the connections to the servers, for as long as nothing waits for it.
     fn open(&mut self, watch: &RunWatch<'_>) {
+        // What is known now need not be found while the measured phase waits. An error is met again by the reading.
+        if !self.addresses.is_empty() {
+            let own = Own { servers: &self.addresses, without: &HashSet::new() };
+            let _ = own.find(&mut self.known);
+        }
         let Some(inquiry) = &mut self.inquiry else { return };
         let until = clock::now().saturating_add(OPEN_MAX_NS);
         let goes_on = || watch.moments.announced() <= Moment::Open && !(watch.stopped)();
@@ -302,11 +310,11 @@ impl<B: Backend> Observer<B> {
         sockets.filter_map(|socket| sys::cookie_of(socket.as_raw_fd()).ok()).collect()
     }
 
-    fn read_connections(&self, own: &HashSet<u64>) -> io::Result<Connections> {
+    fn read_connections(&mut self, own: &HashSet<u64>) -> io::Result<Connections> {
         if self.addresses.is_empty() {
             Ok(Connections::new())
         } else {
-            connections::read(&self.addresses, own)
+            Own { servers: &self.addresses, without: own }.read(&mut self.known)
         }
     }
 
@@ -351,7 +359,7 @@ impl<B: Backend> Observer<B> {
         let servers = pairs.map(|(number, pair)| self.server_evidence(number, pair, in_time)).collect();
         let machine = self.machine.between(before.machine, after.machine);
         let server_stats = self.intervals.map(Intervals::into_stats).unwrap_or_default();
-        Some(Evidence { servers, machines: vec![machine], server_stats })
+        Some(Evidence { servers, machines: vec![machine], server_stats, our_requests: None })
     }
 
     fn server_evidence(

@@ -427,6 +427,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         connections.lost += end.lost;
         connections.reconnected += end.reconnected;
         connections.connect.merge(&end.connect);
+        connections.merge_servers(&end.connect_by_server);
         connections.handshake.merge(&end.handshake);
         connections.resumed += end.resumed;
         if let Some(churn) = &end.churn {
@@ -500,8 +501,9 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 }
 
-/// The requests of a measurement but for the unobserved ones, as a server counts them. With several servers it is not known
-/// which of them had how many, and of clients with windows not which requests a server counts. Redis also counts the
+/// The requests of a measurement but for the unobserved ones, as a server counts them. Of clients with
+/// windows it is not known which requests a server counts, and of several servers for RESP not into how many commands a
+/// request of several keys is split. Redis also counts the
 /// commands of a script and, where `says_hello`, those that begin each connection: neither is known of connections that came
 /// in between.
 fn observed_requests(
@@ -512,7 +514,7 @@ fn observed_requests(
 ) -> Option<u64> {
     let connections = &measurement.connections;
     let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
-    let is_counted = plan.servers.len() == 1
+    let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
         && plan.window().is_none()
         && plan.command.is_none()
         && !(says_hello && opened_later);

@@ -21,7 +21,7 @@ use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::transmit::{self, TransmitStamps};
 use crate::backend::uring::Uring;
-use crate::evidence::{self, Moment, Moments};
+use crate::evidence::{self, Moment, Moments, provenance};
 use crate::worker::meeting::Meeting;
 use crate::worker::message_sender::MessageSender;
 
@@ -167,9 +167,15 @@ impl Threads<'_, '_> {
             }
             drop(messages);
             let _end = EndOnPanic(&context.meeting);
+            // The workers open their connections meanwhile. A simulated run has no machine.
+            let mut machine = context.choice.as_ref().map(|_| provenance::read());
+            if let Some(machine) = machine.as_mut().filter(|_| context.plan.anonymous) {
+                machine.anonymise();
+            }
             let (mut measurement, our_requests) =
                 Collector::new(context, spares, self.watch).collect(inbox, self.stop);
             measurement.evidence = observer.and_then(|observer| observer.evidence(our_requests));
+            measurement.machines.extend(machine);
             Ok(measurement)
         })
     }
@@ -213,7 +219,7 @@ impl ObserverThread<'_, '_> {
         drop(self.end);
         // An observer that panicked has said so on standard error; the measurement is what it is without it.
         let mut evidence = self.thread.join().ok()??;
-        evidence.servers.iter_mut().for_each(|server| server.set_our_requests(our_requests));
+        evidence.set_our_requests(our_requests);
         Some(evidence)
     }
 }

@@ -2,6 +2,7 @@
 
 mod address;
 mod clock;
+mod device;
 mod epoll;
 mod inspect;
 mod pages;
@@ -16,6 +17,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 pub use self::address::Address;
 pub use self::clock::{LocalTime, local_time, monotonic_is_the_kernels, monotonic_ns, wall_ns};
+pub use self::device::{EthtoolQuestion, ethtool, list_links};
 pub use self::epoll::{
     Alarm, EDGES, FAILED, HUNG_UP, PEER_CLOSED, Poller, READABLE, Ready, WRITABLE, WaitLimit,
 };

@@ -4,7 +4,7 @@ use std::io;
 
 use pummel_logic::measure::churn::{Churn, ConnectionFailure};
 use pummel_logic::measure::flight::FlightTime;
-use pummel_logic::measure::histogram::Histogram;
+use pummel_logic::measure::histogram::{CoarseHistogram, Histogram};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
 use pummel_logic::measure::recorder::{Counts, Tally};
@@ -217,6 +217,9 @@ pub struct WorkerEnd {
     pub reconnected: u64,
     /// How long opening a connection took.
     pub connect: Histogram,
+    /// How long that took, by server; the first
+    /// [`SERVERS_TIMED_MAX`](pummel_logic::measure::connections::SERVERS_TIMED_MAX) of them.
+    pub connect_by_server: Vec<CoarseHistogram>,
     /// How long TLS handshakes took.
     pub handshake: Histogram,
     /// How many TLS handshakes resumed a session.

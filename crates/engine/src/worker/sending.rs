@@ -137,45 +137,85 @@ impl<C: Codec> WorkerState<C> {
     fn flush<A: ReplyAccount>(&mut self, slot: usize, backend: &mut impl Backend) {
         let id = self.id(slot);
         let connection = &mut self.connections[slot];
-        while connection.state() == ConnectionState::Open && connection.session.has_output() {
-            let (handed, offered) = match connection.session.poll_send_plain() {
-                Some(bytes) if !self.reporter.is_stamping() => {
-                    (backend.send(id, &[IoSlice::new(bytes)]), bytes.len())
-                }
-                _ => {
-                    let client = &self.entries[connection.client as usize].client;
-                    let (session, reporter) = (&mut connection.session, &mut self.reporter);
-                    match send_parts((id, client), session, self.maker.block(), reporter, backend) {
-                        Some(sent) => sent,
-                        None => break,
+        let is_plain = connection.state() == ConnectionState::Open && !self.reporter.is_stamping();
+        match connection.session.poll_send_plain().filter(|_| is_plain) {
+            Some(bytes) => {
+                let offered = bytes.len();
+                let handed = backend.send(id, &[IoSlice::new(bytes)]);
+                let all_begun = match handed.taken == offered {
+                    true => connection.session.handle_all_sent(handed.at),
+                    false => None,
+                };
+                // Nearly always the socket takes everything, and every request has a reply.
+                match all_begun {
+                    Some(begun) => {
+                        self.reporter.sent(offered);
+                        self.reporter.begun(begun, handed.at);
+                        self.count_window_bytes::<A>(slot, offered);
+                    }
+                    None => {
+                        self.handle_handed::<A>(slot, handed, offered);
+                        self.flush_parts::<A>(slot, backend);
                     }
                 }
-            };
-            if handed.taken < offered {
-                connection.fill();
             }
-            self.reporter.sent(handed.taken);
-            let (client, lane) = (connection.client as usize, connection.lane);
-            let entry = &mut self.entries[client];
-            if A::HAS_WINDOWS {
-                self.maker.window_mut().count_bytes(entry.client.window_verb(), handed.taken);
-            }
-            let mut replies =
-                Replies::<A>::new(slot, lane, &mut entry.client, &mut self.maker, &mut self.reporter);
-            let begun = connection.session.handle_sent(handed.taken, handed.at, &mut replies);
-            let (woken, ended) = (replies.woken, replies.ended);
-            self.reporter.begun(begun, handed.at);
-            if woken {
-                self.reporter.ended(ended, handed.at);
-                if !std::mem::replace(&mut entry.woken, true) {
-                    self.woken.push(client as u32);
-                }
-            }
+            None if connection.session.has_output() => self.flush_parts::<A>(slot, backend),
+            None => {}
         }
+        let connection = &mut self.connections[slot];
         if !connection.in_wheel && !connection.session.is_idle() {
             connection.in_wheel = true;
             let deadline = connection.session.deadline(self.limits.timeout_ns);
             self.wheel.insert(slot as u32, deadline);
+        }
+    }
+
+    /// Sends the waiting bytes of a connection part by part, as many as the socket takes: those with ranges of the shared
+    /// block among them, datagrams, and those of requests that are stamped.
+    #[inline(never)]
+    fn flush_parts<A: ReplyAccount>(&mut self, slot: usize, backend: &mut impl Backend) {
+        let id = self.id(slot);
+        loop {
+            let connection = &mut self.connections[slot];
+            if connection.state() != ConnectionState::Open || !connection.session.has_output() {
+                return;
+            }
+            let client = &self.entries[connection.client as usize].client;
+            let (session, reporter) = (&mut connection.session, &mut self.reporter);
+            let sent = send_parts((id, client), session, self.maker.block(), reporter, backend);
+            let Some((handed, offered)) = sent else { return };
+            self.handle_handed::<A>(slot, handed, offered);
+        }
+    }
+
+    /// Handles that the backend took some of the `offered` bytes of a connection.
+    fn handle_handed<A: ReplyAccount>(&mut self, slot: usize, handed: Handed, offered: usize) {
+        let connection = &mut self.connections[slot];
+        if handed.taken < offered {
+            connection.fill();
+        }
+        self.reporter.sent(handed.taken);
+        self.count_window_bytes::<A>(slot, handed.taken);
+        let connection = &mut self.connections[slot];
+        let (client, lane) = (connection.client as usize, connection.lane);
+        let entry = &mut self.entries[client];
+        let mut replies =
+            Replies::<A>::new(slot, lane, &mut entry.client, &mut self.maker, &mut self.reporter);
+        let begun = connection.session.handle_sent(handed.taken, handed.at, &mut replies);
+        let (woken, ended) = (replies.woken, replies.ended);
+        self.reporter.begun(begun, handed.at);
+        if woken {
+            self.reporter.ended(ended, handed.at);
+            self.wake(client);
+        }
+    }
+
+    /// Counts bytes of a client with a window that its connection in `slot` sent.
+    #[inline]
+    fn count_window_bytes<A: ReplyAccount>(&mut self, slot: usize, bytes: usize) {
+        if A::HAS_WINDOWS {
+            let client = &self.entries[self.connections[slot].client as usize].client;
+            self.maker.window_mut().count_bytes(client.window_verb(), bytes);
         }
     }
 

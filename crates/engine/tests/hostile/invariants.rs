@@ -104,6 +104,7 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
     let mut sliced = Counts::default();
     measurement.intervals.iter().for_each(|slice| sliced.merge(&slice.counts()));
     holds(sliced == counts, &|| format!("slices and totals differ: {sliced:?} and {counts:?}"));
+    windowed(run, &counts, &mut holds);
     let rows = outcome.rows.len() as u64;
     let sent = counts.requests() - counts.unsent;
     // What was on its way to a connection that broke has a row and was not sent.
@@ -190,6 +191,19 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
         format!("{} right values of windows are called wrong", window.verify_failed)
     });
     findings
+}
+
+/// Checks that the windows of time, from which it is known how sure the figures are, have every request once.
+fn windowed(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
+    let Some(windows) = &run.outcome.measurement.windows else { return };
+    let ops = || windows.iter().flat_map(|window| &window.groups).flat_map(|ops| ops.values());
+    let completed: u64 = ops().map(|op| op.completed).sum();
+    let unanswered: u64 = ops().map(|op| op.unanswered).sum();
+    holds((completed, unanswered) == (counts.completed, counts.unanswered()), &|| {
+        format!(
+            "windows of time have {completed} completed and {unanswered} unanswered requests of {counts:?}"
+        )
+    });
 }
 
 /// How many verbs are measured at most: those of a mix, and those that follow from them.

@@ -182,15 +182,26 @@ impl Inflight {
     #[inline]
     pub fn handle_sent(&mut self, taken: u64, at: Nanos, done: impl FnMut(&Owed)) -> u32 {
         let is_all = self.ring.back().is_some_and(|owed| owed.end <= taken);
-        if !is_all || self.silent > 0 {
-            return self.handle_sent_partly(taken, at, done);
+        let all_marked = if is_all { self.handle_all_sent(at) } else { None };
+        match all_marked {
+            Some(marked) => marked,
+            None => self.handle_sent_partly(taken, at, done),
+        }
+    }
+
+    /// Marks all requests as sent at `at` that are not, since all bytes of the connection were sent, and returns how many
+    /// were marked. `None` where a request asks for no reply; nothing is marked then.
+    #[inline]
+    pub fn handle_all_sent(&mut self, at: Nanos) -> Option<u32> {
+        if self.silent > 0 {
+            return None;
         }
         let before = self.sent;
         while let Some(owed) = self.ring.get_mut(self.sent as usize) {
             owed.sent = at;
             self.sent += 1;
         }
-        self.sent - before
+        Some(self.sent - before)
     }
 
     /// Does the work of [`Inflight::handle_sent`] where not all bytes were taken, or where a request asks for no reply.

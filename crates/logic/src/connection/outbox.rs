@@ -154,6 +154,16 @@ impl Outbox {
         }
     }
 
+    /// Takes all bytes off, as they were sent, and returns how many there were. All of them must be own bytes, as
+    /// [`Outbox::plain`] says.
+    #[inline]
+    pub fn take_own_bytes(&mut self) -> usize {
+        let count = self.bytes.len() - self.taken;
+        self.bytes.clear();
+        self.taken = 0;
+        count
+    }
+
     #[inline]
     fn take_own(&mut self, count: usize) {
         self.taken += count;

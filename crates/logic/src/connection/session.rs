@@ -205,6 +205,16 @@ impl<C: Codec> Session<C> {
         })
     }
 
+    /// Takes in that a system call which began at `at` took all bytes that [`Session::poll_send_plain`] returned, and
+    /// returns the number of requests whose first byte was among them. `None` where a request among them asks for no
+    /// reply; nothing is taken in then, and [`Session::handle_sent`] is to be called.
+    #[inline(always)]
+    pub fn handle_all_sent(&mut self, at: Nanos) -> Option<u32> {
+        let begun = self.owed.handle_all_sent(at)?;
+        self.taken += self.outbox.take_own_bytes() as u64;
+        Some(begun)
+    }
+
     /// Takes in that the socket accepts bytes again at `at`, after it was full.
     pub fn handle_writable(&mut self, at: Nanos) {
         self.owed.handle_writable(at);

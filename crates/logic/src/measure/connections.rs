@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::churn::Churn;
-use crate::measure::histogram::Histogram;
+use crate::measure::histogram::{CoarseHistogram, Histogram};
+
+/// Most servers whose connections are timed one by one.
+pub const SERVERS_TIMED_MAX: usize = 64;
 
 /// The account of the connections of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +24,10 @@ pub struct Connections {
     pub reconnected: u64,
     /// Time that opening a connection took; with TLS, until the handshake was over.
     pub connect: Histogram,
+    /// Time that opening a connection took, by the number of the server in the Plan; the first [`SERVERS_TIMED_MAX`] of them.
+    /// Empty in results of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connect_by_server: Vec<CoarseHistogram>,
     /// Time that TLS handshakes took, which is a part of opening; empty without TLS.
     #[serde(default)]
     pub handshake: Histogram,
@@ -33,6 +40,14 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// Adds the times of another worker by server.
+    pub fn merge_servers(&mut self, others: &[CoarseHistogram]) {
+        if self.connect_by_server.len() < others.len() {
+            self.connect_by_server.resize_with(others.len(), CoarseHistogram::default);
+        }
+        self.connect_by_server.iter_mut().zip(others).for_each(|(times, more)| times.merge(more));
+    }
+
     /// Adds the account of another worker.
     pub fn merge(&mut self, other: &Connections) {
         self.asked += other.asked;
@@ -41,6 +56,7 @@ impl Connections {
         self.lost += other.lost;
         self.reconnected += other.reconnected;
         self.connect.merge(&other.connect);
+        self.merge_servers(&other.connect_by_server);
         self.handshake.merge(&other.handshake);
         self.resumed += other.resumed;
         if let Some(churn) = &other.churn {

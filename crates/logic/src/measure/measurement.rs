@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::agents::Agents;
 use crate::measure::calibration::Calibrated;
 use crate::measure::evidence::Evidence;
+use crate::measure::evidence::provenance::Provenance;
 use crate::measure::flight::FlightTime;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::Interval;
@@ -131,6 +132,13 @@ pub struct Measurement {
     /// What is known of the instrument on this machine; `None` where it was not calibrated, or several machines took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibrated>,
+    /// The machines that sent the requests: one for each process. Empty in results of older versions, and where no kernel
+    /// was below the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<Provenance>,
+    /// The words of the command line, without passwords; empty where it is not known, or not to be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
 }
 
 /// A warm-up that was to be over when its load had settled.
@@ -214,6 +222,8 @@ impl Measurement {
             agents: None,
             evidence: None,
             calibration: None,
+            machines: Vec::new(),
+            argv: Vec::new(),
         }
     }
 
@@ -343,6 +353,7 @@ impl Measurement {
         if let Some(more) = &other.evidence {
             self.evidence.get_or_insert_default().merge(more);
         }
+        self.machines.extend(other.machines.iter().cloned());
     }
 
     fn merge_intervals(&mut self, others: &[Slice]) {

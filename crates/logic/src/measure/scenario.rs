@@ -10,6 +10,7 @@ use super::limit::{Case, Verdict};
 use super::measurement::{Keep, Measurement, WorkerTime};
 use super::recorder::Sample;
 use super::summary::Summary;
+use super::transmit::Departure;
 use crate::plan::{Arrivals, Clock, Depth, Engine, Group, Plan};
 use crate::protocol::{Fault, Outcome, Verb};
 use crate::rng::{Stream, unit};
@@ -43,6 +44,8 @@ pub struct Scenario {
     pub busy_share: f64,
     pub connect: Nanos,
     pub clock: Clock,
+    /// How long sampled requests take to the device, where they are stamped.
+    pub out: Option<Nanos>,
     pub evidence: Option<Evidence>,
 }
 
@@ -66,6 +69,7 @@ pub fn quiet() -> Scenario {
         busy_share: 0.1,
         connect: 60 * MICROSECOND,
         clock: Clock::Kernel,
+        out: None,
         evidence: None,
     }
 }
@@ -231,6 +235,10 @@ impl Scenario {
             if arrived - ready > self.timeout {
                 sample.outcome = Outcome::Error(Fault::Timeout);
                 free = ready + self.timeout;
+            }
+            if let Some(out) = self.out {
+                let departure = Departure { sent, scheduled: None, left: sent + out, arrived: Some(arrived) };
+                interval.transmit.get_or_insert_default().record(&departure);
             }
             interval.groups[0].record(&sample);
         }

@@ -130,7 +130,12 @@ impl Trust {
             )
         }));
         if !ok {
-            says.push(cause_sentence(case));
+            let is_named = |name: &str| {
+                visible.iter().any(|slip| slip.name == name)
+                    || visible.is_empty() && behind.is_some_and(|wait| wait.name == name)
+            };
+            let named: Vec<_> = BODY.into_iter().filter(|(name, _)| is_named(name)).collect();
+            says.push(cause_sentence(case, &named));
             says.extend(service_sentence(case));
         }
         says.extend(reaction_sentence(case, &slips));
@@ -186,23 +191,54 @@ fn lag_sentence(visible: &[&Slip], shares: &LagShare, completed: u64) -> String 
     capitalised(&format!("{about}{} is the generator's own lag.", parts.join(" and ")))
 }
 
-/// What made the generator late, as far as that is known.
-fn cause_sentence(case: &Case<'_>) -> String {
+/// What made the generator late at the quantiles with these names, as far as that is known. Stalls are the cause only where
+/// they can have touched as many requests as lie beyond the quantile.
+fn cause_sentence(case: &Case<'_>, named: &[(&'static str, f64)]) -> String {
     let turns = &case.measurement.generator.turns;
     let stalls =
         format!("{} of its threads took {}", counted(turns.stalls, "stall"), time_text(turns.stalled_ns));
+    let (touched, sent) = (touched_by_stalls(case), case.moments(Span::Lag).count as f64);
+    let (reached, beyond): (Vec<_>, Vec<_>) =
+        named.iter().partition(|(_, quantile)| touched > 0.0 && touched >= (1.0 - quantile) * sent);
+    let is_full = case.busy() > FULL_SHARE;
+    let busy = || format!("Its cause: a client thread was busy {} of the time.", percent(case.busy()));
+    let Some(&(at, _)) = reached.first() else {
+        return match beyond.last() {
+            _ if is_full => busy(),
+            Some((name, _)) if turns.stalls > 0 => format!(
+                "Its cause is not known: {stalls}, and touched {} of the requests at most, fewer than lie beyond {name}.",
+                percent((touched / sent).min(1.0))
+            ),
+            _ => "Its cause is not known.".to_owned(),
+        };
+    };
+    let place = if beyond.is_empty() { String::new() } else { format!(" at {at}") };
+    let rest =
+        beyond.first().map_or_else(String::new, |(name, _)| format!(" The cause at {name} is not known."));
     let worst = case.losses.iter().max_by_key(|loss| loss.lost_ns).filter(|loss| loss.lost_ns > 0);
     match worst {
-        Some(loss) if turns.stalls > 0 && loss.lost_ns as f64 >= CAUSE_SHARE * turns.stalled_ns as f64 => {
+        Some(loss) if loss.lost_ns as f64 >= CAUSE_SHARE * turns.stalled_ns as f64 => {
             let (lost, cause) = (time_text(loss.lost_ns), loss.cause.words());
-            format!("Its cause: {stalls}, and {cause} took a CPU away for {lost}.")
+            format!("Its cause{place}: {stalls}, and {cause} took a CPU away for {lost}.{rest}")
         }
-        _ if case.busy() > FULL_SHARE => {
-            format!("Its cause: a client thread was busy {} of the time.", percent(case.busy()))
-        }
-        _ if turns.stalls > 0 => format!("{stalls}; their cause is not known."),
-        _ => "Its cause is not known.".to_owned(),
+        _ if is_full => busy(),
+        _ if beyond.is_empty() => format!("{stalls}; their cause is not known."),
+        _ => format!("What can lie{place}: {stalls}; their cause is not known.{rest}"),
     }
+}
+
+/// How many requests the stalls of the client threads can have touched: in closed loop those that a thread may have
+/// outstanding, once for each stall; in open loop those that became due in the stalls and until the thread had caught up.
+fn touched_by_stalls(case: &Case<'_>) -> f64 {
+    let turns = &case.measurement.generator.turns;
+    let threads = case.measurement.generator.workers.len().max(1) as f64;
+    let stalls = turns.stalls as f64;
+    let sent = case.moments(Span::Lag).count as f64;
+    if let (true, Some(slots)) = (case.is_closed, case.slots()) {
+        return (stalls * (slots as f64 / threads).max(1.0)).min(sent);
+    }
+    let due = sent * turns.stalled_ns as f64 / case.measured_ns.max(1) as f64 / threads;
+    (stalls + due / (1.0 - case.busy().min(FULL_SHARE))).min(sent)
 }
 
 /// Whose the service times are.
@@ -291,28 +327,55 @@ mod tests {
     #[test]
     fn the_cause_of_lag_is_named_where_it_is_known_and_never_made_up() {
         let late =
-            Scenario { late: (20, 100 * MICROSECOND), paused: vec![(SECOND, 8 * MILLISECOND)], ..quiet() };
+            Scenario { late: (20, 100 * MICROSECOND), paused: vec![(SECOND, 80 * MILLISECOND)], ..quiet() };
         let says = |run: &Scenario| run.summary().trust.says;
         assert!(
-            says(&late).contains("1 stall of its threads took 8.00 ms; their cause is not known."),
+            says(&late).contains("1 stall of its threads took 80.0 ms; their cause is not known."),
             "{}",
             says(&late)
         );
         let stolen =
-            late.clone().seen(&[0.2], 1).machine(|machine| machine.steal_ns = Some(28 * MILLISECOND));
+            late.clone().seen(&[0.2], 1).machine(|machine| machine.steal_ns = Some(280 * MILLISECOND));
         let words =
-            "Its cause: 1 stall of its threads took 8.00 ms, and the hypervisor took a CPU away for 7.00 ms.";
+            "Its cause: 1 stall of its threads took 80.0 ms, and the hypervisor took a CPU away for 70.0 ms.";
         assert!(says(&stolen).contains(words), "{}", says(&stolen));
-        let little = late.seen(&[0.2], 1).machine(|machine| machine.steal_ns = Some(4 * MILLISECOND));
+        let little = late.seen(&[0.2], 1).machine(|machine| machine.steal_ns = Some(40 * MILLISECOND));
         assert!(
             says(&little).contains("their cause is not known"),
-            "1 ms does not make 8: {}",
+            "10 ms do not make 80: {}",
             says(&little)
         );
         let calm = Scenario { late: (20, 100 * MICROSECOND), ..quiet() };
         assert!(says(&calm).contains("Its cause is not known."), "{}", says(&calm));
         let busy = Scenario { busy_share: 0.95, ..calm };
         assert!(says(&busy).contains("a client thread was busy 95 % of the time"), "{}", says(&busy));
+    }
+
+    #[test]
+    fn stalls_are_the_cause_only_at_quantiles_that_they_can_reach() {
+        let says = |paused: Vec<(u64, u64)>, lag, rate| {
+            Scenario { late: (20, 100 * MICROSECOND), paused, lag, rate, connections: 50, ..quiet() }
+                .summary()
+                .trust
+                .says
+        };
+        // 3 ms of 20,000/s are some 60 of 80,000 requests; the 99th percentile has 800 beyond it.
+        let one = says(vec![(SECOND, 3 * MILLISECOND)], 3 * MICROSECOND, Some(20_000.0));
+        let words = "Its cause is not known: 1 stall of its threads took 3.00 ms, and touched 0.1 % of the requests at most, \
+                     fewer than lie beyond p99.";
+        assert!(one.contains(words), "{one}");
+        // With lag at the median too, a stall that reaches p99 is named for that alone.
+        let many = says(vec![(SECOND, 80 * MILLISECOND)], 60 * MICROSECOND, Some(1_000.0));
+        assert!(many.contains("What can lie at p99: 1 stall of its threads took 80.0 ms"), "{many}");
+        assert!(many.contains("The cause at p50 is not known."), "{many}");
+        // In closed loop a stall touches each slot once.
+        let closed = Scenario {
+            late: (20, 100 * MICROSECOND),
+            paused: vec![(SECOND / 10, 3 * MILLISECOND)],
+            ..closed()
+        };
+        let told = closed.summary().trust.says;
+        assert!(told.contains("Its cause is not known: 1 stall of its threads"), "{told}");
     }
 
     #[test]

@@ -35,6 +35,7 @@ impl Default for Plan {
             evidence: true,
             server_stats_ns: None,
             adaptive: Adaptive::default(),
+            anonymous: false,
             groups: Vec::new(),
             phases: Vec::new(),
         }

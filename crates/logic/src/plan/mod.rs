@@ -98,6 +98,9 @@ pub struct Plan {
     /// Whether servers are asked for their statistics, and the machine is read, before and after the measured phases.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub evidence: bool,
+    /// Whether results leave out the names, addresses and ids of machines and servers, and the command line.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub anonymous: bool,
     /// How often servers are asked for their statistics within the measured phases, in nanoseconds; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_stats_ns: Option<Nanos>,

@@ -19,6 +19,8 @@ use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
+use crate::job::provenance::note_build;
+
 /// How often a member that waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -167,7 +169,8 @@ pub fn begin(
         let run = Run::new(&task.plan).with_inputs(&task.inputs).with_process_share(&task.part, &waiting);
         let result = run.start(&mut watch, &|| stop.load(Ordering::Acquire));
         say(match result {
-            Ok(measurement) => {
+            Ok(mut measurement) => {
+                note_build(&mut measurement);
                 let is_cut = measurement.status == Status::Interrupted;
                 let cut_short = cut_short.get().filter(|_| is_cut).cloned();
                 MemberEvent::End { measurement: Box::new(measurement), cut_short }

@@ -9,7 +9,8 @@ use pummel_engine::run::Watch;
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::completion::{Loaded, load_shortfall, records_of_share};
-use pummel_logic::measure::evidence::ServerEvidence;
+use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
+use pummel_logic::measure::histogram::CoarseHistogram;
 use pummel_logic::measure::load::LoadResult;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
@@ -313,6 +314,11 @@ impl<'a> DistributedRun<'a> {
         if let Some(evidence) = &mut measurement.evidence {
             evidence.adopt(self.plan, &visible);
         }
+        measurement.machines.truncate(1);
+        for machine in &mut measurement.machines {
+            machine.clean(&visible);
+            machine.agent = agent.filter(|_| !self.plan.anonymous).map(str::to_owned);
+        }
         for machine in measurement.evidence.iter_mut().flat_map(|evidence| &mut evidence.machines) {
             machine.agent = agent.map(str::to_owned);
         }
@@ -427,7 +433,7 @@ impl<'a> DistributedRun<'a> {
         all.intervals_merged = self.slices.so_far.intervals_merged;
         let are_all_heard = self.members.iter().all(|member| member.outcome == Some(MemberOutcome::Ended));
         if let Some(evidence) = all.evidence.as_mut().filter(|_| !are_all_heard) {
-            evidence.servers.iter_mut().for_each(ServerEvidence::forget_our_requests);
+            evidence.forget_our_requests();
         }
         all.started_unix_ns = self.started_unix_ns;
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
@@ -507,6 +513,8 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
             .windows
             .as_ref()
             .is_none_or(|windows| windows.fits(tick_ns(plan.interval_ns), plan.groups.len()))
+        && measurement.connections.connect_by_server.len() <= SERVERS_TIMED_MAX
+        && measurement.connections.connect_by_server.iter().all(CoarseHistogram::is_sound)
 }
 
 #[cfg(test)]

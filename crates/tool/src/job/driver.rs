@@ -29,6 +29,7 @@ use crate::job::calibration_store::Stored;
 use crate::job::detection::Detection;
 use crate::job::inputs::inputs_of;
 use crate::job::outlets::{FrontFiles, Outlets};
+use crate::job::provenance::command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
@@ -288,6 +289,9 @@ impl<'a> Driver<'a> {
             }
             Err(error) => (not_run(plan, &error), Some(error)),
         };
+        if !plan.anonymous {
+            measurement.argv = command_line();
+        }
         if let Some(words) = self.files.settle(&mut measurement) {
             self.tell(style, Event::Notice(&words));
         }

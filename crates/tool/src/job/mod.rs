@@ -23,6 +23,7 @@ pub mod launch_spec;
 pub mod outlets;
 pub mod output_file;
 pub mod outputs;
+pub mod provenance;
 pub mod rate_search;
 pub mod result_files;
 pub mod runner;

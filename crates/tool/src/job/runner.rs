@@ -14,6 +14,7 @@ use crate::controller::shares::Shares;
 #[cfg(feature = "agents")]
 use crate::controller::start_error::StartError;
 use crate::job::fleet::Fleet;
+use crate::job::provenance::note_build;
 
 /// Who runs plans.
 #[derive(Debug)]
@@ -111,7 +112,12 @@ impl Runner {
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, NotRun> {
         match self {
-            Runner::Here => Run::new(plan).with_inputs(inputs).start(watch, stop).map_err(NotRun::Here),
+            Runner::Here => {
+                let mut measured =
+                    Run::new(plan).with_inputs(inputs).start(watch, stop).map_err(NotRun::Here)?;
+                note_build(&mut measured);
+                Ok(measured)
+            }
             #[cfg(feature = "agents")]
             Runner::Agents(connected) => {
                 let shares = match dealing {

@@ -361,6 +361,7 @@ fn base(
         data: Data::default(),
         allow_partial_load: false,
         evidence: !engine.no_evidence,
+        anonymous: engine.anonymous,
         server_stats_ns: engine.server_stats,
         adaptive: Adaptive::default(),
         groups: Vec::new(),

@@ -432,6 +432,9 @@ pub struct EngineArgs {
     /// Do not ask the servers for their statistics, nor read what the kernel counts, before and after the measurement
     #[arg(long)]
     pub no_evidence: bool,
+    /// Leave the names, addresses and ids of machines and servers out of the JSON result, and the command line
+    #[arg(long)]
+    pub anonymous: bool,
     /// Ask the servers for their statistics at every interval of the measurement too, at least 100ms apart
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s",
           value_parser = values::time, allow_hyphen_values = true, conflicts_with = "no_evidence")]

@@ -79,6 +79,7 @@ fn defaults() -> Plan {
         evidence: true,
         server_stats_ns: None,
         adaptive: Adaptive::default(),
+        anonymous: false,
         groups: vec![Group {
             name: "clients".to_string(),
             clients: 50,
@@ -307,6 +308,7 @@ fn every_option_of_engine_sockets_and_server_means_one_change_of_the_plan() {
         ("--backend uring", |plan| plan.engine.backend = Backend::Uring),
         ("--wait spin", |plan| plan.engine.wait = Wait::Spin),
         ("--wait block", |plan| plan.engine.wait = Wait::Block),
+        ("--anonymous", |plan| plan.anonymous = true),
         ("--clock user", |plan| plan.engine.clock = Clock::User),
         ("--cpus 0,2-3", |plan| plan.engine.cpus = vec![0, 2, 3]),
         ("--source 10.0.0.1,::1", |plan| {

@@ -1,6 +1,8 @@
 //! What a worker reports of its connections, of clients that come and go, and of the messages of servers.
 
 use pummel_logic::measure::churn::Churn;
+use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
+use pummel_logic::measure::histogram::CoarseHistogram;
 use pummel_logic::protocol::{Malformed, udp};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::request::RequestMaker;
@@ -26,6 +28,11 @@ impl WorkerReporter {
             self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Back });
         }
         self.end.connect.record(took);
+        let (server, times) = (server as usize, &mut self.end.connect_by_server);
+        if server < SERVERS_TIMED_MAX {
+            times.resize_with(times.len().max(server + 1), CoarseHistogram::default);
+            times[server].record(took);
+        }
         self.end.reconnected += u64::from(again);
     }
 

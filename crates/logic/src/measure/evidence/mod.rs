@@ -7,6 +7,7 @@ pub mod facts;
 pub mod machine;
 pub mod memcached;
 pub mod proc;
+pub mod provenance;
 pub mod redis;
 pub mod reply;
 pub mod server;
@@ -33,6 +34,10 @@ pub struct Evidence {
     /// What servers said of themselves interval by interval; empty where that was not asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_stats: Vec<ServerStats>,
+    /// Requests of this run between the readings of several servers, all together, as those count them; absent where there is
+    /// one server, which has them in its reading, and where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub our_requests: Option<u64>,
 }
 
 /// The most requests of a tally that a server of a plan can have counted.
@@ -48,6 +53,35 @@ pub fn our_requests(plan: &Plan, tally: &Tally) -> u64 {
 }
 
 impl Evidence {
+    /// Enters the requests that this process sent between the readings, where they are known: with one server into its
+    /// reading, with several into the evidence, since it is not known which of them had how many.
+    pub fn set_our_requests(&mut self, asked: Option<u64>) {
+        if let [server] = self.servers.as_mut_slice() {
+            return server.set_our_requests(asked);
+        }
+        let is_comparable = |server: &ServerEvidence| match (&server.reading, &server.unread) {
+            (Some(reading), _) => reading.our_requests.is_some(),
+            // Another process asks this server.
+            (None, why) => why.is_none(),
+        };
+        self.our_requests = asked.filter(|_| self.servers.iter().all(is_comparable));
+        self.servers.iter_mut().for_each(ServerEvidence::forget_our_requests);
+    }
+
+    /// Notes that requests were sent that no process of the run has counted.
+    pub fn forget_our_requests(&mut self) {
+        self.our_requests = None;
+        self.servers.iter_mut().for_each(ServerEvidence::forget_our_requests);
+    }
+
+    /// Requests of others that several servers counted, and ours; absent where one of them is not known.
+    pub fn others_of_several(&self) -> Option<(u64, u64)> {
+        let ours = self.our_requests?;
+        let counted = self.servers.iter().map(|server| server.reading.as_ref()?.counts.requests);
+        let counted: u64 = counted.sum::<Option<u64>>()?;
+        Some((counted.saturating_sub(ours), ours))
+    }
+
     /// Makes what another process said fit for a report: only the servers that it was asked about, and `clean` words.
     pub fn adopt(&mut self, plan: &Plan, clean: &dyn Fn(&str) -> String) {
         self.servers.retain(|server| plan.servers.contains(&server.address));
@@ -76,6 +110,10 @@ impl Evidence {
 
     /// Adds what another process of the same run saw.
     pub fn merge(&mut self, other: &Evidence) {
+        self.our_requests = match self.machines.is_empty() {
+            true => other.our_requests,
+            false => self.our_requests.zip(other.our_requests).map(|(one, more)| one.saturating_add(more)),
+        };
         for more in &other.servers {
             match self.servers.iter_mut().find(|server| server.address == more.address) {
                 Some(server) => server.merge(more),
@@ -108,6 +146,7 @@ mod tests {
             servers: vec![server],
             machines: vec![MachineEvidence::default()],
             server_stats: Vec::new(),
+            our_requests: None,
         }
     }
 
@@ -141,6 +180,39 @@ mod tests {
         assert_eq!(evidence.servers.len(), 1);
         assert_eq!(evidence.servers[0].reading.as_ref().expect("it was read").version, "1?[2J");
         assert_eq!(evidence.machines[0].unread, ["a?b"]);
+    }
+
+    /// What a process saw of two servers, each of which counted 60 requests.
+    fn seen_of_two(reads: bool, in_time: bool, asked: Option<u64>) -> Evidence {
+        let mut evidence = seen(reads, in_time, None);
+        if let Some(reading) = &mut evidence.servers[0].reading {
+            reading.our_requests = in_time.then_some(0);
+            reading.counts.requests = Some(60);
+        }
+        let other = ServerEvidence { address: "b:1".to_owned(), ..evidence.servers[0].clone() };
+        evidence.servers.push(other);
+        evidence.set_our_requests(asked);
+        evidence
+    }
+
+    #[test]
+    fn of_several_servers_the_requests_of_all_are_compared() {
+        let others_of = |parts: &[Evidence]| {
+            let mut whole = Evidence::default();
+            parts.iter().for_each(|part| whole.merge(part));
+            assert!(whole.servers.iter().all(|server| server.asked.is_none()));
+            whole.others_of_several()
+        };
+        let reader = seen_of_two(true, true, Some(80));
+        assert_eq!(others_of(&[reader.clone()]), Some((40, 80)));
+        let other = seen_of_two(false, true, Some(30));
+        assert_eq!(others_of(&[reader.clone(), other.clone()]), Some((10, 110)));
+        assert_eq!(others_of(&[other, reader.clone()]), Some((10, 110)));
+        assert_eq!(others_of(&[seen_of_two(true, false, Some(80))]), None, "read at another time");
+        assert_eq!(others_of(&[reader.clone(), seen_of_two(false, true, None)]), None, "one does not know");
+        let mut lost = reader;
+        lost.forget_our_requests();
+        assert_eq!(others_of(&[lost]), None);
     }
 
     #[test]

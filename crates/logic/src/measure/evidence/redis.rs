@@ -12,7 +12,11 @@ const COUNTERS: &[&str] = &["total_commands_processed", "total_connections_recei
 const COMMANDS_MAX: usize = 32;
 
 /// Commands that the reader sends itself; their times are left out.
-const OWN_COMMANDS: &[&str] = &["info", "config|get", "config", "auth", "hello", "select"];
+const OWN_COMMANDS: &[&str] =
+    &["info", "config|get", "config", "auth", "hello", "select", "slowlog|len", "slowlog"];
+
+/// Name of the fact that says how many slow commands a server remembers; it is none of `INFO`.
+pub const SLOW_COMMANDS: &str = "slow_commands_remembered";
 
 /// Commands that store, as the statistics of commands name them.
 const STORES: &[&str] =
@@ -175,6 +179,9 @@ fn disturbances_of(pair: &Pair<'_>) -> Vec<String> {
     if forks > 0 && said.iter().all(|words| !words.contains("fork")) {
         said.push(format!("a child process{fork}"));
     }
+    if let Some(slow) = pair.rise(SLOW_COMMANDS).filter(|slow| *slow > 0) {
+        said.push(format!("{slow} or more slow commands (see SLOWLOG)"));
+    }
     if is_on("active_defrag_running") {
         said.push("memory defragmented".to_owned());
     }
@@ -264,6 +271,24 @@ mod tests {
         assert_eq!(threads(&after(), "io-threads:4"), Some(1), "they slept");
         assert_eq!(threads(&busy, ""), None, "nobody may ask how many there are");
         assert_eq!(threads(&after(), ""), Some(1));
+    }
+
+    #[test]
+    fn slow_commands_that_came_in_between_are_said() {
+        let with = |facts: Facts, slow: &str| {
+            let mut facts = facts;
+            facts.add(SLOW_COMMANDS.as_bytes(), slow.as_bytes());
+            facts
+        };
+        let said = |first: &str, last: &str| {
+            let (before, after) = (with(facts(BEFORE), first), with(after(), last));
+            reading(&before, &after, &Facts::default(), SECOND, OwnWork::default()).disturbances.join("; ")
+        };
+        assert!(said("3", "5").contains("2 or more slow commands (see SLOWLOG)"), "{}", said("3", "5"));
+        assert!(
+            !said("3", "3").contains("slow") && !said("5", "3").contains("slow"),
+            "the user may empty the list"
+        );
     }
 
     #[test]

@@ -33,7 +33,12 @@ pub enum Question {
     InfoDefault,
     /// How many threads of a RESP server read and write.
     IoThreads,
+    /// How many slow commands a RESP server remembers.
+    SlowCommands,
 }
+
+/// Name of the fact that a number alone is.
+pub const NUMBER: &str = "number";
 
 /// The beginning of what a server sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +68,8 @@ impl Dialect {
         match (self, is_first) {
             (Dialect::Text | Dialect::Binary, true) => &[Question::Settings, Question::Stats],
             (Dialect::Text | Dialect::Binary, false) => &[Question::Stats],
-            (Dialect::Resp, true) => &[Question::IoThreads, Question::Info],
-            (Dialect::Resp, false) => &[Question::Info],
+            (Dialect::Resp, true) => &[Question::IoThreads, Question::SlowCommands, Question::Info],
+            (Dialect::Resp, false) => &[Question::SlowCommands, Question::Info],
         }
     }
 }
@@ -78,6 +83,7 @@ impl Question {
             Question::Info => &["INFO", "everything"],
             Question::InfoDefault => &["INFO"],
             Question::IoThreads => &["CONFIG", "GET", "io-threads"],
+            Question::SlowCommands => &["SLOWLOG", "LEN"],
         };
         match dialect {
             Dialect::Text => out.extend(format!("{}\r\n", words.join(" ")).bytes()),
@@ -195,13 +201,18 @@ fn read_resp(bytes: &[u8]) -> Reply {
     let mut rest = bytes;
     let Some(line) = line_of(&mut rest) else {
         return match bytes.first() {
-            Some(b'-' | b'$' | b'=' | b'*' | b'%') | None => Reply::More,
+            Some(b'-' | b':' | b'$' | b'=' | b'*' | b'%') | None => Reply::More,
             Some(_) => NONE,
         };
     };
     let taken = |rest: &[u8]| bytes.len() - rest.len();
     match line.split_first() {
         Some((b'-', words)) => Reply::Refused(words_of(words), taken(rest)),
+        Some((b':', digits)) if count_of(digits).is_some() => {
+            let mut facts = Facts::default();
+            facts.add(NUMBER.as_bytes(), digits);
+            Reply::Facts(facts, taken(rest))
+        }
         Some((b'$' | b'=', digits)) => match string_of(digits, &mut rest) {
             StringRead::More => Reply::More,
             StringRead::Wrong => NONE,
@@ -381,6 +392,14 @@ mod tests {
         assert_eq!(read(Dialect::Text, &endless), Reply::More, "the caller bounds what it keeps");
         let many: String = (0..5000).map(|n| format!("STAT {n} 1\r\n")).collect();
         assert!(matches!(read(Dialect::Text, many.as_bytes()), Reply::Malformed(_)));
+    }
+
+    #[test]
+    fn a_number_alone_is_a_fact() {
+        assert_eq!(read(Dialect::Resp, b":12"), Reply::More);
+        let Reply::Facts(facts, taken) = read(Dialect::Resp, b":12\r\n$") else { panic!("a whole reply") };
+        assert_eq!((facts.number(NUMBER), taken), (Some(12), 5));
+        assert!(matches!(read(Dialect::Resp, b":x\r\n"), Reply::Malformed(_)));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Histogram;
-use super::cells::{index_of, lowest_of};
+use super::cells::{highest_of, index_of, lowest_of};
+use super::{Histogram, rank};
 use crate::time::Nanos;
 
 /// log2 of the number of fine cells in a coarse one.
@@ -24,6 +24,29 @@ impl CoarseHistogram {
     /// The cell that counts `value`.
     pub fn cell_of(value: Nanos) -> usize {
         index_of(value.min(super::HIGHEST)) >> FOLD_BITS
+    }
+
+    /// Counts a value.
+    pub fn record(&mut self, value: Nanos) {
+        let cell = CoarseHistogram::cell_of(value);
+        self.reach(cell, cell);
+        let count = &mut self.counts[cell - self.first as usize];
+        *count = count.saturating_add(1);
+    }
+
+    /// The greatest value of the cell that a quantile from 0 to 1 falls into, which is within 3 % of the value; `None` where
+    /// nothing was counted.
+    pub fn quantile(&self, quantile: f64) -> Option<Nanos> {
+        let wanted = rank(quantile, self.count());
+        let mut passed = 0;
+        for (place, count) in self.counts.iter().enumerate() {
+            passed += u64::from(*count);
+            if passed >= wanted {
+                let last = ((self.first as usize + place + 1) << FOLD_BITS) - 1;
+                return Some(highest_of(last.min(super::cells::CELLS - 1)));
+            }
+        }
+        None
     }
 
     /// Adds everything that a fine histogram counted.
@@ -148,6 +171,24 @@ impl CoarseHistogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_that_are_counted_one_by_one_are_found_by_their_quantiles() {
+        let mut histogram = CoarseHistogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
+        let values = [90_000, 1_000, 5, 40_000_000, 2_000_000];
+        values.iter().for_each(|value| histogram.record(*value));
+        assert_eq!(histogram.count(), 5);
+        for (quantile, value) in [(0.2, 5.0), (0.4, 1_000.0), (0.5, 90_000.0), (0.8, 2e6), (1.0, 4e7)] {
+            let found = histogram.quantile(quantile).expect("it was counted") as f64;
+            assert!(found >= value && found <= value * 1.04 + 32.0, "{quantile}: {found}");
+        }
+        assert_eq!(histogram, {
+            let mut folded = CoarseHistogram::default();
+            folded.add(&fine(values));
+            folded
+        });
+    }
 
     fn fine(values: impl IntoIterator<Item = Nanos>) -> Histogram {
         let mut histogram = Histogram::new();

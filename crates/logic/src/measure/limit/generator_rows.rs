@@ -18,6 +18,9 @@ const STOOD_STILL_MIN_NS: Nanos = 10 * MILLISECOND;
 /// Connections that spend a larger share of their busy time behind one limit are held up by it.
 pub const TCP_LIMITED_SHARE: f64 = 0.1;
 
+/// Fewer sampled requests than this say nothing of when requests left the machine.
+pub const OUT_SAMPLES_MIN: u64 = 20;
+
 /// The generator's CPU was taken away.
 pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
     let worst = case.losses.iter().max_by(|one, other| one.share.total_cmp(&other.share))?;
@@ -159,6 +162,49 @@ pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
         "The generator: its threads stood still for {} in {}, and what took them away is not known.",
         time_text(turns.stalled_ns),
         counted(turns.stalls, "turn"),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// The way of sampled requests from the send to the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WayOut {
+    /// The median time from the send to the device, in nanoseconds.
+    pub out_ns: Nanos,
+    /// That time as a share of it and the median time from the device to the reply.
+    pub share: f64,
+}
+
+impl WayOut {
+    /// The way out of a run; absent where too few requests were stamped when they left.
+    pub fn of(case: &Case<'_>) -> Option<WayOut> {
+        let times = case.measurement.transmit.as_ref()?;
+        if times.out.count() < OUT_SAMPLES_MIN || times.served.count() < OUT_SAMPLES_MIN {
+            return None;
+        }
+        let (out_ns, served_ns) = (times.out.quantile(0.5)?, times.served.quantile(0.5)?);
+        let service_ns = out_ns as f64 + served_ns as f64;
+        Some(WayOut { out_ns, share: if service_ns > 0.0 { out_ns as f64 / service_ns } else { 0.0 } })
+    }
+}
+
+/// Requests were sent in time, and left the machine late.
+pub fn left_late(case: &Case<'_>) -> Option<Finding> {
+    let way = WayOut::of(case)?;
+    let is_late = way.out_ns > SLIP_MIN_NS && way.share > VISIBLE_SHARE;
+    if !is_late || case.server_is_full() || case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() {
+        return None;
+    }
+    let queued = case.measurement.transmit.as_ref().filter(|times| times.queued.count() >= OUT_SAMPLES_MIN);
+    let place = match queued.and_then(|times| times.queued.quantile(0.5)) {
+        Some(queued_ns) => format!(", {} of that in the queueing discipline", time_text(queued_ns)),
+        None => String::new(),
+    };
+    let says = format!(
+        "The generator's kernel or its queueing discipline: half of the requests left the machine {} or more after they \
+         were sent{place}; that is {} of their service time.",
+        time_text(way.out_ns),
+        percent(way.share),
     );
     Some(Finding::new(Limit::Generator, says))
 }

@@ -2,7 +2,7 @@
 
 use super::case::{Case, FULL_SHARE, OUTWEIGHED};
 use super::finding::{Finding, Limit};
-use crate::measure::evidence::{CardUse, ServerReading};
+use crate::measure::evidence::{CardUse, Evidence, ServerReading};
 use crate::measure::figures::{QUANTILES, Quantile, Unanswered, quantile as quantile_of, time_text};
 use crate::measure::recorder::Span;
 use crate::measure::words::{counted, grouped, percent};
@@ -36,6 +36,15 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
         && connections.churn.is_none();
     // Of several servers it is not known which of our connections went to which.
     let is_one = case.plan.servers.len() == 1;
+    let seen = case.measurement.evidence.as_ref();
+    let of_several = seen.and_then(Evidence::others_of_several);
+    if let Some((others, ours)) =
+        of_several.filter(|(others, ours)| *others as f64 > OTHERS_SHARE * *ours as f64)
+    {
+        let others = counted(others, "request");
+        let says = format!("Others used the servers too: {others} beside our {}.", grouped(ours));
+        return Some(Finding::new(Limit::Others, says));
+    }
     case.readings().find_map(|reading| {
         let counts = others_requests(reading).zip(reading.our_requests);
         let opened = reading.counts.connections_opened.filter(|_| ours_stayed && is_one).unwrap_or(0);

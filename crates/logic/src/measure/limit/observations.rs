@@ -2,7 +2,7 @@
 
 use super::case::{Case, FULL_SHARE, VISIBLE_SHARE};
 use super::finding::Observation;
-use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TAKEN_SHARE, TCP_LIMITED_SHARE};
+use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TAKEN_SHARE, TCP_LIMITED_SHARE, WayOut};
 use super::network_rows::{OTHERS_SHARE, RETRANSMITS_SHARE, card_share, is_all_local, others_requests};
 use super::server_rows::{BURST_RATIO, RUN_DELAY_SHARE, UNANSWERED_SHARE};
 use super::server_use::share_of;
@@ -39,6 +39,10 @@ fn of_generator(case: &Case<'_>) -> Vec<Observation> {
         };
         let what = format!("time without a CPU of a client thread{place}{thief}");
         all.push(Observation::share("generator", loss.share, TAKEN_SHARE, what));
+    }
+    if let Some(way) = WayOut::of(case) {
+        let what = format!("way out of the machine ({} at p50) of the service time", time_text(way.out_ns));
+        all.push(Observation::share("generator", way.share, VISIBLE_SHARE, what));
     }
     if let Some(tcp) = case.tcp().filter(|tcp| tcp.busy_ns > 0) {
         let share = share_of(tcp.sndbuf_limited_ns, tcp.busy_ns);

@@ -15,13 +15,14 @@ pub struct Row {
 
 /// The rows from the first to the last. Rows that rest on evidence of one resource stand above those that name what is
 /// left when the others are excluded; the last one holds for every run.
-pub const ROWS: [Row; 25] = [
+pub const ROWS: [Row; 26] = [
     Row { name: "nothing-completed", judge: load_rows::nothing_completed },
     Row { name: "instrument", judge: load_rows::instrument },
     Row { name: "generator-cpu-taken", judge: generator_rows::cpu_taken },
     Row { name: "generator-thread-busy", judge: generator_rows::thread_busy },
     Row { name: "generator-kept-back", judge: generator_rows::kept_back },
     Row { name: "generator-stood-still", judge: generator_rows::stood_still },
+    Row { name: "generator-out", judge: generator_rows::left_late },
     Row { name: "others", judge: network_rows::others },
     Row { name: "server-connections", judge: server_rows::refused },
     Row { name: "network-bandwidth", judge: network_rows::bandwidth },

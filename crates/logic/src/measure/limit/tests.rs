@@ -560,6 +560,27 @@ fn requests_without_an_answer_are_not_the_generators_fault() {
 }
 
 #[test]
+fn requests_that_leave_late_are_held_up_by_the_generators_kernel() {
+    let shaped = Scenario { service: 400 * MICROSECOND, out: Some(90 * MICROSECOND), ..quiet() };
+    let words = ["the machine 90.", "22 % of their service time"];
+    for run in [shaped.clone(), shaped.clone().seen(IDLE, 1)] {
+        says(&run.verdict(), Limit::Generator, "generator-out", &words);
+    }
+    let seen = |run: &Scenario| run.verdict().evidence.iter().any(|one| one.says.starts_with("way out of"));
+    assert!(seen(&shaped) && !seen(&quiet()));
+    // A way out that is short, or a small part, is nobody's limit; a full server is the limit of a closed loop.
+    let short = Scenario { out: Some(15 * MICROSECOND), ..quiet() };
+    let small = Scenario { service: 900 * MICROSECOND, ..shaped.clone() };
+    for run in [short, small] {
+        says(&run.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
+    }
+    let full = Scenario { out: Some(90 * MICROSECOND), ..full_server(1, 460 * MICROSECOND, 0.6) };
+    says(&full.verdict(), Limit::Server, "server-cpu", &[]);
+    let lagging = Scenario { lag: 300 * MICROSECOND, ..shaped };
+    says(&lagging.verdict(), Limit::Generator, "generator-kept-back", &[]);
+}
+
+#[test]
 fn evidence_is_listed_with_the_bound_of_each_figure() {
     let verdict = closed().seen(&[0.97], 1).verdict();
     let server =

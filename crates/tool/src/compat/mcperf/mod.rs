@@ -328,6 +328,7 @@ impl OptionValues {
             evidence: self.evidence,
             server_stats_ns: None,
             adaptive: Adaptive::default(),
+            anonymous: false,
             verify: 0.0,
             goals: Vec::new(),
             engine: Engine {

@@ -364,6 +364,7 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
         evidence: !options.no_evidence,
         server_stats_ns: None,
         adaptive: Adaptive::default(),
+        anonymous: false,
         goals: Vec::new(),
         engine: Engine {
             threads: options.threads,

@@ -267,6 +267,7 @@ fn plan(
         evidence: !options.no_evidence,
         server_stats_ns: None,
         adaptive: Adaptive::default(),
+        anonymous: false,
         goals: Vec::new(),
         engine: engine(options, cpus)?,
         socket: Socket {

@@ -1,6 +1,8 @@
 //! The two answers of the report, how far its times may be believed and what set the rate or the waiting, with what was
 //! seen of the servers.
 
+use pummel_logic::measure::evidence::provenance::Provenance;
+use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::words::{counted, grouped, percent};
 
 use super::page::Page;
@@ -14,8 +16,9 @@ const SERVERS_SHOWN_MAX: usize = 16;
 /// Adds what was seen of the servers and used of each resource, and the two answers.
 pub(super) fn judgement(page: &mut Page, document: &Document) {
     if let Some(evidence) = &document.evidence {
-        seen(page, evidence);
+        seen(page, document, evidence);
     }
+    machines(page, &document.machine);
     if let Some(verdict) = document.verdict.as_ref().filter(|verdict| !verdict.headroom.is_empty()) {
         page.field("Used", &used(&verdict.headroom));
     }
@@ -28,9 +31,9 @@ pub(super) fn judgement(page: &mut Page, document: &Document) {
 }
 
 /// Adds a line for each server, and one for each figure of a machine that could not be read.
-fn seen(page: &mut Page, evidence: &EvidenceResult) {
+fn seen(page: &mut Page, document: &Document, evidence: &EvidenceResult) {
     for server in evidence.servers.iter().take(SERVERS_SHOWN_MAX) {
-        page.field("Server", &server_words(server));
+        page.field("Server", &server_words(document, server));
     }
     let more = evidence.servers.len().saturating_sub(SERVERS_SHOWN_MAX);
     if more > 0 {
@@ -44,10 +47,22 @@ fn seen(page: &mut Page, evidence: &EvidenceResult) {
     }
 }
 
-fn server_words(server: &ServerResult) -> String {
+/// Adds a line for each machine that sent requests.
+fn machines(page: &mut Page, machines: &[Provenance]) {
+    for machine in machines.iter().take(SERVERS_SHOWN_MAX) {
+        let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}: "));
+        page.field("Machine", &format!("{place}{}", machine.words()));
+    }
+    let more = machines.len().saturating_sub(SERVERS_SHOWN_MAX);
+    if more > 0 {
+        page.field("", &format!("and {more} more"));
+    }
+}
+
+fn server_words(document: &Document, server: &ServerResult) -> String {
     let mut parts = Vec::new();
     match &server.reading {
-        Some(reading) => parts.extend(reading_words(reading)),
+        Some(reading) => parts.extend(reading_words(document, reading)),
         None => parts.push("not read".to_owned()),
     }
     parts.extend(server.unread.clone());
@@ -56,7 +71,7 @@ fn server_words(server: &ServerResult) -> String {
 }
 
 /// What a server said of itself, in pieces.
-fn reading_words(reading: &ReadingResult) -> Vec<String> {
+fn reading_words(document: &Document, reading: &ReadingResult) -> Vec<String> {
     let threads = reading.serving_threads.map(|threads| counted(u64::from(threads), "serving thread"));
     let who = format!("{} {}", reading.software, reading.version);
     let mut parts = vec![[Some(who), threads].into_iter().flatten().collect::<Vec<_>>().join(", ")];
@@ -81,9 +96,18 @@ fn reading_words(reading: &ReadingResult) -> Vec<String> {
             .p99_us
             .map_or_else(String::new, |us| format!(", p99 {} since it started", micros_text(us)));
         let (mean, calls) = (micros_text(command.mean_us), grouped(command.calls));
-        parts.push(format!("{} took {mean} inside the server ({calls} calls{p99})", command.name));
+        let here = service_p99(document, &command.name)
+            .map_or_else(String::new, |p99| format!("; p99 of service here {p99}"));
+        parts.push(format!("{} took {mean} inside the server ({calls} calls{p99}{here})", command.name));
     }
     parts
+}
+
+/// The 99th percentile of the service times of the requests that a server calls by this name, where it is known: what it takes
+/// beyond the server's own time is queue, socket and network.
+fn service_p99(document: &Document, command: &str) -> Option<String> {
+    let (_, op) = document.ops.iter().find(|(name, _)| name == command)?;
+    op.times.of_span(Span::Service).at("p99").known().map(micros_text)
 }
 
 /// The resources with the share of each that was used.

@@ -3,7 +3,7 @@
 use pummel_logic::measure::churn::{Churn, ConnectionFailures};
 use serde::{Deserialize, Serialize};
 
-use super::figures::TimeFigures;
+use super::figures::{TimeFigures, micros};
 use crate::report::Report;
 
 /// Connections of the measured phase.
@@ -22,6 +22,9 @@ pub struct ConnectionsResult {
     pub reconnected: u64,
     /// How long opening took.
     pub connect_us: TimeFigures,
+    /// How long opening took by server; empty with one server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerConnectionsResult>,
     /// How long handshakes took; absent without TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handshake_us: Option<TimeFigures>,
@@ -34,6 +37,18 @@ pub struct ConnectionsResult {
     /// What came of clients that come and go; absent where all clients stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub churn: Option<ChurnResult>,
+}
+
+/// How long opening connections to one server took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerConnectionsResult {
+    /// Address of the server.
+    pub address: String,
+    /// Connections that were opened.
+    pub opened: u64,
+    /// The median, within 3 %.
+    pub connect_p50_us: Option<f64>,
 }
 
 /// What came of clients that come and go.
@@ -84,10 +99,23 @@ impl ConnectionsResult {
             lost: connections.lost,
             reconnected: connections.reconnected,
             connect_us: TimeFigures::of(&report.summary.connect, None),
+            servers: servers_of(report),
             handshake_us: tls.then(|| TimeFigures::of(&report.summary.handshake, None)),
             handshakes: tls.then(|| connections.handshake.count()),
             resumed: tls.then_some(connections.resumed),
             churn: connections.churn.as_deref().map(ChurnResult::of),
         }
     }
+}
+
+/// The connections of each of several servers.
+fn servers_of(report: &Report<'_>) -> Vec<ServerConnectionsResult> {
+    let servers = &report.plan.servers;
+    let timed = servers.iter().zip(&report.measurement.connections.connect_by_server);
+    let of = timed.filter(|_| servers.len() > 1).map(|(address, times)| ServerConnectionsResult {
+        address: address.clone(),
+        opened: times.count(),
+        connect_p50_us: times.quantile(0.5).map(|ns| micros(ns as f64)),
+    });
+    of.collect()
 }

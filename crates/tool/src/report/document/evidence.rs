@@ -18,6 +18,9 @@ pub struct EvidenceResult {
     pub servers: Vec<ServerResult>,
     /// The machines that sent the requests.
     pub machines: Vec<MachineResult>,
+    /// Requests of the run that several servers were sent together; absent with one server, and where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub our_requests: Option<u64>,
 }
 
 /// What was seen of one server.
@@ -157,6 +160,7 @@ impl EvidenceResult {
         EvidenceResult {
             servers: evidence.servers.iter().map(ServerResult::of).collect(),
             machines: evidence.machines.iter().map(MachineResult::of).collect(),
+            our_requests: evidence.our_requests,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! does not know are left out.
 
 mod agents;
+mod anonymous;
 mod connections;
 mod curve;
 mod evidence;
@@ -23,6 +24,7 @@ mod tests;
 use std::fmt;
 
 use pummel_logic::measure::calibration::Calibrated;
+use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::measurement::{Bytes, Samples, Status};
 use pummel_logic::measure::uncertainty::steadiness::Steadiness;
 use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
@@ -32,11 +34,12 @@ use pummel_logic::workload::window::WindowCounts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::anonymous::without_names;
 use self::requests::{is_zero, ops_of};
 use crate::report::Report;
 
 pub use self::agents::{AgentsResult, LossResult, MemberResult, MemberTrust};
-pub use self::connections::{ChurnResult, ConnectionsResult};
+pub use self::connections::{ChurnResult, ConnectionsResult, ServerConnectionsResult};
 pub use self::curve::{CurveDocument, CurveGoal, CurveRun};
 pub use self::evidence::{
     CommandResult, EvidenceResult, MachineResult, ReadingResult, ServerResult, SocketsResult, ThreadResult,
@@ -77,6 +80,12 @@ pub struct Document {
     /// The command line that the Plan was written in.
     #[serde(default)]
     pub front: String,
+    /// The words of the command line, without passwords; empty where it is not known, or not to be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+    /// The machines that sent the requests, one for each process; empty where no kernel was below the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine: Vec<Provenance>,
     /// When the measured phase began, in seconds since 1970.
     #[serde(default)]
     pub started_unix_s: Option<f64>,
@@ -229,7 +238,7 @@ impl Document {
         let Report { plan, measurement, summary, front } = *report;
         let started = measurement.started_unix_ns;
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
-        Document {
+        let document = Document {
             schema: SCHEMA,
             tool: ToolResult::own(),
             status: summary.status,
@@ -237,6 +246,8 @@ impl Document {
             detected: measurement.detected.clone(),
             plan: plan.clone(),
             front: front.to_owned(),
+            argv: measurement.argv.clone(),
+            machine: measurement.machines.clone(),
             started_unix_s: (started > 0).then(|| seconds(started)),
             seconds: summary.seconds,
             clock: measurement.clock,
@@ -284,7 +295,8 @@ impl Document {
             whole_run: WholeRunResult::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,
-        }
+        };
+        if plan.anonymous { without_names(document) } else { document }
     }
 
     /// Reads the JSON result of a run of this version or an older one. Fields that are not known are left out.

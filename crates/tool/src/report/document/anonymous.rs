@@ -1,0 +1,162 @@
+//! Documents without names: addresses of servers, names of agents, users and paths become numbered words.
+
+use pummel_logic::plan::{Plan, Work};
+use serde_json::Value;
+
+use super::Document;
+
+/// Names shorter than this are replaced only where nothing stands beside them, since they are parts of sentences too.
+const SHORT_BYTES: usize = 3;
+
+/// What stands in the place of a path.
+const PATH: &str = "path";
+
+/// The document with words in the place of names.
+pub(super) fn without_names(document: Document) -> Document {
+    let names = names_of(&document);
+    let plan = plan_without_names(&document.plan, &names);
+    let replaced = serde_json::to_vec(&document).ok().and_then(|text| {
+        let mut value: Value = serde_json::from_slice(&text).ok()?;
+        walk(&mut value, &names);
+        value["plan"] = serde_json::to_value(&plan).ok()?;
+        serde_json::from_value(value).ok()
+    });
+    // A name that is also a word of the layout makes another document of it. All that may hold names is left out then.
+    replaced.unwrap_or(Document {
+        plan,
+        reason: None,
+        agents: None,
+        error_messages: Default::default(),
+        verdict: None,
+        evidence: None,
+        server_stats: Vec::new(),
+        ..document
+    })
+}
+
+/// The names in a document, the longest first, and the word for each.
+fn names_of(document: &Document) -> Vec<(String, String)> {
+    let mut names: Vec<(String, String)> = Vec::new();
+    for (number, address) in document.plan.servers.iter().enumerate() {
+        let word = format!("server-{}", number + 1);
+        names.push((address.clone(), word.clone()));
+        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+        names.push((host.to_owned(), word));
+    }
+    let members = document.agents.iter().flat_map(|agents| &agents.members);
+    for (number, member) in members.enumerate() {
+        names.push((member.name.clone(), format!("agent-{}", number + 1)));
+    }
+    let machines = document.evidence.iter().flat_map(|evidence| &evidence.machines);
+    let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
+    names.extend(cards.map(|card| (card.name.clone(), "card".to_owned())));
+    names.extend(document.plan.login.iter().map(|login| (login.user.clone(), "user".to_owned())));
+    names.extend(document.plan.socket.source.iter().map(|source| (source.clone(), "source".to_owned())));
+    names.retain(|(name, _)| !name.is_empty());
+    // The longer of two names may hold the shorter one.
+    names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    names
+}
+
+fn plan_without_names(plan: &Plan, names: &[(String, String)]) -> Plan {
+    let mut plan = plan.clone();
+    let servers = plan.servers.iter_mut().chain(&mut plan.socket.source);
+    servers.for_each(|address| *address = replaced(address, names));
+    if let Some(login) = &mut plan.login {
+        "user".clone_into(&mut login.user);
+        login.password_file.as_mut().into_iter().for_each(|path| PATH.clone_into(path));
+    }
+    if let Some(tls) = &mut plan.tls {
+        let paths = [&mut tls.ca, &mut tls.cert, &mut tls.key].into_iter().flatten();
+        paths.for_each(|path| PATH.clone_into(path));
+        tls.server_name.as_mut().into_iter().for_each(|name| "server".clone_into(name));
+    }
+    for phase in &mut plan.phases {
+        if let Work::Replay(replay) = &mut phase.work {
+            PATH.clone_into(&mut replay.path);
+        }
+    }
+    plan
+}
+
+fn walk(value: &mut Value, names: &[(String, String)]) {
+    match value {
+        Value::String(text) => *text = replaced(text, names),
+        Value::Array(list) => list.iter_mut().for_each(|value| walk(value, names)),
+        Value::Object(fields) => {
+            for (field, value) in fields.iter_mut() {
+                if let ("error_messages", Value::Object(messages)) = (field.as_str(), &mut *value) {
+                    let old = std::mem::take(messages).into_iter();
+                    *messages = old.map(|(words, count)| (replaced(&words, names), count)).collect();
+                }
+                walk(value, names);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn replaced(text: &str, names: &[(String, String)]) -> String {
+    if let Some((_, word)) = names.iter().find(|(name, _)| name == text) {
+        return word.clone();
+    }
+    if text.starts_with('/') {
+        return PATH.to_owned();
+    }
+    let long = names.iter().filter(|(name, _)| name.len() >= SHORT_BYTES);
+    long.fold(text.to_owned(), |text, (name, word)| replaced_words(&text, name, word))
+}
+
+/// The text with `word` in each place of `name` that is not a part of a longer name.
+fn replaced_words(text: &str, name: &str, word: &str) -> String {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(name) {
+        let (before, behind) = (&rest[..at], &rest[at + name.len()..]);
+        out.push_str(before);
+        let is_whole =
+            !out.chars().next_back().is_some_and(is_part) && !behind.chars().next().is_some_and(is_part);
+        out.push_str(if is_whole { word } else { name });
+        rest = behind;
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::measure::measurement::Keep;
+    use pummel_logic::plan::Login;
+
+    use crate::report::example::{Run, evidence};
+
+    #[test]
+    fn a_document_without_names_tells_all_else() {
+        let mut run = Run::new(Keep::Figures);
+        run.plan.servers = vec!["cache-1.example:11211".to_owned(), "/run/memcached".to_owned()];
+        let password_file = Some("/home/alice/secret".to_owned());
+        run.plan.login = Some(Login { user: "alice".to_owned(), password_file });
+        run.measurement.evidence = Some(evidence());
+        run.measurement.message(b"ERR cache-1.example is full; cache-1.example2 is not", 3);
+        let named = run.document(Clone::clone);
+        run.plan.anonymous = true;
+        let document = run.document(Clone::clone);
+        assert_eq!(document.plan.servers, ["server-1", "server-2"]);
+        let text = serde_json::to_string(&document).expect("a document");
+        for name in ["cache-1.example:", "cache-1.example is", "alice", "/run"] {
+            assert!(!text.contains(name), "{name}: {text}");
+        }
+        assert!(text.contains("ERR server-1 is full; cache-1.example2 is not"), "{text}");
+        assert_eq!((document.totals, document.trust), (named.totals, named.trust), "figures stay");
+    }
+
+    #[test]
+    fn a_name_that_is_a_word_of_the_layout_leaks_nothing() {
+        let mut run = Run::new(Keep::Figures);
+        run.plan.servers = vec!["complete".to_owned()];
+        run.plan.anonymous = true;
+        let document = run.document(Clone::clone);
+        assert_eq!(document.plan.servers, ["server-1"]);
+        assert!(document.verdict.is_none() && document.evidence.is_none());
+        assert!(document.totals.requests > 0);
+    }
+}
