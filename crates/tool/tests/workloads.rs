@@ -20,13 +20,17 @@ fn absent_keys_are_missed_and_never_stored_and_all_others_are_found() {
 #[test]
 fn fresh_keys_are_stored_where_misses_are_and_never_asked_for_again() {
     let server = Memcached::start();
-    let words = "-n 20000 -c 7 --records 2000 --mix get:1 --multiget 2 --fresh 0.1 --read-through --quiet --seed 5";
+    let words =
+        "-n 20000 -c 7 --records 2000 --mix get:1 --multiget 2 --fresh 0.1 --read-through --quiet --seed 5";
     let result = pummel(&format!("run -s {} {words}", server.name)).expect(0).json();
     let (hits, misses) = (result.count("ops/get/hits"), result.count("ops/get/misses"));
     assert_eq!(hits + misses, 40_000);
     assert!(misses.abs_diff(4_000) < 300, "{misses}");
     let stored = result.count("ops/set/completed");
-    assert!(stored <= misses && stored + 64 > misses, "{stored} of {misses}: a few of the end are not due any more");
+    assert!(
+        stored <= misses && stored + 64 > misses,
+        "{stored} of {misses}: a few of the end are not due any more"
+    );
 }
 
 #[test]

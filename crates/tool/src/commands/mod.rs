@@ -5,8 +5,8 @@ pub mod ab;
 pub mod agent;
 #[cfg(feature = "agents")]
 pub mod agent_cert;
-pub mod compare;
 pub mod calibrate;
+pub mod compare;
 pub mod curve;
 pub mod demo;
 pub mod detection;

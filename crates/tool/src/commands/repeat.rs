@@ -82,13 +82,10 @@ fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErro
     Ok(Job { outputs: Outputs::default(), ..job })
 }
 
-fn repeat(
-    args: &RunCommandArgs,
-    count: u32,
-    (job, detection): (&Job, Detection),
-) -> Result<Exit, SeriesEnd> {
+fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)) -> Result<Exit, SeriesEnd> {
     let output = &args.run.args.output;
-    let mut driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle).map_err(SeriesEnd::Reported)?;
+    let mut driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle)
+        .map_err(SeriesEnd::Reported)?;
     let files = SeriesFiles::prepare(output, &FORMS)?;
     let care = args.repeat.restart.clone().map_or(ServerCare::None, ServerCare::Restart);
     let mut repetition = Repetition {

@@ -32,7 +32,14 @@ overloaded for 5 s, to see whether it recovers. A rate that is not carried (less
 meet the goal, however lenient that is. --json and --csv write all runs. The exit status is 3 when no rate is known to meet the goal.
 
 Example, some two minutes:
-  pummel search -s 127.0.0.1 --goal p99:1ms -t 5s";
+  pummel search -s 127.0.0.1 --goal p99:1ms -t 5s
+
+Exit status:
+  0    a rate was found that meets the goal
+  1    a run failed; the reports are written and say why
+  2    the command line cannot be followed; nothing was sent
+  3    no rate is known to meet the goal, or a verification failed
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
 /// How long the server is overloaded.
 const OVERLOAD_NS: Nanos = 5 * SECOND;

@@ -104,21 +104,10 @@ Examples:
   pummel scan -s 127.0.0.1 --over connections:1:64 -t 5s
 
 Exit status:
-  0    a rate was found that meets the goal
-  1    a run failed; the reports are written and say why
-  2    the command line cannot be followed; nothing was sent
-  3    no rate meets the goal, or a verification failed
-  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
-
-const SCAN_EXAMPLES: &str = "\
-Example:
-  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv
-
-Exit status:
   0    every rate was measured
   1    a run failed; the reports are written and say why
   2    the command line cannot be followed; nothing was sent
-  3    a verification failed
+  3    a verification failed, or a goal was missed
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
 /// Most runs of a scan.

@@ -55,7 +55,11 @@ pub fn build() -> Build {
         commit: told(build_info::COMMIT),
         profile: told(build_info::PROFILE),
         target: told(build_info::TARGET),
-        features: Some(build_info::FEATURES).filter(|names| *names != "none").map(str::to_owned).into_iter().collect(),
+        features: Some(build_info::FEATURES)
+            .filter(|names| *names != "none")
+            .map(str::to_owned)
+            .into_iter()
+            .collect(),
     }
 }
 

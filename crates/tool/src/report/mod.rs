@@ -7,8 +7,8 @@ use pummel_logic::plan::Plan;
 /// The version that reports name.
 pub use crate::build_info::VERSION;
 
-pub mod comparison;
 pub mod calibration_words;
+pub mod comparison;
 pub mod csv;
 pub mod curve;
 pub mod document;
@@ -21,11 +21,11 @@ pub mod layout;
 pub mod markdown;
 pub mod numbers;
 pub mod output;
+pub mod page;
 pub mod repetition;
 pub mod run_figures;
 pub mod scalability_words;
 pub mod search_words;
-pub mod page;
 pub mod stored;
 pub mod transmit;
 

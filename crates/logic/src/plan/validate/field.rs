@@ -80,7 +80,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 69] = [
+const PATHS: [(Field, &str); 71] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),

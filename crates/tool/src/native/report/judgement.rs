@@ -106,8 +106,7 @@ fn reading_words(document: &Document, reading: &ReadingResult) -> Vec<String> {
 /// The 99th percentile of the service times of the requests that a server calls by this name, where it is known: what it takes
 /// beyond the server's own time is queue, socket and network.
 fn service_p99(document: &Document, command: &str) -> Option<String> {
-    let (_, op) = document.ops.iter().find(|(name, _)| name == command)?;
-    op.times.of_span(Span::Service).at("p99").known().map(micros_text)
+    document.ops.get(command)?.times.of_span(Span::Service).at("p99").known().map(micros_text)
 }
 
 /// The resources with the share of each that was used.
