@@ -71,7 +71,7 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
         );
     }
     for Advice { says, command } in advice {
-        text += &format!("\nHint: {says}. To change it:\n  {command}\n");
+        text += &format!("\nHint: {says}. A command for it:\n  {command}\n");
     }
     text
 }
@@ -132,7 +132,7 @@ mod tests {
             "Service error  +1.90 us at p50, +4.00 us at p99, -5 ns at most, of replies held for 0",
             "Lag            900 ns at p50, 2.10 us at p99, at 20,000/s, --wait spin",
             "differ by 0.8 % at p50, 3.1 % at p99, 1.2 % in rate",
-            "Hint: the clock is slow. To change it:\n  mend it\n",
+            "Hint: the clock is slow. A command for it:\n  mend it\n",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }
