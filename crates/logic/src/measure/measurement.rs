@@ -25,7 +25,7 @@ pub use crate::measure::counters::{Bytes, Samples, Stamps};
 pub use crate::measure::generator::{Generator, WorkerTime};
 pub use crate::measure::load::LoadResult;
 pub use crate::measure::messages::MESSAGES_KEPT;
-pub use crate::measure::slice::{Keep, Slice, SliceOp};
+pub use crate::measure::slice::{Keep, Slice, SliceOp, SliceSketch};
 pub use crate::measure::verify::{FAILED_KEYS_KEPT, FAILURES_SHOWN, Verify, WrongKey};
 
 /// The layout of a saved measurement that this version writes, and the only one that it reads.

@@ -8,6 +8,7 @@ use crate::measure::counts::Counts;
 use crate::measure::histogram::{CellSums, Histogram, rank};
 use crate::measure::sample::Span;
 use crate::protocol::Verb;
+use crate::time::Nanos;
 
 /// The five histograms of a verb, by [`Span`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,26 @@ pub struct OpRecord {
     /// The lag of completed requests with an answer, summed by coarse cell of their response.
     #[serde(default, skip_serializing_if = "CellSums::is_zero")]
     pub lag_by_response: CellSums,
+    /// The wait of completed requests with an answer, summed by coarse cell of their response.
+    #[serde(default, skip_serializing_if = "CellSums::is_zero")]
+    pub wait_by_response: CellSums,
+}
+
+/// What the responses of a coarse cell consist of: sums over its requests, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnatomyCell {
+    /// The least response of the cell.
+    pub lowest: Nanos,
+    /// The greatest response of the cell.
+    pub highest: Nanos,
+    /// Number of requests.
+    pub count: u64,
+    /// Sum of their wait.
+    pub wait_ns: f64,
+    /// Sum of their lag.
+    pub lag_ns: f64,
+    /// Sum of their service.
+    pub service_ns: f64,
 }
 
 /// The record of requests, by verb. Verbs without requests may be absent.
@@ -54,6 +75,35 @@ impl OpRecord {
         self.counts.merge(&other.counts);
         self.times.merge(&other.times);
         self.lag_by_response.merge(&other.lag_by_response);
+        self.wait_by_response.merge(&other.wait_by_response);
+    }
+
+    /// What the responses consist of, by coarse cell: the sums of wait and lag of those very requests, and service as the
+    /// rest. Empty where there was no request, and for results that are older than the sums.
+    pub fn anatomy(&self) -> Vec<AnatomyCell> {
+        let responses = self.times.of(Span::Response);
+        let is_missing =
+            |sums: &CellSums, span: Span| sums.is_zero() && self.times.of(span).moments().sum > 0;
+        if is_missing(&self.lag_by_response, Span::Lag) || is_missing(&self.wait_by_response, Span::Wait) {
+            return Vec::new();
+        }
+        let lags = self.lag_by_response.beside(responses);
+        let waits = self.wait_by_response.beside(responses);
+        let cells = lags.iter().zip(&waits).map(|(lag, wait)| {
+            // The sum of the responses is that of the middles of fine cells, so that parts may be some 0.1 % more.
+            let wait_ns = (wait.beside as f64).min(lag.sum);
+            let lag_ns = (lag.beside as f64).min(lag.sum - wait_ns);
+            let service_ns = lag.sum - wait_ns - lag_ns;
+            AnatomyCell {
+                lowest: lag.lowest,
+                highest: lag.highest,
+                count: lag.count,
+                wait_ns,
+                lag_ns,
+                service_ns,
+            }
+        });
+        cells.collect()
     }
 
     /// The share of lag, from 0 to 1, in the responses near the quantile of the response: from the same requests, which
@@ -111,6 +161,7 @@ impl Ops {
             op.counts = Counts::default();
             op.times.clear();
             op.lag_by_response.clear();
+            op.wait_by_response.clear();
         }
     }
 }

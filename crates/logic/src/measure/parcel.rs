@@ -41,6 +41,8 @@ struct Packed {
     times: [SparseHistogram; Span::COUNT],
     #[serde(default, skip_serializing_if = "CellSums::is_zero")]
     lag_by_response: CellSums,
+    #[serde(default, skip_serializing_if = "CellSums::is_zero")]
+    wait_by_response: CellSums,
 }
 
 /// Why a parcel does not belong to the slices that it came for.
@@ -58,8 +60,9 @@ impl Parcel {
         let groups = interval.groups.iter_mut().map(|recorder| {
             let packed = recorder.ops().iter().map(|(verb, op)| {
                 let times = Span::ALL.map(|span| op.times.of(span).to_sparse());
-                let lag_by_response = op.lag_by_response.clone();
-                (verb, Packed { counts: op.counts, times, lag_by_response })
+                let sums = (op.lag_by_response.clone(), op.wait_by_response.clone());
+                let (lag_by_response, wait_by_response) = sums;
+                (verb, Packed { counts: op.counts, times, lag_by_response, wait_by_response })
             });
             packed.collect()
         });
@@ -93,8 +96,9 @@ impl Parcel {
         interval.end_ns = interval.end_ns.max(self.end_ns);
         for (recorder, ops) in interval.groups.iter_mut().zip(&self.groups) {
             for (verb, packed) in ops {
-                let Packed { counts, times, lag_by_response } = packed;
-                recorder.merge_sparse(*verb, counts, times, lag_by_response).map_err(Misfit::Times)?;
+                let Packed { counts, times, lag_by_response, wait_by_response } = packed;
+                let sums = [lag_by_response, wait_by_response];
+                recorder.merge_sparse(*verb, counts, times, sums).map_err(Misfit::Times)?;
             }
         }
         interval.bytes.merge(&self.bytes);
@@ -150,6 +154,7 @@ impl Packed {
         self.counts.merge(&other.counts);
         self.times.iter_mut().zip(&other.times).for_each(|(times, more)| times.merge(more));
         self.lag_by_response.merge(&other.lag_by_response);
+        self.wait_by_response.merge(&other.wait_by_response);
     }
 }
 

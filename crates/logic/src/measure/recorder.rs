@@ -5,7 +5,7 @@ use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 
 pub use crate::measure::counts::{Counts, Outcomes};
-pub use crate::measure::ops::{OpRecord, Ops, Times};
+pub use crate::measure::ops::{AnatomyCell, OpRecord, Ops, Times};
 pub use crate::measure::sample::{Sample, Span};
 pub use crate::measure::tally::Tally;
 
@@ -118,11 +118,12 @@ impl Recorder {
         verb: Verb,
         counts: &Counts,
         times: &[SparseHistogram; Span::COUNT],
-        lag_by_response: &CellSums,
+        [lag_by_response, wait_by_response]: [&CellSums; 2],
     ) -> Result<(), NotAHistogram> {
         let op = self.ops.entry(verb);
         op.counts.merge(counts);
         op.lag_by_response.merge(lag_by_response);
+        op.wait_by_response.merge(wait_by_response);
         op.times.0.iter_mut().zip(times).try_for_each(|(histogram, more)| histogram.merge_sparse(more))
     }
 
@@ -176,6 +177,14 @@ impl Batch {
         response.record_all_beside(&responses[..last], lags, &mut op.lag_by_response);
         response.record_many(responses[last], 1 + repeats);
         op.lag_by_response.add(responses[last], lags[last], 1 + repeats);
+        // Few requests wait, and none in most batches.
+        let waits = &self.spans[Span::Wait as usize][..len];
+        if waits.iter().fold(0, |all, wait| all | wait) != 0 {
+            for (at, wait) in waits.iter().enumerate().filter(|(_, wait)| **wait != 0) {
+                let count = if at == last { 1 + repeats } else { 1 };
+                op.wait_by_response.add(responses[at], *wait, count);
+            }
+        }
         for (histogram, batch) in others.iter_mut().zip(other_spans) {
             histogram.record_all(&batch[..last]);
             histogram.record_many(batch[last], 1 + repeats);
@@ -239,6 +248,31 @@ mod tests {
         let at = |quantile| op.lag_share(quantile).unwrap();
         assert!((at(0.5) - 0.1).abs() < 0.001 && (at(0.99) - 0.9).abs() < 0.001, "{} {}", at(0.5), at(0.99));
         assert_eq!(op.lag_by_response.total(), op.times.of(Span::Lag).moments().sum, "no lag is left out");
+    }
+
+    #[test]
+    fn the_parts_of_responses_are_those_of_the_very_requests() {
+        // Ninety requests that did not wait, and ten whose 4 ms were nine tenths wait.
+        let mut recorder = Recorder::new([Verb::Get].into_iter());
+        let slow = |at: u64| at % 10 == 3;
+        for at in 0..100 {
+            let (wait, service) = if slow(at) { (3_600_000, 380_000) } else { (0, 180_000) };
+            let (ready, sent) = (1_000 + wait, 1_000 + wait + 20_000);
+            let arrived = sent + service;
+            recorder.record(&Sample { due: 1_000, ready, sent, arrived, read: arrived, ..get() });
+        }
+        let op = recorder.ops().all();
+        let cells = op.anatomy();
+        let sum = |of: fn(&AnatomyCell) -> f64| cells.iter().map(of).sum::<f64>();
+        assert_eq!(
+            (sum(|cell| cell.wait_ns), sum(|cell| cell.lag_ns)),
+            (10.0 * 3_600_000.0, 100.0 * 20_000.0)
+        );
+        let service = sum(|cell| cell.service_ns);
+        assert!((service / (90.0 * 180_000.0 + 10.0 * 380_000.0) - 1.0).abs() < 0.01, "{service}");
+        let (first, last) = (cells[0], cells[cells.len() - 1]);
+        assert_eq!((first.count, first.wait_ns, last.count), (90, 0.0, 10));
+        assert!((last.wait_ns / (last.wait_ns + last.lag_ns + last.service_ns) - 0.9).abs() < 0.01);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::counters::{Bytes, Turns};
 use crate::measure::figures::{Figures, Unanswered};
-use crate::measure::histogram::Histogram;
+use crate::measure::histogram::{Histogram, Sketch};
 use crate::measure::interval::Interval;
 use crate::measure::recorder::{Counts, Ops, Span};
 use crate::protocol::Verb;
@@ -29,6 +29,21 @@ pub struct Slice {
     pub bytes: Bytes,
     /// Turns of the workers' loops.
     pub turns: Turns,
+    /// The times of all requests of the slice, folded; absent in results of versions that kept none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sketch: Option<SliceSketch>,
+}
+
+/// The times of the requests of a slice in few cells, so that every slice keeps them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SliceSketch {
+    /// Response times in nanoseconds.
+    pub response: Sketch,
+    /// Service times in nanoseconds.
+    pub service: Sketch,
+    /// Requests that got no answer.
+    pub unanswered: u64,
 }
 
 /// The requests of one verb in a slice.
@@ -62,6 +77,7 @@ impl Slice {
             ops: BTreeMap::new(),
             bytes: interval.bytes,
             turns: interval.turns,
+            sketch: None,
         };
         if let [recorder] = interval.groups.as_mut_slice() {
             slice.keep(recorder.ops(), timeout_ns, keep);
@@ -74,6 +90,13 @@ impl Slice {
     }
 
     fn keep(&mut self, ops: &Ops, timeout_ns: Nanos, keep: Keep) {
+        let mut sketch = SliceSketch::default();
+        for (_, op) in ops.iter() {
+            sketch.response.add(op.times.of(Span::Response));
+            sketch.service.add(op.times.of(Span::Service));
+            sketch.unanswered += op.counts.unanswered();
+        }
+        self.sketch = Some(sketch);
         for (verb, op) in ops.iter() {
             let kept = SliceOp {
                 counts: op.counts,
@@ -108,6 +131,13 @@ impl Slice {
         }
         self.bytes.merge(&other.bytes);
         self.turns.merge(&other.turns);
+        // Of one that keeps none, the times of the other alone would be half of the truth.
+        self.sketch = self.sketch.take().zip(other.sketch.as_ref()).map(|(mut sketch, more)| {
+            sketch.response.merge(&more.response);
+            sketch.service.merge(&more.service);
+            sketch.unanswered += more.unanswered;
+            sketch
+        });
     }
 }
 

@@ -8,6 +8,7 @@ mod cells;
 mod coarse;
 mod encoding;
 mod moments;
+mod sketch;
 mod sparse;
 mod sums;
 
@@ -21,8 +22,9 @@ pub use self::coarse::CoarseHistogram;
 pub use self::encoding::NotAHistogram;
 pub use self::moments::Moments;
 pub(in crate::measure) use self::moments::wide;
+pub use self::sketch::Sketch;
 pub use self::sparse::SparseHistogram;
-pub use self::sums::CellSums;
+pub use self::sums::{CellSum, CellSums};
 
 /// Counts of values, with count, least, greatest, sum and sum of squares kept exactly beside them.
 pub struct Histogram {

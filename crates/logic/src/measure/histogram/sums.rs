@@ -53,6 +53,27 @@ impl CellSums {
         self.0.iter().all(|sum| *sum == 0)
     }
 
+    /// The coarse cells of a histogram that hold something: least value, greatest value, count, the sum of the values by the
+    /// middles of their fine cells, and the sum of the second figure.
+    pub fn beside(&self, histogram: &Histogram) -> Vec<CellSum> {
+        let mut cells: Vec<(usize, CellSum)> = Vec::new();
+        for (lowest, highest, count) in histogram.cells() {
+            let coarse = index_of(lowest) >> SHARED_BITS;
+            let sum = (lowest as f64 + highest as f64) / 2.0 * count as f64;
+            match cells.last_mut().filter(|(last, _)| *last == coarse) {
+                Some((_, cell)) => {
+                    (cell.highest, cell.count) = (highest, cell.count + count);
+                    cell.sum += sum;
+                }
+                None => {
+                    let beside = self.0[coarse];
+                    cells.push((coarse, CellSum { lowest, highest, count, sum, beside }));
+                }
+            }
+        }
+        cells.into_iter().map(|(_, cell)| cell).collect()
+    }
+
     /// The share of the second figure in the first, from 0 to 1, over the values in the coarse cell of `value`, which are
     /// within 13 % of it. `None` when the histogram has none there.
     pub fn share_near(&self, histogram: &Histogram, value: Nanos) -> Option<f64> {
@@ -62,6 +83,21 @@ impl CellSums {
             cells.map(|(lowest, highest, count)| (lowest as f64 + highest as f64) / 2.0 * count as f64).sum();
         (whole > 0.0).then(|| (self.0[coarse] as f64 / whole).min(1.0))
     }
+}
+
+/// One coarse cell of a histogram with the sum of a second figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CellSum {
+    /// The least value that the cell holds.
+    pub lowest: Nanos,
+    /// The greatest value that the cell holds.
+    pub highest: Nanos,
+    /// Number of values.
+    pub count: u64,
+    /// Sum of the values.
+    pub sum: f64,
+    /// Sum of the second figure.
+    pub beside: u64,
 }
 
 impl Histogram {
