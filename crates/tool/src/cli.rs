@@ -10,7 +10,10 @@ use crate::commands::agent::AgentArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::man_pages::PagesArgs;
+use crate::commands::page::PageArgs;
+use crate::commands::schema::SchemaArgs;
 use crate::commands::series::{ScanArgs, SearchArgs};
+use crate::commands::show::ShowArgs;
 use crate::commands::table::TableArgs;
 use crate::native::{LoadArgs, RunArgs, Typed};
 use crate::serve::ServeArgs;
@@ -50,6 +53,12 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Print reports of mutilate, of pummel or of the original, as one table (CSV): latency against rate
     Table(TableArgs),
+    /// Print a stored result, as text, Markdown, JSON, CSV or a table of percentiles
+    Show(ShowArgs),
+    /// Make a page of HTML from a stored result, with pictures
+    Report(PageArgs),
+    /// Print the JSON schema of a result
+    Schema(SchemaArgs),
     /// Show a closed and an open loop, against a server or the built-in one
     Demo(DemoArgs),
     /// Print or save the plan that a command line means

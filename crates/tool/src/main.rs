@@ -11,7 +11,10 @@ use pummel_tool::commands::agent::agent;
 use pummel_tool::commands::demo::demo;
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::man_pages::pages;
+use pummel_tool::commands::page::report;
+use pummel_tool::commands::schema::schema;
 use pummel_tool::commands::series::{scan, search};
+use pummel_tool::commands::show::show;
 use pummel_tool::commands::single::{run, run_if_valid};
 use pummel_tool::commands::table::table;
 use pummel_tool::compat::mcperf::command::mcperf;
@@ -57,6 +60,9 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Scan(args) => scan(&args, inputs),
         Command::Serve(args) => serve_until_told(*args, inputs),
         Command::Table(args) => table(&args),
+        Command::Show(args) => show(&args),
+        Command::Report(args) => report(&args),
+        Command::Schema(args) => schema(args),
         Command::Demo(args) => demo(&args, inputs, |job| run(&job)),
         Command::Explain(args) => explain(&args, inputs),
         Command::Mcperf(args) => mcperf(&args.args),

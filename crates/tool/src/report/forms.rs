@@ -2,7 +2,7 @@
 
 use crate::report::curve::Curve;
 use crate::report::document::Document;
-use crate::report::{csv, curve, hdr, json};
+use crate::report::{csv, curve, hdr, json, junit, page};
 
 /// A form of a result that is a file.
 #[derive(Debug)]
@@ -56,6 +56,22 @@ pub static FORMS: &[&Form] = &[
         takes_stdout: false,
         wants_histograms: true,
         content: Content::Final(hdr::render),
+        series: None,
+    },
+    &Form {
+        name: "report",
+        help: "Write the result as one page of HTML, with pictures, that needs no network",
+        takes_stdout: false,
+        wants_histograms: false,
+        content: Content::Final(page::render),
+        series: Some(page::render_series),
+    },
+    &Form {
+        name: "junit",
+        help: "Write whether the run was complete, answered and right, and met its goals, as JUnit test cases",
+        takes_stdout: false,
+        wants_histograms: false,
+        content: Content::Final(junit::render),
         series: None,
     },
     &Form {

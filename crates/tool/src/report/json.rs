@@ -4,10 +4,9 @@
 mod tests;
 
 use crate::report::document::Document;
+use crate::report::layout::json_text;
 
 /// The result as JSON text.
 pub fn render(document: &Document) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(document).expect("the result has nothing that JSON has not");
-    text.push(b'\n');
-    text
+    json_text(document)
 }

@@ -9,9 +9,15 @@ pub mod curve;
 pub mod document;
 pub mod forms;
 pub mod hdr;
+pub mod hgrm;
 pub mod json;
+pub mod junit;
+pub mod layout;
+pub mod markdown;
 pub mod numbers;
 pub mod output;
+pub mod page;
+pub mod stored;
 pub mod transmit;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod counts;
 pub mod hosts;
 pub mod mcperf;
 pub mod redis;
+pub mod schema;
 pub mod secured;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pummel_engine::backend::uring::Uring;
+use pummel_tool::commands::schema::SchemaName;
+use pummel_tool::native::report::render;
+use pummel_tool::report::document::Document;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -744,6 +748,19 @@ fn all_of(mut out: ChildStdout) -> String {
     text
 }
 
+/// Fails unless a result has the form of the schema that the program prints.
+#[track_caller]
+pub fn has_its_schema(result: &Value) {
+    let name = match result["command"].as_str() {
+        None => SchemaName::Result,
+        Some("search" | "scan") => SchemaName::Curve,
+        Some(_) => return,
+    };
+    let schema = serde_json::from_str(name.text()).expect("a schema is JSON");
+    let wrongs = schema::wrongs(&schema, result);
+    assert!(wrongs.is_empty(), "{}", wrongs.join("\n"));
+}
+
 /// A line of `--samples`; times are nanoseconds since the beginning of the measured phase.
 #[derive(Clone, Debug)]
 pub struct Sample {
@@ -777,7 +794,14 @@ impl Ended {
 
     #[track_caller]
     pub fn json(&self) -> Json {
-        Json(serde_json::from_str(&self.file("result.json")).expect("the result is JSON"))
+        let text = self.file("result.json");
+        let value: Value = serde_json::from_str(&text).expect("the result is JSON");
+        has_its_schema(&value);
+        if self.text.starts_with("pummel ") && value.get("plan").is_some() {
+            let document = Document::read(text.as_bytes()).expect("the result of a run");
+            assert_eq!(render(&document), self.text, "what is shown of the result is what the run printed");
+        }
+        Json(value)
     }
 
     /// The requests in the file `samples`.

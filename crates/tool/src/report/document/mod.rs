@@ -6,6 +6,7 @@
 
 mod agents;
 mod connections;
+mod curve;
 mod evidence;
 mod figures;
 mod judgement;
@@ -35,6 +36,7 @@ use crate::report::Report;
 
 pub use self::agents::{AgentsResult, LossResult, MemberResult, MemberTrust};
 pub use self::connections::{ChurnResult, ConnectionsResult};
+pub use self::curve::{CurveDocument, CurveGoal, CurveRun};
 pub use self::evidence::{
     CommandResult, EvidenceResult, MachineResult, ReadingResult, ServerResult, SocketsResult, ThreadResult,
 };
@@ -42,7 +44,8 @@ pub use self::figures::{Figure, FiveTimes, TimeFigures};
 pub use self::judgement::{LagShareResult, ObservationResult, ResourceResult, TrustResult, VerdictResult};
 pub use self::named::Named;
 pub use self::requests::{
-    GroupResult, IntervalResult, OpResult, OpsResult, RequestTotals, WholeRunResult, reads, slice_rate,
+    AnatomyResult, GroupResult, IntervalResult, OpResult, OpsResult, RequestTotals, WholeRunResult, reads,
+    slice_rate,
 };
 pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, ToolResult, VerifyResult};
 pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
@@ -147,6 +150,9 @@ pub struct Document {
     /// Why there are no intervals of figures, where the run was to have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty_missing: Option<String>,
+    /// What responses consist of, by coarse cell of the response, of all operations; empty where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anatomy: Vec<AnatomyResult>,
     /// Whether the run was at one level from its beginning to its end; null where that was not judged.
     #[serde(default)]
     pub steady: Option<bool>,
@@ -261,6 +267,7 @@ impl Document {
             server_stats: ServerStatsResult::all_of(measurement.evidence.as_ref()),
             certainty: CertaintyResult::of(report),
             certainty_missing: CertaintyResult::missing(report),
+            anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             change: ChangeResult::of(summary),
             warmup: WarmUpResult::of(measurement),

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use pummel_logic::measure::certainty::Certainty;
 use pummel_logic::measure::histogram::{Histogram, NotAHistogram};
-use pummel_logic::measure::measurement::{Bytes, Measurement, Slice, SliceOp};
-use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
+use pummel_logic::measure::measurement::{Bytes, Measurement, Slice, SliceOp, SliceSketch};
+use pummel_logic::measure::recorder::{AnatomyCell, Counts, Ops, Span, Times};
 use pummel_logic::measure::summary::{Figures, GroupSummary, OpSummary, Totals};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::seconds;
 use serde::{Deserialize, Serialize};
 
-use super::figures::{FiveTimes, range_ends, rounded};
+use super::figures::{FiveTimes, micros, range_ends, rounded};
 use super::named::Named;
 
 /// All requests together.
@@ -205,6 +205,37 @@ impl GroupResult {
     }
 }
 
+/// What the responses of a coarse cell consist of: sums over its requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AnatomyResult {
+    /// The least response of the cell.
+    pub from_us: f64,
+    /// The greatest response of the cell.
+    pub to_us: f64,
+    /// Number of requests.
+    pub count: u64,
+    /// Sum of their wait.
+    pub wait_us: f64,
+    /// Sum of their lag.
+    pub lag_us: f64,
+    /// Sum of their service.
+    pub service_us: f64,
+}
+
+impl AnatomyResult {
+    pub(super) fn of(cell: &AnatomyCell) -> AnatomyResult {
+        AnatomyResult {
+            from_us: micros(cell.lowest as f64),
+            to_us: micros(cell.highest as f64),
+            count: cell.count,
+            wait_us: micros(cell.wait_ns),
+            lag_us: micros(cell.lag_ns),
+            service_us: micros(cell.service_ns),
+        }
+    }
+}
+
 /// A slice of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -221,6 +252,9 @@ pub struct IntervalResult {
     pub bytes: Bytes,
     /// Stalls of the generator.
     pub stalls: u64,
+    /// The times of all operations in nanoseconds, folded to 8 cells for each doubling; absent in older results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sketch: Option<SliceSketch>,
 }
 
 impl IntervalResult {
@@ -232,6 +266,7 @@ impl IntervalResult {
             ops: ops_of_slice(plan, &slice.ops),
             bytes: slice.bytes,
             stalls: slice.turns.stalls,
+            sketch: slice.sketch.clone(),
         }
     }
 }

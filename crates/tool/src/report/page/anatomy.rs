@@ -51,7 +51,12 @@ pub fn draw(name: &str, bands: &[Band], unit: Unit, title: &str) -> Option<Strin
     for (number, band) in shown.iter().enumerate() {
         let y = TOP + EACH * number as f64;
         picture.words("tick", (LEFT + 44.0, y + 14.0), Anchor::End, &band.name);
-        picture.words("tick strong", (BARS_LEFT - 8.0, y + 14.0), Anchor::End, &unit.text(band.response_us()));
+        picture.words(
+            "tick strong",
+            (BARS_LEFT - 8.0, y + 14.0),
+            Anchor::End,
+            &unit.text(band.response_us()),
+        );
         let mut x = BARS_LEFT;
         for (class, part) in
             [("fill wait", band.wait_us), ("fill lag", band.lag_us), ("fill service", band.service_us)]

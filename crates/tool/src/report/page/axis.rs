@@ -194,7 +194,7 @@ impl QuantileAxis {
 }
 
 /// A round number as people write it: 0.5, 20, 5k, 2M.
-fn round_text(value: f64) -> String {
+pub fn round_text(value: f64) -> String {
     let (scaled, suffix) = match value.abs() {
         size if size >= 1e9 => (value / 1e9, "G"),
         size if size >= 1e6 => (value / 1e6, "M"),
@@ -224,7 +224,7 @@ fn above(value: f64) -> f64 {
 }
 
 /// The least of 1, 2 and 5 times a power of ten that is not below `value`, for a distance between ticks.
-fn round_step(value: f64) -> f64 {
+pub fn round_step(value: f64) -> f64 {
     if value.is_finite() && value > 0.0 { above(value) } else { 1.0 }
 }
 

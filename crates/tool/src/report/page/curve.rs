@@ -52,6 +52,8 @@ pub struct CurvePicture {
     pub goals: Vec<GoalMark>,
     /// How sure quantiles of the first line are.
     pub whiskers: Vec<Whisker>,
+    /// How sure the first line is: nines, and the ends in microseconds where both are known.
+    pub band: Vec<(f64, f64, f64)>,
     /// Whether times are partly the generator's own.
     pub is_doubtful: bool,
 }
@@ -70,8 +72,12 @@ pub fn draw(name: &str, drawn: &CurvePicture, unit: Unit, title: &str) -> Option
     axis.draw(&mut picture, unit);
     quantiles.draw(&mut picture, TOP, BOTTOM);
     if drawn.is_doubtful {
-        picture.rect("doubt", (LEFT - 4.0, TOP), (6.0, BOTTOM - TOP));
+        picture.line("doubt", (LEFT - 1.0, TOP), (LEFT - 1.0, BOTTOM));
     }
+    let edge = |of: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
+        drawn.band.iter().map(|point| (quantiles.at(point.0), axis.at(of(point)))).collect()
+    };
+    picture.area("band", &edge(|point| point.2), &edge(|point| point.1));
     let mut names: Vec<(f64, &CurveLine)> = Vec::new();
     for (number, line) in drawn.lines.iter().enumerate().rev() {
         draw_line(&mut picture, line, number == 0, &quantiles, &axis);
@@ -101,8 +107,7 @@ fn draw_line(picture: &mut Picture, line: &CurveLine, is_first: bool, x: &Quanti
     let at = |point: &(f64, f64)| (x.at(point.0), y.at(point.1));
     let class = if is_first { format!("line thick {}", line.class) } else { format!("line {}", line.class) };
     let sure: Vec<(f64, f64)> = line.points.iter().filter(|point| point.0 <= known).map(at).collect();
-    let rest: Vec<(f64, f64)> =
-        line.points.iter().skip(sure.len().saturating_sub(1)).map(at).collect();
+    let rest: Vec<(f64, f64)> = line.points.iter().skip(sure.len().saturating_sub(1)).map(at).collect();
     picture.polyline(&class, &sure);
     picture.polyline(&format!("{class} dotted"), &rest);
     if let Some((end_x, end_y)) = line.points.last().map(at).filter(|_| line.is_open) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pummel_logic::measure::histogram::Sketch;
 
 use super::axis::{SecondsAxis, TimeAxis, Unit};
-use super::svg::{Anchor, LEFT, Picture, RIGHT, add, place};
+use super::svg::{Anchor, Picture, RIGHT, add, place};
 use crate::report::numbers::grouped;
 
 /// Steps of ink.
@@ -94,7 +94,14 @@ fn ink_column(ink: &mut BTreeMap<usize, String>, column: &HeatColumn, x: &Second
         let (width, height) = ((right - left).max(0.8), (bottom - top).max(0.8));
         add(
             drawing,
-            format_args!("M{} {}h{}v{}h-{}z", place(left), place(top), place(width), place(height), place(width)),
+            format_args!(
+                "M{} {}h{}v{}h-{}z",
+                place(left),
+                place(top),
+                place(width),
+                place(height),
+                place(width)
+            ),
         );
     }
 }
@@ -110,7 +117,7 @@ fn strip(picture: &mut Picture, columns: &[HeatColumn], x: &SecondsAxis) {
         picture.rect("unanswered", (left, TOP - STRIP - 4.0), ((right - left).max(0.8), STRIP));
     }
     let words = format!("{} without an answer", grouped(all));
-    picture.words("tick", (LEFT, TOP - STRIP - 9.0), Anchor::Start, &words);
+    picture.words("tick", (RIGHT, TOP - STRIP - 9.0), Anchor::End, &words);
 }
 
 fn point_of(column: &HeatColumn, quantile: f64, x: &SecondsAxis, y: &TimeAxis) -> Option<(f64, f64)> {

@@ -14,7 +14,7 @@ pub struct RateColumn {
     pub seconds: f64,
     /// Requests that were completed.
     pub completed: u64,
-    /// Requests that ended in no other way than these: completed, failed, unfinished, unsent.
+    /// Requests that were completed or failed.
     pub requests: u64,
     /// What went wrong, by kind, in the order of kinds.
     pub wrong: Vec<(String, u64)>,
@@ -75,7 +75,12 @@ pub fn draw(
         x.draw(&mut picture, ERRORS_BOTTOM);
     } else {
         x.draw(&mut picture, BOTTOM);
-        picture.words("tick", (LEFT, BOTTOM + 38.0), Anchor::Start, "No errors, and every request was answered.");
+        picture.words(
+            "tick",
+            (LEFT, BOTTOM + 38.0),
+            Anchor::Start,
+            "No errors, and every request was answered.",
+        );
     }
     let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x)).collect();
     picture.columns(TOP, height, &said);
@@ -97,7 +102,7 @@ fn rates(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis, asked: 
         columns.iter().map(|column| (middle(column), y.at(per_second(column.completed, column)))).collect();
     if let Some(asked) = asked {
         picture.line("line dashed goal", (LEFT, y.at(asked)), (RIGHT, y.at(asked)));
-        picture.words("name goal", (RIGHT + 8.0, y.at(asked) - 4.0), Anchor::Start, "asked");
+        picture.words("name goal", (LEFT + 4.0, y.at(asked) - 5.0), Anchor::Start, "asked");
     }
     picture.area("hatch", &all, &done);
     picture.polyline("line wait", &all);
@@ -106,7 +111,7 @@ fn rates(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis, asked: 
         picture.rect("bar", (LEFT, only.1), (RIGHT - LEFT, BOTTOM - only.1));
     }
     if let Some(last) = done.last() {
-        picture.words("name response", (RIGHT + 8.0, last.1 + 9.0), Anchor::Start, "completed");
+        picture.words("name response", (RIGHT + 8.0, last.1 + 4.0), Anchor::Start, "completed");
     }
 }
 
@@ -117,10 +122,14 @@ fn errors(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis) {
     y.draw(picture, "errors");
     for column in columns {
         let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
-        let mut below = 0;
+        let mut below = 0_u64;
         for (kind, (_, count)) in column.wrong.iter().enumerate() {
             let (bottom, top) = (y.at(below as f64), y.at((below + count) as f64));
-            picture.rect(&format!("e{}", kind % KINDS), (left, top), ((right - left - 0.5).max(0.5), bottom - top));
+            picture.rect(
+                &format!("e{}", kind % KINDS),
+                (left, top),
+                ((right - left - 0.5).max(0.5), bottom - top),
+            );
             below += count;
         }
     }

@@ -27,7 +27,11 @@ pub fn escaped(words: &str) -> String {
             '>' => text.push_str("&gt;"),
             '"' => text.push_str("&quot;"),
             '\'' => text.push_str("&#39;"),
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fffe}' | '\u{ffff}' => {
+            '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
                 add(&mut text, format_args!("\\u{{{:x}}}", u32::from(character)));
             }
             control if control.is_control() => {
@@ -90,7 +94,9 @@ impl Picture {
             let (x, y, width, height) = (place(corner.0), place(corner.1), place(size.0), place(size.1));
             add(
                 &mut self.body,
-                format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>\n"),
+                format_args!(
+                    "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>\n"
+                ),
             );
         }
     }
@@ -122,7 +128,10 @@ impl Picture {
     /// A small circle.
     pub fn dot(&mut self, class: &str, at: (f64, f64), radius: f64) {
         let (x, y, radius) = (place(at.0), place(at.1), place(radius));
-        add(&mut self.body, format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>\n"));
+        add(
+            &mut self.body,
+            format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>\n"),
+        );
     }
 
     /// Words, which are escaped.
@@ -133,7 +142,10 @@ impl Picture {
             Anchor::End => " text-anchor=\"end\"",
         };
         let (x, y, words) = (place(at.0), place(at.1), escaped(words));
-        add(&mut self.body, format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{words}</text>\n"));
+        add(
+            &mut self.body,
+            format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{words}</text>\n"),
+        );
     }
 
     /// Columns that say what stands under the pointer: left end, width and words of each.

@@ -1,0 +1,61 @@
+//! `pummel report`: a stored result as one page of HTML.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::commands::stored::{StoredResult, load};
+use crate::exit_status::Exit;
+use crate::report::output::Output;
+use crate::report::page::{Embed, PageOptions, of_curve, of_run};
+use crate::report::stored::Stored;
+use crate::stderr::say;
+
+/// Options of `pummel report`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct PageArgs {
+    /// A result of run, load, search or scan: what --json or --report wrote, also packed by gzip; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// The page; `-` is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Title of the page. Default: its first sentence
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// How much of the result goes into the page, which is a FILE of `pummel show` and `pummel report` then
+    #[arg(long, value_enum, default_value = "reduced")]
+    pub embed: Embed,
+}
+
+const EXAMPLES: &str = "\
+The page needs no network and no script: pictures, tables, the plan and the data are in the one file.
+
+Examples:
+  pummel run -s cache1 --json result.json && pummel report result.json -o report.html
+  pummel run -s cache1 --report report.html
+  pummel search -s cache1 --goal p99:1ms --json curve.json && pummel report curve.json";
+
+/// Writes the page of a stored result.
+pub fn report(args: &PageArgs) -> Exit {
+    let StoredResult { json, stored } = match load(&args.file) {
+        Ok(result) => result,
+        Err(why) => {
+            say(format_args!("error: '{}': {why}", args.file.display()));
+            return Exit::Failed;
+        }
+    };
+    let options = PageOptions { title: args.title.clone(), embed: args.embed };
+    let page = match &stored {
+        Stored::Run(document) => of_run(document, &options),
+        Stored::Curve(curve) => of_curve(curve, &json, &options),
+    };
+    match Output::prepare(&args.output).and_then(|output| output.finish(&page)) {
+        Ok(()) => Exit::Complete,
+        Err(error) => {
+            say(format_args!("error: the page cannot be written: {error}"));
+            Exit::Failed
+        }
+    }
+}

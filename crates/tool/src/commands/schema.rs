@@ -1,0 +1,49 @@
+//! `pummel schema`: the JSON schemas of results.
+
+use std::io::ErrorKind;
+
+use clap::{Args, ValueEnum};
+
+use crate::exit_status::Exit;
+use crate::report::output::print;
+use crate::stderr::say;
+
+/// Options of `pummel schema`.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct SchemaArgs {
+    /// What the schema is of
+    #[arg(value_enum, value_name = "NAME", default_value = "result")]
+    pub name: SchemaName,
+}
+
+/// The kinds of results that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaName {
+    /// What --json of run and load writes
+    Result,
+    /// What --json of search and scan writes
+    Curve,
+}
+
+impl SchemaName {
+    /// The schema, in JSON Schema 2020-12.
+    pub fn text(self) -> &'static str {
+        match self {
+            SchemaName::Result => include_str!("../../../../docs/result.schema.json"),
+            SchemaName::Curve => include_str!("../../../../docs/curve.schema.json"),
+        }
+    }
+}
+
+/// Prints a schema.
+pub fn schema(args: SchemaArgs) -> Exit {
+    match print(args.name.text().as_bytes()) {
+        Ok(()) => Exit::Complete,
+        // A reader that has read enough may go.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Complete,
+        Err(error) => {
+            say(format_args!("error: {error}"));
+            Exit::Failed
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! `pummel show`: a stored result in the form of choice, as the run itself would have printed it.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use pummel_logic::measure::recorder::Span;
+
+use crate::commands::stored::{StoredResult, load};
+use crate::exit_status::{Exit, answer};
+use crate::job::UsageError;
+use crate::native::report;
+use crate::report::document::Document;
+use crate::report::output::print;
+use crate::report::stored::Stored;
+use crate::report::{csv, hgrm, markdown};
+use crate::stderr::say;
+
+/// Options of `pummel show`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct ShowArgs {
+    /// A result: what --json or --report wrote, also packed by gzip; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Form of what is printed
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: ShowFormat,
+    /// Operation of the table of --format hgrm. Default: all together
+    #[arg(long, value_name = "OP")]
+    pub op: Option<String>,
+    /// Time of the table of --format hgrm. Default: response
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub span: Option<Span>,
+}
+
+/// The forms of a stored result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShowFormat {
+    /// The report that a run prints
+    Text,
+    /// A summary for a job's page or a comment
+    Markdown,
+    /// The result itself, unpacked
+    Json,
+    /// The intervals
+    Csv,
+    /// A table of percentiles for the plotters of HdrHistogram, in microseconds
+    Hgrm,
+}
+
+const EXAMPLES: &str = "\
+Of a search or a scan there is --format json; `pummel report` draws it.
+
+Examples:
+  pummel run -s cache1 --json result.json && pummel show result.json
+  pummel show result.json --format hgrm --op get --span service > get.hgrm
+  pummel show report.html --format markdown";
+
+fn span(text: &str) -> Result<Span, String> {
+    let names = || Span::ALL.map(Span::name).join(", ");
+    Span::ALL
+        .into_iter()
+        .find(|span| span.name() == text)
+        .ok_or_else(|| format!("one of {} is accepted", names()))
+}
+
+/// Prints a stored result.
+pub fn show(args: &ShowArgs) -> Exit {
+    if args.format != ShowFormat::Hgrm {
+        let op = args.op.as_ref().map(|op| ("--op <OP>", op.clone()));
+        let span = args.span.map(|span| ("--span <SPAN>", span.name().to_owned()));
+        if let Some((flag, value)) = op.or(span) {
+            return refuse(flag, value, "it is accepted beside --format hgrm");
+        }
+    }
+    let StoredResult { json, stored } = match load(&args.file) {
+        Ok(result) => result,
+        Err(why) => {
+            say(format_args!("error: '{}': {why}", args.file.display()));
+            return Exit::Failed;
+        }
+    };
+    match (&stored, args.format) {
+        (_, ShowFormat::Json) => out(&json),
+        (Stored::Run(document), format) => of_run(args, document, format),
+        (Stored::Curve(curve), _) => {
+            say(format_args!(
+                "error: '{}' is the result of `pummel {}`: --format json prints it, and `pummel report` draws it",
+                args.file.display(),
+                curve.command
+            ));
+            Exit::Failed
+        }
+    }
+}
+
+fn of_run(args: &ShowArgs, document: &Document, format: ShowFormat) -> Exit {
+    match format {
+        ShowFormat::Text | ShowFormat::Json => out(report::render(document).as_bytes()),
+        ShowFormat::Markdown => out(&markdown::render(document)),
+        ShowFormat::Csv => out(&csv::render(document)),
+        ShowFormat::Hgrm => {
+            match hgrm::render(document, args.op.as_deref(), args.span.unwrap_or(Span::Response)) {
+                Ok(table) => out(&table),
+                Err(hgrm::NoTable::Op(names)) => {
+                    let op = args.op.clone().unwrap_or_default();
+                    refuse("--op <OP>", op, &format!("the result has {}", names.join(", ")))
+                }
+                Err(hgrm::NoTable::Histogram) => {
+                    let file = args.file.display();
+                    say(format_args!("error: '{file}': the result keeps no histograms of these times"));
+                    Exit::Failed
+                }
+            }
+        }
+    }
+}
+
+fn refuse(flag: &str, value: String, accepted: &str) -> Exit {
+    answer(&UsageError::Value { flag: flag.to_owned(), value, accepted: accepted.to_owned() }.into())
+}
+
+fn out(bytes: &[u8]) -> Exit {
+    match print(bytes) {
+        Ok(()) => Exit::Complete,
+        // A reader that has read enough may go.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Complete,
+        Err(error) => {
+            say(format_args!("error: {error}"));
+            Exit::Failed
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The result of a search or a scan as a typed document that is read.
+
+use pummel_logic::measure::summary::QUANTILES;
+use serde::Deserialize;
+
+use super::named::Named;
+use super::run::ToolResult;
+use super::{Label, NotAResult, SCHEMA, malformed};
+
+/// The runs of a search or a scan, in the order in which they were made.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CurveDocument {
+    /// The program that made the result.
+    pub tool: ToolResult,
+    /// `search` or `scan`.
+    pub command: String,
+    /// What runs were held to.
+    pub goals: Vec<CurveGoal>,
+    /// What a search found, in requests per second.
+    pub found_rate: Option<f64>,
+    /// Why runs are missing.
+    pub reason: Option<String>,
+    /// The runs.
+    pub runs: Vec<CurveRun>,
+}
+
+/// What runs were held to.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CurveGoal {
+    /// The quantile, from 0 to 1.
+    pub quantile: f64,
+    /// The greatest response time that meets the goal.
+    pub limit_us: f64,
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CurveRun {
+    /// Why the run was made.
+    pub role: String,
+    /// Requests per second that were asked for; null in closed loop.
+    pub asked_rate: Option<f64>,
+    /// Completed requests per second.
+    pub rate: f64,
+    /// Length of the run.
+    pub seconds: f64,
+    /// Requests that were due.
+    pub requests: u64,
+    /// Response times in microseconds by quantile; null where they are not known.
+    pub response_us: Named<Option<f64>>,
+    /// Whether every goal was met; null without goals.
+    pub met: Option<bool>,
+    /// Whether requests were answered about as fast as they came.
+    pub carried: bool,
+    /// Who limited the run.
+    pub limit: String,
+    /// The sentences of the verdict.
+    pub says: String,
+    /// Whether the times may be believed.
+    pub trust: bool,
+}
+
+impl CurveRun {
+    /// The response times in the order of reports.
+    pub fn times(&self) -> Vec<(String, Option<f64>)> {
+        let time = |name: &str| self.response_us.get(name).copied().flatten();
+        QUANTILES.iter().map(|(name, _)| ((*name).to_owned(), time(name))).collect()
+    }
+}
+
+impl CurveDocument {
+    /// Reads the JSON result of a search or a scan.
+    ///
+    /// # Errors
+    /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
+    pub fn read(bytes: &[u8]) -> Result<CurveDocument, NotAResult> {
+        let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
+        match label.schema.as_ref().and_then(serde_json::Value::as_u64) {
+            Some(schema) if schema > u64::from(SCHEMA) => return Err(NotAResult::Newer(schema)),
+            Some(_) if label.command.as_deref().is_some_and(|name| ["search", "scan"].contains(&name)) => {}
+            _ => return Err(NotAResult::Another(label.command)),
+        }
+        serde_json::from_slice(bytes).map_err(malformed)
+    }
+}

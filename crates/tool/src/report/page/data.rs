@@ -1,0 +1,129 @@
+//! The data of a page: the result that it was made from, packed, whole or with fewer figures.
+
+use crate::report::document::{Document, FiveTimes, IntervalResult, Named, OpResult, TimeFigures};
+use crate::report::stored::{base64_of, packed};
+
+/// How much of the data goes into a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Embed {
+    /// The whole result.
+    Full,
+    /// The whole result without figures of intervals that no picture shows.
+    #[default]
+    Reduced,
+    /// No data: the page cannot be read as a result.
+    None,
+}
+
+/// Bytes of packed data that a page holds at most where it may leave figures out.
+const DATA_MAX_BYTES: usize = 180_000;
+
+/// The packed data of a page with the word for how much of them there is.
+pub struct PageData {
+    /// In base64.
+    pub base64: String,
+    /// What is missing; `None` where nothing is.
+    pub missing: Option<String>,
+}
+
+/// The data of the page of a run; `None` where none are wanted.
+pub fn of_run(document: &Document, embed: Embed) -> Option<PageData> {
+    let pack = |document: &Document| {
+        packed(&serde_json::to_vec(document).expect("the result has nothing that JSON has not"))
+    };
+    match embed {
+        Embed::None => None,
+        Embed::Full => Some(PageData { base64: base64_of(&pack(document)), missing: None }),
+        Embed::Reduced => {
+            let mut less = document.clone();
+            less.intervals.iter_mut().for_each(reduce);
+            let mut bytes = pack(&less);
+            while bytes.len() > DATA_MAX_BYTES && less.intervals.len() > 1 {
+                less.intervals = less.intervals.chunks(2).map(merged).collect();
+                bytes = pack(&less);
+            }
+            let missing = match document.intervals.len() == less.intervals.len() {
+                true => "intervals have fewer figures".to_owned(),
+                false => format!(
+                    "{} intervals are merged to {}, and have fewer figures",
+                    document.intervals.len(),
+                    less.intervals.len()
+                ),
+            };
+            Some(PageData { base64: base64_of(&bytes), missing: Some(missing) })
+        }
+    }
+}
+
+/// The data of a page whose stored result is `json`; `None` where none are wanted.
+pub fn of_json(json: &[u8], embed: Embed) -> Option<PageData> {
+    (embed != Embed::None).then(|| PageData { base64: base64_of(&packed(json)), missing: None })
+}
+
+/// Takes away what no picture shows: histograms, and of wait, lag and reaction all but p50, p99 and the greatest time.
+fn reduce(interval: &mut IntervalResult) {
+    for (_, op) in &mut interval.ops.0 {
+        op.histograms = Named::default();
+        let few = |figures: &Option<TimeFigures>| {
+            figures.as_ref().map(|all| TimeFigures {
+                p50: all.p50,
+                p99: all.p99,
+                max: all.max,
+                ..TimeFigures::default()
+            })
+        };
+        let times = &op.times;
+        op.times = FiveTimes {
+            response_us: times.response_us.clone(),
+            service_us: times.service_us.clone(),
+            wait_us: few(&times.wait_us),
+            lag_us: few(&times.lag_us),
+            reaction_us: few(&times.reaction_us),
+        };
+    }
+}
+
+/// Neighbours as one: counts and folded times are exact, and quantiles are not known.
+fn merged(chunk: &[IntervalResult]) -> IntervalResult {
+    let mut all = chunk[0].clone();
+    for more in &chunk[1..] {
+        all.seconds = more.at_s + more.seconds - all.at_s;
+        all.bytes.merge(&more.bytes);
+        all.stalls += more.stalls;
+        for (name, op) in more.ops.iter() {
+            match all.ops.0.iter_mut().find(|(own, _)| own == name) {
+                Some((_, own)) => add(own, op),
+                None => all.ops.0.push((name.to_owned(), op.clone())),
+            }
+        }
+        all.sketch = all.sketch.take().zip(more.sketch.as_ref()).map(|(mut sketch, more)| {
+            sketch.response.merge(&more.response);
+            sketch.service.merge(&more.service);
+            sketch.unanswered += more.unanswered;
+            sketch
+        });
+    }
+    let completed: u64 = all.ops.iter().map(|(_, op)| op.completed).sum();
+    all.rate = if all.seconds > 0.0 { (completed as f64 / all.seconds * 1e3).round() / 1e3 } else { 0.0 };
+    all
+}
+
+fn add(own: &mut OpResult, more: &OpResult) {
+    own.requests += more.requests;
+    own.completed += more.completed;
+    own.keys += more.keys;
+    own.hits += more.hits;
+    own.misses += more.misses;
+    own.unfinished += more.unfinished;
+    own.unsent += more.unsent;
+    own.unsent_estimated += more.unsent_estimated;
+    for (counts, more) in [(&mut own.outcomes, &more.outcomes), (&mut own.errors, &more.errors)] {
+        for (name, count) in more.iter() {
+            match counts.0.iter_mut().find(|(own, _)| own == name) {
+                Some((_, own)) => *own += count,
+                None => counts.0.push((name.to_owned(), *count)),
+            }
+        }
+    }
+    own.times = FiveTimes::default();
+}
