@@ -366,6 +366,8 @@ const OPTIONS: &[&str] = &[
     "--json",
     "--csv",
     "--hdr",
+    "--report",
+    "--junit",
     "--samples",
     "--format",
     "--quiet",
@@ -388,10 +390,10 @@ fn help_mentions_every_option() {
 #[test]
 fn help_lists_the_subcommands() {
     let help = text(&pummel(&["--help"]).stdout);
-    for command in ["run", "load", "serve", "demo", "explain"] {
+    for command in ["run", "load", "serve", "show", "report", "schema", "demo", "explain"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
     }
-    for command in ["load", "serve", "demo", "explain"] {
+    for command in ["load", "serve", "show", "report", "schema", "demo", "explain"] {
         let output = pummel(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0), "{command}");
         assert!(text(&output.stdout).contains("Usage: pummel"), "{command}");

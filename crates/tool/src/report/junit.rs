@@ -128,10 +128,15 @@ fn goal(goal: &GoalOutcome) -> (String, Fate) {
         (None, None) => "not known".to_owned(),
     };
     let case = format!("goal p{name} within {} us", number(goal.limit_us));
-    (
-        case,
-        if goal.met { Fate::Passed } else { Fate::Failed(format!("the response time p{name} is {reached}")) },
-    )
+    let fate = match goal.met {
+        Some(true) => Fate::Passed,
+        Some(false) => Fate::Failed(format!("the response time p{name} is {reached}")),
+        None => {
+            let why = "the run was not steady, and the goal was met on one side of the change only";
+            Fate::Failed(why.to_owned())
+        }
+    };
+    (case, fate)
 }
 
 #[cfg(test)]

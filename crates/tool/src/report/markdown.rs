@@ -94,7 +94,11 @@ fn headline(document: &Document) -> String {
 fn goals(document: &Document) -> String {
     let each = document.goals.iter().map(|goal| {
         let name = (goal.quantile * 1e8).round() / 1e6;
-        let mark = if goal.met { "met" } else { "**MISSED**" };
+        let mark = match goal.met {
+            Some(true) => "met",
+            Some(false) => "**MISSED**",
+            None => "**UNDECIDED**",
+        };
         let reached = match (goal.reached_us, goal.above_us) {
             (Some(us), _) => format!("{} us", number(us)),
             (None, Some(us)) => format!("> {} us", number(us)),

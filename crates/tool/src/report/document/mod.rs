@@ -163,6 +163,9 @@ pub struct Document {
     /// Why there are no intervals of figures, where the run was to have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty_missing: Option<String>,
+    /// What responses consist of, by coarse cell of the response, of all operations; empty where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anatomy: Vec<AnatomyResult>,
     /// Whether the run was at one level from its beginning to its end; null where that was not judged.
     #[serde(default)]
     pub steady: Option<bool>,
@@ -286,6 +289,7 @@ impl Document {
             server_stats: ServerStatsResult::all_of(measurement.evidence.as_ref()),
             certainty: CertaintyResult::of(report),
             certainty_missing: CertaintyResult::missing(report),
+            anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             change: ChangeResult::of(summary),
             warmup: WarmUpResult::of(measurement),

@@ -52,6 +52,8 @@ pub struct CurvePicture {
     pub goals: Vec<GoalMark>,
     /// How sure quantiles of the first line are.
     pub whiskers: Vec<Whisker>,
+    /// How sure the first line is: nines, and the ends in microseconds where both are known.
+    pub band: Vec<(f64, f64, f64)>,
     /// Whether times are partly the generator's own.
     pub is_doubtful: bool,
 }
@@ -72,6 +74,10 @@ pub fn draw(name: &str, drawn: &CurvePicture, unit: Unit, title: &str) -> Option
     if drawn.is_doubtful {
         picture.line("doubt", (LEFT - 1.0, TOP), (LEFT - 1.0, BOTTOM));
     }
+    let edge = |of: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
+        drawn.band.iter().map(|point| (quantiles.at(point.0), axis.at(of(point)))).collect()
+    };
+    picture.area("band", &edge(|point| point.2), &edge(|point| point.1));
     let mut names: Vec<(f64, &CurveLine)> = Vec::new();
     for (number, line) in drawn.lines.iter().enumerate().rev() {
         draw_line(&mut picture, line, number == 0, &quantiles, &axis);

@@ -115,6 +115,13 @@ fn answers(document: &Document) -> String {
         ("Trust", trust),
         ("Limit", limit),
         ("Used", used.join(", ")),
+        (
+            "Not steady",
+            document
+                .change
+                .as_ref()
+                .map_or(String::new(), |change| format!("{} changed at {:.1} s", change.figure, change.at_s)),
+        ),
         ("No intervals", document.certainty_missing.clone().unwrap_or_default()),
     ])
 }
@@ -214,7 +221,7 @@ fn percentiles(document: &Document, unit: Unit) -> String {
                    dotted where fewer than ten requests lie beyond."
         .to_owned();
     if !drawn.whiskers.is_empty() {
-        how += " Broad bars: 95 % intervals within this run.";
+        how += " Broad bars, and the pale band between them: 95 % intervals within this run.";
     }
     if drawn.lines.iter().any(|line| line.is_open) {
         how += " Triangle: what lies beyond got no answer.";

@@ -85,15 +85,18 @@ pub fn curve_of(document: &Document) -> CurvePicture {
     let goals = document.goals.iter().map(|goal| GoalMark {
         nines: nines_of(goal.quantile),
         limit_us: goal.limit_us,
-        is_met: goal.met,
+        is_met: goal.met == Some(true),
     });
     let response = document.totals.times.of_span(Span::Response);
     let whiskers = QUANTILES.iter().filter_map(|(name, quantile)| {
         let [low, high] = *response.ci.as_ref()?.get(name)?;
         Some(Whisker { nines: nines_of(*quantile), low_us: low?, high_us: high })
     });
+    let bands = document.certainty.iter().flat_map(|certainty| &certainty.bands);
+    let band = bands.filter_map(|(quantile, low, high)| Some((nines_of(*quantile), (*low)?, (*high)?)));
     CurvePicture {
         lines,
+        band: band.collect(),
         goals: goals.collect(),
         whiskers: whiskers.collect(),
         is_doubtful: !document.is_trusted(),

@@ -56,10 +56,18 @@ pub fn badges(document: &Document) -> Vec<(String, Option<bool>)> {
         let words = if trust.ok { "times may be believed" } else { "times are partly the generator's own" };
         badges.push((words.to_owned(), Some(trust.ok)));
     }
+    if document.steady == Some(false) {
+        badges.push(("not steady".to_owned(), Some(false)));
+    }
     for goal in &document.goals {
         let name = (goal.quantile * 1e8).round() / 1e6;
-        let fate = if goal.met { "met" } else { "missed" };
-        badges.push((format!("goal p{name} within {} us: {fate}", number(goal.limit_us)), Some(goal.met)));
+        let fate = match goal.met {
+            Some(true) => "met",
+            Some(false) => "missed",
+            None => "undecided",
+        };
+        let words = format!("goal p{name} within {} us: {fate}", number(goal.limit_us));
+        badges.push((words, Some(goal.met == Some(true))));
     }
     let verify = &document.verify;
     if verify.checked > 0 || document.plan.verify > 0.0 {
