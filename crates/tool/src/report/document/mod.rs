@@ -181,9 +181,6 @@ pub struct Document {
     /// What is known of the instrument on the machine; absent where it was not calibrated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibrated>,
-    /// What responses consist of, by coarse cell of the response, of all operations; empty where that is not known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub anatomy: Vec<AnatomyResult>,
     /// Requests and bytes of all phases.
     #[serde(default)]
     pub whole_run: WholeRunResult,
@@ -295,7 +292,6 @@ impl Document {
             warmup: WarmUpResult::of(measurement),
             until: UntilOutcome::of(summary),
             calibration: measurement.calibration.clone(),
-            anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             whole_run: WholeRunResult::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,
