@@ -4,6 +4,7 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 
+pub mod anonymous;
 pub mod csv;
 pub mod curve;
 pub mod document;
