@@ -13,7 +13,8 @@ use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Format, Outputs};
 use crate::native::report::render;
 use crate::report::Report;
-use crate::report::document::{Document, slice_rate};
+use crate::report::anonymous::document_of;
+use crate::report::document::slice_rate;
 use crate::report::json;
 
 /// The words of `pummel run` and `pummel load`.
@@ -61,10 +62,10 @@ impl Style for NativeStyle {
         }
         if !ended.stdout_is_taken {
             match self.format {
-                Format::Json => out.report(json::render(&Document::of(&ended.report))),
+                Format::Json => out.report(json::render(&document_of(&ended.report))),
                 // A table of zeros says nothing.
                 Format::Text if obstacle.is_some() => {}
-                Format::Text => out.report(render(&Document::of(&ended.report)).into_bytes()),
+                Format::Text => out.report(render(&document_of(&ended.report)).into_bytes()),
             }
         }
         exit_of(ended)

@@ -13,6 +13,7 @@ use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 use crate::report::Report;
+use crate::report::anonymous::document_of;
 use crate::report::document::Document;
 
 /// A run of two seconds.
@@ -94,7 +95,7 @@ impl Run {
 impl Run {
     /// What `render` makes of the document of the run.
     pub fn document<T>(&self, render: impl Fn(&Document) -> T) -> T {
-        self.report(|report| render(&Document::of(report)))
+        self.report(|report| render(&document_of(report)))
     }
 }
 

@@ -7,6 +7,7 @@ use pummel_logic::plan::Plan;
 /// The version that reports name.
 pub use crate::build_info::VERSION;
 
+pub mod anonymous;
 pub mod calibration_words;
 pub mod comparison;
 pub mod csv;

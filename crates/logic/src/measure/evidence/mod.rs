@@ -204,7 +204,7 @@ mod tests {
             whole.others_of_several()
         };
         let reader = seen_of_two(true, true, Some(80));
-        assert_eq!(others_of(&[reader.clone()]), Some((40, 80)));
+        assert_eq!(others_of(std::slice::from_ref(&reader)), Some((40, 80)));
         let other = seen_of_two(false, true, Some(30));
         assert_eq!(others_of(&[reader.clone(), other.clone()]), Some((10, 110)));
         assert_eq!(others_of(&[other, reader.clone()]), Some((10, 110)));

@@ -5,7 +5,6 @@
 //! does not know are left out.
 
 mod agents;
-mod anonymous;
 mod connections;
 mod curve;
 mod evidence;
@@ -34,7 +33,6 @@ use pummel_logic::workload::window::WindowCounts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::anonymous::without_names;
 use self::requests::{is_zero, ops_of};
 use crate::report::Report;
 
@@ -238,7 +236,7 @@ impl Document {
         let Report { plan, measurement, summary, front } = *report;
         let started = measurement.started_unix_ns;
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
-        let document = Document {
+        Document {
             schema: SCHEMA,
             tool: ToolResult::own(),
             status: summary.status,
@@ -295,8 +293,7 @@ impl Document {
             whole_run: WholeRunResult::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,
-        };
-        if plan.anonymous { without_names(document) } else { document }
+        }
     }
 
     /// Reads the JSON result of a run of this version or an older one. Fields that are not known are left out.

@@ -3,7 +3,8 @@
 use pummel_logic::plan::{Plan, Work};
 use serde_json::Value;
 
-use super::Document;
+use crate::report::Report;
+use crate::report::document::Document;
 
 /// Names shorter than this are replaced only where nothing stands beside them, since they are parts of sentences too.
 const SHORT_BYTES: usize = 3;
@@ -11,8 +12,14 @@ const SHORT_BYTES: usize = 3;
 /// What stands in the place of a path.
 const PATH: &str = "path";
 
+/// The document of a report, without names where the plan says so.
+pub fn document_of(report: &Report<'_>) -> Document {
+    let document = Document::of(report);
+    if report.plan.anonymous { without_names(document) } else { document }
+}
+
 /// The document with words in the place of names.
-pub(super) fn without_names(document: Document) -> Document {
+fn without_names(document: Document) -> Document {
     let names = names_of(&document);
     let plan = plan_without_names(&document.plan, &names);
     let replaced = serde_json::to_vec(&document).ok().and_then(|text| {
