@@ -87,8 +87,9 @@ mod tests {
             |name: &str| json!({"id": name, "name": name, "version": "1.0.0", "license": "MIT/Apache-2.0"});
         let dep = |name: &str, kind: Value| json!({"pkg": name, "dep_kinds": [{"kind": kind}]});
         let node = |name: &str, deps: Vec<Value>| json!({"id": name, "deps": deps});
+        let packages = ["pummel", "used", "deeper", "tested", "other"].map(package);
         let metadata = json!({
-            "packages": ["pummel", "used", "deeper", "tested", "other"].map(package),
+            "packages": packages,
             "resolve": { "nodes": [
                 node("pummel", vec![dep("used", Value::Null), dep("tested", json!("dev"))]),
                 node("used", vec![dep("deeper", Value::Null)]),
