@@ -150,8 +150,7 @@ fn a_slower_server_is_found_and_fails_the_gate() {
 #[test]
 fn sides_may_differ_in_options_and_few_pairs_are_not_judged() {
     let server = Serve::start("");
-    let words =
-        ["--a", "-d 1", "--b", "-d 8", "--pairs", "2", "--worse", "rate:5%", "--csv", "runs.csv"];
+    let words = ["--a", "-d 1", "--b", "-d 8", "--pairs", "2", "--worse", "rate:5%", "--csv", "runs.csv"];
     let ended = pummel_words(&[short("ab", &server.name), words.to_vec()].concat()).expect(1);
     assert!(ended.text.contains("2 runs a side: 6 or more are needed"), "{}", ended.text);
     assert!(ended.text.contains("plan.groups.0.depth") && ended.text.contains("A  -d 1\n"), "{}", ended.text);

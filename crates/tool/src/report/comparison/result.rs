@@ -147,8 +147,10 @@ impl Comparison {
             interrupted: false,
         };
         comparison.doubts = doubts(&comparison, question);
-        let judged =
-            |claim: &Claim| claim.judged(comparison.row(claim.metric).worsening(), &comparison.doubts);
+        let judged = |claim: &Claim| {
+            let row = comparison.row(claim.metric);
+            claim.judged(row.worsening(), row.is_below_noise(), &comparison.doubts)
+        };
         comparison.claims = question.claims.iter().map(judged).collect();
         comparison
     }
