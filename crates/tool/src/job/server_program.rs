@@ -237,6 +237,8 @@ mod tests {
     fn an_address_that_is_taken_is_not_measured_as_the_new_server() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let server = listener.local_addr().expect("it is bound").to_string();
+        // A server takes its connections: one that does not has room for few.
+        thread::spawn(move || listener.incoming().for_each(drop));
         let why = failure(ServerProgram::start(&words(&["sleep", "60"]), std::slice::from_ref(&server)));
         assert!(why.contains("something answers at") && why.contains(&server), "{why}");
     }

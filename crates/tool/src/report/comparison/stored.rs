@@ -227,7 +227,7 @@ mod tests {
     fn results_of_runs_and_of_repeated_runs_make_a_side() {
         let side = side_of(&[file("a.json", single()), file("b.json", repeated())]).expect("a side");
         assert_eq!((side.runs.len(), side.label.as_str()), (3, "a.json, b.json"));
-        assert!(side.runs[0].figure(Metric::P50).expect("it is known").within.is_some());
+        assert!(side.runs[0].figure(Metric::Rate).expect("it is known").within.is_some());
     }
 
     #[test]
