@@ -119,6 +119,11 @@ impl Style for SeriesStyle {
     fn usage_status(&self) -> Exit {
         Exit::Usage
     }
+
+    /// The report of a series counts the runs whose times are partly the generator's own.
+    fn says_doubt(&self) -> bool {
+        true
+    }
 }
 
 /// What is done to the server before each run.
@@ -137,6 +142,8 @@ pub enum ServerCare {
 pub struct RunMaker {
     plan: ValidPlan,
     care: ServerCare,
+    /// Whether something else may have changed the records before each run.
+    loads_always: bool,
     is_loaded: bool,
     /// What the last run knew of its servers and its machine.
     source: SideSource,
@@ -145,7 +152,13 @@ pub struct RunMaker {
 impl RunMaker {
     /// Runs of this Plan.
     pub fn new(plan: ValidPlan, care: ServerCare) -> RunMaker {
-        RunMaker { plan, care, is_loaded: false, source: SideSource::default() }
+        RunMaker { plan, care, loads_always: false, is_loaded: false, source: SideSource::default() }
+    }
+
+    /// The runs with their records stored before each of them, where `loads_always` says so.
+    #[must_use]
+    pub fn loading_always(self, loads_always: bool) -> RunMaker {
+        RunMaker { loads_always, ..self }
     }
 
     /// What the runs are made after, but for their seeds.
@@ -197,7 +210,8 @@ impl RunMaker {
     fn plan_of(&self, seed: u64) -> ValidPlan {
         let mut plan = self.plan.clone().into_plan();
         plan.seed = seed;
-        if self.is_loaded && plan.phases.iter().any(|phase| !matches!(phase.work, Work::Load(_))) {
+        let is_loaded = self.is_loaded && !self.loads_always;
+        if is_loaded && plan.phases.iter().any(|phase| !matches!(phase.work, Work::Load(_))) {
             plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
         }
         plan.validate().expect("what a run measures does not depend on its load and its seed")
@@ -240,5 +254,6 @@ mod tests {
         assert_eq!(maker.plan_of(5).seed, 5);
         maker.is_loaded = true;
         assert!(!loads(&maker.plan_of(5)));
+        assert!(loads(&maker.loading_always(true).plan_of(5)));
     }
 }

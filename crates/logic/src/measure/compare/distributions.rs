@@ -2,6 +2,12 @@
 
 use crate::measure::uncertainty::special::{incomplete_beta, root};
 
+/// The greatest probability of an error that a test allows.
+pub const ALPHA: f64 = 0.05;
+
+/// The probability that is left outside of an interval at each of its ends.
+pub const TAIL: f64 = 0.025;
+
 /// The probabilities of the sums of a random subset of `ranks`, each rank being in it with probability 1/2: element s is
 /// the probability of the sum s. This is the distribution of Wilcoxon's signed-rank statistic; tied observations have equal
 /// ranks.

@@ -1,7 +1,6 @@
 //! The median of the figures of several runs, and the interval that order statistics give it.
 
-use super::TAIL;
-use super::distributions::greatest_within;
+use super::distributions::{TAIL, greatest_within};
 
 /// Runs that an interval of their median takes: the least and the greatest of fewer contain it in less than 95 of 100 cases.
 pub const RUNS_FOR_INTERVAL: usize = 6;

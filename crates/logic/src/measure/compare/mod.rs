@@ -18,14 +18,9 @@ mod simulated;
 pub use self::change::{
     Change, Design, RUNS_MAX, RUNS_TO_CLAIM, change_of, pairs_in_time, second_side_first,
 };
+pub use self::distributions::ALPHA;
 pub use self::holm::adjusted;
 pub use self::median::{RUNS_FOR_INTERVAL, median, median_interval};
 pub use self::rank_sum::RankSum;
 pub use self::repetition::{Advice, Groups, RunFigure, RunSpread};
 pub use self::signed_rank::{SignedRank, seen_change};
-
-/// The greatest probability of an error that a test allows.
-pub const ALPHA: f64 = 0.05;
-
-/// The probability that is left outside of an interval at each of its ends.
-const TAIL: f64 = 0.025;

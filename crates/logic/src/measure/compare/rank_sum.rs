@@ -1,7 +1,6 @@
 //! Mann and Whitney's test of two samples that are not paired, with the shift of Hodges and Lehmann.
 
-use super::TAIL;
-use super::distributions::{choice_sums, doubled_ranks, greatest_within, two_sided};
+use super::distributions::{TAIL, choice_sums, doubled_ranks, greatest_within, two_sided};
 use super::median::{RUNS_FOR_INTERVAL, median, sorted};
 
 /// What two samples say of the shift from the first to the second.

@@ -1,7 +1,6 @@
 //! Wilcoxon's signed-rank test of paired differences, with the estimate and the interval of Hodges and Lehmann.
 
-use super::TAIL;
-use super::distributions::{doubled_ranks, greatest_within, student_t_point, subset_sums, two_sided};
+use super::distributions::{TAIL, doubled_ranks, greatest_within, student_t_point, subset_sums, two_sided};
 use super::median::{RUNS_FOR_INTERVAL, median, sorted};
 
 /// The probability with which a difference would have been seen.

@@ -9,7 +9,7 @@ use pummel_logic::measure::compare::second_side_first;
 use serde_json::{Value, json};
 
 use self::common_options::CommonOptions;
-use self::sides::{SideArgs, SideJob, sides};
+use self::sides::{SideArgs, SideJob, share_a_server, sides};
 use crate::commands::detection::detected;
 use crate::commands::judge_options::JudgeArgs;
 use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle};
@@ -108,7 +108,9 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
         drivers.push(prepare(1).map_err(SeriesEnd::Reported)?);
     }
     let files = SeriesFiles::prepare(output, &FORMS)?;
-    let maker = |side: &SideJob| RunMaker::new(side.job.plan.clone(), side.care.clone());
+    let spoils = share_a_server(&sides[0].job.plan, &sides[1].job.plan);
+    let maker =
+        |side: &SideJob| RunMaker::new(side.job.plan.clone(), side.care.clone()).loading_always(spoils);
     let mut experiment = Experiment {
         makers: sides.each_ref().map(maker),
         labels: sides.each_ref().map(|side| side.label.clone()),

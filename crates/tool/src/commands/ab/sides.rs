@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::error::ErrorKind;
 use pummel_logic::measure::compare::RUNS_MAX;
-use pummel_logic::plan::Transport;
+use pummel_logic::plan::{Phase, Plan, Transport, Work};
 
 use super::common_options::CommonOptions;
 use super::words::split;
@@ -96,6 +96,15 @@ pub fn sides(
         program: args.b_program.as_deref(),
     };
     Ok([side(&first, args, common, (inputs, ask))?, side(&second, args, common, (inputs, ask))?])
+}
+
+/// Whether the two sides store different records on one server, so that the load of one spoils the records of the other.
+pub fn share_a_server(first: &Plan, second: &Plan) -> bool {
+    let loads = |plan: &Plan| -> Vec<Phase> {
+        plan.phases.iter().filter(|phase| matches!(phase.work, Work::Load(_))).cloned().collect()
+    };
+    let is_shared = first.servers.iter().any(|server| second.servers.contains(server));
+    is_shared && (first.data != second.data || loads(first) != loads(second))
 }
 
 /// What was given for one side.
@@ -238,6 +247,20 @@ mod tests {
             read(&["-s", "one", "--a-program", "old -p '1 2'", "--b-program", "new"]).expect("two sides");
         let words = ["old", "-p", "1 2"].map(str::to_owned).to_vec();
         assert_eq!((&first.care, first.label.as_str()), (&ServerCare::Program(words), "old -p '1 2'"));
+    }
+
+    #[test]
+    fn sides_with_other_records_on_one_server_spoil_each_other() {
+        for (words, spoil) in [
+            (&["-s", "one", "--a", "-d 1", "--b", "-d 2"][..], false),
+            (&["-s", "one", "--a", "--value-size 100", "--b", "--value-size 200"], true),
+            (&["-s", "one", "--a", "--records 5", "--b", "--records 6 -s one,two"], true),
+            (&["-s", "one", "--versus", "two", "--b", "--records 6"], false),
+            (&["-s", "one", "--a", "--mix get:1", "--b", "--mix incr:1"], true),
+        ] {
+            let [first, second] = read(words).expect("two sides");
+            assert_eq!(share_a_server(&first.job.plan, &second.job.plan), spoil, "{words:?}");
+        }
     }
 
     #[test]

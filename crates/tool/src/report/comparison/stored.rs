@@ -227,7 +227,7 @@ mod tests {
     fn results_of_runs_and_of_repeated_runs_make_a_side() {
         let side = side_of(&[file("a.json", single()), file("b.json", repeated())]).expect("a side");
         assert_eq!((side.runs.len(), side.label.as_str()), (3, "a.json, b.json"));
-        assert!(side.runs[0].figure(Metric::P50).expect("it is known").within.is_some());
+        assert!(side.runs[0].figure(Metric::Rate).expect("it is known").within.is_some());
     }
 
     #[test]
@@ -239,11 +239,11 @@ mod tests {
             source: SideSource::default(),
             runs: (0..6).map(|run| run_at(f64::from(run), scale)).collect(),
         };
-        let stored = json(&Comparison::of_pairs("ab", [side(1.0), side(1.2)], &Question::default()));
+        let stored = json(&Comparison::of_pairs("ab", [side(1.0), side(2.0)], &Question::default()));
         let stored = file("ab.json", stored);
         let [first, second] = sides_of(&stored).expect("a result").expect("a comparison");
-        assert_eq!((first.runs, second.runs), (side(1.0).runs, side(1.2).runs));
-        assert_eq!((first.label.as_str(), second.label.as_str()), ("times 1", "times 1.2"));
+        assert_eq!((first.runs, second.runs), (side(1.0).runs, side(2.0).runs));
+        assert_eq!((first.label.as_str(), second.label.as_str()), ("times 1", "times 2"));
         assert!(sides_of(&file("a.json", single())).expect("a result").is_none());
         let alone = side_of(&[stored]).expect_err("two sides already").to_string();
         assert!(alone.contains("give it alone"), "{alone}");

@@ -167,8 +167,10 @@ fn few_failed_unsteady_or_different_runs_cannot_be_judged() {
 fn a_figure_that_one_run_does_not_know_has_no_change() {
     let mut sides = pairs(0.1);
     sides[1].runs[4].response_us.p99 = None;
+    sides[0].runs[2].trust = Some(false);
     let comparison = Comparison::of_results(sides, &claim(ClaimKind::Worse, Metric::P99, 0.02));
     assert!(text(&comparison).contains("not known in 1 of 20 runs"), "{}", text(&comparison));
+    assert!(text(&comparison).contains("In 1 of 20 runs the times are partly the generator's own."));
     assert_eq!(exit(&comparison), 1);
 }
 

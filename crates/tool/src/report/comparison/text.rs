@@ -19,7 +19,7 @@ pub fn text(comparison: &Comparison) -> String {
     for (name, side) in ["A", "B"].into_iter().zip(&comparison.sides) {
         text += &format!("{name}  {}\n", label(side));
     }
-    text += &difference_words(&comparison.differences);
+    text += &difference_words(comparison);
     text.push('\n');
     for row in &comparison.rows {
         if let Some(line) = row_words(row, comparison) {
@@ -54,8 +54,13 @@ fn design_words(comparison: &Comparison) -> String {
 }
 
 /// What differs, a line each; nothing where nothing does.
-fn difference_words(differences: &[Difference]) -> String {
-    let shown = differences.iter().filter(|difference| difference.name != "plan.seed");
+fn difference_words(comparison: &Comparison) -> String {
+    let is_said = |difference: &Difference| {
+        // The sides of `ab` are named by their servers where those differ.
+        let is_server = comparison.command == "ab" && difference.name.starts_with("plan.servers");
+        difference.name == "plan.seed" || is_server
+    };
+    let shown = comparison.differences.iter().filter(|difference| !is_said(difference));
     let lines: String = shown
         .map(|difference| {
             let [first, second] = difference.values.each_ref().map(value_words);
@@ -168,17 +173,35 @@ fn signed(change: f64) -> String {
 
 /// A change in percent with its sign, without the word for percent.
 fn bare(change: f64) -> String {
+    let digits = plain(change.abs());
     // A change of nothing has no sign.
-    let rounded = (change * 1e3).round() / 10.0;
-    if rounded == 0.0 { "0.0".to_owned() } else { format!("{rounded:+.1}") }
+    match (digits.as_str(), change < 0.0) {
+        ("0.0", _) => digits,
+        (_, true) => format!("-{digits}"),
+        (_, false) => format!("+{digits}"),
+    }
 }
 
+/// A change in percent without the word for percent: one digit behind the point, none from 100 % on.
 fn plain(change: f64) -> String {
-    format!("{:.1}", change * 100.0)
+    let percent = change * 100.0;
+    if percent.abs() < 99.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
 }
 
 fn percent_of_change(change: f64) -> String {
     format!("{} %", plain(change))
+}
+
+/// In how many runs the times are partly those of the generator.
+fn doubtful_words(comparison: &Comparison) -> String {
+    let runs = || comparison.sides.iter().flat_map(|side| &side.runs);
+    let doubtful = runs().filter(|run| run.trust == Some(false)).count();
+    match doubtful {
+        0 => String::new(),
+        doubtful => {
+            format!("\nIn {doubtful} of {} runs the times are partly the generator's own.\n", runs().count())
+        }
+    }
 }
 
 /// What is to be known of all figures.
@@ -188,7 +211,7 @@ fn foot(comparison: &Comparison) -> String {
     let judged: Vec<&str> =
         comparison.rows.iter().filter(|row| row.is_judged).map(|row| row.metric.name()).collect();
     if runs >= 2 {
-        let correction = if judged.len() > 1 { ", each p corrected for their number (Holm)" } else { "" };
+        let correction = if judged.len() > 1 { ", each p corrected for their number by Holm" } else { "" };
         writeln!(text, "\nJudged: {} (5 % level{correction}).", judged.join(", "))
             .expect("text can always be added to");
     }
@@ -196,12 +219,14 @@ fn foot(comparison: &Comparison) -> String {
         if runs == 1 && comparison.sides.iter().all(|side| side.runs.len() == 1) {
             text +=
                 "\nTwo runs; whether the systems differ is not known. Intervals are those within each run.\n";
+            text += &noise_words(comparison);
         }
         if let Some(trap) = comparison.order.trap() {
             text +=
                 &format!("{trap}{}.\n", if comparison.accept_order { ", which was accepted" } else { "" });
         }
     }
+    text += &doubtful_words(comparison);
     // Of two runs it was said already, and each claim says it.
     if comparison.claims.is_empty() && !comparison.doubts.is_empty() && runs > 1 {
         text += &format!("\nNothing is certain here: {}.\n", comparison.doubts.join("; "));
