@@ -493,9 +493,88 @@ fn goal(text: &str) -> Read<Goal> {
     )
 }
 
+/// A quantile and how far an end of its interval may be from it, as a share of it.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no quantile with a share in percent.
+pub fn quantile_within(text: &str) -> Read<(f64, f64)> {
+    let parsed = text.strip_prefix('p').and_then(|rest| {
+        let (quantile, share) = rest.split_once(':')?;
+        let hundredth = |text: &str| {
+            let percent = Decimal::parse(text)?;
+            Some(Decimal { places: percent.places + 2, ..percent }.as_f64())
+        };
+        let (quantile, share) = (hundredth(quantile)?, hundredth(share.strip_suffix('%')?)?);
+        let is_accepted = quantile > 0.0 && quantile < 1.0 && (0.001..=1.0).contains(&share);
+        is_accepted.then_some((quantile, share))
+    });
+    parsed.map_or_else(
+        || {
+            accepted(
+                "a quantile and how well it is to be known, from 0.1% to 100%, are accepted, such as p99:2%",
+            )
+        },
+        Ok,
+    )
+}
+
+/// How long a warm-up lasts, as it was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUpTime {
+    /// So many nanoseconds.
+    Fixed(Nanos),
+    /// Until the load has settled, and at most so many nanoseconds where that is said.
+    Auto(Option<Nanos>),
+}
+
+/// A time, or `auto` with the longest time behind it.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is neither.
+pub fn warm_up(text: &str) -> Read<WarmUpTime> {
+    let read = match text.strip_prefix("auto") {
+        Some("") => Ok(WarmUpTime::Auto(None)),
+        Some(longest) => {
+            let longest = longest.strip_prefix(':').map(time_above_zero);
+            longest.unwrap_or_else(|| accepted("")).map(|longest_ns| WarmUpTime::Auto(Some(longest_ns)))
+        }
+        None => time(text).map(WarmUpTime::Fixed),
+    };
+    read.or_else(|_| {
+        accepted(
+            "a time, auto or auto:MAX is accepted, such as 10s, auto or auto:2m; a bare number is seconds",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_warm_up_has_a_time_or_ends_by_itself() {
+        for (text, expected) in [
+            ("10s", Some(WarmUpTime::Fixed(10 * SECOND))),
+            ("0", Some(WarmUpTime::Fixed(0))),
+            ("auto", Some(WarmUpTime::Auto(None))),
+            ("auto:2m", Some(WarmUpTime::Auto(Some(120 * SECOND)))),
+            ("auto:", None),
+            ("auto:0", None),
+            ("auto2m", None),
+            ("automatic", None),
+        ] {
+            assert_eq!(warm_up(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quantile_is_to_be_known_to_a_share_of_itself() {
+        assert_eq!(quantile_within("p99:2%"), Ok((0.99, 0.02)));
+        assert_eq!(quantile_within("p99.9:0.5%"), Ok((0.999, 0.005)));
+        for text in ["p99", "99:2%", "p99:2", "p99:0%", "p99:101%", "p100:2%", "p0:2%", "p99:x%", ""] {
+            assert!(quantile_within(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn counts_are_exact() {

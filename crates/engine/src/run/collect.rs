@@ -17,6 +17,7 @@ use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 
 use super::context::RunContext;
+use super::early_end::EarlyEnd;
 use super::setup::empty_interval;
 use super::watch::Watch;
 use crate::backend::Reason;
@@ -45,6 +46,8 @@ struct Recorded<'a> {
     before_slices: u64,
     /// Whether this process runs the whole plan.
     is_whole: bool,
+    early_end: &'a mut EarlyEnd,
+    context: &'a RunContext<'a>,
 }
 
 impl Recorded<'_> {
@@ -70,6 +73,7 @@ impl Recorded<'_> {
         }
         self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
         self.watch.slice(self.measurement);
+        self.early_end.measured(self.context, self.measurement);
     }
 }
 
@@ -117,6 +121,10 @@ pub(super) struct Collector<'a, 'w> {
     unobserved: Tally,
     /// CPU time that the process had used when a recorded phase began, or when a worker ended it.
     cpu: CpuTime,
+    /// What ends phases before their time.
+    early_end: EarlyEnd,
+    /// The phase of the open slices, where that is a warm-up that is looked at.
+    warm_up: Option<usize>,
     /// The caller ended the run before its time.
     interrupted: bool,
 }
@@ -163,6 +171,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             stopped_at: None,
             unobserved: Tally::default(),
             cpu: CpuTime::default(),
+            early_end: EarlyEnd::of(plan),
+            warm_up: None,
             interrupted: false,
         }
     }
@@ -203,7 +213,10 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn handle_message(&mut self, queued: QueuedMessage) {
         let plan = self.context.plan;
         match queued.message {
-            WorkerMessage::Began { phase, at, cpu } => self.began(phase, at, cpu),
+            WorkerMessage::Began { phase, at, cpu, round } => {
+                self.early_end.begin(at, round);
+                self.began(phase, at, cpu);
+            }
             WorkerMessage::Spent { phase, cpu } => {
                 if plan.phases[phase].recorded {
                     self.spent(cpu);
@@ -214,7 +227,9 @@ impl<'a, 'w> Collector<'a, 'w> {
                 let of = self.context.requests_here[phase];
                 self.watch.progress(&plan.phases[phase], self.ended[phase], of);
             }
-            WorkerMessage::Slice { interval, worker, next } => self.slice(interval, worker, next),
+            WorkerMessage::Slice { phase, interval, worker, next } => {
+                self.slice(phase, interval, worker, next);
+            }
             WorkerMessage::Rows(rows) => {
                 if let Some(samples) = &mut self.measurement.samples {
                     samples.written += rows.len() as u64;
@@ -263,24 +278,58 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.context.meeting.stop();
     }
 
-    /// Adds a worker's part of a slice; slices that are whole go into the measurement.
-    fn slice(&mut self, interval: Box<Interval>, worker: usize, next: u64) {
+    /// Adds a worker's part of a slice of a phase; slices that are whole go into the measurement, or are those of the warm-up.
+    fn slice(&mut self, phase: usize, interval: Box<Interval>, worker: usize, next: u64) {
+        self.warm_up = self.context.settles(phase).then_some(phase);
         self.next[worker] = next;
         add_part(&mut self.open, interval, |part| give_back(&self.spares, part));
         let whole = self.next.iter().min().copied().unwrap_or(0);
         self.add_slices(whole);
     }
 
-    /// Adds the slices before number `end` to the windows of the measurement, and to its intervals.
-    fn add_slices(&mut self, end: u64) {
+    /// Looks at the slices of the warm-up before number `end`. Their requests belong to the whole run alone.
+    fn add_warm_up_slices(&mut self, phase: usize, end: u64) {
         let tick_ns = tick_ns(self.context.plan.interval_ns);
-        let Collector { context, watch, measurement, spares, open, sum, before_ns, before_slices, .. } = self;
+        let Collector { context, watch, measurement, spares, open, early_end, unobserved, ended, .. } = self;
+        while let Some(mut slice) = take_whole(open, end, tick_ns, |part| give_back(spares, part)) {
+            early_end.warm_up_slice(context, &mut slice);
+            for recorder in &mut slice.groups {
+                measurement.whole_run.ops.add(recorder.ops());
+                unobserved.add(recorder.ops());
+            }
+            measurement.whole_run.bytes.merge(&slice.bytes);
+            ended[phase] += slice.counts().ended();
+            watch.progress(&context.plan.phases[phase], ended[phase], None);
+            give_back(spares, slice);
+        }
+    }
+
+    /// Adds the slices before number `end` to the windows of the measurement, and to its intervals; those of a warm-up to neither.
+    fn add_slices(&mut self, end: u64) {
+        if let Some(phase) = self.warm_up {
+            return self.add_warm_up_slices(phase, end);
+        }
+        let tick_ns = tick_ns(self.context.plan.interval_ns);
+        let Collector {
+            context,
+            watch,
+            measurement,
+            spares,
+            open,
+            sum,
+            before_ns,
+            before_slices,
+            early_end,
+            ..
+        } = self;
         let mut recorded = Recorded {
             watch: &mut **watch,
             measurement,
             before_ns: *before_ns,
             before_slices: *before_slices,
             is_whole: context.process_share.is_whole(),
+            early_end,
+            context,
         };
         while let Some(mut slice) = take_whole(open, end, tick_ns, |part| give_back(spares, part)) {
             recorded.add_window(&mut slice, tick_ns);
@@ -316,6 +365,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.watch.phase_over(phase, std::mem::take(&mut self.late_ns));
             if phase.recorded {
                 self.end_recorded_phase();
+            } else if self.context.settles(end.phase) {
+                self.add_slices(u64::MAX);
+                self.warm_up = None;
+                self.next.fill(0);
+                self.early_end.warm_up_over(&mut self.measurement, end.elapsed_ns);
             }
         }
     }

@@ -180,6 +180,12 @@ impl<'a> RunContext<'a> {
         StreamOwner { seed: self.plan.seed, group: group as u64, phase: phase as u64, client }
     }
 
+    /// Whether a phase is the warm-up that is over when its load has settled.
+    pub(super) fn settles(&self, number: usize) -> bool {
+        let measured = || self.plan.phases.iter().position(|phase| phase.recorded);
+        self.plan.adaptive.settle.is_some() && measured() == Some(number + 1)
+    }
+
     /// Whether clients of the plan check what they stored.
     pub(super) fn verifies(&self) -> bool {
         self.plan.verify > 0.0

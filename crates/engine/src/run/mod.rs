@@ -2,6 +2,7 @@
 
 mod collect;
 mod context;
+mod early_end;
 mod error;
 mod inputs;
 mod login;

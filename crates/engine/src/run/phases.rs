@@ -230,9 +230,10 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         let (plan, phase) = (context.plan, share.phase);
         let (entries, maker, reporter) = self.worker.parts();
         maker.begin(&phase.work, plan.seed);
-        let mode =
-            if phase.recorded { ReportMode::Record(tick_ns(plan.interval_ns)) } else { ReportMode::Count };
+        let is_sliced = phase.recorded || context.settles(share.number);
+        let mode = if is_sliced { ReportMode::Record(tick_ns(plan.interval_ns)) } else { ReportMode::Count };
         reporter.begin_phase(share.number, mode, times.begin, times.end);
+        reporter.note_rows(phase.recorded);
         reporter.note_loads(matches!(phase.work, Work::Load(_)));
         reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
         let paces = paces_of(plan, share);
@@ -248,8 +249,9 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
             self.worker.begin_churn(churn_phase_of(context, share, (group, churn), times));
         }
         if self.number == 0 {
-            let began =
-                WorkerMessage::Began { phase: share.number, at: times.begin, cpu: sys::process_cpu_time() };
+            let round = context.meeting.round();
+            let (phase, at, cpu) = (share.number, times.begin, sys::process_cpu_time());
+            let began = WorkerMessage::Began { phase, at, cpu, round };
             self.worker.reporter().say(began);
         }
     }

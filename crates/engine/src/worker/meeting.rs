@@ -1,17 +1,21 @@
 //! The meeting of the workers between phases, at which they agree on when the next phase begins.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
-use pummel_logic::time::Nanos;
+use pummel_logic::time::{NEVER, Nanos};
+
+/// The moment that stands for a run that was stopped, which is before every other.
+const STOPPED: Nanos = 0;
 
 /// A barrier for a fixed number of workers, used again for every phase.
 #[derive(Debug)]
 pub struct Meeting {
     state: Mutex<MeetingState>,
     changed: Condvar,
-    /// Whether the run was stopped. Every worker reads it in every turn, while others write to the state.
-    stopped: CachePadded<AtomicBool>,
+    /// When the phase under way ends before its time, on the monotonic clock: [`NEVER`] where it does not, and [`STOPPED`] where
+    /// the run was stopped. Every worker reads it in every turn, while others write to the state.
+    ends_at: CachePadded<AtomicU64>,
 }
 
 /// Whether a worker can begin the next phase.
@@ -56,7 +60,7 @@ impl Meeting {
         Meeting {
             state: Mutex::new(state),
             changed: Condvar::new(),
-            stopped: CachePadded(AtomicBool::new(false)),
+            ends_at: CachePadded(AtomicU64::new(NEVER)),
         }
     }
 
@@ -126,19 +130,46 @@ impl Meeting {
             ready: false,
             verdict,
         };
+        let ends_at = self.ends_at.0.load(Ordering::Relaxed);
+        if ends_at != STOPPED {
+            // A stop that comes in between stays.
+            let _ = self.ends_at.0.compare_exchange(ends_at, NEVER, Ordering::Relaxed, Ordering::Relaxed);
+        }
         self.changed.notify_all();
         verdict
     }
 
     /// Stops the run: no phase begins any more, and the phase under way sends no more requests.
     pub fn stop(&self) {
-        self.stopped.0.store(true, Ordering::Relaxed);
+        self.ends_at.0.store(STOPPED, Ordering::Relaxed);
+    }
+
+    /// The number of the meeting that was over last: which phase [`Meeting::end_phase`] may end.
+    pub fn round(&self) -> u64 {
+        self.state.lock().unwrap_or_else(|broken| broken.into_inner()).round
+    }
+
+    /// Ends the phase under way at `at`, on the monotonic clock, unless it ends before that or is over: it is the phase after
+    /// meeting number `round`. All workers see this within the time between two slices.
+    pub fn end_phase(&self, round: u64, at: Nanos) {
+        // No meeting is over while this thread looks at its number.
+        let state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        if state.round == round {
+            self.ends_at.0.fetch_min(at.max(STOPPED + 1), Ordering::Relaxed);
+        }
+    }
+
+    /// When the phase under way ends before its time: [`NEVER`] where it does not, and a moment that is past where the run was
+    /// stopped.
+    #[inline]
+    pub fn ends_at(&self) -> Nanos {
+        self.ends_at.0.load(Ordering::Relaxed)
     }
 
     /// Whether the run was stopped.
     #[inline]
     pub fn is_stopped(&self) -> bool {
-        self.stopped.0.load(Ordering::Relaxed)
+        self.ends_at() == STOPPED
     }
 }
 
@@ -150,11 +181,11 @@ mod tests {
     #[test]
     fn what_workers_read_in_every_turn_is_on_no_line_that_others_write_to() {
         let line = |offset: usize| offset / 128;
-        let stopped = std::mem::offset_of!(Meeting, stopped);
-        assert_eq!(stopped % 128, 0);
-        assert_ne!(line(stopped), line(std::mem::offset_of!(Meeting, state)));
-        assert_ne!(line(stopped), line(std::mem::offset_of!(Meeting, changed)));
-        assert_eq!(size_of::<CachePadded<AtomicBool>>(), 128);
+        let ends_at = std::mem::offset_of!(Meeting, ends_at);
+        assert_eq!(ends_at % 128, 0);
+        assert_ne!(line(ends_at), line(std::mem::offset_of!(Meeting, state)));
+        assert_ne!(line(ends_at), line(std::mem::offset_of!(Meeting, changed)));
+        assert_eq!(size_of::<CachePadded<AtomicU64>>(), 128);
         // Data beside a meeting shares no cache line with it either, since a meeting begins and ends with a line.
         assert_eq!((align_of::<Meeting>(), size_of::<Meeting>() % 128), (128, 0));
     }
@@ -181,6 +212,25 @@ mod tests {
         assert_eq!(rounds([30, 31, 32], [Idle; 3]), [None; 3], "there is no worker to go on with");
         meeting.stop();
         assert_eq!(rounds([40, 41, 42], [Ready; 3]), [None; 3]);
+    }
+
+    #[test]
+    fn a_phase_ends_early_at_the_first_moment_that_is_named_and_the_next_phase_does_not() {
+        let meeting = Meeting::new(1);
+        assert_eq!(meeting.meet(5, Ready), Some(5));
+        let round = meeting.round();
+        assert_eq!(meeting.ends_at(), NEVER);
+        meeting.end_phase(round, 80);
+        meeting.end_phase(round, 70);
+        meeting.end_phase(round, 90);
+        assert_eq!((meeting.ends_at(), meeting.is_stopped()), (70, false));
+        assert_eq!(meeting.meet(75, Ready), Some(75), "an early end is no reason not to go on");
+        assert_eq!(meeting.ends_at(), NEVER);
+        meeting.end_phase(round, 100);
+        assert_eq!(meeting.ends_at(), NEVER, "that phase is over");
+        meeting.stop();
+        meeting.end_phase(meeting.round(), 100);
+        assert!(meeting.is_stopped(), "a stop stays");
     }
 
     #[test]

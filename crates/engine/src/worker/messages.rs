@@ -74,6 +74,8 @@ pub enum WorkerMessage {
         at: Nanos,
         /// CPU time that the process had used before it.
         cpu: CpuTime,
+        /// The number of the meeting before the phase.
+        round: u64,
     },
     /// A worker has ended a phase and its drain.
     Spent {
@@ -82,8 +84,10 @@ pub enum WorkerMessage {
         /// CPU time that the process had used by then.
         cpu: CpuTime,
     },
-    /// A worker's part of a slice of the measured phase.
+    /// A worker's part of a slice of the measured phase, or of a warm-up that is looked at.
     Slice {
+        /// Index of the phase in the Plan.
+        phase: usize,
         /// The slice.
         interval: Box<Interval>,
         /// Number of the worker.

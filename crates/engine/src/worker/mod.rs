@@ -251,9 +251,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 population.end_on_time(state, stop_at);
                 stop_at = NEVER;
             }
-            if meeting.is_stopped() && bounds.end > now {
-                population.stop(state, now);
-                bounds = Bounds { end: now, drain_end: now.saturating_add(state.limits.drain_ns), ..bounds };
+            if meeting.ends_at() < bounds.end && bounds.end > now {
+                bounds = ended_early(population, state, meeting, bounds, now);
+                stop_at = stop_at.min(if ends_on_time { bounds.end } else { NEVER });
             }
             // A reply without a receive stamp counts as arrived when it was read, which may be after `now`. The request
             // that follows from it is due at that time, and is sent in this turn.
@@ -338,6 +338,31 @@ struct Bounds {
     drain_end: Nanos,
     /// The other workers know that this worker has nothing left to do.
     idle: bool,
+}
+
+/// The bounds of a phase that ends before its time: now where the run was stopped, and at the moment that all workers know
+/// otherwise.
+#[cold]
+fn ended_early<C: Codec>(
+    population: &mut Population,
+    state: &mut WorkerState<C>,
+    meeting: &Meeting,
+    bounds: Bounds,
+    now: Nanos,
+) -> Bounds {
+    let end = match meeting.is_stopped() {
+        true => {
+            population.stop(state, now);
+            now
+        }
+        false => {
+            let end = meeting.ends_at().max(now);
+            population.end_at(state, end);
+            state.reporter.end_phase_at(end);
+            end
+        }
+    };
+    Bounds { end, drain_end: end.saturating_add(state.limits.drain_ns), ..bounds }
 }
 
 /// When a phase is over in which no client of this worker has anything left to do; `None` while the phase goes on.

@@ -3,7 +3,7 @@
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, ChurningClients, Data, Delete, Depth, Gap, Group, Lengths, Load, Login, Mix, Phase, Plan, Pool,
-    Protocol, Replay, Route, Sequence, Spawns, Stop, TlsOptions, Transport, Window, Work,
+    Protocol, Replay, Route, Sequence, Settle, Spawns, Stop, TlsOptions, Transport, Window, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
@@ -36,11 +36,13 @@ pub enum Feature {
     Noreply,
     /// Records are loaded and a warm-up is made before the measured phase, which a deletion may divide.
     Phases,
+    /// The warm-up is over when the load has settled.
+    Settle,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Feature; 12] = [
+    pub const ALL: [Feature; 13] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -53,6 +55,7 @@ impl Feature {
         Feature::ReadThrough,
         Feature::Noreply,
         Feature::Phases,
+        Feature::Settle,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -70,6 +73,7 @@ impl Feature {
             Feature::ReadThrough => "read-through",
             Feature::Noreply => "noreply",
             Feature::Phases => "phases",
+            Feature::Settle => "settle",
         }
     }
 }
@@ -163,6 +167,9 @@ pub const REQUESTS: u64 = 120;
 /// How long a phase lasts that ends by the clock.
 const TIME_NS: u64 = 12 * MILLISECOND;
 
+/// How long a warm-up lasts at most that is over when its load has settled.
+const SETTLE_NS: u64 = 120 * MILLISECOND;
+
 /// Requests and clients per second in open loop.
 const RATE: f64 = 6_000.0;
 const BIRTHS_RATE: f64 = 1_000.0;
@@ -232,7 +239,22 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         plan.interval_ns = 10 * MILLISECOND;
     }
     plan.phases = phases(has(Feature::Phases), &plan, model, work, stop, &mut draws);
+    if has(Feature::Settle) {
+        settle(&mut plan);
+    }
     Setting { plan, model }
+}
+
+/// Makes the phase before the measured one end when its load has settled.
+fn settle(plan: &mut Plan) {
+    plan.interval_ns = 10 * MILLISECOND;
+    plan.adaptive.settle = Some(Settle { discard_ns: 10 * MILLISECOND, block_ns: 20 * MILLISECOND });
+    plan.phases.retain(|phase| phase.recorded || matches!(phase.work, Work::Load(_)));
+    let Some(at) = plan.phases.iter().position(|phase| phase.recorded) else { return };
+    let work = plan.phases[at].work.clone();
+    let warm_up = Phase { name: "settle".to_owned(), work, stop: time(SETTLE_NS), recorded: false };
+    plan.phases.insert(at, warm_up);
+    plan.phases.truncate(at + 2);
 }
 
 /// The load models that a pair can have.
@@ -248,6 +270,9 @@ fn models(pair: Pair) -> Vec<Model> {
             models.push(Model::Sequence);
         }
         return models;
+    }
+    if has(Feature::Settle) {
+        return vec![Model::Timed, Model::Open, Model::Unlimited];
     }
     let mut models = vec![Model::Closed, Model::Timed, Model::Open, Model::Unlimited];
     if !any(&[Feature::Udp, Feature::MultiGet, Feature::Noreply, Feature::Verify]) {

@@ -149,9 +149,10 @@ fn pairs_with_reading_through() {
 }
 
 #[test]
-fn pairs_with_noreply_and_with_phases() {
+fn pairs_with_noreply_with_phases_and_with_settling() {
     run_pairs_of(Feature::Noreply);
     run_pairs_of(Feature::Phases);
+    run_pairs_of(Feature::Settle);
 }
 
 #[test]
@@ -170,11 +171,13 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Churn, Feature::Windows),
         (Feature::Churn, Feature::Udp),
         (Feature::Churn, Feature::Reconnect),
+        (Feature::Churn, Feature::Settle),
         (Feature::Windows, Feature::ReadThrough),
         (Feature::Windows, Feature::Noreply),
+        (Feature::Windows, Feature::Settle),
         (Feature::Tls, Feature::Udp),
     ];
-    assert_eq!((pairs().count(), refused), (78, expected.to_vec()));
+    assert_eq!((pairs().count(), refused), (91, expected.to_vec()));
 }
 
 #[test]

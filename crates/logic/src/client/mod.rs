@@ -240,6 +240,12 @@ impl Client {
         self.retired = false;
     }
 
+    /// Lets the phase of the client end at `end`, unless it ends before that. The worker has to poll the client afterwards.
+    pub fn end_at(&mut self, end: Nanos) {
+        self.assignment.end = self.assignment.end.min(end);
+        self.retired = false;
+    }
+
     /// Whether the client sends nothing of its schedule in the drain. The worker stops it when its phase is over.
     pub fn ends_on_time(&self) -> bool {
         self.assignment.ends_on_time

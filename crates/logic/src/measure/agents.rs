@@ -42,6 +42,22 @@ pub struct Member {
     pub counts: Counts,
     /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
+    /// How the response times differ from those of all others together; absent where they differ by chance only, and where that is
+    /// not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<Deviation>,
+}
+
+/// Response times of a process that are not those of the others, beyond chance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deviation {
+    /// The name of the quantile.
+    pub quantile: String,
+    /// The quantile of the process, in nanoseconds.
+    pub own_ns: Nanos,
+    /// The quantile of all others together, in nanoseconds.
+    pub others_ns: Nanos,
 }
 
 /// An agent that was not there to the end.
@@ -103,6 +119,7 @@ mod tests {
                 lost: None,
                 counts: Counts::default(),
                 figures: Figures::of_op(&idle, 0),
+                deviation: None,
             }
         };
         let members = vec![member(-1_500_000, 100), member(1_500_000, 600_000), member(900_000, 0)];

@@ -8,7 +8,7 @@ use crate::protocol::Verb;
 use crate::time::{Nanos, seconds};
 
 /// Enough independent slow spells beyond a quantile for it to be known without a word of warning.
-const SPELLS_ENOUGH: f64 = 16.0;
+pub const SPELLS_ENOUGH: f64 = 16.0;
 
 /// How sure the figures of some of a run's requests are.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,6 +54,38 @@ impl Certainty {
     pub fn of_span(&self, span: Span) -> Option<&TimesCertainty> {
         KEPT.iter().position(|kept| *kept == span).map(|at| &self.times[at])
     }
+}
+
+/// Number of points of a [`Band`].
+const BAND_POINTS: u32 = 40;
+
+/// The interval of one of many quantiles, for pictures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    /// The quantile.
+    pub quantile: f64,
+    /// The ends of its interval in nanoseconds, where they are known.
+    pub ends: [Option<Nanos>; 2],
+}
+
+/// The intervals of 40 quantiles of all response times, up to 0.9999, at equal distances of the logarithm of what lies beyond. Those
+/// that are not known are left out; empty where none is.
+pub fn bands(measurement: &Measurement) -> Vec<Band> {
+    let Some(windows) = &measurement.windows else { return Vec::new() };
+    let Some(batches) = Batches::of(windows, measurement.measured_ns, |_, _| true) else { return Vec::new() };
+    let all = measurement.ops().all();
+    let fine = all.times.of(Span::Response);
+    let unanswered = Unanswered::of(&all.counts, Span::Response, fine, measurement.timeout_ns).total();
+    let band = |point: u32| {
+        let quantile = 1.0 - libm::pow(10.0, -0.1 * f64::from(point));
+        let bounds = batches.quantile(Span::Response, fine, unanswered, quantile)?;
+        let high = match bounds.high {
+            Upper::Known(high) => Some(high),
+            Upper::Unanswered | Upper::Open => None,
+        };
+        Some(Band { quantile, ends: [bounds.low, high] })
+    };
+    (1..=BAND_POINTS).filter_map(band).collect()
 }
 
 impl TimesCertainty {

@@ -56,6 +56,9 @@ pub struct Measurement {
     pub unix_socket: bool,
     /// After this time a request without an answer was given up.
     pub timeout_ns: Nanos,
+    /// The warm-up that was over when its load had settled; `None` where the plan has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
     /// The measured requests, by group of the Plan.
     pub groups: Vec<GroupMeasurement>,
     /// The measured phase in slices, at most [`INTERVALS_KEPT_MAX`] of them.
@@ -128,6 +131,16 @@ pub struct Measurement {
     pub argv: Vec<String>,
 }
 
+/// A warm-up that was to be over when its load had settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WarmUp {
+    /// How long the warm-up took.
+    pub elapsed_ns: Nanos,
+    /// Whether the load had settled. Otherwise the time was over.
+    pub settled: bool,
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -173,6 +186,7 @@ impl Measurement {
             clock,
             unix_socket: false,
             timeout_ns,
+            warm_up: None,
             groups: groups.into_iter().map(|name| GroupMeasurement { name, ops: Ops::default() }).collect(),
             intervals: Vec::new(),
             windows: None,
@@ -284,6 +298,7 @@ impl Measurement {
         self.measured_ns = self.measured_ns.max(other.measured_ns);
         self.answered_ns = self.answered_ns.max(other.answered_ns);
         self.unix_socket |= other.unix_socket;
+        self.warm_up = self.warm_up.or(other.warm_up);
         for (group, more) in self.groups.iter_mut().zip(&other.groups) {
             group.ops.merge(&more.ops);
         }

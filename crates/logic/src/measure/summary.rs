@@ -7,6 +7,8 @@ use crate::measure::limit::{Case, Verdict};
 use crate::measure::measurement::{Measurement, Status};
 use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
 use crate::measure::trust::Trust;
+use crate::measure::uncertainty::UntilResult;
+use crate::measure::uncertainty::steadiness::{Change, Steadiness};
 use crate::plan::{Goal, Plan};
 use crate::protocol::Verb;
 use crate::time::{MICROSECOND, Nanos, seconds};
@@ -22,6 +24,11 @@ pub struct Summary {
     pub reason: Option<String>,
     /// Length of the measured phase, without its drain.
     pub seconds: f64,
+    /// Whether the run was at one level from its beginning to its end; `None` where that was not judged. The figures of a run
+    /// that was not have no [`Certainty`].
+    pub steadiness: Option<Steadiness>,
+    /// How sure the quantile is until whose interval was narrow the run went on; `None` where only time ended it.
+    pub until: Option<UntilResult>,
     /// All verbs and groups together.
     pub totals: Totals,
     /// All groups together, by verb.
@@ -91,8 +98,9 @@ pub struct GoalResult {
     pub goal: Goal,
     /// The quantile of the response time of all requests.
     pub reached: Quantile,
-    /// Whether the quantile is known and within the limit.
-    pub met: bool,
+    /// Whether the quantile is known and within the limit. `None` where the run was not steady, and the goal was met before
+    /// the change or after it and not both times.
+    pub met: Option<bool>,
 }
 
 impl Summary {
@@ -103,12 +111,17 @@ impl Summary {
         let measured_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
         let together = measurement.ops();
         let all = together.all();
-        let totals = Totals::of(measurement, &all, measured_s, None);
+        let steadiness = Steadiness::of(measurement, plan, &all);
+        let change = steadiness.as_ref().and_then(Steadiness::change);
+        // Figures of no level have no certainty.
+        let sure = Sure { measurement, is_level: steadiness.as_ref().is_none_or(Steadiness::is_steady) };
+        let totals = Totals::of(sure, &all, measured_s, None);
         let groups = measurement.groups.iter().enumerate().map(|(number, group)| GroupSummary {
             name: group.name.clone(),
-            totals: Totals::of(measurement, &group.ops.all(), measured_s, Some(number)),
-            ops: OpSummary::all_of(measurement, &group.ops, Some(number)),
+            totals: Totals::of(sure, &group.ops.all(), measured_s, Some(number)),
+            ops: OpSummary::all_of(sure, &group.ops, Some(number)),
         });
+        let until = UntilResult::of(measurement, plan, &all, totals.certainty.as_ref());
         let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
         let completed = all.counts.completed;
         let case = Case::of(measurement, plan, &all);
@@ -116,11 +129,11 @@ impl Summary {
             status: measurement.status,
             reason: measurement.reason.clone(),
             seconds: measured_s,
-            ops: OpSummary::all_of(measurement, &together, None),
+            ops: OpSummary::all_of(sure, &together, None),
             groups: groups.collect(),
             connect: Figures::of(Span::Service, &measurement.connections.connect, &Unanswered::default()),
             handshake: Figures::of(Span::Service, &measurement.connections.handshake, &Unanswered::default()),
-            goals: plan.goals.iter().map(|goal| GoalResult::of(*goal, &all, timeout_ns)).collect(),
+            goals: plan.goals.iter().map(|goal| GoalResult::of(*goal, &all, timeout_ns, change)).collect(),
             cpu_us_per_request: (completed > 0)
                 .then(|| cpu_ns as f64 / MICROSECOND as f64 / completed as f64),
             trust: Trust::of(&case, &totals.figures),
@@ -128,37 +141,58 @@ impl Summary {
             headroom: ResourceUse::all_of(&case),
             server_cpu_ns_per_request: Utilisation::of_all(case.readings()),
             totals,
+            steadiness,
+            until,
         }
     }
 
-    /// Whether a goal was missed.
+    /// Whether a goal was missed, or may have been missed.
     pub fn missed_a_goal(&self) -> bool {
-        self.goals.iter().any(|result| !result.met)
+        self.goals.iter().any(|result| result.met != Some(true))
+    }
+
+    /// The change that makes the figures of the run those of no level; `None` where none was found.
+    pub fn change(&self) -> Option<&Change> {
+        self.steadiness.as_ref()?.change()
+    }
+}
+
+/// A measurement, and whether its figures are those of one level.
+#[derive(Clone, Copy)]
+struct Sure<'a> {
+    measurement: &'a Measurement,
+    is_level: bool,
+}
+
+impl Sure<'_> {
+    /// How sure the figures of some requests are; `None` where they are those of no level.
+    fn certainty(self, op: &OpRecord, is_asked: impl Fn(usize, Verb) -> bool) -> Option<Certainty> {
+        self.is_level.then(|| Certainty::of(self.measurement, op, is_asked)).flatten()
     }
 }
 
 impl Totals {
     /// The figures of all verbs of one group, or of all groups.
-    fn of(measurement: &Measurement, op: &OpRecord, measured_s: f64, group: Option<usize>) -> Totals {
+    fn of(sure: Sure<'_>, op: &OpRecord, measured_s: f64, group: Option<usize>) -> Totals {
         Totals {
             counts: op.counts,
             rate: if measured_s > 0.0 { op.counts.completed as f64 / measured_s } else { 0.0 },
-            figures: Figures::of_op(op, measurement.timeout_ns),
-            certainty: Certainty::of(measurement, op, |one, _| group.is_none_or(|group| group == one)),
+            figures: Figures::of_op(op, sure.measurement.timeout_ns),
+            certainty: sure.certainty(op, |one, _| group.is_none_or(|group| group == one)),
         }
     }
 }
 
 impl OpSummary {
     /// The figures of each verb of one group, or of all groups.
-    fn all_of(measurement: &Measurement, ops: &Ops, group: Option<usize>) -> Vec<OpSummary> {
+    fn all_of(sure: Sure<'_>, ops: &Ops, group: Option<usize>) -> Vec<OpSummary> {
         let of = |(verb, op): (Verb, &OpRecord)| {
             let is_asked = |one, other| other == verb && group.is_none_or(|group| group == one);
             OpSummary {
                 verb,
                 counts: op.counts,
-                figures: Figures::of_op(op, measurement.timeout_ns),
-                certainty: Certainty::of(measurement, op, is_asked),
+                figures: Figures::of_op(op, sure.measurement.timeout_ns),
+                certainty: sure.certainty(op, is_asked),
             }
         };
         ops.iter().map(of).collect()
@@ -166,11 +200,15 @@ impl OpSummary {
 }
 
 impl GoalResult {
-    fn of(goal: Goal, all: &OpRecord, timeout_ns: Nanos) -> GoalResult {
+    fn of(goal: Goal, all: &OpRecord, timeout_ns: Nanos, change: Option<&Change>) -> GoalResult {
         let times = all.times.of(Span::Response);
         let unanswered = Unanswered::of(&all.counts, Span::Response, times, timeout_ns);
         let reached = quantile(Span::Response, times, &unanswered, goal.quantile);
-        GoalResult { goal, reached, met: reached.known().is_some_and(|value| value <= goal.limit_ns) }
+        let met = match change.map(|change| change.goal_holds(&goal, all)) {
+            None => Some(reached.known().is_some_and(|value| value <= goal.limit_ns)),
+            Some([before, after]) => (before == after).then_some(before),
+        };
+        GoalResult { goal, reached, met }
     }
 }
 
@@ -184,7 +222,7 @@ mod tests {
         let mut op = OpRecord::default();
         op.counts.errors[Fault::Timeout as usize] = 100;
         let goal = Goal { quantile: 0.99, limit_ns: 10_000 };
-        let result = GoalResult::of(goal, &op, 5_000);
-        assert_eq!((result.met, result.reached), (false, Quantile::Above(5_000)));
+        let result = GoalResult::of(goal, &op, 5_000, None);
+        assert_eq!((result.met, result.reached), (Some(false), Quantile::Above(5_000)));
     }
 }

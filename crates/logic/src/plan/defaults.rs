@@ -1,8 +1,8 @@
 //! The defaults of a Plan and of its parts.
 
 use super::{
-    Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Mix, Plan, Popularity, Protocol,
-    Route, SCHEMA, Socket, Style, Transport, Wait,
+    Adaptive, Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Mix, Plan, Popularity,
+    Protocol, Route, SCHEMA, Socket, Style, Transport, Wait,
 };
 use crate::dist::Dist;
 use crate::protocol::{MetaAsk, Verb};
@@ -35,6 +35,7 @@ impl Default for Plan {
             evidence: true,
             server_stats_ns: None,
             anonymous: false,
+            adaptive: Adaptive::default(),
             groups: Vec::new(),
             phases: Vec::new(),
         }

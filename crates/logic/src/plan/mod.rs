@@ -4,6 +4,7 @@
 //! of files with certificates; two processes with equal Plans send the same requests.
 
 mod absent;
+mod adaptive;
 pub mod address;
 mod arrivals;
 mod data;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use self::absent::{is_false, is_true, is_zero, yes};
 
+pub use self::adaptive::{Adaptive, Settle, Until};
 pub use self::arrivals::Arrivals;
 pub use self::data::{Data, KeyStyle, Style, ValueStyle};
 pub use self::group::{ChurningClients, ClientPolicy, Depth, Gap, Group, Late, Sequence, Spawns};
@@ -99,6 +101,9 @@ pub struct Plan {
     /// How often servers are asked for their statistics within the measured phases, in nanoseconds; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_stats_ns: Option<Nanos>,
+    /// What is decided while the run goes on.
+    #[serde(default, skip_serializing_if = "Adaptive::is_nothing")]
+    pub adaptive: Adaptive,
     /// The groups of clients.
     pub groups: Vec<Group>,
     /// The phases of the run, one after the other.

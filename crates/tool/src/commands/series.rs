@@ -353,6 +353,7 @@ fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
         (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
         (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
         (typed.has("--interval"), "--interval", one_run),
+        (args.pace.until.is_some(), "--until", one_run),
         (args.saved.plan.is_some(), "--plan", one_run),
     ];
     let forms = args.output.files.0.iter().filter(|(form, _)| form.series.is_none());

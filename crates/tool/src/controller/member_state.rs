@@ -9,6 +9,7 @@ use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
 use pummel_logic::measure::summary::Figures;
+use pummel_logic::measure::uncertainty::ProcessTimes;
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::time::Nanos;
@@ -106,6 +107,8 @@ pub(super) struct MemberState {
     pub(super) ready: Option<u32>,
     /// What the phase before the one that it is ready for stored on it.
     pub(super) loaded: Loaded,
+    /// What it measured, as far as it is compared with what the others measured; `None` before its end.
+    pub(super) times: Option<ProcessTimes>,
     /// All its slices before this one have come.
     pub(super) next_slice: u64,
     /// The slices that have come, added up for the case that the member is lost. They are packed, since there may be very
@@ -147,6 +150,7 @@ impl MemberState {
             next_slice: 0,
             sum: None,
             late_ns: None,
+            times: None,
             ended: 0,
             of: None,
             heard_at: clock::now(),
@@ -218,6 +222,7 @@ impl MemberState {
         let mut op = OpRecord::default();
         measurement.groups.iter().for_each(|group| op.merge(&group.ops.all()));
         self.figures = Some((op.counts, Figures::of_op(&op, plan.timeout_ns)));
+        self.times = ProcessTimes::of(measurement);
         self.sum = None;
     }
 
@@ -236,6 +241,7 @@ impl MemberState {
             lost: self.lost.clone(),
             counts,
             figures,
+            deviation: None,
         }
     }
 }

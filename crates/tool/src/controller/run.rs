@@ -15,7 +15,7 @@ use pummel_logic::measure::load::LoadResult;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::uncertainty::tick_ns;
+use pummel_logic::measure::uncertainty::{ProcessTimes, deviations, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
@@ -410,7 +410,7 @@ impl<'a> DistributedRun<'a> {
         self.merge_unheard();
         let mut reasons = self.reasons();
         reasons.extend(unstored);
-        let members = self.reported_members();
+        let members = self.compared_members();
         let starts: Vec<Nanos> = self.members.iter().filter_map(|member| member.late_ns).collect();
         let mut all = self.all;
         all.intervals = self.slices.so_far.intervals;
@@ -464,6 +464,18 @@ impl<'a> DistributedRun<'a> {
     }
 
     /// The members as the result has them.
+    /// The members in a result, with how the response times of each differ from those of all others together.
+    fn compared_members(&mut self) -> Vec<Member> {
+        let times = self.members.iter_mut().enumerate();
+        let (numbers, times): (Vec<usize>, Vec<ProcessTimes>) =
+            times.filter_map(|(number, member)| Some((number, member.times.take()?))).unzip();
+        let mut members = self.reported_members();
+        for (number, deviation) in numbers.into_iter().zip(deviations(&times)) {
+            members[number].deviation = deviation;
+        }
+        members
+    }
+
     fn reported_members(&self) -> Vec<Member> {
         self.members.iter().map(|member| member.report(self.plan)).collect()
     }

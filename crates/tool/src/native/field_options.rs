@@ -55,6 +55,8 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Recache => "--recache",
         Field::Stale => "--stale",
         Field::MetaDetails => "--meta-details",
+        Field::Settle => "--warmup",
+        Field::Until => "--until",
         Field::Schema
         | Field::Groups
         | Field::GroupName

@@ -1,5 +1,6 @@
 //! pummel's own command line: `run` and `load`, from their options to a [`Job`].
 
+mod adaptive;
 #[cfg(feature = "agents")]
 mod agent_options;
 mod field_options;
@@ -18,8 +19,9 @@ use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{
-    Arrivals, Backend, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group, Load, Login, Mix,
-    Phase, Plan, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
+    Adaptive, Arrivals, Backend, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group, Load,
+    Login, Mix, Phase, Plan, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style, TlsOptions, Transport,
+    Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::SECOND;
@@ -40,9 +42,6 @@ use crate::values::{self, UnreadDist, ValueError};
 
 /// How many requests are outstanding on one connection while a run stores its records.
 const LOAD_DEPTH: u32 = 64;
-
-/// How long a run measures that is told neither a time nor a number of requests.
-const TIME_DEFAULT_NS: u64 = 10 * SECOND;
 
 /// Parsed options together with the words that they were typed in, so that an error can name those.
 #[derive(Clone, Debug)]
@@ -221,7 +220,8 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         #[cfg(feature = "agents")]
         agent_options::none_measure(&args.measuring)?;
         let plan = saved_plan(typed, saved, inputs)?;
-        return Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? });
+        let fleet = adaptive::agreed(&plan, fleet(args)?)?;
+        return Ok(Job { front: Front::Native, plan, outputs, fleet });
     }
     let plan = Plan {
         command: args.mix.command.clone(),
@@ -231,6 +231,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         goals: args.pace.goal.iter().flat_map(|goals| goals.0.clone()).collect(),
         data: typed.data(&args.data, inputs)?,
         allow_partial_load: args.data.allow_partial_load,
+        adaptive: adaptive::of(&args.pace),
         groups: groups(args, typed.arrivals(inputs)?)?,
         phases: phases(args),
         ..base(&args.target, &args.engine, &args.socket, inputs, args.pace.threads)?
@@ -241,7 +242,8 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
             "'--allow-partial-load' is accepted where records are stored, and none are here".to_string(),
         ));
     }
-    Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? })
+    let fleet = adaptive::agreed(&plan, fleet(args)?)?;
+    Ok(Job { front: Front::Native, plan, outputs, fleet })
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.
@@ -349,6 +351,7 @@ fn base(
         evidence: !engine.no_evidence,
         anonymous: engine.anonymous,
         server_stats_ns: engine.server_stats,
+        adaptive: Adaptive::default(),
         groups: Vec::new(),
         phases: Vec::new(),
     })
@@ -521,11 +524,11 @@ fn phases(args: &RunArgs) -> Vec<Phase> {
     if !args.mix.no_load && !loaded.is_empty() {
         phases.push(load_phase(&loaded, LOAD_DEPTH, false));
     }
-    if pace.warmup > 0 {
-        let stop = Stop { time_ns: Some(pace.warmup), requests: None };
+    if let Some(longest_ns) = adaptive::warm_up_ns(pace) {
+        let stop = Stop { time_ns: Some(longest_ns), requests: None };
         phases.push(Phase { name: "warmup".to_string(), work: mix.clone(), stop, recorded: false });
     }
-    let time_ns = pace.time.or_else(|| pace.requests.is_none().then_some(TIME_DEFAULT_NS));
+    let time_ns = adaptive::measured_ns(pace);
     let stop = Stop { time_ns, requests: pace.requests };
     phases.push(Phase { name: "measure".to_string(), work: mix, stop, recorded: true });
     phases

@@ -14,7 +14,7 @@ use crate::job::{Format, ResultPaths};
 use crate::native::agent_options::{AgentsArgs, MeasuringArgs};
 use crate::report::forms::FORMS;
 use crate::values;
-use crate::values::{Measure, UnreadDist, ValueError};
+use crate::values::{Measure, UnreadDist, ValueError, WarmUpTime};
 
 /// Several values that one option gives at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,6 +103,8 @@ Examples:
     pummel run -s cache1,cache2 --rate 20k -t 1m
   The same, and exit status 3 when the 99th percentile is above 1 ms:
     pummel run -s cache1,cache2 --rate 20k -t 1m --goal p99:1ms
+  After the load has settled, until the 99th percentile is known to 2 %:
+    pummel run -s cache1,cache2 --rate 20k --warmup auto --until p99:2%
   A million requests, 16 outstanding on each connection:
     pummel run -s /run/memcached.sock -n 1M -d 16
   Sizes and popularity as in production:
@@ -121,7 +123,7 @@ Exit status:
   0    complete
   1    failed or partial; the report is written and says why
   2    the command line cannot be followed; nothing was sent
-  3    a verification failed or a goal was missed
+  3    a verification failed, a goal was missed or undecided, or --until was not reached
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 const LOAD_EXAMPLES: &str = "\
@@ -225,9 +227,25 @@ pub struct PaceArgs {
     /// the sets of --read-through
     #[arg(short = 'n', long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub requests: Option<u64>,
-    /// How long to run before the measurement begins
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time, allow_hyphen_values = true)]
-    pub warmup: Nanos,
+    /// How long to run before the measurement begins; `auto`: until the load has settled, by its median response, its rate and its
+    /// hit share over the last two blocks of --time each (2 s to 30 s), and at most MAX. Default of MAX: 1m, and at least six
+    /// times --time
+    #[arg(long, value_name = "TIME|auto[:MAX]", default_value = "0s", value_parser = values::warm_up, allow_hyphen_values = true)]
+    pub warmup: WarmUpTime,
+    /// Measure until the 95 % interval of this quantile of the response time is so narrow, such as p99:2%, in place of --time;
+    /// exit with status 3 where --max-time is over before that
+    #[arg(long, value_name = "QUANTILE:PERCENT", value_parser = values::quantile_within, conflicts_with_all = ["time", "requests"],
+          allow_hyphen_values = true)]
+    pub until: Option<(f64, f64)>,
+    /// How long to measure at least; with --until
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time_above_zero, requires = "until",
+          allow_hyphen_values = true)]
+    pub min_time: Nanos,
+    /// How long to measure at most; with --until. A limit that is often reached makes the runs that end before it those with calm
+    /// tails
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::time_above_zero, requires = "until",
+          allow_hyphen_values = true)]
+    pub max_time: Nanos,
     /// Threads
     #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub threads: u32,

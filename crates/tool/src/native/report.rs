@@ -5,19 +5,16 @@ mod heading;
 mod judgement;
 mod page;
 mod server_stats;
+mod steadiness;
 mod tables;
 mod units;
 
 #[cfg(test)]
 mod tests;
 
-use pummel_logic::measure::measurement::Verify;
-use pummel_logic::measure::recorder::{Counts, Outcomes};
-use pummel_logic::measure::summary::{OpSummary, Quantile, time_text};
 use pummel_logic::measure::words::{counted, grouped};
 use pummel_logic::plan::Clock;
 use pummel_logic::protocol::Fault;
-use pummel_logic::time::Nanos;
 
 use self::around::around;
 use self::heading::heading;
@@ -25,95 +22,101 @@ use self::judgement::judgement;
 use self::page::Page;
 use self::server_stats::server_stats;
 use self::tables::tables;
-use self::units::byte_text;
+use self::units::{byte_text, duration_text, micros_text};
 use crate::native::report_agents;
-use crate::report::document::TransmitResult;
+use crate::report::document::{Document, RequestTotals, VerifyResult};
 use crate::report::numbers::number;
-use crate::report::{Report, transmit};
+use crate::report::transmit;
 
 /// The report, with a line end after each line.
-pub fn render(report: &Report<'_>) -> String {
+pub fn render(document: &Document) -> String {
     let mut page = Page::default();
-    heading(&mut page, report);
-    let groups = &report.summary.groups;
-    let summary = report.summary;
-    if groups.len() > 1 {
-        for group in groups {
-            page.line(&format!("\nGroup {}", group.name));
-            tables(&mut page, report, &group.ops, &group.totals);
-        }
+    heading(&mut page, document);
+    for group in &document.groups {
+        page.line(&format!("\nGroup {}", group.name));
+        tables(&mut page, document, &group.ops, &group.totals);
+    }
+    if !document.groups.is_empty() {
         page.line("\nAll groups");
     }
-    tables(&mut page, report, &summary.ops, &summary.totals);
+    tables(&mut page, document, &document.ops, &document.totals);
     page.line("");
-    requests_without_answer(&mut page, &summary.totals.counts);
-    requests_estimated(&mut page, &summary.totals.counts);
-    errors(&mut page, report);
-    around(&mut page, report);
-    crew(&mut page, report);
-    renewals(&mut page, &report.summary.ops);
-    verification(&mut page, report);
-    generator(&mut page, report);
-    server_stats(&mut page, report);
-    goals(&mut page, report);
-    judgement(&mut page, report);
+    requests_without_answer(&mut page, document);
+    requests_estimated(&mut page, &document.totals);
+    errors(&mut page, document);
+    around(&mut page, document);
+    crew(&mut page, document);
+    renewals(&mut page, document);
+    verification(&mut page, document);
+    generator(&mut page, document);
+    server_stats(&mut page, document);
+    steadiness::ends(&mut page, document);
+    goals(&mut page, document);
+    judgement(&mut page, document);
     page.text
 }
 
-fn requests_without_answer(page: &mut Page, counts: &Counts) {
-    let unanswered = counts.unanswered();
-    if unanswered > 0 && counts.completed > 0 {
-        let share = 100.0 * unanswered as f64 / counts.requests() as f64;
+/// Requests of the measured phase that got no answer.
+fn unanswered(document: &Document) -> u64 {
+    document.ops.iter().map(|(_, op)| op.unanswered()).sum()
+}
+
+fn requests_without_answer(page: &mut Page, document: &Document) {
+    let (unanswered, totals) = (unanswered(document), &document.totals);
+    if unanswered > 0 && totals.completed > 0 {
+        let share = 100.0 * unanswered as f64 / totals.requests as f64;
         page.field(
             "Unanswered",
             &format!(
                 "{} of {} ({share:.2} %) got no answer. They count as slower than all others: where a quantile falls \
                  among them, only a lower bound of it is known (> x). min, mean and stddev of response and service leave them out.",
                 grouped(unanswered),
-                counted(counts.requests(), "request"),
+                counted(totals.requests, "request"),
             ),
         );
     }
 }
 
 /// Says which share of the unsent requests was not counted one by one.
-fn requests_estimated(page: &mut Page, counts: &Counts) {
-    if counts.unsent_estimated > 0 {
+fn requests_estimated(page: &mut Page, totals: &RequestTotals) {
+    if totals.unsent_estimated > 0 {
         page.field(
             "Unsent",
             &format!(
                 "{} of {} were not counted one by one: how many they are, and of which operation, follows from the mean rate \
                  and the mix.",
-                grouped(counts.unsent_estimated),
-                counted(counts.unsent, "unsent request"),
+                grouped(totals.unsent_estimated),
+                counted(totals.unsent, "unsent request"),
             ),
         );
     }
 }
 
-fn errors(page: &mut Page, report: &Report<'_>) {
-    let counts = &report.summary.totals.counts;
-    if counts.failed() > 0 {
-        let kinds = Fault::ALL.into_iter().filter(|fault| counts.errors(*fault) > 0);
+fn errors(page: &mut Page, document: &Document) {
+    let failed = document.totals.errors;
+    if failed > 0 {
+        let count =
+            |fault: Fault| document.ops.iter().filter_map(|(_, op)| op.errors.get(fault.name())).sum::<u64>();
+        let kinds = Fault::ALL.into_iter().map(|fault| (fault, count(fault))).filter(|(_, count)| *count > 0);
         let kinds: Vec<String> =
-            kinds.map(|fault| format!("{} {}", fault.name(), grouped(counts.errors(fault)))).collect();
+            kinds.map(|(fault, count)| format!("{} {}", fault.name(), grouped(count))).collect();
         page.field("Errors", &kinds.join(", "));
     }
-    let unheard = report.measurement.noreply_errors;
+    let unheard = document.noreply_errors.unwrap_or(0);
     if unheard > 0 {
         let says = format!("{} of requests without a reply, which count as completed", grouped(unheard));
-        page.field(if counts.failed() > 0 { "" } else { "Errors" }, &says);
+        page.field(if failed > 0 { "" } else { "Errors" }, &says);
     }
-    for (message, count) in &report.measurement.messages {
+    for (message, count) in document.error_messages.iter() {
         page.field("", &format!("{} x {message}", grouped(*count)));
     }
 }
 
 /// The processes that took part, where there were several.
-fn crew(page: &mut Page, report: &Report<'_>) {
-    let Some(crew) = &report.measurement.agents else { return };
+fn crew(page: &mut Page, document: &Document) {
+    let Some(crew) = &document.agents else { return };
     page.field("Agents", &report_agents::words(crew));
-    let rows = report_agents::table(crew, report.summary.seconds);
+    let rows = report_agents::table(crew, document.seconds);
     if rows.len() > 1 {
         page.line("");
         page.table(&rows, 1);
@@ -122,12 +125,12 @@ fn crew(page: &mut Page, report: &Report<'_>) {
 }
 
 /// What the meta protocol said about who renews what.
-fn renewals(page: &mut Page, ops: &[OpSummary]) {
-    let sum = |of: fn(&Outcomes) -> u64| ops.iter().map(|op| of(&op.counts.outcomes)).sum::<u64>();
+fn renewals(page: &mut Page, document: &Document) {
+    let sum = |name| document.ops.iter().filter_map(|(_, op)| op.outcomes.get(name)).sum::<u64>();
     let said = [
-        (sum(|outcomes| outcomes.win), "won, and stored by the client that won"),
-        (sum(|outcomes| outcomes.recaching), "left to another client"),
-        (sum(|outcomes| outcomes.stale), "stale and left to another client"),
+        (sum("win"), "won, and stored by the client that won"),
+        (sum("recaching"), "left to another client"),
+        (sum("stale"), "stale and left to another client"),
     ];
     let said: Vec<String> = said
         .into_iter()
@@ -139,25 +142,25 @@ fn renewals(page: &mut Page, ops: &[OpSummary]) {
     }
 }
 
-fn verification(page: &mut Page, report: &Report<'_>) {
-    let verify = &report.measurement.verify;
-    if report.plan.verify <= 0.0 && *verify == Verify::default() {
+fn verification(page: &mut Page, document: &Document) {
+    let verify = &document.verify;
+    if document.plan.verify <= 0.0 && *verify == VerifyResult::default() {
         return;
     }
     let checked = format!("{} checked: ", counted(verify.checked, "value"));
     if verify.failed == 0 && verify.stale == 0 {
         page.field("Verified", &format!("{checked}none wrong, none stale"));
     } else {
-        let or_more = if verify.more_keys() { " or more" } else { "" };
-        let keys = format!("{}{or_more}", counted(verify.failed_keys(), "key"));
+        let or_more = if verify.failed_keys_or_more { " or more" } else { "" };
+        let keys = format!("{}{or_more}", counted(verify.failed_keys, "key"));
         let wrong = format!("{} WRONG, of {keys}; {} stale", grouped(verify.failed), grouped(verify.stale));
         page.field("Verified", &format!("{checked}{wrong}"));
     }
     for failure in &verify.first {
         page.field("", &format!("{}: {}", failure.key, failure.why));
     }
-    if verify.failed_keys() > verify.first.len() as u64 {
-        let more = verify.failed_keys() - verify.first.len() as u64;
+    if verify.failed_keys > verify.first.len() as u64 {
+        let more = verify.failed_keys - verify.first.len() as u64;
         page.field("", &format!("and {} more", grouped(more)));
     }
     if verify.short > 0 {
@@ -172,47 +175,44 @@ fn verification(page: &mut Page, report: &Report<'_>) {
     }
 }
 
-fn generator(page: &mut Page, report: &Report<'_>) {
-    let Report { measurement, summary, .. } = *report;
-    let generator = &measurement.generator;
+fn generator(page: &mut Page, document: &Document) {
+    let generator = &document.generator;
     let mut text = String::new();
-    if let Some(cpu) = summary.cpu_us_per_request {
-        let completed = summary.totals.counts.completed as f64;
-        let each = |ns: Nanos| number(ns as f64 / 1e3 / completed);
+    if let Some(cpu) = generator.cpu_us_per_request {
+        let completed = document.totals.completed as f64;
+        let each = |seconds: f64| number(seconds * 1e6 / completed);
         text += &format!(
             "{} us of CPU for each request ({} user, {} system); ",
             number(cpu),
-            each(generator.cpu_user_ns),
-            each(generator.cpu_system_ns)
+            each(generator.cpu_user_s),
+            each(generator.cpu_system_s)
         );
     }
-    text += &format!("busiest thread busy {:.0} % of the time, ", generator.busy_share_max() * 100.0);
-    text += &counted(generator.turns.stalls, "stall");
-    if generator.turns.stalls > 0 {
-        text += &format!(" (turns above 1 ms; {} in all)", time_text(generator.turns.stalled_ns));
+    text += &format!("busiest thread busy {:.0} % of the time, ", generator.busy_share_max * 100.0);
+    text += &counted(generator.stalls, "stall");
+    if generator.stalls > 0 {
+        text += &format!(" (turns above 1 ms; {} in all)", duration_text(generator.stalled_s));
     }
     text += &format!("; {} of memory", byte_text(generator.peak_rss_bytes));
     page.field("Generator", &text);
-    page.field("Clock", &clock(report));
-    if let Some(times) = &report.measurement.transmit {
-        page.field("Departures", &transmit::words(&TransmitResult::of(report.plan.engine.stamps, times)));
+    page.field("Clock", &clock(document));
+    if let Some(sample) = &document.transmit {
+        page.field("Departures", &transmit::words(sample));
     }
 }
 
-fn clock(report: &Report<'_>) -> String {
-    let measurement = report.measurement;
-    let stamps = &measurement.generator.turns.stamps;
-    if measurement.clock == Clock::User {
+fn clock(document: &Document) -> String {
+    let stamps = &document.generator.stamps;
+    if document.clock == Clock::User {
         return "user: a reply has arrived when it is read, so service times contain the generator's own slowness"
             .to_owned();
     }
     let mut notes = Vec::new();
-    if measurement.unix_socket {
+    if document.unix_socket {
         notes.push("none on unix sockets: a reply there has arrived when it is read".to_owned());
     }
     // Error replies have stamps too.
-    let counts = &report.summary.totals.counts;
-    let replies = (counts.requests() - counts.unanswered()).max(1) as f64;
+    let replies = document.totals.requests.saturating_sub(unanswered(document)).max(1) as f64;
     for (count, what) in [
         (stamps.missing, "missing (the reading clock was taken)"),
         (stamps.rejected, "impossible (the reading clock was taken)"),
@@ -228,17 +228,17 @@ fn clock(report: &Report<'_>) -> String {
     format!("the kernel's receive stamps; {}", notes.join("; "))
 }
 
-fn goals(page: &mut Page, report: &Report<'_>) {
-    for result in &report.summary.goals {
-        let reached = match result.reached {
-            Quantile::Known(ns) => time_text(ns),
-            Quantile::Above(ns) => format!("> {}", time_text(ns)),
-            Quantile::Absent => "unknown".to_owned(),
+fn goals(page: &mut Page, document: &Document) {
+    for goal in &document.goals {
+        let reached = match (goal.reached_us, goal.above_us) {
+            (Some(us), _) => micros_text(us),
+            (None, Some(us)) => format!("> {}", micros_text(us)),
+            (None, None) => "unknown".to_owned(),
         };
-        let met = if result.met { "met" } else { "MISSED" };
-        let name = format!("p{}", number_plain(result.goal.quantile * 100.0));
-        let limit = time_text(result.goal.limit_ns);
-        let doubt = if report.summary.trust.ok { "" } else { ", partly the generator's own" };
+        let met = steadiness::met_words(goal.met);
+        let name = format!("p{}", number_plain(goal.quantile * 100.0));
+        let limit = micros_text(goal.limit_us);
+        let doubt = if document.is_trusted() { "" } else { ", partly the generator's own" };
         page.field("Goal", &format!("response time {name} within {limit}: {met} ({reached}{doubt})"));
     }
 }

@@ -1,53 +1,64 @@
 //! The part of the report that is about agents: how well they were in step, and what each of them saw.
 
-use pummel_logic::measure::agents::{Agents, Member};
+use pummel_logic::measure::agents::CLOCK_OFFSET_LARGE_NS;
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
-use pummel_logic::measure::trust::Trust;
-use pummel_logic::time::{Nanos, seconds};
+use pummel_logic::measure::summary::time_text;
+use pummel_logic::measure::words::percent;
+use pummel_logic::time::Nanos;
 
+use crate::report::document::{AgentsResult, Figure, MemberResult};
 use crate::report::numbers::{grouped, number};
 
 /// With more agents than this, those that were not lost are not shown one by one.
 const SHOWN_MAX: usize = 32;
 
 /// What is said of all of them.
-pub fn words(agents: &Agents) -> String {
+pub fn words(agents: &AgentsResult) -> String {
     let members = &agents.members;
     let mut text = format!("{} processes", members.len());
-    if let Some(spread) = agents.start_spread_ns {
-        text += &format!(", started within {}", time_text(spread));
-        let error = members.iter().map(|member| member.clock_error_ns).max().unwrap_or(0);
-        if error > 0 {
-            text += &format!(" (their clocks are known to {})", time_text(error));
+    if let Some(spread) = agents.start_spread_us {
+        text += &format!(", started within {}", micros_text(spread));
+        let error = members.iter().map(|member| member.clock_error_us).fold(0.0, f64::max);
+        if error > 0.0 {
+            text += &format!(" (their clocks are known to {})", micros_text(error));
         }
     }
-    for member in agents.with_large_offsets() {
-        let side = if member.clock_offset_ns < 0 { "behind" } else { "ahead" };
-        let offset = time_text(member.clock_offset_ns.unsigned_abs());
+    let large_us = CLOCK_OFFSET_LARGE_NS as f64 / 1e3;
+    let is_far = |member: &&MemberResult| member.clock_offset_us.abs() - member.clock_error_us > large_us;
+    for member in members.iter().filter(is_far) {
+        let side = if member.clock_offset_us < 0.0 { "behind" } else { "ahead" };
+        let offset = micros_text(member.clock_offset_us.abs());
         text += &format!("; the clock of {} is {offset} {side}", member.name);
     }
     for (member, lost) in members.iter().filter_map(|member| Some((member, member.lost.as_ref()?))) {
-        let when = match lost.at_ns {
-            Some(at) => format!("{:.1} s into the measurement", seconds(at)),
+        let when = match lost.at_s {
+            Some(at) => format!("{at:.1} s into the measurement"),
             None => "before the measurement".to_owned(),
         };
         let how = if lost.left { "LEFT" } else { "WAS LOST" };
         text += &format!("; {} {how} {when}: {}", member.name, lost.why);
     }
-    let doubtful: Vec<&str> = members
-        .iter()
-        .filter(|member| !Trust::is_ok(&member.figures))
-        .map(|member| member.name.as_str())
-        .collect();
+    for (member, deviation) in members.iter().filter_map(|member| Some((member, member.deviation.as_ref()?)))
+    {
+        let share = deviation.own_us / deviation.others_us.max(f64::MIN_POSITIVE) - 1.0;
+        let side = if share < 0.0 { "lower" } else { "higher" };
+        let (name, quantile) = (&member.name, &deviation.quantile);
+        text += &format!("; {name} saw {quantile} {} {side} than the rest", percent(share.abs()));
+    }
+    let doubtful: Vec<&str> =
+        members.iter().filter(|member| !member.trust.ok).map(|member| member.name.as_str()).collect();
     if !doubtful.is_empty() {
         text += &format!("; partly their own are the times of {}", doubtful.join(", "));
     }
     text
 }
 
+fn micros_text(us: f64) -> String {
+    time_text((us * 1e3).round() as Nanos)
+}
+
 /// One row for each, with its response times.
-pub fn table(agents: &Agents, measured_s: f64) -> Vec<Vec<String>> {
+pub fn table(agents: &AgentsResult, measured_s: f64) -> Vec<Vec<String>> {
     let names = ["", "connections", "completed", "per second", "errors", "p50 us", "p99 us", "max us"];
     let mut rows = vec![names.map(str::to_owned).to_vec()];
     let all = agents.members.len() <= SHOWN_MAX;
@@ -61,62 +72,53 @@ pub fn table(agents: &Agents, measured_s: f64) -> Vec<Vec<String>> {
     rows
 }
 
-fn row(member: &Member, measured_s: f64) -> Vec<String> {
-    let counts = &member.counts;
-    let rate = if measured_s > 0.0 { counts.completed as f64 / measured_s } else { 0.0 };
-    let response = &member.figures[Span::Response as usize];
-    let quantile = |name: &str| {
-        let place = QUANTILES.iter().position(|(known, _)| *known == name);
-        cell(place.map_or(Quantile::Absent, |place| response.quantiles[place]))
+fn row(member: &MemberResult, measured_s: f64) -> Vec<String> {
+    let rate = if measured_s > 0.0 { member.completed as f64 / measured_s } else { 0.0 };
+    let response = member.times.of_span(Span::Response);
+    let quantile = |name: &str| match response.at(name) {
+        Figure::Known(us) => number(us),
+        Figure::Above(us) => format!("> {}", number(us)),
+        Figure::Absent => "-".to_owned(),
     };
     vec![
         member.name.clone(),
         grouped(member.clients),
-        grouped(counts.completed),
+        grouped(member.completed),
         number(rate),
-        grouped(counts.failed()),
+        grouped(member.errors),
         quantile("p50"),
         quantile("p99"),
-        cell(response.max),
+        quantile("max"),
     ]
-}
-
-fn cell(quantile: Quantile) -> String {
-    let micros = |ns: Nanos| number(ns as f64 / 1e3);
-    match quantile {
-        Quantile::Known(ns) => micros(ns),
-        Quantile::Above(ns) => format!("> {}", micros(ns)),
-        Quantile::Absent => "-".to_owned(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pummel_logic::measure::agents::Lost;
-    use pummel_logic::measure::recorder::{Counts, OpRecord};
-    use pummel_logic::measure::summary::Figures;
+    use crate::report::document::{LossResult, MemberTrust};
 
-    fn member(name: &str, lost: Option<Lost>) -> Member {
-        Member {
+    fn member(name: &str, lost: Option<LossResult>) -> MemberResult {
+        MemberResult {
             name: name.to_owned(),
             clients: 25,
             threads: 1,
-            clock_offset_ns: -2_500_000,
-            clock_error_ns: 40_000,
-            late_ns: Some(3),
+            clock_offset_us: -2_500.0,
+            clock_error_us: 40.0,
+            late_us: Some(0.003),
             lost,
-            counts: Counts { completed: 1_200, ..Counts::default() },
-            figures: Figures::of_op(&OpRecord::default(), 0),
+            completed: 1_200,
+            trust: MemberTrust { ok: true, ..MemberTrust::default() },
+            ..MemberResult::default()
         }
     }
 
     #[test]
     fn a_lost_agent_and_a_clock_that_is_wrong_are_named() {
-        let lost = Lost { at_ns: Some(3_200_000_000), why: "it said nothing".to_owned(), left: false };
-        let left = Lost { at_ns: None, why: "its process was told to end".to_owned(), left: true };
-        let agents = Agents {
-            start_spread_ns: Some(300_000),
+        let lost = LossResult { at_s: Some(3.2), why: "it said nothing".to_owned(), left: false };
+        let left = LossResult { at_s: None, why: "its process was told to end".to_owned(), left: true };
+        let agents = AgentsResult {
+            start_spread_us: Some(300.0),
+            lost: 2,
             members: vec![member("a:1", None), member("b:1", Some(lost)), member("c:1", Some(left))],
         };
         assert_eq!(
@@ -131,10 +133,10 @@ mod tests {
 
     #[test]
     fn of_very_many_only_the_lost_are_shown() {
-        let lost = Lost { at_ns: None, why: "x".to_owned(), left: false };
-        let mut members: Vec<Member> = (0..100).map(|n| member(&n.to_string(), None)).collect();
+        let lost = LossResult { at_s: None, why: "x".to_owned(), left: false };
+        let mut members: Vec<MemberResult> = (0..100).map(|n| member(&n.to_string(), None)).collect();
         members[7].lost = Some(lost);
-        let rows = table(&Agents { start_spread_ns: None, members }, 1.0);
+        let rows = table(&AgentsResult { members, ..AgentsResult::default() }, 1.0);
         assert_eq!((rows.len(), rows[1][0].as_str()), (2, "7"));
     }
 }

@@ -13,6 +13,7 @@ use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Format, Outputs};
 use crate::native::report::render;
 use crate::report::anonymous::document_of;
+use crate::report::document::Document;
 use crate::report::document::slice_rate;
 use crate::report::json;
 
@@ -61,7 +62,7 @@ impl Style for NativeStyle {
         if !ended.stdout_is_taken {
             out.report(match self.format {
                 Format::Json => json::render(&document_of(&ended.report)),
-                Format::Text => render(&ended.report).into_bytes(),
+                Format::Text => render(&Document::of(&ended.report)).into_bytes(),
             });
         }
         exit_of(ended)
@@ -118,7 +119,9 @@ fn exit_of(ended: &Ended<'_>) -> Exit {
         Status::Partial => Exit::Failed,
         Status::Complete => {
             let failed = measurement.verify.failed > 0 || measurement.verify.stale > 0;
-            if failed || ended.report.summary.missed_a_goal() { Exit::Missed } else { Exit::Complete }
+            let summary = ended.report.summary;
+            let is_short = summary.until.is_some_and(|until| !until.is_reached);
+            if failed || is_short || summary.missed_a_goal() { Exit::Missed } else { Exit::Complete }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Goal, Popularity};
+use pummel_logic::plan::{Adaptive, Goal, Popularity};
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
 
@@ -77,6 +77,7 @@ fn defaults() -> Plan {
         evidence: true,
         server_stats_ns: None,
         anonymous: false,
+        adaptive: Adaptive::default(),
         groups: vec![Group {
             name: "clients".to_string(),
             clients: 50,

@@ -6,6 +6,7 @@ use pummel_logic::measure::cross_checks::QueueFit;
 use pummel_logic::measure::limit::Limit;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary, time_text};
+use pummel_logic::measure::uncertainty::Upper;
 use pummel_logic::measure::words::{percent, rate_text};
 use pummel_logic::plan::Goal;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
@@ -96,6 +97,20 @@ impl Point {
         let is_whole = self.asked.is_some() && self.carried() && totals.counts.unanswered() == 0;
         let mean_ns = totals.figures[Span::Response as usize].exact.mean_ns()?;
         is_whole.then_some((totals.rate, mean_ns))
+    }
+
+    /// The ends of the intervals of the quantiles, lower and upper in turn, in nanoseconds; `None` where an end is not known.
+    fn ends_ns(&self) -> impl Iterator<Item = Option<Nanos>> {
+        let certainty = self.summary.totals.certainty.as_ref();
+        let times = certainty.and_then(|certainty| certainty.of_span(Span::Response)).cloned();
+        let quantiles = times.unwrap_or_default().quantiles;
+        quantiles.into_iter().flat_map(|bounds| {
+            let high = bounds.and_then(|bounds| match bounds.high {
+                Upper::Known(high) => Some(high),
+                Upper::Unanswered | Upper::Open => None,
+            });
+            [bounds.and_then(|bounds| bounds.low), high]
+        })
     }
 
     fn quantiles(&self) -> &[Quantile] {
@@ -267,7 +282,11 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
     for (name, _) in QUANTILES {
         text += &format!(",response_{name}_us");
     }
-    text += ",carried,limit,trust\n";
+    text += ",carried,limit,trust";
+    for (name, _) in QUANTILES {
+        text += &format!(",response_{name}_us_low,response_{name}_us_high");
+    }
+    text += "\n";
     for point in &curve.points {
         let asked = point.asked.map_or(String::new(), |asked| asked.to_string());
         let met = if curve.goals.is_empty() { String::new() } else { point.met().to_string() };
@@ -278,7 +297,11 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
             text += &format!(",{shown}");
         }
         let (limit, trust) = (point.summary.verdict.limit.name(), point.summary.trust.ok);
-        text += &format!(",{},{limit},{trust}\n", point.carried());
+        text += &format!(",{},{limit},{trust}", point.carried());
+        for end in point.ends_ns() {
+            text += &end.map_or(",".to_owned(), |ns| format!(",{}", ns as f64 / MICROSECOND as f64));
+        }
+        text += "\n";
     }
     text.into_bytes()
 }
@@ -342,8 +365,11 @@ mod tests {
         assert_eq!(fields("trust"), [true, false]);
         let rows = String::from_utf8(csv(&curve)).expect("UTF-8");
         let rows: Vec<&str> = rows.lines().collect();
-        assert!(rows[0].ends_with(",carried,limit,trust"), "{rows:?}");
-        assert!(rows[1].ends_with(",true,generator,true") && rows[2].ends_with(",false"), "{rows:?}");
+        assert!(
+            rows[0].contains(",carried,limit,trust,response_p50_us_low,response_p50_us_high,"),
+            "{rows:?}"
+        );
+        assert!(rows[1].contains(",true,generator,true,") && rows[2].contains(",false,"), "{rows:?}");
         assert!(rows.iter().all(|row| row.split(',').count() == rows[0].split(',').count()));
     }
     /// A scan of five runs whose mean responses are those of one queue with a constant service of 20 us.

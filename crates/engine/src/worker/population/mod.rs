@@ -117,6 +117,15 @@ impl Population {
         self.wake_all(state);
     }
 
+    /// Lets the phase of all clients end at `end`, which is not later than it was. Clients that come and go have no part in phases
+    /// whose end is found while they go on.
+    pub fn end_at<C: Codec>(&mut self, state: &mut WorkerState<C>, end: Nanos) {
+        for entry in &mut state.entries {
+            entry.client.end_at(end);
+        }
+        self.wake_all(state);
+    }
+
     /// Stops the clients whose phase ends on time, now that it is over at `end`.
     pub fn end_on_time<C: Codec>(&mut self, state: &mut WorkerState<C>, end: Nanos) {
         for entry in state.entries.iter_mut().filter(|entry| entry.client.ends_on_time()) {

@@ -92,6 +92,8 @@ pub struct WorkerReporter {
     checks: ValueChecks,
     first_connection: u64,
     rows: Option<Vec<Row>>,
+    /// Whether the phase is a part of the result, whose requests are handed over as rows.
+    keeps_rows: bool,
     departures: Option<Box<Departures>>,
     /// The account of clients that come and go.
     churn_account: Option<Box<ChurnAccount>>,
@@ -173,6 +175,7 @@ impl WorkerReporter {
             checks: ValueChecks::new(options.checks, options.checks_grow),
             first_connection: options.first_connection,
             rows: options.rows.then(|| Vec::with_capacity(ROWS)),
+            keeps_rows: true,
             departures: options.departures.then(Box::default),
             churn_account: options
                 .churn_account
@@ -200,6 +203,20 @@ impl WorkerReporter {
         self.next_tick = match mode {
             ReportMode::Count => begin.saturating_add(PROGRESS_NS),
             ReportMode::Record(interval_ns) => self.tick_at(begin.saturating_add(interval_ns)),
+        };
+    }
+
+    /// Notes whether the requests of the phase that begins are handed over as rows, where any are.
+    pub fn note_rows(&mut self, keeps_rows: bool) {
+        self.keeps_rows = keeps_rows;
+    }
+
+    /// Lets the phase under way end at `end`, which is not later than it was.
+    pub fn end_phase_at(&mut self, end: Nanos) {
+        self.end_at = end;
+        self.next_tick = match self.mode {
+            ReportMode::Count => self.next_tick,
+            ReportMode::Record(_) => self.tick_at(self.next_tick),
         };
     }
 
@@ -358,7 +375,8 @@ impl WorkerReporter {
             load.counts.merge(&full.counts());
             load.sent_bytes += full.bytes.sent;
         }
-        self.sender.say(WorkerMessage::Slice { interval: full, worker: self.sender.worker, next });
+        let (phase, worker) = (self.phase, self.sender.worker);
+        self.sender.say(WorkerMessage::Slice { phase, interval: full, worker, next });
     }
 
     /// Whether [`WorkerReporter::handle_stamps`] is to be called in this turn.

@@ -203,7 +203,7 @@ impl WorkerReporter {
     #[cold]
     fn row(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
         let ticket = answer.ticket;
-        let Some(rows) = &mut self.rows else { return };
+        let Some(rows) = self.rows.as_mut().filter(|_| self.keeps_rows) else { return };
         rows.push(Row {
             due: ticket.due,
             ready: ticket.ready,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cells::{highest_of, index_of};
+use super::cells::{highest_of, index_of, lowest_of};
 use super::{Histogram, rank};
 use crate::time::Nanos;
 
@@ -82,6 +82,12 @@ impl CoarseHistogram {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
+    /// Memory of the cells.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<u32>()
+    }
+
     /// Number of values in one cell.
     pub fn in_cell(&self, cell: usize) -> u64 {
         let at = cell.checked_sub(self.first as usize);
@@ -92,6 +98,46 @@ impl CoarseHistogram {
     pub fn after_cell(&self, cell: usize) -> u64 {
         let from = (cell + 1).saturating_sub(self.first as usize).min(self.counts.len());
         self.counts[from..].iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// Number of values above `value`, whose cell is divided in the proportion in which `value` divides it in `fine`.
+    pub fn above(&self, value: Nanos, fine: &Histogram) -> f64 {
+        let cell = CoarseHistogram::cell_of(value);
+        let fine_cells = |from: usize| (from.max(cell << FOLD_BITS))..(cell + 1) << FOLD_BITS;
+        let count = |range: std::ops::Range<usize>| {
+            range.filter_map(|index| fine.cells.get(index)).map(|count| *count as f64).sum::<f64>()
+        };
+        let (within, above) =
+            (count(fine_cells(0)), count(fine_cells(index_of(value.min(super::HIGHEST)) + 1)));
+        let share = if within > 0.0 { above / within } else { 0.0 };
+        self.after_cell(cell) as f64 + share * self.in_cell(cell) as f64
+    }
+
+    /// The cell below whose end so many values lie, and which share of its values lies beyond them.
+    pub fn cut(&self, values: f64) -> (usize, f64) {
+        let mut before = 0.0;
+        for (at, count) in self.counts.iter().map(|count| f64::from(*count)).enumerate() {
+            if count > 0.0 && before + count >= values {
+                return (self.first as usize + at, 1.0 - (values - before).max(0.0) / count);
+            }
+            before += count;
+        }
+        (self.first as usize + self.counts.len(), 0.0)
+    }
+
+    /// The value below which so many values lie, as if the values of a cell were spread evenly over it, in nanoseconds;
+    /// `None` where there are fewer.
+    pub fn interpolated(&self, values: f64) -> Option<f64> {
+        let mut before = 0.0;
+        for (at, count) in self.counts.iter().map(|count| f64::from(*count)).enumerate() {
+            if count > 0.0 && before + count >= values {
+                let cell = self.first as usize + at;
+                let (low, next) = (lowest_of(cell << FOLD_BITS), lowest_of((cell + 1) << FOLD_BITS));
+                return Some(low as f64 + (values - before).max(0.0) / count * (next - low) as f64);
+            }
+            before += count;
+        }
+        None
     }
 
     /// Whether the histogram could have been made by folding a fine one: what comes from another process is looked at
@@ -115,6 +161,8 @@ impl CoarseHistogram {
         }
         let needed = last + 1 - self.first as usize;
         if needed > self.counts.len() {
+            // Of all windows of a run together the memory would double.
+            self.counts.reserve_exact(needed - self.counts.len());
             self.counts.resize(needed, 0);
         }
     }

@@ -1,6 +1,7 @@
 //! Intervals of quantiles, means, shares and rates from batches of windows.
 
-use super::special::{incomplete_beta, root, student_t};
+use super::series::{Series, Spread};
+use super::special::{Confidence, incomplete_beta, root, student_t};
 use super::windows::{KEPT, Window, WindowOp, Windows};
 use crate::measure::histogram::{CoarseHistogram, Histogram, rank};
 use crate::measure::recorder::Span;
@@ -13,25 +14,33 @@ const BATCHES: usize = 32;
 /// Fewer batches than this say nothing about chance.
 const BATCHES_MIN: usize = 10;
 
-/// The probability on each side of an interval.
-const TAIL: f64 = 0.025;
-
-/// The 97.5 % point of the normal distribution.
-const NORMAL: f64 = 1.959_963_984_540_054;
-
-/// The most correlation between neighbouring batches that is corrected.
-const CORRELATION_MAX: f64 = 0.8;
-
 /// Requests of one kind, in batches of windows of equal length.
 pub struct Batches {
     batches: Vec<Batch>,
     /// All requests, those of windows that are in no batch too.
     whole: Batch,
+    /// The requests of the windows that are in no batch, which are the oldest.
+    left_out: Batch,
+}
+
+/// The requests of a run before and after a moment.
+pub struct Split {
+    /// The moment, in nanoseconds from the beginning of the measured phase.
+    pub at_ns: Nanos,
+    /// The requests before it.
+    pub before: WindowOp,
+    /// The measured time before it, in nanoseconds.
+    pub before_ns: Nanos,
+    /// The requests after it.
+    pub after: WindowOp,
+    /// The measured time after it, in nanoseconds.
+    pub after_ns: Nanos,
 }
 
 /// The requests of one batch.
 #[derive(Clone, Debug, Default)]
 struct Batch {
+    /// The measured time of the batch.
     length_ns: Nanos,
     op: WindowOp,
 }
@@ -69,14 +78,6 @@ pub struct Range {
     pub high: f64,
 }
 
-/// How much the ratio of two sums over batches varies.
-struct Spread {
-    /// Variance of the ratio.
-    variance: f64,
-    /// Degrees of freedom, from 1 to the number of batches less one.
-    freedom: f64,
-}
-
 impl Batches {
     /// The batches of the requests whose group and verb `is_asked` accepts, of a measured phase of `measured_ns`. With m windows a batch has m / 32 of them, at
     /// least one; the oldest windows that fill no batch are left out. `None` where there are fewer than ten batches.
@@ -92,39 +93,92 @@ impl Batches {
             return None;
         }
         let mut batches = vec![Batch::default(); count];
-        let mut whole = Batch::default();
-        let left_out = all.len() - count * per_batch;
+        let (mut whole, mut left_out) = (Batch::default(), Batch::default());
+        let begin = all.len() - count * per_batch;
         for (number, window) in all.enumerate() {
             whole.add(window, &is_asked);
-            if let Some(number) = number.checked_sub(left_out) {
-                let batch = &mut batches[number / per_batch];
-                batch.add(window, &is_asked);
-                batch.length_ns += windows.measured_ns_of(number + left_out, measured_ns);
-            }
+            let batch = match number.checked_sub(begin) {
+                Some(number) => &mut batches[number / per_batch],
+                None => &mut left_out,
+            };
+            batch.add(window, &is_asked);
+            batch.length_ns += windows.measured_ns_of(number, measured_ns);
         }
-        Some(Batches { batches, whole })
+        Some(Batches { batches, whole, left_out })
+    }
+
+    /// Number of batches.
+    pub fn count(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// The requests before and after the end of the batch with this number, counted from 1.
+    pub fn split(&self, after_batches: usize) -> Split {
+        let (mut before, mut after) = (self.left_out.clone(), Batch::default());
+        for (number, batch) in self.batches.iter().enumerate() {
+            let part = if number < after_batches { &mut before } else { &mut after };
+            part.op.merge(&batch.op);
+            part.length_ns += batch.length_ns;
+        }
+        Split {
+            at_ns: before.length_ns,
+            before_ns: before.length_ns,
+            before: before.op,
+            after_ns: after.length_ns,
+            after: after.op,
+        }
+    }
+
+    /// The share of requests above a quantile of `fine`, as [`Batches::quantile`] takes it, over the batches.
+    pub fn above(&self, span: Span, fine: &Histogram, unanswered: u64, quantile: f64) -> Option<Series> {
+        let kept = kept(span)?;
+        let total = fine.count() + unanswered;
+        if self.whole.requests(kept) != total || total == 0 {
+            return None;
+        }
+        let cut = self.cut(kept, fine, rank(quantile, total));
+        let above = |batch: &Batch| cut.above(batch.cells(kept)) + batch.op.unanswered as f64;
+        Some(self.series(above, |batch| batch.requests(kept) as f64))
+    }
+
+    /// The completed requests per second, over the batches.
+    pub fn rates(&self) -> Series {
+        self.series(|batch| batch.op.completed as f64, |batch| batch.length_ns as f64 / SECOND as f64)
+    }
+
+    /// The share of keys that were found, over the batches.
+    pub fn hit_shares(&self) -> Series {
+        self.series(|batch| batch.op.hits as f64, |batch| batch.op.keys as f64)
     }
 
     /// The interval of a quantile of `fine`, which has the times of this span of all the requests, together with
     /// `unanswered` requests that took longer than all of them. `None` for times that windows do not keep, where the
     /// windows have other requests, and where the quantile is the greatest request of all.
     pub fn quantile(&self, span: Span, fine: &Histogram, unanswered: u64, quantile: f64) -> Option<Bounds> {
-        let kept = kept(span)?;
+        self.quantile_at(Confidence::P95, span, (fine, unanswered), quantile)
+    }
+
+    /// The interval of a quantile, as [`Batches::quantile`] gives it, that contains it as often as asked.
+    pub fn quantile_at(
+        &self,
+        confidence: Confidence,
+        span: Span,
+        (fine, unanswered): (&Histogram, u64),
+        quantile: f64,
+    ) -> Option<Bounds> {
         let total = fine.count() + unanswered;
-        if self.whole.requests(kept) != total || (total as f64) * (1.0 - quantile) < 1.0 {
+        if (total as f64) * (1.0 - quantile) < 1.0 {
             return None;
         }
-        let cut = self.cut(kept, fine, rank(quantile, total));
-        let above = |batch: &Batch| cut.above(batch.cells(kept)) + batch.op.unanswered as f64;
-        let spread = self.spread(above, |batch| batch.requests(kept) as f64);
+        let spread = self.above(span, fine, unanswered, quantile)?.spread();
         let beyond = 1.0 - quantile;
         let effective = match spread.variance > 0.0 {
             true => (quantile * beyond / spread.variance).min(total as f64),
             false => total as f64,
         };
-        let narrowed = NORMAL / student_t(spread.freedom);
+        let narrowed = confidence.normal / student_t(spread.freedom, confidence);
         let trials = effective * narrowed * narrowed;
-        let (low, high) = shares(trials, quantile);
+        let (low, high) = shares(trials, quantile, confidence.tail);
         Some(Bounds {
             low: low.and_then(|share| fine.at_rank(((share * total as f64) as u64).max(1))),
             high: match high {
@@ -176,7 +230,7 @@ impl Batches {
             return None;
         }
         let spread = self.spread(part, of);
-        let half = student_t(spread.freedom) * libm::sqrt(spread.variance);
+        let half = student_t(spread.freedom, Confidence::P95) * libm::sqrt(spread.variance);
         Some(Range { low: (figure - half).max(0.0), high: figure + half })
     }
 
@@ -191,30 +245,15 @@ impl Batches {
         Cut { cell, share: share.min(1.0) }
     }
 
-    /// How much the sum of `part` over the sum of `of` varies: the formulas of a ratio estimator over clusters, with the
-    /// correlation of neighbours and the kurtosis of the residuals.
-    fn spread(&self, part: impl Fn(&Batch) -> f64, of: impl Fn(&Batch) -> f64) -> Spread {
-        let count = self.batches.len() as f64;
+    /// The residuals of the sum of `part` over the sum of `of`.
+    fn series(&self, part: impl Fn(&Batch) -> f64, of: impl Fn(&Batch) -> f64) -> Series {
         let parts: Vec<f64> = self.batches.iter().map(part).collect();
-        let sizes: Vec<f64> = self.batches.iter().map(of).collect();
-        let size: f64 = sizes.iter().sum();
-        let ratio = if size > 0.0 { parts.iter().sum::<f64>() / size } else { 0.0 };
-        let residuals: Vec<f64> = parts.iter().zip(&sizes).map(|(part, size)| part - ratio * size).collect();
-        let squares: f64 = residuals.iter().map(|r| r * r).sum();
-        // What rounding leaves of residuals that are all 0 is no variance.
-        if size <= 0.0 || squares <= 1e-18 * size * size {
-            return Spread { variance: 0.0, freedom: count - 1.0 };
-        }
-        let neighbours: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
-        let correlation = (neighbours / squares + 1.0 / count).clamp(0.0, CORRELATION_MAX);
-        let fourth: f64 = residuals.iter().map(|r| r * r * r * r).sum();
-        let kurtosis = count * fourth / (squares * squares);
-        let freedom = if kurtosis > 1.0 { 2.0 * count / (kurtosis - 1.0) } else { count - 1.0 };
-        let independent = count / (count - 1.0) * squares / (size * size);
-        Spread {
-            variance: independent * (1.0 + correlation) / (1.0 - correlation),
-            freedom: freedom.clamp(1.0, count - 1.0),
-        }
+        Series::of(&parts, self.batches.iter().map(of).collect())
+    }
+
+    /// How much the sum of `part` over the sum of `of` varies.
+    fn spread(&self, part: impl Fn(&Batch) -> f64, of: impl Fn(&Batch) -> f64) -> Spread {
+        self.series(part, of).spread()
     }
 }
 
@@ -258,17 +297,17 @@ fn kept(span: Span) -> Option<usize> {
 
 /// The shares of the requests at the ends of a quantile's interval, for so many independent trials; `None` where the
 /// trials are too few to know that end.
-fn shares(trials: f64, quantile: f64) -> (Option<f64>, Option<f64>) {
+fn shares(trials: f64, quantile: f64, side: f64) -> (Option<f64>, Option<f64>) {
     let beyond = 1.0 - quantile;
     let half = 8.0 * libm::sqrt(quantile * beyond / trials) + 2.0 / trials;
-    let known = |end: f64| libm::pow(end, trials) <= TAIL;
+    let known = |end: f64| libm::pow(end, trials) <= side;
     let low = known(beyond).then(|| {
-        let tail = |share: f64| incomplete_beta(trials * (1.0 - share), trials * share + 1.0, beyond) - TAIL;
+        let tail = |share: f64| incomplete_beta(trials * (1.0 - share), trials * share + 1.0, beyond) - side;
         root((quantile - half).max(1e-9), quantile, tail)
     });
     let high = known(quantile).then(|| {
         let tail =
-            |share: f64| incomplete_beta(trials * share, trials * (1.0 - share) + 1.0, quantile) - TAIL;
+            |share: f64| incomplete_beta(trials * share, trials * (1.0 - share) + 1.0, quantile) - side;
         root(quantile, (quantile + half).min(1.0 - 1e-12), tail)
     });
     (low, high)
@@ -279,12 +318,12 @@ fn exact_share(hits: f64, keys: f64) -> Range {
     let low = if hits <= 0.0 {
         0.0
     } else {
-        root(0.0, 1.0, |share| incomplete_beta(hits, keys - hits + 1.0, share) - TAIL)
+        root(0.0, 1.0, |share| incomplete_beta(hits, keys - hits + 1.0, share) - Confidence::P95.tail)
     };
     let high = if hits >= keys {
         1.0
     } else {
-        root(0.0, 1.0, |share| 1.0 - incomplete_beta(hits + 1.0, keys - hits, share) - TAIL)
+        root(0.0, 1.0, |share| 1.0 - incomplete_beta(hits + 1.0, keys - hits, share) - Confidence::P95.tail)
     };
     Range { low, high }
 }
@@ -292,93 +331,10 @@ fn exact_share(hits: f64, keys: f64) -> Range {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::interval::Interval;
-    use crate::measure::recorder::{Ops, Sample};
     use crate::measure::uncertainty::BASE_NS;
-    use crate::protocol::Outcome;
+    use crate::measure::uncertainty::simulated::{Run, queue};
     use crate::rng::{Stream, unit};
     use crate::time::MICROSECOND;
-
-    /// A run whose requests end at moments and have times, both in nanoseconds; `None` for a request without an answer.
-    struct Run {
-        windows: Windows,
-        length_ns: Nanos,
-        ops: Ops,
-    }
-
-    impl Run {
-        fn of(length_ns: Nanos, requests: impl IntoIterator<Item = (Nanos, Option<Nanos>)>) -> Run {
-            let ticks = length_ns / BASE_NS;
-            let mut slices: Vec<Vec<Option<Nanos>>> = vec![Vec::new(); ticks as usize];
-            for (end_ns, time_ns) in requests {
-                slices[(end_ns / BASE_NS).min(ticks - 1) as usize].push(time_ns);
-            }
-            let mut run = Run { windows: Windows::new(BASE_NS), length_ns, ops: Ops::default() };
-            let mut slice = Interval::new([[Verb::Get]]);
-            for (tick, times) in (0..).zip(slices) {
-                slice.restart(tick, tick * BASE_NS);
-                slice.end_ns = (tick + 1) * BASE_NS;
-                for time_ns in times {
-                    slice.groups[0].record(&sample(time_ns));
-                }
-                run.windows.add(&mut slice);
-                run.ops.merge(slice.groups[0].ops());
-            }
-            run
-        }
-
-        fn batches(&self) -> Option<Batches> {
-            Batches::of(&self.windows, self.length_ns, |_, _| true)
-        }
-
-        fn bounds(&self, quantile: f64) -> Option<Bounds> {
-            let all = self.ops.all();
-            let batches = self.batches()?;
-            batches.quantile(Span::Response, all.times.of(Span::Response), all.counts.unanswered(), quantile)
-        }
-    }
-
-    fn sample(time_ns: Option<Nanos>) -> Sample {
-        let arrived = time_ns.unwrap_or(0);
-        let outcome = match time_ns {
-            Some(_) => Outcome::Hit,
-            None => Outcome::Error(crate::protocol::Fault::Timeout),
-        };
-        Sample {
-            verb: Verb::Get,
-            outcome,
-            keys: 1,
-            hits: 1,
-            due: 0,
-            ready: 0,
-            sent: 0,
-            arrived,
-            read: arrived,
-            noreply: false,
-        }
-    }
-
-    /// The requests of one server that serves for exponential times with mean `service_ns` and is asked, in a Poisson
-    /// process, so often that this share of its time is used. The time of a request in the queue and in service is then
-    /// exponential with mean service / (1 - load).
-    fn queue(seed: u64, load: f64, service_ns: f64, length_ns: Nanos) -> Vec<(Nanos, Option<Nanos>)> {
-        let draws = Stream::from_seed(seed);
-        let exponential = |i: u64| -libm::log(1.0 - unit(draws.draw(i)));
-        let begin = -200.0 * service_ns / (1.0 - load);
-        let (mut arrives, mut free) = (begin, begin);
-        let mut requests = Vec::new();
-        for i in 0.. {
-            arrives += exponential(2 * i) * service_ns / load;
-            free = free.max(arrives) + exponential(2 * i + 1) * service_ns;
-            if arrives >= length_ns as f64 {
-                return requests;
-            }
-            if arrives >= 0.0 {
-                requests.push((free as Nanos, Some((free - arrives) as Nanos)));
-            }
-        }
-        unreachable!("time goes on")
-    }
 
     fn contains(bounds: &Bounds, value: f64) -> bool {
         let below = bounds.low.is_none_or(|low| low as f64 <= value * 1.001);

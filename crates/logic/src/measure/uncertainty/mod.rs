@@ -9,10 +9,23 @@
 //! another stretch of the same length. It says nothing of another start of the server.
 
 mod batches;
+#[cfg(test)]
+mod exactness;
+mod outliers;
+mod series;
+mod settling;
+#[cfg(test)]
+mod simulated;
 mod special;
+pub mod steadiness;
+mod until;
 mod windows;
 
 pub use self::batches::{Batches, Bounds, Range, Upper};
+pub use self::outliers::{ProcessTimes, deviations};
+pub use self::settling::Settling;
+pub use self::special::Confidence;
+pub use self::until::{Looks, UntilResult, quantile_name};
 pub use self::windows::{BASE_NS, KEPT, WINDOWS_MAX, Window, WindowOp, WindowTimes, Windows, tick_ns};
 
 /// The name of the method in results.

@@ -46,12 +46,33 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     product
 }
 
-/// The 97.5 % point of Student's t with `freedom` degrees of freedom, at least 1.
-pub fn student_t(freedom: f64) -> f64 {
+/// How often an interval contains what it is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Confidence {
+    /// The probability on each side of the interval.
+    pub tail: f64,
+    /// The point of the normal distribution that is exceeded with that probability.
+    pub normal: f64,
+    /// Between these lies that point of Student's t, from infinitely many degrees of freedom to one.
+    student: (f64, f64),
+}
+
+impl Confidence {
+    /// 95 of 100 times.
+    pub const P95: Confidence =
+        Confidence { tail: 0.025, normal: 1.959_963_984_540_054, student: (1.9, 13.0) };
+
+    /// 99 of 100 times.
+    pub const P99: Confidence =
+        Confidence { tail: 0.005, normal: 2.575_829_303_548_901, student: (2.5, 64.0) };
+}
+
+/// The point of Student's t with `freedom` degrees of freedom, at least 1, that is exceeded with the probability of one side.
+pub fn student_t(freedom: f64, confidence: Confidence) -> f64 {
     let freedom = freedom.max(1.0);
     let tail = |t: f64| 0.5 * incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t));
-    // 12.71 at one degree, 1.96 at infinitely many.
-    root(1.9, 13.0, |t| tail(t) - 0.025)
+    let (least, most) = confidence.student;
+    root(least, most, |t| tail(t) - confidence.tail)
 }
 
 /// Where `function`, which falls from above 0 at `low` to below 0 at `high` or rises the other way, is 0, by the
@@ -114,11 +135,14 @@ mod tests {
     #[test]
     fn students_t_is_that_of_another_library() {
         for freedom in [1.0, 1.7, 2.0, 5.0, 9.0, 31.0, 62.0] {
-            let theirs = StudentsT::new(0.0, 1.0, freedom).expect("a distribution").inverse_cdf(0.975);
-            let ours = student_t(freedom);
-            assert!((ours - theirs).abs() < 1e-6 * theirs, "{freedom}: {ours} beside {theirs}");
+            for (confidence, point) in [(Confidence::P95, 0.975), (Confidence::P99, 0.995)] {
+                let theirs = StudentsT::new(0.0, 1.0, freedom).expect("a distribution").inverse_cdf(point);
+                let ours = student_t(freedom, confidence);
+                assert!((ours - theirs).abs() < 1e-6 * theirs, "{freedom}: {ours} beside {theirs}");
+            }
         }
         // The first terms of the expansion for many degrees of freedom: z + (z^3 + z) / (4 n).
+        let student_t = |freedom: f64| student_t(freedom, Confidence::P95);
         assert!((student_t(1e5) - 1.959_987_7).abs() < 1e-7, "{}", student_t(1e5));
         assert!((student_t(0.2) - student_t(1.0)).abs() < 1e-12, "fewer than one degree count as one");
     }

@@ -180,6 +180,13 @@ impl Window {
 }
 
 impl WindowOp {
+    /// The requests of one verb.
+    pub fn of(op: &OpRecord) -> WindowOp {
+        let mut requests = WindowOp::default();
+        requests.add(op);
+        requests
+    }
+
     fn add(&mut self, op: &OpRecord) {
         self.completed += op.counts.completed;
         self.unanswered += op.counts.unanswered();

@@ -73,10 +73,12 @@ pub enum Field {
     DeleteShare,
     DeleteDepth,
     PauseUntil,
+    Settle,
+    Until,
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 67] = [
+const PATHS: [(Field, &str); 69] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -144,6 +146,8 @@ const PATHS: [(Field, &str); 67] = [
     (Field::DeleteShare, "phases[].work.delete.share"),
     (Field::DeleteDepth, "phases[].work.delete.depth"),
     (Field::PauseUntil, "phases[].work.pause.until_ns"),
+    (Field::Settle, "adaptive.settle"),
+    (Field::Until, "adaptive.until"),
 ];
 
 impl Field {

@@ -2,6 +2,7 @@
 //!
 //! What floors 1 and 2 assert of a Plan holds of every [`ValidPlan`], and [`Plan::validate`] is the only way to one.
 
+mod adaptive;
 mod bounds;
 mod churning;
 mod clients;
@@ -83,6 +84,7 @@ impl Plan {
         }
         clients::groups(&self)?;
         phases::phases(&self)?;
+        adaptive::fits(&self)?;
         clients::style(&self)?;
         requests::verbs_fit(&self)?;
         requests::forms_fit(&self)?;

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, NO_TIMEOUT_NS};
 use pummel_logic::plan::{
-    self, Arrivals, Backend, ChurningClients, Clock, Data, Depth, Engine, Gap, Group, Mix, Phase, Plan,
-    Popularity, Protocol, Route, SCHEMA, Sequence, Socket, Spawns, Stop, Style, Transport, Wait, Work,
+    self, Adaptive, Arrivals, Backend, ChurningClients, Clock, Data, Depth, Engine, Gap, Group, Mix, Phase,
+    Plan, Popularity, Protocol, Route, SCHEMA, Sequence, Socket, Spawns, Stop, Style, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND, from_seconds};
@@ -326,6 +326,7 @@ impl OptionValues {
             evidence: self.evidence,
             server_stats_ns: None,
             anonymous: false,
+            adaptive: Adaptive::default(),
             verify: 0.0,
             goals: Vec::new(),
             engine: Engine {

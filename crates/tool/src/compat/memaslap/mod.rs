@@ -18,8 +18,8 @@ use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid};
 use pummel_logic::plan::{
-    Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Lengths, Phase, Plan, Pool, Protocol,
-    Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window, Work,
+    Adaptive, Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Lengths, Phase, Plan, Pool,
+    Protocol, Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window, Work,
 };
 use pummel_logic::protocol::udp::DATAGRAM_MAX_BYTES;
 use pummel_logic::time::{Nanos, SECOND};
@@ -338,6 +338,7 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
         evidence: !options.no_evidence,
         server_stats_ns: None,
         anonymous: false,
+        adaptive: Adaptive::default(),
         goals: Vec::new(),
         engine: Engine {
             threads: options.threads,

@@ -18,8 +18,8 @@ use std::path::PathBuf;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
-    Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Popularity,
-    Protocol, Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
+    Adaptive, Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan,
+    Popularity, Protocol, Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND};
@@ -266,6 +266,7 @@ fn plan(
         evidence: !options.no_evidence,
         server_stats_ns: None,
         anonymous: false,
+        adaptive: Adaptive::default(),
         goals: Vec::new(),
         engine: engine(options, cpus)?,
         socket: Socket {

@@ -1,21 +1,18 @@
 //! What went on around the requests: bytes, connections, handshakes, datagrams, the load.
 
-use pummel_logic::measure::churn::Churn;
-use pummel_logic::measure::summary::time_text;
 use pummel_logic::measure::words::{counted, grouped};
 use pummel_logic::plan::{Phase, Work};
 use pummel_logic::protocol::udp;
 
 use super::page::Page;
-use super::units::byte_text;
-use crate::report::Report;
+use super::units::{byte_text, duration_text, micros_text};
+use crate::report::document::{ChurnResult, ConnectionsResult, Document, LoadedResult, TimeFigures};
 
-pub(super) fn around(page: &mut Page, report: &Report<'_>) {
-    let Report { measurement, summary, .. } = *report;
-    let bytes = measurement.bytes;
+pub(super) fn around(page: &mut Page, document: &Document) {
+    let bytes = document.bytes;
     let rate = |count: u64| {
-        if summary.seconds > 0.0 {
-            byte_text((count as f64 / summary.seconds) as u64)
+        if document.seconds > 0.0 {
+            byte_text((count as f64 / document.seconds) as u64)
         } else {
             "-".to_owned()
         }
@@ -30,7 +27,25 @@ pub(super) fn around(page: &mut Page, report: &Report<'_>) {
             rate(bytes.received)
         ),
     );
-    let connections = &measurement.connections;
+    let connections = &document.connections;
+    match &connections.churn {
+        None => page.field("Connections", &stayed(connections)),
+        // Those above are the ones that load, of which the load tells.
+        Some(churn) => page.field("Connections", &comings(churn)),
+    }
+    if let Some(handshake) = &connections.handshake_us {
+        page.field("Handshakes", &handshakes(connections, handshake));
+    }
+    if let Some(udp) = &document.udp {
+        page.field("UDP", &datagrams(udp));
+    }
+    if let Some(load) = &document.load {
+        loading(page, document, load);
+    }
+}
+
+/// Connections of clients that stay.
+fn stayed(connections: &ConnectionsResult) -> String {
     let mut text =
         format!("{} of {} open at the start", grouped(connections.open), grouped(connections.asked));
     for (count, what) in [
@@ -42,55 +57,49 @@ pub(super) fn around(page: &mut Page, report: &Report<'_>) {
             text += &format!(", {} {what}", grouped(count));
         }
     }
-    if let (Some(median), Some(longest)) = (summary.connect.quantiles[0].known(), summary.connect.max.known())
-    {
-        text += &format!("; connecting took {} (p50) to {} (max)", time_text(median), time_text(longest));
-    }
-    match &connections.churn {
-        None => page.field("Connections", &text),
-        // Those above are the ones that load, of which the load tells.
-        Some(churn) => page.field("Connections", &comings(churn)),
-    }
-    if report.plan.tls.is_some() {
-        page.field("Handshakes", &handshakes(report));
-    }
-    if let Some(udp) = &measurement.udp {
-        page.field("UDP", &datagrams(udp));
-    }
-    if let Some(load) = &measurement.load {
-        let mut text = format!(
-            "{} of {} stored in {}, {}",
-            grouped(load.stored),
-            counted(load.records, "record"),
-            time_text(load.elapsed_ns),
-            byte_text(load.bytes)
-        );
-        if load.errors > 0 {
-            text += &format!("; {}", counted(load.errors, "error"));
+    text + &took(&connections.connect_us, "connecting took")
+}
+
+/// The median and the greatest of some times; nothing where they are not known.
+fn took(times: &TimeFigures, what: &str) -> String {
+    match (times.p50, times.max) {
+        (Some(median), Some(longest)) => {
+            format!("; {what} {} (p50) to {} (max)", micros_text(median), micros_text(longest))
         }
-        page.field("Loading", &text);
-        // What servers said to a load that is recorded stands with the errors.
-        let recorded = |phase: &Phase| phase.recorded && matches!(phase.work, Work::Load(_));
-        let is_measured = report.plan.phases.iter().any(recorded);
-        for (message, count) in load.messages.iter().filter(|_| !is_measured) {
-            page.field("", &format!("{} x {message}", grouped(*count)));
-        }
+        _ => String::new(),
     }
 }
 
-/// What came of those.
-fn comings(churn: &Churn) -> String {
+fn loading(page: &mut Page, document: &Document, load: &LoadedResult) {
+    let mut text = format!(
+        "{} of {} stored in {}, {}",
+        grouped(load.stored),
+        counted(load.records, "record"),
+        duration_text(load.seconds),
+        byte_text(load.bytes)
+    );
+    if load.errors > 0 {
+        text += &format!("; {}", counted(load.errors, "error"));
+    }
+    page.field("Loading", &text);
+    // What servers said to a load that is recorded stands with the errors.
+    let recorded = |phase: &Phase| phase.recorded && matches!(phase.work, Work::Load(_));
+    let is_measured = document.plan.phases.iter().any(recorded);
+    for (message, count) in load.error_messages.iter().filter(|_| !is_measured) {
+        page.field("", &format!("{} x {message}", grouped(*count)));
+    }
+}
+
+/// What came of clients that come and go.
+fn comings(churn: &ChurnResult) -> String {
     let mut text = format!(
         "{} clients came, {} connections were open, at most {} at one time",
-        grouped(churn.begun),
+        grouped(churn.clients),
         grouped(churn.established),
         grouped(churn.alive_max)
     );
-    for (times, what) in [(&churn.connect, "connecting took"), (&churn.life, "they lasted")] {
-        if let (Some(median), Some(longest)) = (times.quantile(0.5), times.quantile(1.0)) {
-            text += &format!("; {what} {} (p50) to {} (max)", time_text(median), time_text(longest));
-        }
-    }
+    text += &took(&churn.connect_us, "connecting took");
+    text += &took(&churn.life_us, "they lasted");
     for (failure, count) in churn.failures.named().into_iter().filter(|(_, count)| *count > 0) {
         text += &format!(", {} {}", grouped(count), failure.name());
     }
@@ -123,14 +132,8 @@ fn datagrams(udp: &udp::DatagramCounts) -> String {
 }
 
 /// How connections were agreed on, which is a part of how long opening them took.
-fn handshakes(report: &Report<'_>) -> String {
-    let Report { measurement, summary, .. } = *report;
-    let count = measurement.connections.handshake.count();
-    let resumed = measurement.connections.resumed;
-    let mut text = format!("{} in full, {} resumed", grouped(count - resumed), grouped(resumed));
-    let figures = &summary.handshake;
-    if let (Some(median), Some(longest)) = (figures.quantiles[0].known(), figures.max.known()) {
-        text += &format!("; they took {} (p50) to {} (max)", time_text(median), time_text(longest));
-    }
-    text
+fn handshakes(connections: &ConnectionsResult, times: &TimeFigures) -> String {
+    let resumed = connections.resumed.unwrap_or(0);
+    let all = connections.handshakes.map_or("some".to_owned(), |all| grouped(all.saturating_sub(resumed)));
+    format!("{all} in full, {} resumed{}", grouped(resumed), took(times, "they took"))
 }

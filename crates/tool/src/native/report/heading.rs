@@ -8,27 +8,27 @@ use pummel_logic::plan::{
 };
 
 use super::page::Page;
+use super::steadiness::goal_words;
 use super::units::plain;
-use crate::report::{Report, VERSION};
+use crate::report::document::Document;
 
-pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
-    let Report { plan, summary, .. } = *report;
-    let status = match summary.status {
+pub(super) fn heading(page: &mut Page, document: &Document) {
+    let plan = &document.plan;
+    let status = match document.status {
         Status::Complete => "complete",
         Status::Partial => "PARTIAL",
         Status::Interrupted => "INTERRUPTED",
     };
-    let mut line = format!("pummel {VERSION}: {status}, {:.2} s measured", summary.seconds);
-    if report.measurement.verify.failed > 0 {
+    let version = &document.tool.version;
+    let mut line = format!("pummel {version}: {status}, {:.2} s measured", document.seconds);
+    if document.verify.failed > 0 {
         line += ", WRONG VALUES FOUND";
-    } else if report.measurement.verify.stale > 0 {
+    } else if document.verify.stale > 0 {
         line += ", STALE VALUES FOUND";
     }
-    if summary.missed_a_goal() {
-        line += ", GOAL MISSED";
-    }
+    line += goal_words(document);
     page.line(&line);
-    if let Some(reason) = &summary.reason {
+    if let Some(reason) = &document.reason {
         page.field("Reason", reason);
     }
     page.field("Servers", &plan.servers.join(", "));

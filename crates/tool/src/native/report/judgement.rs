@@ -1,39 +1,38 @@
 //! The two answers of the report, how far its times may be believed and what set the rate or the waiting, with what was
 //! seen of the servers.
 
-use pummel_logic::measure::cross_checks::Utilisation;
 use pummel_logic::measure::evidence::provenance::Provenance;
-use pummel_logic::measure::evidence::{Evidence, ServerEvidence, ServerReading};
-use pummel_logic::measure::headroom::ResourceUse;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{QUANTILES, time_text};
 use pummel_logic::measure::words::{counted, grouped, percent};
 
 use super::page::Page;
-use crate::report::Report;
+use super::units::micros_text;
+use crate::report::document::{Document, EvidenceResult, ReadingResult, ResourceResult, ServerResult};
 use crate::report::numbers::number;
 
 /// Of more servers than this only the first are shown one by one.
 const SERVERS_SHOWN_MAX: usize = 16;
 
 /// Adds what was seen of the servers and used of each resource, and the two answers.
-pub(super) fn judgement(page: &mut Page, report: &Report<'_>) {
-    if let Some(evidence) = &report.measurement.evidence {
-        seen(page, report, evidence);
+pub(super) fn judgement(page: &mut Page, document: &Document) {
+    if let Some(evidence) = &document.evidence {
+        seen(page, evidence);
     }
-    machines(page, &report.measurement.machines);
-    let summary = report.summary;
-    if !summary.headroom.is_empty() {
-        page.field("Used", &used(&summary.headroom));
+    machines(page, &document.machine);
+    if let Some(verdict) = document.verdict.as_ref().filter(|verdict| !verdict.headroom.is_empty()) {
+        page.field("Used", &used(&verdict.headroom));
     }
-    page.field("Trust", &summary.trust.says);
-    page.field("Limit", &summary.verdict.says);
+    if let Some(trust) = &document.trust {
+        page.field("Trust", &trust.says);
+    }
+    if let Some(verdict) = &document.verdict {
+        page.field("Limit", &verdict.says);
+    }
 }
 
 /// Adds a line for each server, and one for each figure of a machine that could not be read.
-fn seen(page: &mut Page, report: &Report<'_>, evidence: &Evidence) {
+fn seen(page: &mut Page, evidence: &EvidenceResult) {
     for server in evidence.servers.iter().take(SERVERS_SHOWN_MAX) {
-        page.field("Server", &server_words(report, server));
+        page.field("Server", &server_words(server));
     }
     let more = evidence.servers.len().saturating_sub(SERVERS_SHOWN_MAX);
     if more > 0 {
@@ -59,10 +58,10 @@ fn machines(page: &mut Page, machines: &[Provenance]) {
     }
 }
 
-fn server_words(report: &Report<'_>, server: &ServerEvidence) -> String {
+fn server_words(server: &ServerResult) -> String {
     let mut parts = Vec::new();
     match &server.reading {
-        Some(reading) => parts.extend(reading_words(report, reading)),
+        Some(reading) => parts.extend(reading_words(reading)),
         None => parts.push("not read".to_owned()),
     }
     parts.extend(server.unread.clone());
@@ -71,7 +70,7 @@ fn server_words(report: &Report<'_>, server: &ServerEvidence) -> String {
 }
 
 /// What a server said of itself, in pieces.
-fn reading_words(report: &Report<'_>, reading: &ServerReading) -> Vec<String> {
+fn reading_words(reading: &ReadingResult) -> Vec<String> {
     let threads = reading.serving_threads.map(|threads| counted(u64::from(threads), "serving thread"));
     let who = format!("{} {}", reading.software, reading.version);
     let mut parts = vec![[Some(who), threads].into_iter().flatten().collect::<Vec<_>>().join(", ")];
@@ -79,9 +78,8 @@ fn reading_words(report: &Report<'_>, reading: &ServerReading) -> Vec<String> {
         parts.push("IT STARTED ANEW during the run".to_owned());
         return parts;
     }
-    if let Some(utilisation) = Utilisation::of(reading) {
-        parts
-            .push(format!("{} us of its CPU for each request", number(utilisation.cpu_ns_per_request / 1e3)));
+    if let Some(cpu_us) = reading.cpu_us_per_request {
+        parts.push(format!("{} us of its CPU for each request", number(cpu_us)));
     }
     let counts = &reading.counts;
     for (count, what) in [
@@ -93,26 +91,18 @@ fn reading_words(report: &Report<'_>, reading: &ServerReading) -> Vec<String> {
     }
     parts.extend(reading.disturbances.iter().cloned());
     for command in &reading.commands {
-        let p99 =
-            command.p99_ns.map_or_else(String::new, |ns| format!(", p99 {} since it started", time_text(ns)));
-        let (mean, calls) = (time_text(command.mean_ns), grouped(command.calls));
-        let here = service_p99(report, &command.name)
-            .map_or_else(String::new, |p99| format!("; p99 of service here {p99}"));
-        parts.push(format!("{} took {mean} inside the server ({calls} calls{p99}{here})", command.name));
+        let p99 = command
+            .p99_us
+            .map_or_else(String::new, |us| format!(", p99 {} since it started", micros_text(us)));
+        let (mean, calls) = (micros_text(command.mean_us), grouped(command.calls));
+        parts.push(format!("{} took {mean} inside the server ({calls} calls{p99})", command.name));
     }
     parts
 }
 
-/// The 99th percentile of the service times of the requests that a server calls by this name, where it is known: what it takes
-/// beyond the server's own time is queue, socket and network.
-fn service_p99(report: &Report<'_>, command: &str) -> Option<String> {
-    let op = report.summary.ops.iter().find(|op| report.plan.name_of(op.verb) == command)?;
-    let place = QUANTILES.iter().position(|(name, _)| *name == "p99")?;
-    op.figures[Span::Service as usize].quantiles[place].known().map(time_text)
-}
-
 /// The resources with the share of each that was used.
-fn used(headroom: &[ResourceUse]) -> String {
-    let parts = headroom.iter().map(|used| format!("{} {}", used.resource, percent(used.share)));
+fn used(headroom: &[ResourceResult]) -> String {
+    let parts =
+        headroom.iter().map(|used| format!("{} {}", used.resource, percent(used.used_percent / 100.0)));
     parts.collect::<Vec<_>>().join(", ")
 }

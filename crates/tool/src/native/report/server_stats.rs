@@ -2,39 +2,38 @@
 
 use std::collections::BTreeSet;
 
-use pummel_logic::measure::evidence::server_stats::{ServerInterval, ServerStats};
 use pummel_logic::measure::words::{counted, grouped};
 
 use super::page::Page;
 use super::units::byte_text;
-use crate::report::Report;
+use crate::report::document::{Document, ServerIntervalResult, ServerStatsResult};
 
 /// The lines of `--server-stats`; none where that was not wanted.
-pub fn server_stats(page: &mut Page, report: &Report<'_>) {
-    let Some(evidence) = &report.measurement.evidence else { return };
-    for stats in &evidence.server_stats {
+pub fn server_stats(page: &mut Page, document: &Document) {
+    for stats in &document.server_stats {
         page.field("Server stats", &format!("{}: {}", stats.address, words_of(stats)));
     }
 }
 
-fn words_of(stats: &ServerStats) -> String {
+fn words_of(stats: &ServerStatsResult) -> String {
     let intervals = &stats.intervals;
     let mut parts = vec![counted(intervals.len() as u64, "interval")];
     if stats.missed > 0 {
         parts.push(format!("{} missed", grouped(stats.missed)));
     }
-    let range = |figure: fn(&ServerInterval) -> Option<f64>| {
+    let range = |figure: fn(&ServerIntervalResult) -> Option<f64>| {
         let known = || intervals.iter().filter_map(figure);
         let least = known().reduce(f64::min)?;
         Some((least, known().fold(least, f64::max)))
     };
-    if let Some((least, most)) = range(ServerInterval::hit_ratio) {
+    if let Some((least, most)) = range(|interval| interval.hit_ratio) {
         parts.push(format!("hit ratio {:.1} to {:.1} %", 100.0 * least, 100.0 * most));
     }
-    if let Some((least, most)) = range(ServerInterval::cpu_ns_per_request) {
-        parts.push(format!("{:.1} to {:.1} us of CPU per request", least / 1e3, most / 1e3));
+    if let Some((least, most)) = range(|interval| interval.cpu_us_per_request) {
+        parts.push(format!("{least:.1} to {most:.1} us of CPU per request"));
     }
-    let sum = |count: fn(&ServerInterval) -> Option<u64>| intervals.iter().filter_map(count).sum::<u64>();
+    let sum =
+        |count: fn(&ServerIntervalResult) -> Option<u64>| intervals.iter().filter_map(count).sum::<u64>();
     for (count, what) in [
         (sum(|interval| interval.counts.evictions), "eviction"),
         (sum(|interval| interval.counts.out_of_memory), "failed store"),

@@ -14,7 +14,7 @@ use pummel_logic::time::MILLISECOND;
 
 #[track_caller]
 fn shows(run: &Run, expected: &str) {
-    let text = run.report(render);
+    let text = run.document(render);
     let expected = expected.trim_start_matches('\n').replace("VERSION", VERSION);
     assert!(text == expected, "the report is now:\n{text}");
 }
@@ -26,7 +26,7 @@ fn a_run_of_gets_and_sets() {
 
 #[test]
 fn below_the_times_stand_the_ends_of_their_intervals() {
-    let text = Run::new(Keep::Figures).with_windows().report(render);
+    let text = Run::new(Keep::Figures).with_windows().document(render);
     let row = |name: &str| {
         let line = text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {text}"));
         let numbers = line.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
@@ -42,9 +42,9 @@ fn below_the_times_stand_the_ends_of_their_intervals() {
 fn a_run_with_too_few_windows_says_so_and_one_without_says_nothing() {
     let words = "too short to say how sure";
     let mut short = Run::new(Keep::Figures);
-    assert!(!short.report(render).contains(words), "a result of an older version");
+    assert!(!short.document(render).contains(words), "a result of an older version");
     short.measurement.windows = Some(Windows::new(BASE_NS));
-    assert!(short.report(render).contains(words));
+    assert!(short.document(render).contains(words));
 }
 
 const NORMAL: &str = r"
@@ -88,12 +88,12 @@ Limit        Nobody: requests were answered as they came (1,000/s). Next to give
 #[test]
 fn an_encrypted_run_says_whom_it_believed_and_what_agreeing_took() {
     let mut run = Run::new(Keep::Figures);
-    assert!(!run.report(render).contains("Handshakes"));
+    assert!(!run.document(render).contains("Handshakes"));
     run.plan.tls = Some(TlsOptions { ca: Some("ca.pem".to_owned()), ..TlsOptions::default() });
-    assert!(run.report(render).contains("\nHandshakes   0 in full, 0 resumed\n"));
+    assert!(run.document(render).contains("\nHandshakes   0 in full, 0 resumed\n"));
     (1..=10).for_each(|i| run.measurement.connections.handshake.record(i * MILLISECOND / 10));
     run.measurement.connections.resumed = 4;
-    let text = run.report(render);
+    let text = run.document(render);
     for line in [
         "\nTLS          certificates of the servers checked against the authorities in ca.pem\n",
         "\nHandshakes   6 in full, 4 resumed; they took 500 us (p50) to 1.00 ms (max)\n",
@@ -101,7 +101,7 @@ fn an_encrypted_run_says_whom_it_believed_and_what_agreeing_took() {
         assert!(text.contains(line), "{line}: {text}");
     }
     run.plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
-    let text = run.report(render);
+    let text = run.document(render);
     assert!(text.contains("\nTLS          NOT VERIFIED: every certificate was accepted"), "{text}");
 }
 
@@ -295,7 +295,7 @@ fn a_run_without_any_answer_has_a_report_without_numbers_that_nobody_knows() {
     run.measurement =
         pummel_logic::measure::measurement::Measurement::new(["all".to_owned()], Clock::User, MILLISECOND);
     run.measurement.mark(Status::Partial, "connection refused");
-    let text = run.report(render);
+    let text = run.document(render);
     assert!(text.contains("PARTIAL, 0.00 s measured\nReason       connection refused"), "{text}");
     assert!(text.contains("Nothing was completed"), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
@@ -305,7 +305,7 @@ fn a_run_without_any_answer_has_a_report_without_numbers_that_nobody_knows() {
 fn values_that_are_only_stale_are_in_the_first_line_too() {
     let mut run = Run::new(Keep::Figures);
     run.measurement.verify.stale = 1;
-    let text = run.report(render);
+    let text = run.document(render);
     assert!(text.contains("complete, 2.00 s measured, STALE VALUES FOUND\n"), "{text}");
 }
 
@@ -317,7 +317,7 @@ fn stamps_are_a_share_of_all_replies_also_where_most_are_errors() {
         (0..7_000).for_each(|i| interval.groups[0].record(&Sample { outcome, ..sample(i) }));
     });
     // 3 of each of three intervals, and 9,000 replies, of which 2,000 completed their requests.
-    let text = run.report(render);
+    let text = run.document(render);
     assert!(text.contains(" 9 (0.1 %) shared"), "{text}");
 }
 
@@ -331,7 +331,7 @@ fn times_of_a_slow_run_are_in_milliseconds() {
             interval.groups[0].record(&Sample { arrived, read: arrived, ..late });
         }
     });
-    let text = run.report(render);
+    let text = run.document(render);
     assert!(text.contains("\nin ms "), "{text}");
 }
 
@@ -343,7 +343,7 @@ fn many_verbs_have_their_response_times_only() {
             interval.groups[0].record(&Sample { verb, outcome: Outcome::Ok, ..sample(5) });
         }
     });
-    let text = run.report(render);
+    let text = run.document(render);
     let rows = |span: &str| text.lines().filter(|line| line.contains(&format!(" {span}  "))).count();
     assert_eq!(rows("response"), Verb::COUNT + 1, "{text}");
     assert_eq!(rows("service"), 1, "{text}");
@@ -360,7 +360,7 @@ fn numbers_and_bytes_have_no_digits_that_say_nothing() {
 fn what_was_seen_of_the_server_stands_above_the_verdict() {
     let mut run = Run::new(Keep::Figures);
     run.measurement.evidence = Some(evidence());
-    let text = run.report(render);
+    let text = run.document(render);
     let end = text[text.find("\nServer ").expect("it was seen")..].replace("\n             ", " ");
     let lines = [
         "\nServer       127.0.0.1:11211: memcached 1.6.18, 1 serving thread; 400 us of its CPU for each request; 3 evictions\n",
@@ -373,7 +373,7 @@ fn what_was_seen_of_the_server_stands_above_the_verdict() {
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {end}");
     run.measurement.evidence.as_mut().expect("seen").servers[0].reading.as_mut().expect("read").restarted =
         true;
-    assert!(run.report(render).contains("IT STARTED ANEW"));
+    assert!(run.document(render).contains("IT STARTED ANEW"));
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn a_server_that_would_not_be_read_costs_a_line() {
     (seen.servers[0].reading, seen.servers[0].threads) = (None, None);
     seen.servers[0].unread = Some("it answered `stats` with ERROR".to_owned());
     run.measurement.evidence = Some(seen);
-    let text = run.report(render);
+    let text = run.document(render);
     assert!(
         text.contains("\nServer       127.0.0.1:11211: not read; it answered `stats` with ERROR\n"),
         "{text}"
@@ -394,7 +394,7 @@ fn a_server_that_would_not_be_read_costs_a_line() {
 fn times_that_are_partly_the_generators_own_are_called_so_at_the_table_and_at_the_goal() {
     let mut run = Run::new(Keep::Figures);
     run.plan.goals = vec![Goal { quantile: 0.5, limit_ns: MILLISECOND }];
-    assert!(!run.report(render).contains("generator's own"));
+    assert!(!run.document(render).contains("generator's own"));
     run.interval(2, Keep::Figures, |interval| {
         for i in 0..2_000 {
             let late = sample(i);
@@ -407,7 +407,7 @@ fn times_that_are_partly_the_generators_own_are_called_so_at_the_table_and_at_th
             });
         }
     });
-    let text = run.report(render);
+    let text = run.document(render);
     assert!(text.contains("\nThese times are partly the generator's own: see Trust below.\n"), "{text}");
     assert!(text.contains(", partly the generator's own)\n"), "{text}");
 }

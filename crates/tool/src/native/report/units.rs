@@ -1,6 +1,19 @@
 //! Numbers and bytes as the report writes them.
 
+use pummel_logic::measure::summary::time_text;
+use pummel_logic::time::Nanos;
+
 use crate::report::numbers::number;
+
+/// A time of a result in microseconds, with the unit that suits it.
+pub(super) fn micros_text(us: f64) -> String {
+    time_text((us * 1e3).round() as Nanos)
+}
+
+/// A time of a result in seconds, with the unit that suits it.
+pub(super) fn duration_text(seconds: f64) -> String {
+    time_text((seconds * 1e9).round() as Nanos)
+}
 
 /// A number as people write it: no zeros at the end of a fraction.
 pub(super) fn plain(value: f64) -> String {

@@ -52,9 +52,24 @@ pub struct MemberResult {
     pub rate: f64,
     /// How far the times of the process may be believed.
     pub trust: MemberTrust,
+    /// How the response times differ from those of all others together; absent where they differ by chance only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<DeviationResult>,
     /// The times of the requests of the process.
     #[serde(flatten)]
     pub times: FiveTimes,
+}
+
+/// Response times of a process that are not those of the others, beyond chance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviationResult {
+    /// The name of the quantile.
+    pub quantile: String,
+    /// The quantile of the process.
+    pub own_us: f64,
+    /// The quantile of all others together.
+    pub others_us: f64,
 }
 
 /// An agent that was not there to the end.
@@ -97,6 +112,11 @@ impl AgentsResult {
             unsent: member.counts.unsent,
             rate: if measured_s > 0.0 { rounded(member.counts.completed as f64 / measured_s) } else { 0.0 },
             trust: MemberTrust::of(member),
+            deviation: member.deviation.as_ref().map(|deviation| DeviationResult {
+                quantile: deviation.quantile.clone(),
+                own_us: out(deviation.own_ns),
+                others_us: out(deviation.others_ns),
+            }),
             times: FiveTimes::of(&member.figures, None),
         };
         AgentsResult {

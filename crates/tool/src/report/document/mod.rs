@@ -13,6 +13,7 @@ mod named;
 mod requests;
 mod run;
 mod server_stats;
+mod steadiness;
 mod transmit;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ use std::fmt;
 
 use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::measurement::{Bytes, Samples, Status};
+use pummel_logic::measure::uncertainty::steadiness::Steadiness;
 use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
 use pummel_logic::protocol::udp;
 use pummel_logic::time::seconds;
@@ -45,6 +47,7 @@ pub use self::requests::{
 };
 pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, ToolResult, VerifyResult};
 pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
+pub use self::steadiness::{ChangeResult, UntilOutcome, WarmUpResult};
 pub use self::transmit::{SampleFigures, TransmitResult};
 
 /// The layout of results that this version writes, and the greatest that it reads.
@@ -151,6 +154,18 @@ pub struct Document {
     /// Why there are no intervals of figures, where the run was to have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty_missing: Option<String>,
+    /// Whether the run was at one level from its beginning to its end; null where that was not judged.
+    #[serde(default)]
+    pub steady: Option<bool>,
+    /// What changed in a run that was not steady; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeResult>,
+    /// How the warm-up ended; absent where it was not to settle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<WarmUpResult>,
+    /// How sure the quantile is that the measurement went on for; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UntilOutcome>,
     /// Requests and bytes of all phases.
     #[serde(default)]
     pub whole_run: WholeRunResult,
@@ -255,6 +270,10 @@ impl Document {
             server_stats: ServerStatsResult::all_of(measurement.evidence.as_ref()),
             certainty: CertaintyResult::of(report),
             certainty_missing: CertaintyResult::missing(report),
+            steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
+            change: ChangeResult::of(summary),
+            warmup: WarmUpResult::of(measurement),
+            until: UntilOutcome::of(summary),
             whole_run: WholeRunResult::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,
@@ -275,9 +294,9 @@ impl Document {
         serde_json::from_slice(bytes).map_err(malformed)
     }
 
-    /// Whether a goal of the run was missed.
+    /// Whether a goal of the run was missed, or may have been missed.
     pub fn missed_a_goal(&self) -> bool {
-        self.goals.iter().any(|goal| !goal.met)
+        self.goals.iter().any(|goal| goal.met != Some(true))
     }
 
     /// Whether the times may be believed, as far as the result says.

@@ -1,7 +1,9 @@
 //! What a result says around its requests: the load, checked values, goals, the generator, how sure its figures are.
 
+use pummel_logic::measure::certainty::{Band, bands};
 use pummel_logic::measure::measurement::{Measurement, Stamps, WrongKey};
 use pummel_logic::measure::summary::Quantile;
+use pummel_logic::measure::uncertainty::steadiness::Steadiness;
 use pummel_logic::measure::uncertainty::{LEVEL, METHOD};
 use pummel_logic::time::{Nanos, seconds};
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,10 @@ pub struct CertaintyResult {
     pub windows: usize,
     /// Length of a window in seconds.
     pub window_s: f64,
+    /// The intervals of 40 quantiles of the response time of all requests, for pictures: the quantile and the ends in microseconds,
+    /// null where an end is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bands: Vec<(f64, Option<f64>, Option<f64>)>,
 }
 
 impl CertaintyResult {
@@ -46,18 +52,28 @@ impl CertaintyResult {
         report.summary.totals.certainty.as_ref()?;
         let windows = report.measurement.windows.as_ref()?;
         let window_s = seconds(windows.length_ns());
+        let band = |band: &Band| {
+            let end = |end: Option<Nanos>| end.map(|ns| micros(ns as f64));
+            ((band.quantile * 1e6).round() / 1e6, end(band.ends[0]), end(band.ends[1]))
+        };
         Some(CertaintyResult {
             method: METHOD.to_owned(),
             level: LEVEL,
             windows: windows.iter().len(),
             window_s,
+            bands: bands(report.measurement).iter().map(band).collect(),
         })
     }
 
     /// Why a run that kept windows has no intervals; `None` where it has some, and where it kept no windows.
     pub(super) fn missing(report: &Report<'_>) -> Option<String> {
-        let is_short = report.summary.totals.certainty.is_none() && report.measurement.windows.is_some();
-        is_short.then(|| "the run was too short to say how sure its figures are".to_owned())
+        let is_missing = report.summary.totals.certainty.is_none() && report.measurement.windows.is_some();
+        let is_steady = report.summary.steadiness.as_ref().is_none_or(Steadiness::is_steady);
+        let why = match is_steady {
+            true => "the run was too short to say how sure its figures are",
+            false => "the run was not steady",
+        };
+        is_missing.then(|| why.to_owned())
     }
 }
 
@@ -140,8 +156,8 @@ pub struct GoalOutcome {
     pub reached_us: Option<f64>,
     /// A lower bound of the response time at the quantile where it is not known.
     pub above_us: Option<f64>,
-    /// Whether the goal was met.
-    pub met: bool,
+    /// Whether the goal was met; null where the run was not steady, and the goal holds on one side of the change only.
+    pub met: Option<bool>,
     /// Whether the times of the run may be believed.
     pub trust: bool,
 }

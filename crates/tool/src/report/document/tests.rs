@@ -64,6 +64,7 @@ fn a_document_with_every_field_is_read_as_it_was() {
             lost: Some(lost),
             counts: Counts { completed: 1_200, ..Counts::default() },
             figures: Figures::of_op(&OpRecord::default(), 0),
+            deviation: None,
         }],
     });
     comes_back(&run);

@@ -1,0 +1,61 @@
+//! The parts of a Plan that are decided while the run goes on: when its warm-up is over, and when enough was measured.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::{Nanos, SECOND};
+
+/// What is decided while the run goes on; nothing by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Adaptive {
+    /// The phase before the measured one is over when the load has settled; absent: its time ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// The measured phase is over when a quantile is known well enough; absent: its time or its requests end it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+}
+
+/// When a warm-up is over: when no figure of its last two blocks has a trend, and their beginning is like their end. The time of
+/// the phase is the longest that the warm-up may take.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settle {
+    /// The time at the beginning that is not looked at, in nanoseconds.
+    pub discard_ns: Nanos,
+    /// Length of a block, in nanoseconds.
+    pub block_ns: Nanos,
+}
+
+/// When enough was measured: when the interval of a quantile of all response times is narrow enough. The time of the phase is
+/// the longest that the measurement may take.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    /// Which quantile, above 0 and below 1.
+    pub quantile: f64,
+    /// The greatest distance of the quantile to an end of its interval, as a share of the quantile.
+    pub half_width: f64,
+    /// The least time that the measurement takes, in nanoseconds.
+    pub least_ns: Nanos,
+}
+
+impl Adaptive {
+    /// Whether nothing is decided while the run goes on.
+    pub fn is_nothing(&self) -> bool {
+        *self == Adaptive::default()
+    }
+}
+
+impl Settle {
+    /// The blocks of a warm-up before a measurement of so many nanoseconds; `None` where its length is not known.
+    pub fn before(measured_ns: Option<Nanos>) -> Settle {
+        let block_ns = measured_ns.unwrap_or(10 * SECOND).clamp(2 * SECOND, 30 * SECOND);
+        Settle { discard_ns: 2 * SECOND, block_ns }
+    }
+
+    /// The longest time that a warm-up takes where nothing else is said, before a measurement of so many nanoseconds.
+    pub fn longest_ns(measured_ns: Option<Nanos>) -> Nanos {
+        (6 * SECOND).saturating_mul(measured_ns.unwrap_or(10 * SECOND) / SECOND).max(60 * SECOND)
+    }
+}

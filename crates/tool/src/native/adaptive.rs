@@ -1,0 +1,60 @@
+//! What the options say about a warm-up that ends by itself, and about a measurement that ends when enough is known.
+
+use pummel_logic::plan::{Adaptive, Plan, Settle, Until};
+use pummel_logic::time::{Nanos, SECOND};
+
+use crate::job::UsageError;
+use crate::job::fleet::Fleet;
+use crate::native::options::PaceArgs;
+use crate::values::WarmUpTime;
+
+/// How long a run measures that is told neither a time nor a number of requests.
+const TIME_DEFAULT_NS: Nanos = 10 * SECOND;
+
+/// What is decided while the run goes on.
+pub(super) fn of(pace: &PaceArgs) -> Adaptive {
+    let settles = matches!(pace.warmup, WarmUpTime::Auto(_));
+    let until = |(quantile, half_width)| Until { quantile, half_width, least_ns: pace.min_time };
+    Adaptive { settle: settles.then(|| Settle::before(known_ns(pace))), until: pace.until.map(until) }
+}
+
+/// The longest time of the warm-up; `None` where there is none.
+pub(super) fn warm_up_ns(pace: &PaceArgs) -> Option<Nanos> {
+    match pace.warmup {
+        WarmUpTime::Fixed(time_ns) => Some(time_ns).filter(|time_ns| *time_ns > 0),
+        WarmUpTime::Auto(longest_ns) => {
+            Some(longest_ns.unwrap_or_else(|| Settle::longest_ns(known_ns(pace))))
+        }
+    }
+}
+
+/// The longest time of the measurement; `None` where only a number of requests ends it.
+pub(super) fn measured_ns(pace: &PaceArgs) -> Option<Nanos> {
+    match pace.until {
+        Some(_) => Some(pace.max_time),
+        None => pace.time.or_else(|| pace.requests.is_none().then_some(TIME_DEFAULT_NS)),
+    }
+}
+
+/// The length of the measurement, where it is known before.
+fn known_ns(pace: &PaceArgs) -> Option<Nanos> {
+    measured_ns(pace).filter(|_| pace.until.is_none())
+}
+
+/// The agents of a run, where its plan can be run by agents: nothing is agreed with them while a run goes on.
+///
+/// # Errors
+/// Returns [`UsageError`] for agents of a plan whose ends are found while it goes on.
+pub(super) fn agreed(plan: &Plan, fleet: Option<Fleet>) -> Result<Option<Fleet>, UsageError> {
+    let flag = match (plan.adaptive.settle, plan.adaptive.until) {
+        (Some(_), _) => "--warmup auto",
+        (None, Some(_)) => "--until",
+        (None, None) => return Ok(fleet),
+    };
+    match fleet {
+        None => Ok(None),
+        Some(_) => Err(UsageError::Missing(format!(
+            "'{flag}' is accepted in runs of one process, and not beside agents: give them a time"
+        ))),
+    }
+}

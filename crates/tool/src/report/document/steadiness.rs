@@ -1,0 +1,91 @@
+//! Whether a run was at one level, and how its warm-up and its measurement ended where that was decided while they went on.
+
+use pummel_logic::measure::measurement::{Measurement, WarmUp};
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::measure::uncertainty::steadiness::{Change, ChangeKind, LevelFigure};
+use pummel_logic::time::seconds;
+use serde::{Deserialize, Serialize};
+
+use super::figures::{micros, rounded};
+
+/// A moment before and after which a figure of a run differed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChangeResult {
+    /// The figure: `p50`, `rate` or `hit share`.
+    pub figure: String,
+    /// `beginning` where the first eighth of the run differed from its last half, and `step` where there is a moment.
+    pub kind: String,
+    /// The moment, in seconds from the beginning of the measured phase.
+    pub at_s: f64,
+    /// The figure before the moment: microseconds, requests per second or a share; null where it falls among the requests without
+    /// an answer.
+    pub before: Option<f64>,
+    /// The figure after the moment, likewise.
+    pub after: Option<f64>,
+}
+
+/// A warm-up that was to be over when its load had settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WarmUpResult {
+    /// How long the warm-up took.
+    pub seconds: f64,
+    /// Whether the load had settled; otherwise the time was over.
+    pub settled: bool,
+}
+
+/// How sure the quantile is that a measurement went on for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UntilOutcome {
+    /// The quantile, from 0 to 1.
+    pub quantile: f64,
+    /// The distance to the ends of the interval that was asked for, as a share of the quantile.
+    pub asked: f64,
+    /// The greater distance to an end of the interval; null where an end is not known.
+    pub half_width: Option<f64>,
+    /// Whether the measurement ended for that, and not because its longest time was over.
+    pub reached: bool,
+}
+
+impl ChangeResult {
+    pub(super) fn of(summary: &Summary) -> Option<ChangeResult> {
+        let change: &Change = summary.change()?;
+        let value = |value: f64| match change.figure {
+            LevelFigure::P50 => micros(value),
+            LevelFigure::Rate | LevelFigure::HitShare => rounded(value),
+        };
+        let kind = match change.kind {
+            ChangeKind::Beginning => "beginning",
+            ChangeKind::Step => "step",
+        };
+        Some(ChangeResult {
+            figure: change.figure.name().to_owned(),
+            kind: kind.to_owned(),
+            at_s: rounded(seconds(change.at_ns)),
+            before: change.before.map(value),
+            after: change.after.map(value),
+        })
+    }
+}
+
+impl WarmUpResult {
+    pub(super) fn of(measurement: &Measurement) -> Option<WarmUpResult> {
+        let WarmUp { elapsed_ns, settled } = measurement.warm_up?;
+        Some(WarmUpResult { seconds: rounded(seconds(elapsed_ns)), settled })
+    }
+}
+
+impl UntilOutcome {
+    pub(super) fn of(summary: &Summary) -> Option<UntilOutcome> {
+        let result = summary.until?;
+        Some(UntilOutcome {
+            quantile: result.until.quantile,
+            asked: result.until.half_width,
+            // Of a tenth of a percent two digits are kept.
+            half_width: result.half_width.map(|half_width| (half_width * 1e5).round() / 1e5),
+            reached: result.is_reached,
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! Pieces of SVG and HTML text: escaped words, numbers without digits that say nothing, shapes by class.
+
+use std::fmt::Write as _;
+
+/// Characters of foreign words that are shown at most.
+const WORDS_MAX: usize = 200;
+
+/// Width of every picture, in its own units.
+pub const WIDTH: f64 = 720.0;
+/// Left end of the area that holds the data.
+pub const LEFT: f64 = 62.0;
+/// Right end of the area that holds the data; the names of lines stand behind it.
+pub const RIGHT: f64 = 640.0;
+
+/// Words of a peer or a user as text of HTML and SVG: escaped, cut at 200 characters, with control characters and marks that
+/// change the direction of writing shown by their numbers.
+pub fn escaped(words: &str) -> String {
+    let mut text = String::with_capacity(words.len());
+    for (at, character) in words.chars().enumerate() {
+        if at == WORDS_MAX {
+            text.push('…');
+            break;
+        }
+        match character {
+            '&' => text.push_str("&amp;"),
+            '<' => text.push_str("&lt;"),
+            '>' => text.push_str("&gt;"),
+            '"' => text.push_str("&quot;"),
+            '\'' => text.push_str("&#39;"),
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fffe}' | '\u{ffff}' => {
+                add(&mut text, format_args!("\\u{{{:x}}}", u32::from(character)));
+            }
+            control if control.is_control() => {
+                add(&mut text, format_args!("\\u{{{:x}}}", u32::from(control)));
+            }
+            plain => text.push(plain),
+        }
+    }
+    text
+}
+
+/// A coordinate in tenths, without a zero at its end; 0 for what is no number.
+pub fn place(value: f64) -> String {
+    let tenths = if value.is_finite() { (value * 10.0).round() as i64 } else { 0 };
+    let (sign, size) = (if tenths < 0 { "-" } else { "" }, tenths.unsigned_abs());
+    match size % 10 {
+        0 => format!("{sign}{}", size / 10),
+        tenth => format!("{sign}{}.{tenth}", size / 10),
+    }
+}
+
+/// Adds formatted text.
+pub fn add(text: &mut String, words: std::fmt::Arguments<'_>) {
+    text.write_fmt(words).expect("a string takes everything");
+}
+
+/// A picture that grows shape by shape.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    height: f64,
+    body: String,
+}
+
+/// Where text stands beside its point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// The text begins there.
+    Start,
+    /// The text has its middle there.
+    Middle,
+    /// The text ends there.
+    End,
+}
+
+impl Picture {
+    /// An empty picture of this height.
+    pub fn new(height: f64) -> Picture {
+        Picture { height, body: String::new() }
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let (x1, y1, x2, y2) = (place(from.0), place(from.1), place(to.0), place(to.1));
+        add(&mut self.body, format_args!("<path class=\"{class}\" d=\"M{x1} {y1}L{x2} {y2}\"/>\n"));
+    }
+
+    /// A rectangle by its corner, width and height; nothing where it has no area.
+    pub fn rect(&mut self, class: &str, corner: (f64, f64), size: (f64, f64)) {
+        if size.0 > 0.0 && size.1 > 0.0 {
+            let (x, y, width, height) = (place(corner.0), place(corner.1), place(size.0), place(size.1));
+            add(
+                &mut self.body,
+                format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>\n"),
+            );
+        }
+    }
+
+    /// A line through points; nothing of fewer than two.
+    pub fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
+        if points.len() > 1 {
+            let path = path_of(points);
+            add(&mut self.body, format_args!("<path class=\"{class}\" d=\"{path}\"/>\n"));
+        }
+    }
+
+    /// The area between the points and back over `back`.
+    pub fn area(&mut self, class: &str, points: &[(f64, f64)], back: &[(f64, f64)]) {
+        if points.len() > 1 {
+            let all: Vec<(f64, f64)> = points.iter().chain(back.iter().rev()).copied().collect();
+            let path = path_of(&all);
+            add(&mut self.body, format_args!("<path class=\"{class}\" d=\"{path}Z\"/>\n"));
+        }
+    }
+
+    /// A path of its own drawing words.
+    pub fn path(&mut self, class: &str, drawing: &str) {
+        if !drawing.is_empty() {
+            add(&mut self.body, format_args!("<path class=\"{class}\" d=\"{drawing}\"/>\n"));
+        }
+    }
+
+    /// A small circle.
+    pub fn dot(&mut self, class: &str, at: (f64, f64), radius: f64) {
+        let (x, y, radius) = (place(at.0), place(at.1), place(radius));
+        add(&mut self.body, format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>\n"));
+    }
+
+    /// Words, which are escaped.
+    pub fn words(&mut self, class: &str, at: (f64, f64), anchor: Anchor, words: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let (x, y, words) = (place(at.0), place(at.1), escaped(words));
+        add(&mut self.body, format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{words}</text>\n"));
+    }
+
+    /// Columns that say what stands under the pointer: left end, width and words of each.
+    pub fn columns(&mut self, top: f64, bottom: f64, columns: &[(f64, f64, String)]) {
+        if columns.is_empty() {
+            return;
+        }
+        self.body.push_str("<g class=\"hits\">\n");
+        for (x, width, words) in columns {
+            let (x, y, words) = (place(*x), place(top), escaped(words));
+            let (width, height) = (place(width.max(0.1)), place(bottom - top));
+            add(
+                &mut self.body,
+                format_args!(
+                    "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{words}</title></rect>\n"
+                ),
+            );
+        }
+        self.body.push_str("</g>\n");
+        let (top, bottom) = (place(top), place(bottom));
+        add(&mut self.body, format_args!("<path class=\"cursor\" d=\"M0 {top}V{bottom}\"/>\n"));
+    }
+
+    /// The whole picture, with its title and its description for those who do not see it.
+    pub fn finish(self, name: &str, title: &str, description: &str) -> String {
+        let (title, description) = (escaped(title), escaped(description));
+        format!(
+            "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"{name}-t {name}-d\" xmlns=\"http://www.w3.org/2000/svg\">\n\
+             <title id=\"{name}-t\">{title}</title>\n<desc id=\"{name}-d\">{description}</desc>\n{}</svg>\n",
+            place(WIDTH),
+            place(self.height),
+            self.body
+        )
+    }
+}
+
+/// Points as the words of a path, each from the one before it, in tenths.
+fn path_of(points: &[(f64, f64)]) -> String {
+    let mut path = String::new();
+    let mut last = (0_i64, 0_i64);
+    for (number, (x, y)) in points.iter().enumerate() {
+        let tenths = |value: f64| if value.is_finite() { (value * 10.0).round() as i64 } else { 0 };
+        let now = (tenths(*x), tenths(*y));
+        let (dx, dy) = ((now.0 - last.0) as f64 / 10.0, (now.1 - last.1) as f64 / 10.0);
+        path.push_str(match number {
+            0 => "M",
+            1 => "l",
+            _ => " ",
+        });
+        add(&mut path, format_args!("{} {}", place(dx), place(dy)));
+        last = now;
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_words_are_text_and_nothing_else() {
+        assert_eq!(
+            escaped("</script><b a='\"'>&\u{0}\u{202e}x"),
+            "&lt;/script&gt;&lt;b a=&#39;&quot;&#39;&gt;&amp;\\u{0}\\u{202e}x"
+        );
+        assert_eq!(escaped(&"x".repeat(300)).chars().count(), WORDS_MAX + 1);
+    }
+
+    #[test]
+    fn coordinates_have_one_digit_at_most() {
+        assert_eq!([0.0, 1.04, -1.06, 10.0, f64::NAN].map(place), ["0", "1", "-1.1", "10", "0"]);
+        assert_eq!(path_of(&[(1.0, 2.0), (3.5, 1.0), (4.0, 1.0)]), "M1 2l2.5 -1 0.5 0");
+    }
+}

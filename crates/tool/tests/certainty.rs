@@ -1,0 +1,91 @@
+//! Runs whose ends are found while they go on: a warm-up that settles, and a measurement until a quantile is known.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use common::{Serve, pummel};
+
+#[test]
+fn a_measurement_ends_when_its_quantile_is_known() {
+    let server = Serve::start("");
+    let words = format!(
+        "run -s {} -c 4 --rate 4k --records 100 --interval 100ms --until p50:100% --min-time 2s --max-time 60s --quiet",
+        server.name
+    );
+    let ended = pummel(&words).expect(0);
+    let result = ended.json();
+    let seconds = result.number("seconds");
+    // The first look is after 2 s, and a quarter more is measured.
+    assert!((2.4..59.0).contains(&seconds), "{seconds} s");
+    assert_eq!(result.at("until/reached").as_bool(), Some(true), "{}", result.at("until"));
+    assert!(result.number("until/half_width") <= 1.5, "{}", result.at("until"));
+    assert_eq!((result.number("until/quantile"), result.number("until/asked")), (0.5, 1.0));
+    // What was due before the end was measured, and nothing after it.
+    let due = result.count("totals/requests") as f64;
+    assert!((due / (4_000.0 * seconds) - 1.0).abs() < 0.1, "{due} requests in {seconds} s");
+    assert!(ended.text.contains("Until        p50 +- "), "{}", ended.text);
+}
+
+#[test]
+fn a_measurement_that_does_not_reach_its_target_says_so() {
+    let server = Serve::start("");
+    let words = format!(
+        "run -s {} -c 2 --rate 2k --records 100 --until p99.9:0.1% --min-time 1s --max-time 2s --quiet",
+        server.name
+    );
+    let ended = pummel(&words).expect(3);
+    let result = ended.json();
+    assert_eq!(result.text("status"), "complete");
+    assert_eq!(result.at("until/reached").as_bool(), Some(false));
+    assert!(ended.text.contains("0.1 % WAS NOT REACHED"), "{}", ended.text);
+}
+
+#[test]
+fn a_warm_up_settles_or_says_that_it_has_not() {
+    let server = Serve::start("");
+    let words =
+        format!("run -s {} -c 4 -T 2 --rate 4k --records 100 --warmup auto:11s -t 2s --quiet", server.name);
+    let ended = pummel(&words).expect(0);
+    let result = ended.json();
+    let seconds = result.number("warmup/seconds");
+    match result.at("warmup/settled").as_bool() {
+        Some(true) => {
+            // Two seconds are not looked at, then come two blocks of two, and the end is known half a second ahead.
+            assert!((6.4..11.0).contains(&seconds), "{seconds} s");
+            assert!(ended.text.contains("Warm-up      settled after"), "{}", ended.text);
+        }
+        // Neighbours on this machine may keep it from settling.
+        Some(false) => {
+            assert!(seconds >= 11.0, "{seconds} s");
+            assert_eq!(result.at("steady").as_bool(), Some(false));
+            assert!(ended.text.contains("the load had not settled"), "{}", ended.text);
+        }
+        None => panic!("{}", result.at("warmup")),
+    }
+    assert!((2.0..2.9).contains(&result.number("seconds")), "{}", result.number("seconds"));
+    let measured = result.count("totals/requests") as f64;
+    assert!((measured / 8_000.0 - 1.0).abs() < 0.1, "{measured}: the warm-up is not part of the result");
+    let whole = result.count("whole_run/ops/get/requests") as f64;
+    assert!(whole > 2.0 * measured, "{whole}: it is part of the whole run");
+}
+
+#[test]
+fn what_cannot_be_decided_while_a_run_goes_on_is_refused() {
+    for (words, flags) in [
+        ("--until p99:2% -t 5s", ["--until", "--time"]),
+        ("--until p99:2% -n 5", ["--until", "--requests"]),
+        ("--until p99", ["--until", "p99:2%"]),
+        ("--min-time 2s", ["--min-time", "--until"]),
+        ("--until p99:2% --min-time 20s --max-time 10s", ["--until", "p99:2%"]),
+        ("--warmup auto -n 500", ["--warmup", "-n"]),
+        ("--warmup auto:3s -t 2s", ["--warmup", "6s"]),
+        ("--warmup soon", ["--warmup", "auto:MAX"]),
+        ("--warmup auto --conn-rate 50", ["--warmup", "come and go"]),
+        ("--until p99:2% --agents 127.0.0.1:1", ["--until", "agents"]),
+    ] {
+        let ended = pummel(&format!("run -s 127.0.0.1:1 {words}")).expect(2);
+        assert!(flags.iter().all(|flag| ended.errors.contains(flag)), "{words}: {}", ended.errors);
+    }
+    let ended = pummel("search -s 127.0.0.1:1 --goal p99:1ms --until p99:2%").expect(2);
+    assert!(ended.errors.contains("--until"), "{}", ended.errors);
+}
