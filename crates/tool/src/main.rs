@@ -18,7 +18,7 @@ use pummel_tool::compat::mcperf::command::mcperf;
 use pummel_tool::compat::memaslap::command::memaslap;
 use pummel_tool::compat::mutilate::command::mutilate;
 use pummel_tool::exit_status::{Exit, answer};
-use pummel_tool::job::{Edge, UsageError};
+use pummel_tool::job::{FrontInputs, UsageError};
 use pummel_tool::native;
 use pummel_tool::serve::{ServeArgs, serve};
 use pummel_tool::stderr::{say, settle};
@@ -38,42 +38,42 @@ fn follow_words(words: Vec<OsString>) -> Exit {
         return mcperf(words);
     }
     if let Some((program, words)) = memaslap_words(&words) {
-        return memaslap(&program, words, &Edge::of_process());
+        return memaslap(&program, words, &FrontInputs::of_process());
     }
     if let Some((program, words)) = mutilate_words(&words) {
-        return mutilate(&program, words, &Edge::of_process());
+        return mutilate(&program, words, &FrontInputs::of_process());
     }
     match Cli::try_parse_from(words) {
-        Ok(cli) => follow(cli.command, &Edge::of_process()),
+        Ok(cli) => follow(cli.command, &FrontInputs::of_process()),
         Err(error) => answer(&error),
     }
 }
 
-fn follow(command: Command, edge: &Edge) -> Exit {
+fn follow(command: Command, inputs: &FrontInputs) -> Exit {
     match command {
-        Command::Run(args) => run_if_valid(native::run(&args, edge)),
-        Command::Load(args) => run_if_valid(native::load(&args, edge)),
-        Command::Search(args) => search(&args, edge),
-        Command::Scan(args) => scan(&args, edge),
-        Command::Serve(args) => serve_until_told(*args, edge),
+        Command::Run(args) => run_if_valid(native::run(&args, inputs)),
+        Command::Load(args) => run_if_valid(native::load(&args, inputs)),
+        Command::Search(args) => search(&args, inputs),
+        Command::Scan(args) => scan(&args, inputs),
+        Command::Serve(args) => serve_until_told(*args, inputs),
         Command::Table(args) => table(&args),
-        Command::Demo(args) => demo(&args, edge, |job| run(&job)),
-        Command::Explain(args) => explain(&args, edge),
+        Command::Demo(args) => demo(&args, inputs, |job| run(&job)),
+        Command::Explain(args) => explain(&args, inputs),
         Command::Mcperf(args) => mcperf(&args.args),
-        Command::Memaslap(args) => memaslap("memaslap", &args.args, edge),
-        Command::Mutilate(args) => mutilate("mutilate", &args.args, edge),
+        Command::Memaslap(args) => memaslap("memaslap", &args.args, inputs),
+        Command::Mutilate(args) => mutilate("mutilate", &args.args, inputs),
         #[cfg(feature = "agents")]
         Command::Agent(args) => agent(&args),
         Command::Pages(args) => pages(&args, &Cli::command()),
     }
 }
 
-fn serve_until_told(args: ServeArgs, edge: &Edge) -> Exit {
+fn serve_until_told(args: ServeArgs, inputs: &FrontInputs) -> Exit {
     if let Some((flag, value, accepted)) = args.refusal() {
         let (flag, accepted) = (flag.to_owned(), accepted.to_owned());
         return answer(&UsageError::Value { flag, value, accepted }.into());
     }
-    let service_time = match args.service_time.as_ref().map(|dist| dist.read(edge.read_text)).transpose() {
+    let service_time = match args.service_time.as_ref().map(|dist| dist.read(inputs.read_text)).transpose() {
         Ok(service_time) => service_time,
         Err(error) => {
             let value = args.service_time.map(|dist| dist.to_string()).unwrap_or_default();

@@ -12,9 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use pummel_tool::job::{Edge, Format};
+use pummel_tool::job::{Format, FrontInputs};
 use pummel_tool::native;
 use pummel_tool::native::saved;
+use pummel_tool::report::document::Document;
+use pummel_tool::report::json;
 use serde_json::Value;
 
 use common::agent::Agent;
@@ -63,8 +65,8 @@ fn without_seed(plan: &str) -> String {
 /// The plan in a file, as `pummel run --plan FILE` takes it, in both forms that the program writes.
 fn loaded(path: &Path) -> [String; 2] {
     let words: [OsString; 3] = ["run".into(), "--plan".into(), path.into()];
-    let edge = Edge { servers: None, seed: 0, read_text: |path| fs::read_to_string(path) };
-    let job = native::job(words, &edge).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let inputs = FrontInputs { servers: None, seed: 0, read_text: |path| fs::read_to_string(path) };
+    let job = native::job(words, &inputs).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     [Format::Text, Format::Json].map(|format| saved::print(&job.plan, format))
 }
 
@@ -250,5 +252,35 @@ fn a_field_that_is_gone_or_has_another_kind_is_told() {
     ] {
         let told = std::panic::catch_unwind(|| check_fields("less", &kept, &fresh));
         assert!(told.is_err(), "{fresh}");
+    }
+}
+
+#[test]
+fn every_result_of_an_earlier_version_is_read_as_a_document_and_keeps_its_figures() {
+    for (name, path) in files("results", "json") {
+        let bytes = fs::read(&path).expect("readable");
+        let document = Document::read(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let again: Value = serde_json::from_slice(&json::render(&document)).expect("JSON");
+        contains(&name, &again, &read(&path));
+    }
+}
+
+/// Asserts that `found` has every field of `kept` with its value. What an earlier version did not say may be there too.
+#[track_caller]
+fn contains(path: &str, found: &Value, kept: &Value) {
+    match (found, kept) {
+        (Value::Object(found), Value::Object(kept)) => {
+            for (name, value) in kept {
+                let found = found.get(name).unwrap_or_else(|| panic!("{path}.{name} is gone"));
+                contains(&format!("{path}.{name}"), found, value);
+            }
+        }
+        (Value::Array(found), Value::Array(kept)) => {
+            assert_eq!(found.len(), kept.len(), "{path}");
+            for (at, (found, kept)) in found.iter().zip(kept).enumerate() {
+                contains(&format!("{path}[{at}]"), found, kept);
+            }
+        }
+        _ => assert_eq!(found, kept, "{path}"),
     }
 }

@@ -207,7 +207,7 @@ fn outcome(
         protocol if protocol.is_resp() => Wire::Resp,
         _ => Wire::Text,
     };
-    let supplies = Inputs {
+    let inputs = Inputs {
         password: plan.login.as_ref().map(|_| PASSWORD.to_owned()),
         trace: (setting.model == Model::Replay).then(|| Arc::clone(trace())),
         ..Inputs::default()
@@ -222,13 +222,13 @@ fn outcome(
         Sim::new(case.seed, conditions, peer)
     };
     if plan.tls.is_none() {
-        return run_with_inputs(plan, &supplies, |_| {
+        return run_with_inputs(plan, &inputs, |_| {
             Ok(Bounded::new(sim(Box::new(hostile(wire))), limits, Arc::clone(spent)))
         });
     }
     let (setup, server) = tls();
     let server = || Arc::clone(server);
-    run_with_inputs(plan, &supplies, |_| {
+    run_with_inputs(plan, &inputs, |_| {
         let peer: Box<dyn Peer> = if below {
             let secured = Secured::new(Cluster::new(&servers), server());
             Box::new(Hostile::new(secured, mischief.clone(), Wire::Records, facts()))

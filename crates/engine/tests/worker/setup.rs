@@ -152,15 +152,13 @@ pub fn run_with<B: pummel_engine::backend::Backend>(
 /// Runs a plan with what no plan holds on any backend.
 pub fn run_with_inputs<B: pummel_engine::backend::Backend>(
     plan: &Plan,
-    supplies: &Inputs,
+    inputs: &Inputs,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Outcome {
     let mut state = ReaderState::default();
     let plan = &plan.clone().validate().expect("the plan can be run");
-    let measurement = Run::new(plan)
-        .with_inputs(supplies)
-        .start_on(&mut state, &|| false, backend)
-        .expect("the run begins");
+    let measurement =
+        Run::new(plan).with_inputs(inputs).start_on(&mut state, &|| false, backend).expect("the run begins");
     assert_accounts_agree(&measurement);
     Outcome { measurement, rows: state.rows, departures: state.departures, begin: state.begin }
 }

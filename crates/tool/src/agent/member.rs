@@ -36,7 +36,7 @@ pub struct MemberTask {
     /// What the controller wants beside the figures.
     pub wants: Wants,
     /// The inputs of the run that are not in the plan.
-    pub supplies: Inputs,
+    pub inputs: Inputs,
 }
 
 /// An event of a member.
@@ -164,7 +164,7 @@ pub fn begin(
     thread::Builder::new().name("member".to_owned()).spawn(move || {
         let waiting = Waiting { say: &say, told: Mutex::new(told), stop: &stop, phase: AtomicU32::new(0) };
         let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
-        let run = Run::new(&task.plan).with_inputs(&task.supplies).with_process_share(&task.part, &waiting);
+        let run = Run::new(&task.plan).with_inputs(&task.inputs).with_process_share(&task.part, &waiting);
         let result = run.start(&mut watch, &|| stop.load(Ordering::Acquire));
         say(match result {
             Ok(measurement) => {

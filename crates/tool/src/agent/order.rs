@@ -94,7 +94,7 @@ fn checked_task(
             keep: Keep::Figures,
             outstanding: order.outstanding,
         },
-        supplies: Inputs { password, trace, permit: Some(permit), tls_files: Some(tls_files) },
+        inputs: Inputs { password, trace, permit: Some(permit), tls_files: Some(tls_files) },
         plan,
         part,
     })

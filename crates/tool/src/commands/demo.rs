@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use clap::Args;
 
 use crate::exit_status::{Exit, answer};
-use crate::job::{Edge, Job};
+use crate::job::{FrontInputs, Job};
 use crate::native;
 use crate::report::output::print;
 use crate::stderr;
@@ -50,16 +50,16 @@ const PARTS: [Part; 2] = [
 ];
 
 /// Runs both parts with `execute`; ends at the first that is not complete, and with its status.
-pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) -> Exit {
+pub fn demo(args: &DemoArgs, inputs: &FrontInputs, mut execute: impl FnMut(Job) -> Exit) -> Exit {
     match &args.server {
-        Some(server) => parts(server, edge, &mut execute),
+        Some(server) => parts(server, inputs, &mut execute),
         None => match BuiltIn::start() {
             Ok(built_in) => {
                 let address = &built_in.address;
                 let words = format!(
                     "No server was named: this is the built-in one of pummel, at {address}, not memcached.\n"
                 );
-                tell(&words).map_or_else(|exit| exit, |()| parts(address, edge, &mut execute))
+                tell(&words).map_or_else(|exit| exit, |()| parts(address, inputs, &mut execute))
             }
             Err(error) => {
                 stderr::say(format_args!("error: the built-in server cannot be started: {error}"));
@@ -69,13 +69,13 @@ pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) 
     }
 }
 
-fn parts(server: &str, edge: &Edge, execute: &mut impl FnMut(Job) -> Exit) -> Exit {
+fn parts(server: &str, inputs: &FrontInputs, execute: &mut impl FnMut(Job) -> Exit) -> Exit {
     for part in &PARTS {
         let words: Vec<&str> = ["run", "-s", server].iter().chain(part.words).copied().collect();
         if let Err(exit) = tell(&format!("\n{}\n\n$ pummel {}\n\n", part.story, words.join(" "))) {
             return exit;
         }
-        let exit = match native::job(words.iter().map(OsString::from), edge) {
+        let exit = match native::job(words.iter().map(OsString::from), inputs) {
             Ok(job) => execute(job),
             Err(error) => answer(&error),
         };
@@ -143,7 +143,7 @@ mod tests {
         let mut jobs = Vec::new();
         let exit = demo(
             &args,
-            &Edge { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
+            &FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
             |job| {
                 jobs.push(job);
                 exits.remove(0)

@@ -10,7 +10,7 @@ use pummel_engine::sys;
 use crate::compat::mutilate::MutilateCommand;
 use crate::compat::{mcperf, memaslap, mutilate};
 use crate::exit_status::{Exit, answer};
-use crate::job::{Edge, Format, Job, UsageError};
+use crate::job::{Format, FrontInputs, Job, UsageError};
 use crate::native;
 use crate::native::saved;
 use crate::report::output::Output;
@@ -44,9 +44,9 @@ Examples:
   pummel run --plan plan.toml";
 
 /// Prints or saves the Plan.
-pub fn explain(args: &ExplainArgs, edge: &Edge) -> Exit {
+pub fn explain(args: &ExplainArgs, inputs: &FrontInputs) -> Exit {
     let done = Wanted::of(args).and_then(|wanted| {
-        let job = wanted.job(edge)?;
+        let job = wanted.job(inputs)?;
         Ok((wanted, job))
     });
     match done {
@@ -89,17 +89,17 @@ impl Wanted {
         Ok(wanted)
     }
 
-    fn job(&self, edge: &Edge) -> Result<Job, clap::Error> {
+    fn job(&self, inputs: &FrontInputs) -> Result<Job, clap::Error> {
         if self.words.first().is_some_and(|word| word == "mcperf") {
             return mcperfs(&self.words[1..]);
         }
         if self.words.first().is_some_and(|word| word == "memaslap") {
-            return memaslaps(&self.words[1..], edge);
+            return memaslaps(&self.words[1..], inputs);
         }
         if self.words.first().is_some_and(|word| word == "mutilate") {
-            return mutilates(&self.words[1..], edge);
+            return mutilates(&self.words[1..], inputs);
         }
-        native::job(self.words.iter().cloned(), edge)
+        native::job(self.words.iter().cloned(), inputs)
     }
 
     fn put_out(&self, job: &Job) -> Exit {
@@ -129,9 +129,9 @@ fn mcperfs(words: &[OsString]) -> Result<Job, clap::Error> {
 }
 
 /// What a command line of memaslap's means.
-fn memaslaps(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
+fn memaslaps(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match memaslap::command::read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
+    match memaslap::command::read_here(words, inputs, &sys::allowed_cpus().unwrap_or_default()) {
         Ok(memaslap::MemaslapCommand::Run(run)) => Ok(run.job),
         Ok(memaslap::MemaslapCommand::Help) => Err(no_run("--help").into()),
         Ok(memaslap::MemaslapCommand::Version) => Err(no_run("--version").into()),
@@ -145,10 +145,10 @@ fn no_run(what: &str) -> UsageError {
 }
 
 /// What a command line of mutilate's means: its first run, where there are more.
-fn mutilates(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
+fn mutilates(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
     let cpus = sys::allowed_cpus().unwrap_or_default();
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match mutilate::read(words, edge, &cpus) {
+    match mutilate::read(words, inputs, &cpus) {
         Ok(MutilateCommand::Runs(runs)) => Ok(runs.job),
         Ok(MutilateCommand::Help) => Err(no_run("--help").into()),
         Ok(MutilateCommand::Version) => Err(no_run("--version").into()),

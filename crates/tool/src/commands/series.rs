@@ -15,7 +15,7 @@ use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::rate_search::{Judged, Role, separating};
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
-use crate::job::{Edge, Format, Job, Outputs, UsageError};
+use crate::job::{Format, FrontInputs, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
 use crate::report::curve;
@@ -88,17 +88,17 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
 }
 
 /// Looks for the greatest rate that meets the goals.
-pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
-    let run = match args.run.with_files(edge) {
+pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
+    let run = match args.run.with_files(inputs) {
         Ok(run) => run,
         Err(error) => return answer(&error.into()),
     };
     // The first run is a closed loop; what its rate will be is not known yet.
-    let job = match first_job(&run, edge, &[None, Some(1.0)]) {
+    let job = match first_job(&run, inputs, &[None, Some(1.0)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("search", &run, edge, &job) {
+    let mut runner = match CurveRunner::new("search", &run, inputs, &job) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -120,17 +120,17 @@ pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
 }
 
 /// Measures at every rate.
-pub fn scan(args: &ScanArgs, edge: &Edge) -> Exit {
-    let run = match args.run.with_files(edge) {
+pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
+    let run = match args.run.with_files(inputs) {
         Ok(run) => run,
         Err(error) => return answer(&error.into()),
     };
     let Rates { low, high, step } = args.rates;
-    let job = match first_job(&run, edge, &[Some(low)]) {
+    let job = match first_job(&run, inputs, &[Some(low)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("scan", &run, edge, &job) {
+    let mut runner = match CurveRunner::new("scan", &run, inputs, &job) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -223,7 +223,7 @@ impl Style for SeriesStyle {
 /// What all runs have in common.
 struct CurveRunner<'a> {
     typed: &'a Typed<RunArgs>,
-    edge: Edge,
+    inputs: FrontInputs,
     driver: Driver<'a>,
     files: Vec<SeriesFile>,
     curve: Curve,
@@ -241,7 +241,7 @@ impl<'a> CurveRunner<'a> {
     fn new(
         command: &'static str,
         typed: &'a Typed<RunArgs>,
-        edge: &Edge,
+        inputs: &FrontInputs,
         job: &'a Job,
     ) -> Result<CurveRunner<'a>, Stop> {
         let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(Stop::Reported)?;
@@ -253,7 +253,7 @@ impl<'a> CurveRunner<'a> {
         Ok(CurveRunner {
             typed,
             // All runs have one seed, so that they ask for the same keys.
-            edge: Edge { seed: job.plan.seed, ..edge.clone() },
+            inputs: FrontInputs { seed: job.plan.seed, ..inputs.clone() },
             driver,
             files,
             curve: Curve {
@@ -268,7 +268,7 @@ impl<'a> CurveRunner<'a> {
 
     /// Makes a run at a rate, or in closed loop, and adds it to the curve.
     fn measure(&mut self, role: &'static str, asked: Option<f64>) -> Result<&Point, Stop> {
-        let plan = native::run(&at(self.typed, asked), &self.edge).map_err(Stop::Usage)?.plan;
+        let plan = native::run(&at(self.typed, asked), &self.inputs).map_err(Stop::Usage)?.plan;
         let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
         let measurement = self.driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
         match measurement.status {
@@ -331,11 +331,11 @@ impl<'a> CurveRunner<'a> {
 }
 
 /// The first of the runs at `rates`, without files of its own. Checks that runs can be made at each of them.
-fn first_job(typed: &Typed<RunArgs>, edge: &Edge, rates: &[Option<f64>]) -> Result<Job, Stop> {
+fn first_job(typed: &Typed<RunArgs>, inputs: &FrontInputs, rates: &[Option<f64>]) -> Result<Job, Stop> {
     refuse(typed).map_err(Stop::Usage)?;
     let mut jobs = Vec::with_capacity(rates.len());
     for rate in rates {
-        jobs.push(native::run(&at(typed, *rate), edge).map_err(Stop::Usage)?);
+        jobs.push(native::run(&at(typed, *rate), inputs).map_err(Stop::Usage)?);
     }
     let job = jobs.swap_remove(0);
     check_here(&job).map_err(Stop::Usage)?;

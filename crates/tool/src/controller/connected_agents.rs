@@ -120,7 +120,7 @@ impl ConnectedAgents {
                 plan: plan.clone(),
                 part: share.clone(),
                 wants: watch.wants(),
-                supplies: inputs.clone(),
+                inputs: inputs.clone(),
             };
             let handle = AgentHandle::own(task, say.clone(), members.len());
             let _ = say.send((members.len(), MemberEvent::Accepted));

@@ -23,7 +23,7 @@ use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
 
 use crate::exit_status::Exit;
-use crate::job::inputs::supplies_of;
+use crate::job::inputs::inputs_of;
 use crate::job::outlets::{FrontFiles, Outlets};
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
@@ -143,7 +143,7 @@ impl<'a> Driver<'a> {
         let files = ResultFiles::prepare(&job.outputs.files, &job.plan).map_err(unwritten)?;
         let outlets = Outlets::prepare(&extras.files, files.take_standard_output()).map_err(unwritten)?;
         let (inputs, notice) = match extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref()) {
-            true => supplies_of(&job.plan).map_err(unwritten)?,
+            true => inputs_of(&job.plan).map_err(unwritten)?,
             false => (Inputs::default(), None),
         };
         // Agents have passwords of their own.

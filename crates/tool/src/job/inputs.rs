@@ -23,7 +23,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 ///
 /// # Errors
 /// Returns an error that names the file when it cannot be read or unpacked, or holds no request.
-pub fn supplies_of(plan: &Plan) -> io::Result<(Inputs, Option<String>)> {
+pub fn inputs_of(plan: &Plan) -> io::Result<(Inputs, Option<String>)> {
     let Some(replay) = replay_of(plan) else { return Ok((Inputs::default(), None)) };
     let file = File::open(&replay.path).map_err(|error| unreadable(replay, &error))?;
     let (trace, notice) = trace_of(plan, replay, file, &|_| Ok(()))?;
@@ -88,7 +88,7 @@ mod tests {
         let path = path.to_str().unwrap().to_owned();
         let work = Work::Replay(Replay { path, format: 0, read_through_ns: None, reads_only: false });
         let phase = Phase { name: String::new(), work, stop: Stop::default(), recorded: true };
-        let (inputs, _) = supplies_of(&Plan { phases: vec![phase], ..Plan::default() })?;
+        let (inputs, _) = inputs_of(&Plan { phases: vec![phase], ..Plan::default() })?;
         Ok(inputs.trace.expect("it replays").len())
     }
 

@@ -107,7 +107,7 @@ impl From<UsageError> for clap::Error {
 
 /// What a command line means beyond its words: what comes from the process that was given it.
 #[derive(Clone, Debug)]
-pub struct Edge {
+pub struct FrontInputs {
     /// `MEMCACHED_SERVERS`, where it is set and not empty.
     pub servers: Option<String>,
     /// A seed for runs that name none; below 2^53, so that every reader of JSON keeps it.
@@ -117,19 +117,19 @@ pub struct Edge {
 }
 
 /// Two are equal when they have the same servers, the same seed and one reader.
-impl PartialEq for Edge {
-    fn eq(&self, other: &Edge) -> bool {
+impl PartialEq for FrontInputs {
+    fn eq(&self, other: &FrontInputs) -> bool {
         self.servers == other.servers
             && self.seed == other.seed
             && ptr::fn_addr_eq(self.read_text, other.read_text)
     }
 }
 
-impl Edge {
+impl FrontInputs {
     /// The environment and the files of this process, and chance from the operating system.
-    pub fn of_process() -> Edge {
+    pub fn of_process() -> FrontInputs {
         let servers = std::env::var("MEMCACHED_SERVERS").ok().filter(|text| !text.is_empty());
         let seed = RandomState::new().build_hasher().finish() >> 11;
-        Edge { servers, seed, read_text: |path| fs::read_to_string(path) }
+        FrontInputs { servers, seed, read_text: |path| fs::read_to_string(path) }
     }
 }

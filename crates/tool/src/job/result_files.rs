@@ -11,6 +11,7 @@ use pummel_logic::time::Nanos;
 use crate::job::ResultPaths;
 use crate::job::samples::{Samples, Written};
 use crate::report::Report;
+use crate::report::document::Document;
 use crate::report::forms::{Content, Form};
 use crate::report::output::Output;
 
@@ -32,7 +33,7 @@ pub struct ResultFiles {
 #[derive(Debug)]
 struct ReportFile {
     form: &'static Form,
-    render: fn(&Report<'_>) -> Vec<u8>,
+    render: fn(&Document) -> Vec<u8>,
     output: Output,
 }
 
@@ -91,8 +92,9 @@ impl ResultFiles {
 
     /// Writes what is known so far; [`ResultFiles::want_checkpoint`] was asked before.
     pub fn checkpoint(&mut self, report: &Report<'_>) {
+        let document = Document::of(report);
         for file in self.reports.iter().filter(|file| file.is_checkpointed()) {
-            if let Err(error) = file.output.checkpoint(&(file.render)(report)) {
+            if let Err(error) = file.output.checkpoint(&(file.render)(&document)) {
                 self.trouble.get_or_insert(error);
             }
         }
@@ -136,7 +138,11 @@ impl ResultFiles {
     /// # Errors
     /// Returns the first error.
     pub fn finish(mut self, report: &Report<'_>) -> io::Result<()> {
-        let written = |file: &ReportFile| file.output.finish(&(file.render)(report));
+        if self.reports.is_empty() {
+            return self.trouble.take().map_or(Ok(()), Err);
+        }
+        let document = Document::of(report);
+        let written = |file: &ReportFile| file.output.finish(&(file.render)(&document));
         let mut results: Vec<io::Result<()>> = self.reports.iter().map(written).collect();
         results.extend(self.trouble.take().map(Err));
         results.into_iter().collect()

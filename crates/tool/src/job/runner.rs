@@ -104,19 +104,19 @@ impl Runner {
         &self,
         plan: &ValidPlan,
         dealing: Dealing<'_>,
-        supplies: &Inputs,
+        inputs: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, NotRun> {
         match self {
-            Runner::Here => Run::new(plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here),
+            Runner::Here => Run::new(plan).with_inputs(inputs).start(watch, stop).map_err(NotRun::Here),
             #[cfg(feature = "agents")]
             Runner::Agents(connected) => {
                 let shares = match dealing {
                     Dealing::Evenly => connected.share(plan)?,
                     Dealing::ByGroups { agents, own } => Shares::of_groups(plan, agents, own),
                 };
-                Ok(connected.run(plan, shares, supplies, watch, stop)?)
+                Ok(connected.run(plan, shares, inputs, watch, stop)?)
             }
         }
     }

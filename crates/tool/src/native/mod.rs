@@ -28,7 +28,7 @@ use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;
 
 use crate::job::fleet::Fleet;
-use crate::job::{Edge, Format, Front, Job, Outputs, UsageError};
+use crate::job::{Format, Front, FrontInputs, Job, Outputs, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 use crate::native::options::shape_refusal;
@@ -90,8 +90,8 @@ impl<A> Typed<A> {
 
 impl<A> Typed<A> {
     /// The distribution of an option such as `--ttl <DIST>`.
-    fn dist(&self, option: &str, dist: &UnreadDist, edge: &Edge) -> Result<Dist, UsageError> {
-        dist.read(edge.read_text).map_err(|error| self.unread(option, &error))
+    fn dist(&self, option: &str, dist: &UnreadDist, inputs: &FrontInputs) -> Result<Dist, UsageError> {
+        dist.read(inputs.read_text).map_err(|error| self.unread(option, &error))
     }
 
     /// The error of an option such as `--ttl <DIST>`, in the words of the parser, where the file that it names is refused.
@@ -102,14 +102,14 @@ impl<A> Typed<A> {
     }
 
     /// The records that options describe.
-    fn data(&self, args: &DataArgs, edge: &Edge) -> Result<Data, UsageError> {
+    fn data(&self, args: &DataArgs, inputs: &FrontInputs) -> Result<Data, UsageError> {
         Ok(Data {
             records: args.records,
             seed: args.data_seed,
             key_prefix: args.key_prefix.clone(),
-            key_size: self.dist(KEY_SIZE, &args.key_size, edge)?,
-            value_size: self.dist(VALUE_SIZE, &args.value_size, edge)?,
-            expiry_s: self.dist(TTL, &args.ttl, edge)?,
+            key_size: self.dist(KEY_SIZE, &args.key_size, inputs)?,
+            value_size: self.dist(VALUE_SIZE, &args.value_size, inputs)?,
+            expiry_s: self.dist(TTL, &args.ttl, inputs)?,
             style: Style::default(),
         })
     }
@@ -120,14 +120,14 @@ impl Typed<RunArgs> {
     ///
     /// # Errors
     /// Returns [`UsageError`] for the first file that cannot be read or holds no distribution.
-    pub fn with_files(&self, edge: &Edge) -> Result<Typed<RunArgs>, UsageError> {
+    pub fn with_files(&self, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
         let mut typed = self.clone();
-        let data = self.data(&self.args.data, edge)?;
+        let data = self.data(&self.args.data, inputs)?;
         typed.args.data.key_size.keep(data.key_size);
         typed.args.data.value_size.keep(data.value_size);
         typed.args.data.ttl.keep(data.expiry_s);
         if let (Some(TypedArrivals::Shape(dist)), Some(Arrivals::Shape(read))) =
-            (&mut typed.args.pace.arrivals, self.arrivals(edge)?)
+            (&mut typed.args.pace.arrivals, self.arrivals(inputs)?)
         {
             dist.keep(read);
         }
@@ -135,12 +135,12 @@ impl Typed<RunArgs> {
     }
 
     /// When requests are due, where `--arrivals` says it.
-    fn arrivals(&self, edge: &Edge) -> Result<Option<Arrivals>, UsageError> {
+    fn arrivals(&self, inputs: &FrontInputs) -> Result<Option<Arrivals>, UsageError> {
         Ok(match &self.args.pace.arrivals {
             None => None,
             Some(TypedArrivals::Named(arrivals)) => Some(arrivals.clone()),
             Some(TypedArrivals::Shape(dist)) => {
-                let shape = dist.read(edge.read_text).map(Arrivals::Shape);
+                let shape = dist.read(inputs.read_text).map(Arrivals::Shape);
                 Some(shape.map_err(|error| self.unread("--arrivals <ARRIVALS>", &shape_refusal(&error)))?)
             }
         })
@@ -202,11 +202,11 @@ enum Line {
 /// # Errors
 /// Returns the parser's error for words that are no command line, for values that are refused, and as the answer to
 /// `--help`.
-pub fn job(words: impl IntoIterator<Item = OsString>, edge: &Edge) -> Result<Job, clap::Error> {
+pub fn job(words: impl IntoIterator<Item = OsString>, inputs: &FrontInputs) -> Result<Job, clap::Error> {
     let program = std::iter::once(OsString::from("pummel"));
     match Line::try_parse_from(program.chain(words))? {
-        Line::Run(typed) => Ok(run(&typed, edge)?),
-        Line::Load(typed) => Ok(load(&typed, edge)?),
+        Line::Run(typed) => Ok(run(&typed, inputs)?),
+        Line::Load(typed) => Ok(load(&typed, inputs)?),
     }
 }
 
@@ -214,26 +214,26 @@ pub fn job(words: impl IntoIterator<Item = OsString>, edge: &Edge) -> Result<Job
 ///
 /// # Errors
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
-pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
+pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
     if let Some(saved) = &args.saved.plan {
         #[cfg(feature = "agents")]
         agent_options::none_measure(&args.measuring)?;
-        let plan = saved_plan(typed, saved, edge)?;
+        let plan = saved_plan(typed, saved, inputs)?;
         return Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? });
     }
     let plan = Plan {
         command: args.mix.command.clone(),
-        seed: args.pace.seed.unwrap_or(edge.seed),
+        seed: args.pace.seed.unwrap_or(inputs.seed),
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
         goals: args.pace.goal.iter().flat_map(|goals| goals.0.clone()).collect(),
-        data: typed.data(&args.data, edge)?,
+        data: typed.data(&args.data, inputs)?,
         allow_partial_load: args.data.allow_partial_load,
-        groups: groups(args, typed.arrivals(edge)?)?,
+        groups: groups(args, typed.arrivals(inputs)?)?,
         phases: phases(args),
-        ..base(&args.target, &args.engine, &args.socket, edge, args.pace.threads)?
+        ..base(&args.target, &args.engine, &args.socket, inputs, args.pace.threads)?
     };
     let plan = typed.valid(plan)?;
     if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
@@ -248,7 +248,7 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
 ///
 /// # Errors
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
-pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
+pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
     let pace = &args.pace;
@@ -263,11 +263,11 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
     };
     let plan = Plan {
         interval_ns: pace.interval,
-        data: typed.data(&args.data, edge)?,
+        data: typed.data(&args.data, inputs)?,
         allow_partial_load: args.data.allow_partial_load,
         groups: vec![group],
         phases: vec![load_phase(&pace.mix.0, pace.depth, true)],
-        ..base(&args.target, &args.engine, &args.socket, edge, pace.threads)?
+        ..base(&args.target, &args.engine, &args.socket, inputs, pace.threads)?
     };
     let plan = typed.valid(plan)?;
     Ok(Job { front: Front::Native, plan, outputs, fleet: load_fleet(args)? })
@@ -305,8 +305,8 @@ fn groups(args: &RunArgs, arrivals: Option<Arrivals>) -> Result<Vec<Group>, Usag
 }
 
 /// A saved plan, with the servers of the command line if it names any.
-fn saved_plan(typed: &Typed<RunArgs>, path: &str, edge: &Edge) -> Result<ValidPlan, UsageError> {
-    let plan = saved::read(path, edge.read_text);
+fn saved_plan(typed: &Typed<RunArgs>, path: &str, inputs: &FrontInputs) -> Result<ValidPlan, UsageError> {
+    let plan = saved::read(path, inputs.read_text);
     let mut plan = plan.map_err(|error| typed.unread("--plan <FILE>", &error))?;
     if !typed.args.target.server.is_empty() {
         plan.servers = typed_servers(&typed.args.target, plan.protocol)?;
@@ -323,16 +323,16 @@ fn base(
     target: &TargetArgs,
     engine: &EngineArgs,
     socket: &SocketArgs,
-    edge: &Edge,
+    inputs: &FrontInputs,
     threads: u32,
 ) -> Result<Plan, UsageError> {
     Ok(Plan {
         schema: SCHEMA,
-        servers: servers(target, edge)?,
+        servers: servers(target, inputs)?,
         route: route(target.route),
         protocol: target.protocol,
         transport: if target.udp { Transport::Udp } else { Transport::Stream },
-        seed: edge.seed,
+        seed: inputs.seed,
         interval_ns: SECOND,
         timeout_ns: target.timeout,
         reconnect: target.reconnect,
@@ -396,9 +396,9 @@ fn servers_in(text: &str, from: &str, protocol: Protocol) -> Result<Vec<String>,
     })
 }
 
-fn servers(target: &TargetArgs, edge: &Edge) -> Result<Vec<String>, UsageError> {
+fn servers(target: &TargetArgs, inputs: &FrontInputs) -> Result<Vec<String>, UsageError> {
     let protocol = target.protocol;
-    match &edge.servers {
+    match &inputs.servers {
         _ if !target.server.is_empty() => typed_servers(target, protocol),
         Some(text) => servers_in(text, "MEMCACHED_SERVERS", protocol),
         None => Err(UsageError::Missing(

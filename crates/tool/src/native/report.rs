@@ -27,6 +27,7 @@ use self::server_stats::server_stats;
 use self::tables::tables;
 use self::units::byte_text;
 use crate::native::report_agents;
+use crate::report::document::TransmitResult;
 use crate::report::numbers::number;
 use crate::report::{Report, transmit};
 
@@ -194,7 +195,7 @@ fn generator(page: &mut Page, report: &Report<'_>) {
     page.field("Generator", &text);
     page.field("Clock", &clock(report));
     if let Some(times) = &report.measurement.transmit {
-        page.field("Departures", &transmit::words(report.plan.engine.stamps, times));
+        page.field("Departures", &transmit::words(&TransmitResult::of(report.plan.engine.stamps, times)));
     }
 }
 

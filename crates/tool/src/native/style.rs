@@ -12,8 +12,8 @@ use crate::job::runner::NotRun;
 use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Format, Outputs};
 use crate::native::report::render;
+use crate::report::document::{Document, slice_rate};
 use crate::report::json;
-use crate::report::json::slice_rate;
 
 /// The words of `pummel run` and `pummel load`.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl Style for NativeStyle {
         }
         if !ended.stdout_is_taken {
             out.report(match self.format {
-                Format::Json => json::render(&ended.report),
+                Format::Json => json::render(&Document::of(&ended.report)),
                 Format::Text => render(&ended.report).into_bytes(),
             });
         }

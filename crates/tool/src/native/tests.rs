@@ -10,12 +10,12 @@ use pummel_logic::time::{MICROSECOND, MILLISECOND};
 use super::*;
 use crate::job::ResultPaths;
 
-fn edge() -> Edge {
-    Edge { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) }
+fn inputs() -> FrontInputs {
+    FrontInputs { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) }
 }
 
 fn job_of(line: &str) -> Result<Job, String> {
-    job(line.split_whitespace().map(OsString::from), &edge()).map_err(|error| error.to_string())
+    job(line.split_whitespace().map(OsString::from), &inputs()).map_err(|error| error.to_string())
 }
 
 fn plan_of(line: &str) -> Plan {
@@ -364,18 +364,20 @@ fn loading_is_one_recorded_phase() {
 
 #[test]
 fn servers_come_from_the_environment_only_where_none_are_typed() {
-    let edge = Edge {
+    let inputs = FrontInputs {
         servers: Some("x,y:1".to_string()),
         seed: 0,
         read_text: |_| Err(io::ErrorKind::NotFound.into()),
     };
     let servers = |line: &str| {
-        job(line.split(' ').map(OsString::from), &edge).map(|job| job.plan.into_plan().servers).expect("good")
+        job(line.split(' ').map(OsString::from), &inputs)
+            .map(|job| job.plan.into_plan().servers)
+            .expect("good")
     };
     assert_eq!(servers("run -t 1"), ["x:11211", "y:1"]);
     assert_eq!(servers("run -s z"), ["z:11211"]);
     assert_eq!(servers("run -t 1 --protocol resp2"), ["x:6379", "y:1"]);
-    let wrong = Edge {
+    let wrong = FrontInputs {
         servers: Some("x:y".to_string()),
         seed: 0,
         read_text: |_| Err(io::ErrorKind::NotFound.into()),
@@ -401,8 +403,8 @@ fn the_parser_is_sound() {
 
 /// What a command line means where every file has this text, or cannot be read.
 fn job_beside(line: &str, read_text: fn(&str) -> io::Result<String>) -> Result<Job, String> {
-    let edge = Edge { servers: None, seed: 42, read_text };
-    job(line.split_whitespace().map(OsString::from), &edge).map_err(|error| error.to_string())
+    let inputs = FrontInputs { servers: None, seed: 42, read_text };
+    job(line.split_whitespace().map(OsString::from), &inputs).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -442,9 +444,9 @@ fn values_in_files_are_those_that_the_reader_returns() {
 fn options_with_their_files_read_need_no_file_any_more() {
     let line = "pummel run -s a --rate 1k --value-size file:/sizes --arrivals file:/gaps";
     let Ok(Line::Run(typed)) = Line::try_parse_from(line.split_whitespace()) else { panic!("a run") };
-    assert!(typed.with_files(&edge()).is_err(), "the reader reads nothing");
-    let there = Edge { read_text: |_| Ok("20\n30\n".to_owned()), ..edge() };
+    assert!(typed.with_files(&inputs()).is_err(), "the reader reads nothing");
+    let there = FrontInputs { read_text: |_| Ok("20\n30\n".to_owned()), ..inputs() };
     let whole = typed.with_files(&there).expect("all are numbers");
-    assert_eq!(run(&whole, &edge()), run(&typed, &there));
-    assert!(run(&whole, &edge()).is_ok());
+    assert_eq!(run(&whole, &inputs()), run(&typed, &there));
+    assert!(run(&whole, &inputs()).is_ok());
 }

@@ -2,21 +2,18 @@
 
 use std::fmt::Write as _;
 
-use pummel_logic::measure::measurement::{Slice, SliceOp};
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{Figures, QUANTILES};
+use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::protocol::Fault;
-use pummel_logic::time::seconds;
 
-use crate::report::Report;
-use crate::report::json::micros;
+use crate::report::document::{Document, IntervalResult, OpResult, TimeFigures};
 
 /// The table, header first, with lines that end in a line feed.
-pub fn render(report: &Report<'_>) -> Vec<u8> {
+pub fn render(document: &Document) -> Vec<u8> {
     let mut table = header();
-    for slice in &report.measurement.intervals {
-        for (verb, op) in &slice.ops {
-            row(&mut table, slice, report.plan.name_of(*verb), op);
+    for interval in &document.intervals {
+        for (name, op) in interval.ops.iter() {
+            row(&mut table, interval, name, op);
         }
     }
     table.into_bytes()
@@ -39,27 +36,28 @@ fn header() -> String {
     header
 }
 
-fn row(table: &mut String, slice: &Slice, name: &str, op: &SliceOp) {
-    let counts = &op.counts;
-    let length_s = seconds(slice.length_ns());
-    let rate = if length_s > 0.0 { counts.completed as f64 / length_s } else { 0.0 };
-    push(table, format_args!("{:.3},{length_s:.3},{}", seconds(slice.start_ns), name));
-    push(table, format_args!(",{},{},{rate:.3}", counts.requests(), counts.completed));
-    push(table, format_args!(",{},{},{}", counts.keys, counts.hits, counts.misses));
-    counts.errors.iter().for_each(|errors| push(table, format_args!(",{errors}")));
-    push(table, format_args!(",{},{}", counts.unfinished, counts.unsent));
-    op.figures.iter().for_each(|figures| times(table, figures));
+fn row(table: &mut String, interval: &IntervalResult, name: &str, op: &OpResult) {
+    let length_s = interval.seconds;
+    let rate = if length_s > 0.0 { op.completed as f64 / length_s } else { 0.0 };
+    push(table, format_args!("{:.3},{length_s:.3},{name}", interval.at_s));
+    push(table, format_args!(",{},{},{rate:.3}", op.requests, op.completed));
+    push(table, format_args!(",{},{},{}", op.keys, op.hits, op.misses));
+    for fault in Fault::ALL {
+        push(table, format_args!(",{}", op.errors.get(fault.name()).unwrap_or(&0)));
+    }
+    push(table, format_args!(",{},{}", op.unfinished, op.unsent));
+    for span in Span::ALL {
+        times(table, op.times.of_span(span));
+    }
     table.push('\n');
 }
 
-fn times(table: &mut String, figures: &Figures) {
-    let exact = &figures.exact;
-    let first = [(exact.count > 0).then_some(exact.min as f64), exact.mean_ns(), exact.stddev_ns()];
-    let quantiles =
-        figures.quantiles.iter().chain([&figures.max]).map(|quantile| quantile.known().map(|ns| ns as f64));
+fn times(table: &mut String, figures: &TimeFigures) {
+    let first = [figures.min, figures.mean, figures.stddev];
+    let quantiles = figures.quantiles().map(|(_, quantile)| quantile.known());
     for value in first.into_iter().chain(quantiles) {
         match value {
-            Some(ns) => push(table, format_args!(",{}", micros(ns))),
+            Some(us) => push(table, format_args!(",{us}")),
             None => table.push(','),
         }
     }
@@ -77,7 +75,7 @@ mod tests {
     use pummel_logic::protocol::Verb;
 
     fn rows(run: &Run) -> Vec<Vec<String>> {
-        let table = String::from_utf8(run.report(render)).unwrap();
+        let table = String::from_utf8(run.document(render)).unwrap();
         table.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
     }
 

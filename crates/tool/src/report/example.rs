@@ -13,6 +13,7 @@ use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 use crate::report::Report;
+use crate::report::document::Document;
 
 /// A run of two seconds.
 pub struct Run {
@@ -87,6 +88,13 @@ impl Run {
             summary: &summary,
             front: "native",
         })
+    }
+}
+
+impl Run {
+    /// What `render` makes of the document of the run.
+    pub fn document<T>(&self, render: impl Fn(&Document) -> T) -> T {
+        self.report(|report| render(&Document::of(report)))
     }
 }
 

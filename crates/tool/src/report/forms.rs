@@ -1,7 +1,8 @@
 //! The forms of a result that are files: the table that options, checks, result files and series follow.
 
 use crate::report::curve::Curve;
-use crate::report::{Report, csv, curve, hdr, json};
+use crate::report::document::Document;
+use crate::report::{csv, curve, hdr, json};
 
 /// A form of a result that is a file.
 #[derive(Debug)]
@@ -24,9 +25,9 @@ pub struct Form {
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// The result, at the end.
-    Final(fn(&Report<'_>) -> Vec<u8>),
+    Final(fn(&Document) -> Vec<u8>),
     /// The result so far, again and again while a run goes on, and the whole result at the end.
-    Checkpointed(fn(&Report<'_>) -> Vec<u8>),
+    Checkpointed(fn(&Document) -> Vec<u8>),
     /// Every request as a line, while a run goes on.
     Requests,
 }

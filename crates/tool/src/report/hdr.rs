@@ -4,11 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
-use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::time::Nanos;
 
-use crate::report::{Report, VERSION};
+use crate::report::VERSION;
+use crate::report::document::{Document, OpsResult};
 
 /// Values are nanoseconds; the column for the eye is in milliseconds, as is usual.
 const MAX_DIVISOR: f64 = 1e6;
@@ -18,10 +17,10 @@ type Log<'a> = IntervalLogWriter<'a, 'a, Vec<u8>, V2DeflateSerializer>;
 /// The log: for every interval and op the histograms that hold something, with tags such as `get.response`.
 ///
 /// Where the intervals were measured without their histograms the log has the whole measured phase as one interval.
-pub fn render(report: &Report<'_>) -> Vec<u8> {
+pub fn render(document: &Document) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
-    let start = SystemTime::UNIX_EPOCH + Duration::from_nanos(report.measurement.started_unix_ns);
+    let start = SystemTime::UNIX_EPOCH + length_of(document.started_unix_s.unwrap_or_default());
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("[Histogram log format version 1.3]")
         .add_comment(&format!(
@@ -32,48 +31,39 @@ pub fn render(report: &Report<'_>) -> Vec<u8> {
         .with_max_value_divisor(MAX_DIVISOR)
         .begin_log_with(&mut bytes, &mut serializer)
         .expect(NEVER_FAILS);
-    let kept =
-        report.measurement.intervals.iter().all(|slice| slice.ops.values().all(|op| op.histograms.is_some()));
-    if kept && !report.measurement.intervals.is_empty() {
-        slices(&mut log, report);
-    } else {
-        for (verb, op) in report.measurement.ops().iter() {
-            for span in Span::ALL {
-                let name = report.plan.name_of(verb);
-                line(&mut log, op.times.of(span), (name, span), 0, report.measurement.measured_ns);
-            }
+    let intervals = &document.intervals;
+    let is_kept = |ops: &OpsResult| ops.iter().all(|(_, op)| !op.histograms.is_empty());
+    if !intervals.is_empty() && intervals.iter().all(|interval| is_kept(&interval.ops)) {
+        for interval in intervals {
+            lines(&mut log, &interval.ops, interval.at_s, interval.seconds);
         }
+    } else {
+        lines(&mut log, &document.ops, 0.0, document.seconds);
     }
     bytes
 }
 
 const NEVER_FAILS: &str = "memory takes everything, and the counts fit";
 
-fn slices(log: &mut Log<'_>, report: &Report<'_>) {
-    for slice in &report.measurement.intervals {
-        for (verb, op) in &slice.ops {
-            for (span, histogram) in Span::ALL.into_iter().zip(op.histograms().iter().flatten()) {
-                let name = report.plan.name_of(*verb);
-                line(log, histogram, (name, span), slice.start_ns, slice.length_ns());
+/// Seconds of a result as a duration; none where they are no duration.
+fn length_of(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+/// Adds a line for each op and time that has values. A text of a stored result that is no histogram has no line.
+fn lines(log: &mut Log<'_>, ops: &OpsResult, at_s: f64, seconds: f64) {
+    for (name, op) in ops.iter() {
+        for span in Span::ALL {
+            let Some(Ok(histogram)) = op.histogram(span) else { continue };
+            let tag = format!("{name}.{}", span.name());
+            // The names of verbs have neither; a stored result may have any name.
+            let Some(tag) = Tag::new(&tag) else { continue };
+            if histogram.count() > 0 {
+                log.write_histogram(&histogram.to_hdr(), length_of(at_s), length_of(seconds), Some(tag))
+                    .expect(NEVER_FAILS);
             }
         }
     }
-}
-
-fn line(
-    log: &mut Log<'_>,
-    histogram: &Histogram,
-    (name, span): (&str, Span),
-    start_ns: Nanos,
-    length_ns: Nanos,
-) {
-    if histogram.count() == 0 {
-        return;
-    }
-    let tag = format!("{name}.{}", span.name());
-    let tag = Tag::new(&tag).expect("names of verbs and spans have no comma and no space");
-    let (start, length) = (Duration::from_nanos(start_ns), Duration::from_nanos(length_ns));
-    log.write_histogram(&histogram.to_hdr(), start, length, Some(tag)).expect(NEVER_FAILS);
 }
 
 #[cfg(test)]
@@ -81,6 +71,7 @@ mod tests {
     use super::*;
     use crate::report::example::Run;
     use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
+    use pummel_logic::measure::histogram::Histogram;
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::time::SECOND;
 
@@ -107,7 +98,7 @@ mod tests {
     #[test]
     fn the_lines_of_all_intervals_add_up_to_what_was_measured() {
         let run = Run::new(Keep::Histograms);
-        let lines = read(&run.report(render));
+        let lines = read(&run.document(render));
         assert_eq!(lines.len(), 2 * 2 * Span::COUNT);
         for (verb, op) in run.measurement.ops().iter() {
             for span in Span::ALL {
@@ -123,7 +114,7 @@ mod tests {
 
     #[test]
     fn without_histograms_of_intervals_the_whole_phase_is_one() {
-        let lines = read(&Run::new(Keep::Figures).report(render));
+        let lines = read(&Run::new(Keep::Figures).document(render));
         assert_eq!(lines.len(), 2 * Span::COUNT);
         assert!(lines.iter().all(|line| (line.1, line.2) == (Duration::ZERO, Duration::from_secs(2))));
         assert_eq!(lines[0].3.count(), 1_800);
@@ -132,8 +123,8 @@ mod tests {
     #[test]
     fn intervals_in_which_nothing_happened_have_no_lines() {
         let mut run = Run::new(Keep::Histograms);
-        let before = run.report(render);
+        let before = run.document(render);
         run.interval(2, Keep::Histograms, |interval| interval.end_ns = 3 * SECOND);
-        assert_eq!(run.report(render), before);
+        assert_eq!(run.document(render), before);
     }
 }

@@ -9,6 +9,7 @@ pub use crate::build_info::VERSION;
 
 pub mod csv;
 pub mod curve;
+pub mod document;
 pub mod forms;
 pub mod hdr;
 pub mod json;

@@ -10,15 +10,15 @@ use pummel_logic::plan::{Plan, memory};
 use crate::compat::memaslap::style::MemaslapStyle;
 use crate::compat::memaslap::{HELP, MemaslapCommand, MemaslapInputs, Refusal, VERSION, read, unallocated};
 use crate::exit_status::Exit;
-use crate::job::Edge;
+use crate::job::FrontInputs;
 use crate::job::driver::{Extras, drive};
 use crate::report::output::print;
 use crate::stderr::say;
 
 /// Follows the words behind `program`, which is how the parser's errors begin.
-pub fn memaslap(program: &str, words: &[OsString], edge: &Edge) -> Exit {
+pub fn memaslap(program: &str, words: &[OsString], front: &FrontInputs) -> Exit {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
+    match read_here(words, front, &sys::allowed_cpus().unwrap_or_default()) {
         Ok(MemaslapCommand::Help) => printed(HELP),
         Ok(MemaslapCommand::Version) => printed(VERSION),
         Ok(MemaslapCommand::Run(run)) => match memory_for(&run.job.plan) {
@@ -42,10 +42,10 @@ pub fn memaslap(program: &str, words: &[OsString], edge: &Edge) -> Exit {
 /// where no server is named.
 pub fn read_here(
     words: impl Iterator<Item = String>,
-    edge: &Edge,
+    front: &FrontInputs,
     cpus: &[usize],
 ) -> Result<MemaslapCommand, Refusal> {
-    read(words, &MemaslapInputs { edge, home: std::env::home_dir(), cpus, open: &|path| fs::read(path) })
+    read(words, &MemaslapInputs { front, home: std::env::home_dir(), cpus, open: &|path| fs::read(path) })
 }
 
 /// Asks this machine for the memory that a plan needs, before anything is sent.

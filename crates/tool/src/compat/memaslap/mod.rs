@@ -27,7 +27,7 @@ use pummel_logic::time::{Nanos, SECOND};
 use crate::compat::c_numbers::strtol;
 use crate::compat::memaslap::config::{Config, NoConfiguration};
 use crate::compat::memaslap::options::{Options, ParsedLine};
-use crate::job::{Edge, Format, Front, Job, Outputs};
+use crate::job::{Format, Front, FrontInputs, Job, Outputs};
 use crate::values;
 
 pub use crate::compat::memaslap::help::{HELP, VERSION};
@@ -99,7 +99,7 @@ pub struct MemaslapDisplay {
 /// What a command line depends on beside its words.
 pub struct MemaslapInputs<'a> {
     /// Environment and chance.
-    pub edge: &'a Edge,
+    pub front: &'a FrontInputs,
     /// The home directory.
     pub home: Option<PathBuf>,
     /// CPUs that this process may run on.
@@ -128,7 +128,7 @@ pub fn read(
 
 /// Checks everything in the original's order.
 fn run_of_options(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<MemaslapRun, Refusal> {
-    let list = options.servers.clone().or_else(|| inputs.edge.servers.clone()).unwrap_or_default();
+    let list = options.servers.clone().or_else(|| inputs.front.servers.clone()).unwrap_or_default();
     let typed: Vec<&str> = items(&list).collect();
     if typed.is_empty() {
         return Err(Refusal::WithHelp("No servers provided\n".to_owned()));
@@ -321,7 +321,7 @@ fn banner(options: &Options, list: &str, config: &Config) -> String {
 }
 
 fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, config: &Config) -> Plan {
-    let seed = options.seed.unwrap_or(inputs.edge.seed);
+    let seed = options.seed.unwrap_or(inputs.front.seed);
     let cpus = if options.threads > 1 { inputs.cpus.to_vec() } else { Vec::new() };
     let rate = (options.tps > 0).then_some(options.tps as f64);
     Plan {

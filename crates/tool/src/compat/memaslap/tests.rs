@@ -46,12 +46,12 @@ fn open(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn follow_at(line: &str, home: Option<&str>, servers: Option<&str>) -> Result<MemaslapCommand, Refusal> {
-    let edge = Edge {
+    let front = FrontInputs {
         servers: servers.map(str::to_owned),
         seed: 42,
         read_text: |_| Err(io::ErrorKind::NotFound.into()),
     };
-    let inputs = MemaslapInputs { edge: &edge, home: home.map(PathBuf::from), cpus: &[3, 5], open: &open };
+    let inputs = MemaslapInputs { front: &front, home: home.map(PathBuf::from), cpus: &[3, 5], open: &open };
     read(line.split_whitespace().map(|word| word.replace('~', " ")), &inputs)
 }
 

@@ -53,7 +53,7 @@ use crate::job::outlets::FrontFiles;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
 use crate::job::style::StyleOutput;
-use crate::job::{Edge, Front, Job};
+use crate::job::{Front, FrontInputs, Job};
 use crate::report::Report;
 use crate::report::output::print;
 use crate::stderr::say;
@@ -88,11 +88,11 @@ const AGENT_PATIENCE_NS: Nanos = 10 * SECOND;
 const LAUNCH_PATIENCE_NS: Nanos = 60 * SECOND;
 
 /// Follows the words behind `program`, which is how the parser's errors begin.
-pub fn mutilate(program: &str, words: &[OsString], edge: &Edge) -> Exit {
+pub fn mutilate(program: &str, words: &[OsString], inputs: &FrontInputs) -> Exit {
     let started = clock::now();
     let cpus = sys::allowed_cpus().unwrap_or_default();
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match read(words, edge, &cpus) {
+    match read(words, inputs, &cpus) {
         Ok(MutilateCommand::Help) => printed(HELP),
         Ok(MutilateCommand::Version) => printed(VERSION),
         Ok(MutilateCommand::Agent(asked)) => agent(&asked, &cpus),

@@ -28,7 +28,7 @@ use crate::compat::c_numbers::strtol;
 use crate::compat::mutilate::dists::Form;
 use crate::compat::mutilate::options::{Given, Options, fatal};
 use crate::job::fleet::AgentAddress;
-use crate::job::{Edge, Format, Front, Job, Outputs};
+use crate::job::{Format, Front, FrontInputs, Job, Outputs};
 use crate::values;
 
 pub use crate::compat::mutilate::help::{HELP, VERSION};
@@ -77,7 +77,7 @@ pub struct Runs {
     /// Where its agents are.
     pub agents: Vec<AgentAddress>,
     options: Options,
-    edge: Edge,
+    inputs: FrontInputs,
     cpus: Vec<usize>,
 }
 
@@ -133,7 +133,7 @@ pub struct DisplayOptions {
 /// With the original's words, or in its manner where it has none.
 pub fn read(
     words: impl Iterator<Item = String>,
-    edge: &Edge,
+    inputs: &FrontInputs,
     cpus: &[usize],
 ) -> Result<MutilateCommand, Refusal> {
     match options::parse(words)? {
@@ -144,13 +144,13 @@ pub fn read(
             Ok(MutilateCommand::Agent(sharing::agent(&options)?))
         }
         Given::Options(options) => {
-            Runs::new(*options, edge, cpus).map(|runs| MutilateCommand::Runs(Box::new(runs)))
+            Runs::new(*options, inputs, cpus).map(|runs| MutilateCommand::Runs(Box::new(runs)))
         }
     }
 }
 
 impl Runs {
-    fn new(options: Options, edge: &Edge, cpus: &[usize]) -> Result<Runs, Refusal> {
+    fn new(options: Options, inputs: &FrontInputs, cpus: &[usize]) -> Result<Runs, Refusal> {
         options.validate()?;
         let series = match (options.search_goal()?, options.scan_rates()?) {
             (Some((nth, limit_us)), _) => Series::Search { nth: nth as u32, limit_us: limit_us as u32 },
@@ -171,7 +171,7 @@ impl Runs {
         // What agents say of themselves is not known yet: one thread each stands for it.
         let agent_settings =
             vec![ProcessSettings { threads: 1, weight: 1, measure_connections: 0 }; agents.len()];
-        let plan = plan(&options, edge, cpus, qps, &agent_settings)?.plan;
+        let plan = plan(&options, inputs, cpus, qps, &agent_settings)?.plan;
         let job = Job { front: Front::Mutilate, plan, outputs: outputs(&options), fleet: None };
         Ok(Runs {
             display: display_options(&options),
@@ -179,7 +179,7 @@ impl Runs {
             agents,
             series,
             options,
-            edge: edge.clone(),
+            inputs: inputs.clone(),
             cpus: cpus.to_vec(),
         })
     }
@@ -201,7 +201,7 @@ impl Runs {
         qps: u32,
         agent_settings: &[ProcessSettings],
     ) -> Result<SharedPlan, Refusal> {
-        plan(&self.options, &self.edge, &self.cpus, f64::from(qps), agent_settings)
+        plan(&self.options, &self.inputs, &self.cpus, f64::from(qps), agent_settings)
     }
 
     /// Whether reads are to be written to a file: not where nothing, or more than one rate, is measured.
@@ -243,7 +243,7 @@ impl Runs {
 /// The run of these options at a rate, beside these agents.
 fn plan(
     options: &Options,
-    edge: &Edge,
+    inputs: &FrontInputs,
     cpus: &[usize],
     qps: f64,
     agent_settings: &[ProcessSettings],
@@ -258,7 +258,7 @@ fn plan(
             (false, true) => Protocol::Resp2,
             (false, false) => Protocol::Text,
         },
-        seed: seed(options, edge)?,
+        seed: seed(options, inputs)?,
         interval_ns: SECOND,
         timeout_ns: TIMEOUT_NS,
         reconnect: false,
@@ -342,8 +342,8 @@ fn server(text: &str, unix_socket: bool) -> Result<String, Refusal> {
     values::server(&whole).map_err(|error| wrong(error.to_string()))
 }
 
-fn seed(options: &Options, edge: &Edge) -> Result<u64, Refusal> {
-    let Some(text) = &options.seed else { return Ok(edge.seed) };
+fn seed(options: &Options, inputs: &FrontInputs) -> Result<u64, Refusal> {
+    let Some(text) = &options.seed else { return Ok(inputs.seed) };
     match strtol(text, 0) {
         (seed, "") if seed >= 0 && !text.is_empty() => Ok(seed as u64),
         _ => Err(fatal(format!("--seed must be a whole number, 0 or more, not '{text}'"))),

@@ -495,7 +495,7 @@ fn machines_of(plan: &Plan, measurement: &Measurement) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::compat::mutilate::{MutilateCommand, read};
-    use crate::job::Edge;
+    use crate::job::FrontInputs;
 
     use super::*;
 
@@ -511,7 +511,7 @@ mod tests {
     fn the_originals_words_for_lost_servers_are_found() {
         let plan = read(
             ["-s", "a"].into_iter().map(String::from),
-            &Edge { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
+            &FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
             &[],
         );
         let Ok(MutilateCommand::Runs(runs)) = plan else { panic!("a plain command line") };

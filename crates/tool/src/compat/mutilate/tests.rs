@@ -7,8 +7,8 @@ use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late};
 
 use super::*;
 
-fn edge() -> Edge {
-    Edge { servers: None, seed: 42, read_text: |_| Err(std::io::ErrorKind::NotFound.into()) }
+fn inputs() -> FrontInputs {
+    FrontInputs { servers: None, seed: 42, read_text: |_| Err(std::io::ErrorKind::NotFound.into()) }
 }
 
 fn words(line: &str) -> impl Iterator<Item = String> {
@@ -16,7 +16,7 @@ fn words(line: &str) -> impl Iterator<Item = String> {
 }
 
 fn asked(line: &str) -> Result<MutilateCommand, Refusal> {
-    read(words(line), &edge(), &[2, 5])
+    read(words(line), &inputs(), &[2, 5])
 }
 
 #[track_caller]

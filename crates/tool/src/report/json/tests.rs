@@ -1,17 +1,18 @@
 //! The JSON of runs in miniature.
 
 use super::*;
+use crate::report::VERSION;
 use crate::report::example::{Run, evidence, sample};
 use pummel_logic::measure::histogram::Histogram;
-use pummel_logic::measure::measurement::Keep;
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::{Sample, Span};
-use pummel_logic::plan::{Goal, TlsOptions};
+use pummel_logic::plan::{Clock, Goal, Plan, TlsOptions};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use serde_json::{Value, json};
 
 fn value(run: &Run) -> Value {
-    serde_json::from_slice(&run.report(render)).unwrap()
+    serde_json::from_slice(&run.document(render)).unwrap()
 }
 
 fn keys(value: &Value) -> Vec<&str> {

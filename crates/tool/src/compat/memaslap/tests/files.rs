@@ -85,10 +85,10 @@ const FILES: &[(&str, &str)] = &[
 
 #[test]
 fn every_file_has_a_plan_or_a_message() {
-    let edge = Edge { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
+    let front = FrontInputs { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
     for (text, expected) in FILES {
         let open = |_: &Path| Ok(text.as_bytes().to_vec());
-        let inputs = MemaslapInputs { edge: &edge, home: None, cpus: &[3, 5], open: &open };
+        let inputs = MemaslapInputs { front: &front, home: None, cpus: &[3, 5], open: &open };
         let words = ["-s", "a", "-F", "it"].map(str::to_owned);
         assert_eq!(meaning_of(read(words.into_iter(), &inputs)), *expected, "{text:?}");
     }
@@ -96,9 +96,9 @@ fn every_file_has_a_plan_or_a_message() {
 
 #[test]
 fn a_file_that_is_no_text_is_read_as_far_as_it_is() {
-    let edge = Edge { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
+    let front = FrontInputs { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
     let open = |_: &Path| Ok(b"key\n16 16 1 \xff\xfe\n\xff\n".to_vec());
-    let inputs = MemaslapInputs { edge: &edge, home: None, cpus: &[3, 5], open: &open };
+    let inputs = MemaslapInputs { front: &front, home: None, cpus: &[3, 5], open: &open };
     let words = ["-s", "a", "-F", "it"].map(str::to_owned);
     assert_eq!(meaning_of(read(words.into_iter(), &inputs)), "keys 16-16; 1 remarks");
 }

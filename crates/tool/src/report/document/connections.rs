@@ -1,0 +1,93 @@
+//! Connections: how many there were, what became of them, and how long opening took.
+
+use pummel_logic::measure::churn::{Churn, ConnectionFailures};
+use serde::{Deserialize, Serialize};
+
+use super::figures::TimeFigures;
+use crate::report::Report;
+
+/// Connections of the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConnectionsResult {
+    /// Connections that were asked for.
+    pub asked: u64,
+    /// Connections that were open when the measured phase began.
+    pub open: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Open connections that were lost.
+    pub lost: u64,
+    /// Lost connections that were opened again.
+    pub reconnected: u64,
+    /// How long opening took.
+    pub connect_us: TimeFigures,
+    /// How long handshakes took; absent without TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handshake_us: Option<TimeFigures>,
+    /// Number of all handshakes; absent without TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handshakes: Option<u64>,
+    /// Handshakes that resumed an earlier session; absent without TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<u64>,
+    /// What came of clients that come and go; absent where all clients stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub churn: Option<ChurnResult>,
+}
+
+/// What came of clients that come and go.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChurnResult {
+    /// Clients that came.
+    pub clients: u64,
+    /// Clients that ended.
+    pub ended: u64,
+    /// Connections that were asked for.
+    pub asked: u64,
+    /// Connections that were established.
+    pub established: u64,
+    /// Most clients at one time.
+    pub alive_max: u64,
+    /// Connections that failed, by reason.
+    pub failures: ConnectionFailures,
+    /// From asking to the end, of connections that were open.
+    pub life_us: TimeFigures,
+    /// How long opening took.
+    pub connect_us: TimeFigures,
+}
+
+impl ChurnResult {
+    pub(super) fn of(churn: &Churn) -> ChurnResult {
+        ChurnResult {
+            clients: churn.begun,
+            ended: churn.ended,
+            asked: churn.asked,
+            established: churn.established,
+            alive_max: churn.alive_max,
+            failures: churn.failures,
+            life_us: TimeFigures::of_whole(&churn.life),
+            connect_us: TimeFigures::of_whole(&churn.connect),
+        }
+    }
+}
+
+impl ConnectionsResult {
+    pub(super) fn of(report: &Report<'_>) -> ConnectionsResult {
+        let connections = &report.measurement.connections;
+        let tls = report.plan.tls.is_some();
+        ConnectionsResult {
+            asked: connections.asked,
+            open: connections.open,
+            failed: connections.failed,
+            lost: connections.lost,
+            reconnected: connections.reconnected,
+            connect_us: TimeFigures::of(&report.summary.connect, None),
+            handshake_us: tls.then(|| TimeFigures::of(&report.summary.handshake, None)),
+            handshakes: tls.then(|| connections.handshake.count()),
+            resumed: tls.then_some(connections.resumed),
+            churn: connections.churn.as_deref().map(ChurnResult::of),
+        }
+    }
+}

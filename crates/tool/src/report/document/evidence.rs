@@ -1,0 +1,255 @@
+//! What was seen of the servers and of the machines that sent the requests, in seconds.
+
+use pummel_logic::measure::cross_checks::Utilisation;
+use pummel_logic::measure::evidence::{
+    CommandTimes, ConnectionEvidence, Evidence, HostNetwork, MachineEvidence, ServerCounts, ServerEvidence,
+    ServerReading, ThreadUse,
+};
+use pummel_logic::time::{Nanos, seconds};
+use serde::{Deserialize, Serialize};
+
+use super::figures::{micros, rounded};
+
+/// What was seen of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EvidenceResult {
+    /// The servers, in the order of the plan.
+    pub servers: Vec<ServerResult>,
+    /// The machines that sent the requests.
+    pub machines: Vec<MachineResult>,
+}
+
+/// What was seen of one server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerResult {
+    /// Address of the server.
+    pub address: String,
+    /// Why the server said nothing of itself.
+    pub unread: Option<String>,
+    /// What the server said of itself.
+    pub reading: Option<ReadingResult>,
+    /// The threads of a server on the machine of the generator.
+    pub threads: Option<Vec<ThreadResult>>,
+    /// Time between the two readings of the threads.
+    pub threads_seconds: Option<f64>,
+    /// Why the threads were not read.
+    pub threads_unread: Option<String>,
+}
+
+/// What a server said of itself: differences of two readings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReadingResult {
+    /// Name of the server's software.
+    pub software: String,
+    /// Version of the server's software.
+    pub version: String,
+    /// Threads that answer requests.
+    pub serving_threads: Option<u32>,
+    /// The server's process.
+    pub pid: Option<u32>,
+    /// Time between the readings.
+    pub seconds: f64,
+    /// Whether the server was started anew between the readings.
+    pub restarted: bool,
+    /// CPU time of the server.
+    pub cpu_s: Option<f64>,
+    /// CPU time of the server's main thread.
+    pub main_thread_cpu_s: Option<f64>,
+    /// CPU time of the server for each request that it counted.
+    pub cpu_us_per_request: Option<f64>,
+    /// What the server counted.
+    pub counts: ServerCounts,
+    /// Requests of this run among those.
+    pub our_requests: Option<u64>,
+    /// Memory that records take.
+    pub memory_bytes: Option<u64>,
+    /// Memory that records may take.
+    pub memory_limit_bytes: Option<u64>,
+    /// Connections that were open.
+    pub connections: Option<u64>,
+    /// Connections that the server accepts.
+    pub connections_max: Option<u64>,
+    /// What disturbed the server.
+    pub disturbances: Vec<String>,
+    /// The server's own times of commands.
+    pub commands: Vec<CommandResult>,
+}
+
+/// The server's own times of one command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommandResult {
+    /// Name of the command.
+    pub name: String,
+    /// How often the command was called.
+    pub calls: u64,
+    /// Mean time inside the server.
+    pub mean_us: f64,
+    /// Median since the server started.
+    pub p50_us: Option<f64>,
+    /// Quantile of 99 % since the server started.
+    pub p99_us: Option<f64>,
+}
+
+/// CPU time of one thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadResult {
+    /// Name of the thread.
+    pub name: String,
+    /// CPU time.
+    pub cpu_s: f64,
+    /// Time in which the thread could have run and had no CPU.
+    pub run_delay_s: Option<f64>,
+}
+
+/// What was seen of one machine that sent requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineResult {
+    /// The agent of the machine; null for this machine.
+    pub agent: Option<String>,
+    /// Time between the readings.
+    pub seconds: f64,
+    /// The client threads.
+    pub workers: Vec<ThreadResult>,
+    /// Number of CPUs.
+    pub cpus: u32,
+    /// Time that the hypervisor took, of all CPUs together.
+    pub steal_s: Option<f64>,
+    /// Time for which the container's limit stopped the process.
+    pub throttled_s: Option<f64>,
+    /// Time in which some task of the machine waited for a CPU.
+    pub pressure_s: Option<f64>,
+    /// TCP figures of the connections.
+    pub connections: Option<SocketsResult>,
+    /// Network figures of the machine.
+    pub network: Option<HostNetwork>,
+    /// What could not be read, and why.
+    pub unread: Vec<String>,
+    /// How long the longer of the two readings took.
+    pub reading_s: f64,
+}
+
+/// TCP figures of the connections of one machine, added up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SocketsResult {
+    /// Connections that were read.
+    pub read: u64,
+    /// Segments that were sent again.
+    pub retransmits: u64,
+    /// Segments that were sent.
+    pub segments_out: u64,
+    /// Time in which there was data to send.
+    pub busy_s: f64,
+    /// Time in which the receive window of the server was full.
+    pub rwnd_limited_s: f64,
+    /// Time in which the send buffer was full.
+    pub sndbuf_limited_s: f64,
+}
+
+impl EvidenceResult {
+    pub(super) fn of(evidence: &Evidence) -> EvidenceResult {
+        EvidenceResult {
+            servers: evidence.servers.iter().map(ServerResult::of).collect(),
+            machines: evidence.machines.iter().map(MachineResult::of).collect(),
+        }
+    }
+}
+
+impl ServerResult {
+    fn of(server: &ServerEvidence) -> ServerResult {
+        let threads = server.threads.as_ref();
+        ServerResult {
+            address: server.address.clone(),
+            unread: server.unread.clone(),
+            reading: server.reading.as_ref().map(ReadingResult::of),
+            threads: threads.map(|threads| threads.iter().map(ThreadResult::of).collect()),
+            threads_seconds: threads.map(|_| seconds(server.threads_span_ns)),
+            threads_unread: server.threads_unread.clone(),
+        }
+    }
+}
+
+impl ReadingResult {
+    fn of(reading: &ServerReading) -> ReadingResult {
+        let utilisation = Utilisation::of(reading);
+        ReadingResult {
+            software: reading.software.clone(),
+            version: reading.version.clone(),
+            serving_threads: reading.serving_threads,
+            pid: reading.pid,
+            seconds: seconds(reading.span_ns),
+            restarted: reading.restarted,
+            cpu_s: reading.cpu_ns.map(seconds),
+            main_thread_cpu_s: reading.main_thread_cpu_ns.map(seconds),
+            cpu_us_per_request: utilisation.map(|found| rounded(found.cpu_ns_per_request / 1e3)),
+            counts: reading.counts,
+            our_requests: reading.our_requests,
+            memory_bytes: reading.memory_bytes,
+            memory_limit_bytes: reading.memory_limit_bytes,
+            connections: reading.connections,
+            connections_max: reading.connections_max,
+            disturbances: reading.disturbances.clone(),
+            commands: reading.commands.iter().map(CommandResult::of).collect(),
+        }
+    }
+}
+
+impl CommandResult {
+    fn of(command: &CommandTimes) -> CommandResult {
+        let out = |ns: Nanos| micros(ns as f64);
+        CommandResult {
+            name: command.name.clone(),
+            calls: command.calls,
+            mean_us: out(command.mean_ns),
+            p50_us: command.p50_ns.map(out),
+            p99_us: command.p99_ns.map(out),
+        }
+    }
+}
+
+impl ThreadResult {
+    fn of(thread: &ThreadUse) -> ThreadResult {
+        ThreadResult {
+            name: thread.name.clone(),
+            cpu_s: seconds(thread.cpu_ns),
+            run_delay_s: thread.run_delay_ns.map(seconds),
+        }
+    }
+}
+
+impl MachineResult {
+    fn of(machine: &MachineEvidence) -> MachineResult {
+        MachineResult {
+            agent: machine.agent.clone(),
+            seconds: seconds(machine.span_ns),
+            workers: machine.workers.iter().map(ThreadResult::of).collect(),
+            cpus: machine.cpus,
+            steal_s: machine.steal_ns.map(seconds),
+            throttled_s: machine.throttled_ns.map(seconds),
+            pressure_s: machine.pressure_ns.map(seconds),
+            connections: machine.connections.as_ref().map(SocketsResult::of),
+            network: machine.network.clone(),
+            unread: machine.unread.clone(),
+            reading_s: seconds(machine.reading_ns),
+        }
+    }
+}
+
+impl SocketsResult {
+    fn of(connections: &ConnectionEvidence) -> SocketsResult {
+        SocketsResult {
+            read: connections.read,
+            retransmits: connections.retransmits,
+            segments_out: connections.segments_out,
+            busy_s: seconds(connections.busy_ns),
+            rwnd_limited_s: seconds(connections.rwnd_limited_ns),
+            sndbuf_limited_s: seconds(connections.sndbuf_limited_ns),
+        }
+    }
+}

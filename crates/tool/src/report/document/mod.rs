@@ -1,0 +1,294 @@
+//! The result of a run as a typed document: what the JSON holds, written and read by one set of types.
+//!
+//! Every report is a function of the [`Document`] alone, so that a stored result is shown as the run showed it.
+//! `docs/RESULTS.md` documents every field. A field that an older result lacks has its default, and fields that this version
+//! does not know are left out.
+
+mod agents;
+mod connections;
+mod evidence;
+mod figures;
+mod judgement;
+mod named;
+mod requests;
+mod run;
+mod server_stats;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use pummel_logic::measure::measurement::{Bytes, Samples, Status};
+use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
+use pummel_logic::protocol::udp;
+use pummel_logic::time::seconds;
+use pummel_logic::workload::window::WindowCounts;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::requests::{is_zero, ops_of};
+use crate::report::Report;
+
+pub use self::agents::{AgentsResult, LossResult, MemberResult, MemberTrust};
+pub use self::connections::{ChurnResult, ConnectionsResult};
+pub use self::evidence::{
+    CommandResult, EvidenceResult, MachineResult, ReadingResult, ServerResult, SocketsResult, ThreadResult,
+};
+pub use self::figures::{Figure, FiveTimes, TimeFigures};
+pub use self::judgement::{LagShareResult, ObservationResult, ResourceResult, TrustResult, VerdictResult};
+pub use self::named::Named;
+pub use self::requests::{
+    GroupResult, IntervalResult, OpResult, OpsResult, RequestTotals, WholeRunResult, reads, slice_rate,
+};
+pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, ToolResult, VerifyResult};
+pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
+pub use self::transmit::{SampleFigures, TransmitResult};
+
+/// The layout of results that this version writes, and the greatest that it reads.
+pub const SCHEMA: u32 = 1;
+
+/// The result of a run. Times are microseconds (`_us`) or seconds (`_s`, `seconds`); what is not known is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// The layout of the result.
+    pub schema: u32,
+    /// The program that made the result.
+    #[serde(default)]
+    pub tool: ToolResult,
+    /// Whether the run did what was asked.
+    pub status: Status,
+    /// Why the run is not complete.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// What was wanted.
+    pub plan: Plan,
+    /// The command line that the Plan was written in.
+    #[serde(default)]
+    pub front: String,
+    /// When the measured phase began, in seconds since 1970.
+    #[serde(default)]
+    pub started_unix_s: Option<f64>,
+    /// Length of the measured phase, with a drain in which its last answer came.
+    #[serde(default)]
+    pub seconds: f64,
+    /// What said when replies arrived.
+    pub clock: Clock,
+    /// Whether a server was reached by a unix socket.
+    #[serde(default)]
+    pub unix_socket: bool,
+    /// Populating before the run.
+    #[serde(default)]
+    pub load: Option<LoadedResult>,
+    /// All operations together.
+    #[serde(default)]
+    pub totals: RequestTotals,
+    /// The requests of the measured phase, by operation.
+    #[serde(default)]
+    pub ops: OpsResult,
+    /// The groups of clients, where there is more than one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupResult>,
+    /// The processes of a distributed run; absent where one process did everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<AgentsResult>,
+    /// Bytes over the wire.
+    #[serde(default)]
+    pub bytes: Bytes,
+    /// The connections.
+    #[serde(default)]
+    pub connections: ConnectionsResult,
+    /// What became of datagrams; absent without UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<udp::DatagramCounts>,
+    /// Requests in the file of requests; absent where none was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
+    /// When sampled requests left the machine; absent where none was stamped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transmit: Option<TransmitResult>,
+    /// What clients with windows counted; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowCounts>,
+    /// Values that were checked.
+    #[serde(default)]
+    pub verify: VerifyResult,
+    /// Errors of requests that went without a reply; absent where every request gets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noreply_errors: Option<u64>,
+    /// What servers said with errors, and how often.
+    #[serde(default)]
+    pub error_messages: Named<u64>,
+    /// What the run was held to.
+    #[serde(default)]
+    pub goals: Vec<GoalOutcome>,
+    /// How the load generator itself fared.
+    #[serde(default)]
+    pub generator: GeneratorResult,
+    /// How far the times may be believed; absent in results of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<TrustResult>,
+    /// What set the rate, or the waiting; absent in results of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<VerdictResult>,
+    /// What was seen of servers and machines; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidenceResult>,
+    /// What servers said of themselves at intervals; empty where they were not asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_stats: Vec<ServerStatsResult>,
+    /// How the intervals of figures were made; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<CertaintyResult>,
+    /// Why there are no intervals of figures, where the run was to have some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty_missing: Option<String>,
+    /// Requests and bytes of all phases.
+    #[serde(default)]
+    pub whole_run: WholeRunResult,
+    /// The measured phase in slices.
+    #[serde(default)]
+    pub intervals: Vec<IntervalResult>,
+    /// How many slices were merged into their neighbours.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub intervals_merged: u64,
+}
+
+/// Why bytes are not the result of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAResult {
+    /// The bytes are no JSON, or a field has another kind; the words say where.
+    Malformed(String),
+    /// The bytes are JSON, and not the result of a run; the word says of what they are, where that is known.
+    Another(Option<String>),
+    /// The layout has this number, which is greater than [`SCHEMA`].
+    Newer(u64),
+}
+
+impl fmt::Display for NotAResult {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotAResult::Malformed(why) => write!(out, "not the JSON result of a run: {why}"),
+            NotAResult::Another(Some(command)) => {
+                write!(out, "the result of `pummel {command}`, and not that of a run")
+            }
+            NotAResult::Another(None) => out.write_str(
+                "JSON, but not the result of a run: it has no field `schema`, `status` and `plan`",
+            ),
+            NotAResult::Newer(schema) => write!(
+                out,
+                "a result of a newer version: its schema is {schema}, and this version of pummel reads up to {SCHEMA}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NotAResult {}
+
+/// The fields that tell what a file is.
+#[derive(Deserialize)]
+struct Label {
+    schema: Option<Value>,
+    status: Option<Value>,
+    plan: Option<serde::de::IgnoredAny>,
+    command: Option<String>,
+}
+
+impl Document {
+    /// The document of a report.
+    pub fn of(report: &Report<'_>) -> Document {
+        let Report { plan, measurement, summary, front } = *report;
+        let started = measurement.started_unix_ns;
+        let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
+        Document {
+            schema: SCHEMA,
+            tool: ToolResult::own(),
+            status: summary.status,
+            reason: summary.reason.clone(),
+            plan: plan.clone(),
+            front: front.to_owned(),
+            started_unix_s: (started > 0).then(|| seconds(started)),
+            seconds: summary.seconds,
+            clock: measurement.clock,
+            unix_socket: measurement.unix_socket,
+            load: LoadedResult::of(measurement),
+            totals: RequestTotals::of(&summary.totals)
+                .with_skipped(skipped_of(report), measurement.skipped_estimated),
+            ops: ops_of(plan, &summary.ops, &measurement.ops()),
+            groups: groups
+                .iter()
+                .zip(&measurement.groups)
+                .map(|(group, raw)| GroupResult::of(plan, group, &raw.ops))
+                .collect(),
+            agents: measurement.agents.as_ref().map(|agents| AgentsResult::of(agents, summary.seconds)),
+            bytes: measurement.bytes,
+            connections: ConnectionsResult::of(report),
+            udp: measurement.udp,
+            samples: measurement.samples,
+            transmit: measurement
+                .transmit
+                .as_ref()
+                .map(|times| TransmitResult::of(plan.engine.stamps, times)),
+            window: plan.window().map(|_| measurement.window),
+            verify: VerifyResult::of(measurement),
+            noreply_errors: noreply_errors_of(report),
+            error_messages: measurement
+                .messages
+                .iter()
+                .map(|(words, count)| (words.clone(), *count))
+                .collect(),
+            goals: GoalOutcome::all_of(report),
+            generator: GeneratorResult::of(report),
+            trust: Some(TrustResult::of(summary)),
+            verdict: Some(VerdictResult::of(summary)),
+            evidence: measurement.evidence.as_ref().map(EvidenceResult::of),
+            server_stats: ServerStatsResult::all_of(measurement.evidence.as_ref()),
+            certainty: CertaintyResult::of(report),
+            certainty_missing: CertaintyResult::missing(report),
+            whole_run: WholeRunResult::of(plan, measurement),
+            intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
+            intervals_merged: measurement.intervals_merged,
+        }
+    }
+
+    /// Reads the JSON result of a run of this version or an older one. Fields that are not known are left out.
+    ///
+    /// # Errors
+    /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
+    pub fn read(bytes: &[u8]) -> Result<Document, NotAResult> {
+        let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
+        match label.schema.as_ref().and_then(Value::as_u64) {
+            Some(schema) if schema > u64::from(SCHEMA) => return Err(NotAResult::Newer(schema)),
+            Some(_) if label.status.is_some() && label.plan.is_some() => {}
+            _ => return Err(NotAResult::Another(label.command)),
+        }
+        serde_json::from_slice(bytes).map_err(malformed)
+    }
+
+    /// Whether a goal of the run was missed.
+    pub fn missed_a_goal(&self) -> bool {
+        self.goals.iter().any(|goal| !goal.met)
+    }
+
+    /// Whether the times may be believed, as far as the result says.
+    pub fn is_trusted(&self) -> bool {
+        self.trust.as_ref().is_none_or(|trust| trust.ok)
+    }
+}
+
+fn malformed(error: serde_json::Error) -> NotAResult {
+    NotAResult::Malformed(error.to_string())
+}
+
+/// Requests that were left out, where the plan says that late ones are.
+fn skipped_of(report: &Report<'_>) -> Option<u64> {
+    let skips = report.plan.groups.iter().any(|group| group.policy.late == Late::Skipped);
+    skips.then_some(report.measurement.skipped)
+}
+
+/// Errors of requests that went without a reply, where the plan has such requests.
+fn noreply_errors_of(report: &Report<'_>) -> Option<u64> {
+    let asks = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply);
+    report.plan.phases.iter().any(asks).then_some(report.measurement.noreply_errors)
+}

@@ -1,0 +1,262 @@
+//! Requests: all together, by operation, by group, by interval, and of the whole run.
+
+use std::collections::BTreeMap;
+
+use pummel_logic::measure::certainty::Certainty;
+use pummel_logic::measure::histogram::{Histogram, NotAHistogram};
+use pummel_logic::measure::measurement::{Bytes, Measurement, Slice, SliceOp};
+use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
+use pummel_logic::measure::summary::{Figures, GroupSummary, OpSummary, Totals};
+use pummel_logic::plan::Plan;
+use pummel_logic::protocol::{Fault, Verb};
+use pummel_logic::time::seconds;
+use serde::{Deserialize, Serialize};
+
+use super::figures::{FiveTimes, range_ends, rounded};
+use super::named::Named;
+
+/// All requests together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestTotals {
+    /// Requests that were due.
+    pub requests: u64,
+    /// Requests that were answered without an error.
+    pub completed: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Requests that were sent, and not answered at the end.
+    pub unfinished: u64,
+    /// Requests that were due, and never sent.
+    pub unsent: u64,
+    /// Number of the unsent requests that were not counted one by one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unsent_estimated: u64,
+    /// Late requests that were left out, where the plan has that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u64>,
+    /// Number of the skipped requests that were not counted one by one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped_estimated: u64,
+    /// Completed requests per second.
+    pub rate: f64,
+    /// Ends of the interval of the rate; null where it is not known how sure the rate is.
+    pub rate_ci: Option<[f64; 2]>,
+    /// The times of the requests.
+    #[serde(flatten)]
+    pub times: FiveTimes,
+}
+
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl RequestTotals {
+    pub(super) fn of(totals: &Totals) -> RequestTotals {
+        RequestTotals {
+            requests: totals.counts.requests(),
+            completed: totals.counts.completed,
+            errors: totals.counts.failed(),
+            unfinished: totals.counts.unfinished,
+            unsent: totals.counts.unsent,
+            unsent_estimated: totals.counts.unsent_estimated,
+            skipped: None,
+            skipped_estimated: 0,
+            rate: rounded(totals.rate),
+            rate_ci: totals.certainty.as_ref().and_then(|certainty| certainty.rate).map(range_ends),
+            times: FiveTimes::of(&totals.figures, totals.certainty.as_ref()),
+        }
+    }
+
+    /// These requests with those that were left out because they were late.
+    pub(super) fn with_skipped(self, skipped: Option<u64>, skipped_estimated: u64) -> RequestTotals {
+        RequestTotals { skipped, skipped_estimated, ..self }
+    }
+}
+
+/// The requests of one operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpResult {
+    /// Requests that were due.
+    pub requests: u64,
+    /// Requests that were answered without an error.
+    pub completed: u64,
+    /// Keys of the completed requests.
+    pub keys: u64,
+    /// Keys that reads found.
+    pub hits: u64,
+    /// Keys that reads did not find.
+    pub misses: u64,
+    /// Ends of the interval of the share of hits; absent where nothing was read, and where it is not known how sure it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_share_ci: Option<[f64; 2]>,
+    /// What the completed requests did, by the word of the outcome.
+    pub outcomes: Named<u64>,
+    /// Failed requests, by the kind of the error.
+    pub errors: Named<u64>,
+    /// Requests that were sent, and not answered at the end.
+    pub unfinished: u64,
+    /// Requests that were due, and never sent.
+    pub unsent: u64,
+    /// Number of the unsent requests that were not counted one by one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unsent_estimated: u64,
+    /// The times of the requests.
+    #[serde(flatten)]
+    pub times: FiveTimes,
+    /// The whole histograms in nanoseconds, by the name of the time, in HdrHistogram's V2 encoding.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub histograms: Named<String>,
+}
+
+impl OpResult {
+    pub(super) fn of(
+        counts: &Counts,
+        figures: Option<(&[Figures; Span::COUNT], Option<&Certainty>)>,
+        histograms: Named<String>,
+    ) -> OpResult {
+        let certainty = figures.and_then(|(_, certainty)| certainty);
+        let times = figures.map(|(figures, certainty)| FiveTimes::of(figures, certainty));
+        OpResult {
+            requests: counts.requests(),
+            completed: counts.completed,
+            keys: counts.keys,
+            hits: counts.hits,
+            misses: counts.misses,
+            hit_share_ci: certainty.and_then(|certainty| certainty.hit_share).map(range_ends),
+            outcomes: counts.outcomes.named().into_iter().collect(),
+            errors: Fault::ALL.map(|fault| (fault.name(), counts.errors(fault))).into_iter().collect(),
+            unfinished: counts.unfinished,
+            unsent: counts.unsent,
+            unsent_estimated: counts.unsent_estimated,
+            times: times.unwrap_or_default(),
+            histograms,
+        }
+    }
+
+    /// Failed requests of all kinds.
+    pub fn failed(&self) -> u64 {
+        self.errors.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Requests that never got an answer: failed without one, unfinished, unsent.
+    pub fn unanswered(&self) -> u64 {
+        let silent = Fault::ALL.into_iter().filter(|fault| fault.unanswered());
+        let silent = silent.filter_map(|fault| self.errors.get(fault.name())).sum::<u64>();
+        silent + self.unfinished + self.unsent
+    }
+
+    /// The whole histogram of a time in nanoseconds; `None` where the result has none.
+    /// The inner error says that the text in the result is no histogram.
+    pub fn histogram(&self, span: Span) -> Option<Result<Histogram, NotAHistogram>> {
+        self.histograms.get(span.name()).map(|text| Histogram::from_base64(text))
+    }
+}
+
+/// Whether an operation of this name looks keys up, so that it has hits and misses.
+pub fn reads(name: &str) -> bool {
+    Verb::ALL.iter().any(|verb| verb.name() == name && verb.reads())
+}
+
+/// Operations, as the plan calls them, in the order of reports.
+pub type OpsResult = Named<OpResult>;
+
+pub(super) fn ops_of(plan: &Plan, summaries: &[OpSummary], ops: &Ops) -> OpsResult {
+    let each = summaries.iter().map(|summary| {
+        let histograms = ops.get(summary.verb).map(|op| encoded(&op.times)).unwrap_or_default();
+        let figures = (&summary.figures, summary.certainty.as_ref());
+        (plan.name_of(summary.verb), OpResult::of(&summary.counts, Some(figures), histograms))
+    });
+    each.collect()
+}
+
+fn ops_of_slice(plan: &Plan, ops: &BTreeMap<Verb, Box<SliceOp>>) -> OpsResult {
+    let each = ops.iter().map(|(verb, op)| {
+        let names = Span::ALL.into_iter().map(Span::name);
+        let histograms = op.histograms.iter().flat_map(|texts| names.clone().zip(texts.iter().cloned()));
+        let figures = Some((&op.figures, None));
+        (plan.name_of(*verb), OpResult::of(&op.counts, figures, histograms.collect()))
+    });
+    each.collect()
+}
+
+/// The five histograms of an operation, encoded.
+fn encoded(times: &Times) -> Named<String> {
+    Span::ALL.into_iter().map(|span| (span.name(), times.of(span).to_base64())).collect()
+}
+
+/// The requests of one group of clients.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupResult {
+    /// Name of the group.
+    pub name: String,
+    /// All requests of the group.
+    pub totals: RequestTotals,
+    /// The requests of the group by operation.
+    pub ops: OpsResult,
+}
+
+impl GroupResult {
+    pub(super) fn of(plan: &Plan, group: &GroupSummary, ops: &Ops) -> GroupResult {
+        let ops = ops_of(plan, &group.ops, ops);
+        GroupResult { name: group.name.clone(), totals: RequestTotals::of(&group.totals), ops }
+    }
+}
+
+/// A slice of the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IntervalResult {
+    /// Beginning, in seconds from the beginning of the measured phase.
+    pub at_s: f64,
+    /// Length in seconds.
+    pub seconds: f64,
+    /// Completed requests per second.
+    pub rate: f64,
+    /// The requests that ended in the slice, by operation.
+    pub ops: OpsResult,
+    /// Bytes over the wire.
+    pub bytes: Bytes,
+    /// Stalls of the generator.
+    pub stalls: u64,
+}
+
+impl IntervalResult {
+    pub(super) fn of(plan: &Plan, slice: &Slice) -> IntervalResult {
+        IntervalResult {
+            at_s: seconds(slice.start_ns),
+            seconds: seconds(slice.length_ns()),
+            rate: rounded(slice_rate(slice)),
+            ops: ops_of_slice(plan, &slice.ops),
+            bytes: slice.bytes,
+            stalls: slice.turns.stalls,
+        }
+    }
+}
+
+/// Completed requests per second of a slice; 0 when it has no length.
+pub fn slice_rate(slice: &Slice) -> f64 {
+    let length_s = seconds(slice.length_ns());
+    if length_s > 0.0 { slice.counts().completed as f64 / length_s } else { 0.0 }
+}
+
+/// Requests and bytes of all phases.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WholeRunResult {
+    /// Counts by operation, without times.
+    pub ops: OpsResult,
+    /// Bytes over the wire.
+    pub bytes: Bytes,
+}
+
+impl WholeRunResult {
+    pub(super) fn of(plan: &Plan, measurement: &Measurement) -> WholeRunResult {
+        let ops = measurement.whole_run.ops.iter();
+        let ops =
+            ops.map(|(verb, counts)| (plan.name_of(verb), OpResult::of(counts, None, Named::default())));
+        WholeRunResult { ops: ops.collect(), bytes: measurement.whole_run.bytes }
+    }
+}

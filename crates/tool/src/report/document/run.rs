@@ -1,0 +1,221 @@
+//! What a result says around its requests: the load, checked values, goals, the generator, how sure its figures are.
+
+use pummel_logic::measure::measurement::{Measurement, Stamps, WrongKey};
+use pummel_logic::measure::summary::Quantile;
+use pummel_logic::measure::uncertainty::{LEVEL, METHOD};
+use pummel_logic::time::{Nanos, seconds};
+use serde::{Deserialize, Serialize};
+
+use super::figures::{micros, rounded};
+use super::named::Named;
+use crate::report::{Report, VERSION};
+
+/// The program that made a result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolResult {
+    /// Name of the program.
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+}
+
+impl ToolResult {
+    /// This program.
+    pub(super) fn own() -> ToolResult {
+        ToolResult { name: "pummel".to_owned(), version: VERSION.to_owned() }
+    }
+}
+
+/// How the intervals of figures were made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CertaintyResult {
+    /// Name of the method.
+    pub method: String,
+    /// How often an interval contains what it is for.
+    pub level: f64,
+    /// Number of windows.
+    pub windows: usize,
+    /// Length of a window in seconds.
+    pub window_s: f64,
+}
+
+impl CertaintyResult {
+    pub(super) fn of(report: &Report<'_>) -> Option<CertaintyResult> {
+        report.summary.totals.certainty.as_ref()?;
+        let windows = report.measurement.windows.as_ref()?;
+        let window_s = seconds(windows.length_ns());
+        Some(CertaintyResult {
+            method: METHOD.to_owned(),
+            level: LEVEL,
+            windows: windows.iter().len(),
+            window_s,
+        })
+    }
+
+    /// Why a run that kept windows has no intervals; `None` where it has some, and where it kept no windows.
+    pub(super) fn missing(report: &Report<'_>) -> Option<String> {
+        let is_short = report.summary.totals.certainty.is_none() && report.measurement.windows.is_some();
+        is_short.then(|| "the run was too short to say how sure its figures are".to_owned())
+    }
+}
+
+/// Populating before the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoadedResult {
+    /// Records that were to be stored.
+    pub records: u64,
+    /// Records that were stored.
+    pub stored: u64,
+    /// Records that failed or were refused.
+    pub errors: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// Bytes that were sent.
+    pub bytes: u64,
+    /// What servers said with errors, and how often.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub error_messages: Named<u64>,
+}
+
+impl LoadedResult {
+    pub(super) fn of(measurement: &Measurement) -> Option<LoadedResult> {
+        measurement.load.as_ref().map(|load| LoadedResult {
+            records: load.records,
+            stored: load.stored,
+            errors: load.errors,
+            seconds: seconds(load.elapsed_ns),
+            bytes: load.bytes,
+            error_messages: load.messages.iter().map(|(words, count)| (words.clone(), *count)).collect(),
+        })
+    }
+}
+
+/// Values that were checked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VerifyResult {
+    /// Values that were checked.
+    pub checked: u64,
+    /// Values that were wrong.
+    pub failed: u64,
+    /// Different keys of those.
+    pub failed_keys: u64,
+    /// Whether `failed_keys` is a lower bound.
+    pub failed_keys_or_more: bool,
+    /// Values that were whole, and certainly older than one that the same client had stored before.
+    pub stale: u64,
+    /// Values that were too short to carry a frame.
+    pub short: u64,
+    /// The first failed keys.
+    pub first: Vec<WrongKey>,
+}
+
+impl VerifyResult {
+    pub(super) fn of(measurement: &Measurement) -> VerifyResult {
+        let verify = &measurement.verify;
+        VerifyResult {
+            checked: verify.checked,
+            failed: verify.failed,
+            failed_keys: verify.failed_keys(),
+            failed_keys_or_more: verify.more_keys(),
+            stale: verify.stale,
+            short: verify.short,
+            first: verify.first.clone(),
+        }
+    }
+}
+
+/// What a run was held to, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GoalOutcome {
+    /// The quantile, from 0 to 1.
+    pub quantile: f64,
+    /// The greatest response time that meets the goal.
+    pub limit_us: f64,
+    /// The response time at the quantile; null when it is not known.
+    pub reached_us: Option<f64>,
+    /// A lower bound of the response time at the quantile where it is not known.
+    pub above_us: Option<f64>,
+    /// Whether the goal was met.
+    pub met: bool,
+    /// Whether the times of the run may be believed.
+    pub trust: bool,
+}
+
+impl GoalOutcome {
+    pub(super) fn all_of(report: &Report<'_>) -> Vec<GoalOutcome> {
+        let of = |ns: Nanos| micros(ns as f64);
+        let goals = report.summary.goals.iter().map(|result| GoalOutcome {
+            quantile: result.goal.quantile,
+            limit_us: of(result.goal.limit_ns),
+            reached_us: result.reached.known().map(of),
+            above_us: if let Quantile::Above(ns) = result.reached { Some(of(ns)) } else { None },
+            met: result.met,
+            trust: report.summary.trust.ok,
+        });
+        goals.collect()
+    }
+}
+
+/// How the load generator itself fared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GeneratorResult {
+    /// CPU time of the process outside of the kernel.
+    pub cpu_user_s: f64,
+    /// CPU time of the process in the kernel.
+    pub cpu_system_s: f64,
+    /// Both together for each completed request.
+    pub cpu_us_per_request: Option<f64>,
+    /// Share of the time that the busiest worker had something to do.
+    pub busy_share_max: f64,
+    /// The same share of each worker.
+    pub busy_shares: Vec<f64>,
+    /// Turns that took above 1 ms, and waits that ended as late.
+    pub stalls: u64,
+    /// The time lost in those.
+    pub stalled_s: f64,
+    /// Receive stamps that were missing, shared or impossible.
+    pub stamps: Stamps,
+    /// Most memory that the process had.
+    pub peak_rss_bytes: u64,
+    /// The kernel interface that was used.
+    pub backend: Option<String>,
+    /// Why it is epoll although io_uring was wanted.
+    pub backend_why: Option<String>,
+    /// Whether the generator was the limit.
+    pub limited: bool,
+    /// The sentences of the verdict then.
+    pub why: Option<String>,
+}
+
+impl GeneratorResult {
+    pub(super) fn of(report: &Report<'_>) -> GeneratorResult {
+        let generator = &report.measurement.generator;
+        let verdict = &report.summary.verdict;
+        GeneratorResult {
+            cpu_user_s: seconds(generator.cpu_user_ns),
+            cpu_system_s: seconds(generator.cpu_system_ns),
+            cpu_us_per_request: report.summary.cpu_us_per_request.map(rounded),
+            busy_share_max: rounded(generator.busy_share_max()),
+            busy_shares: generator.workers.iter().map(|worker| rounded(worker.busy_share())).collect(),
+            stalls: generator.turns.stalls,
+            stalled_s: seconds(generator.turns.stalled_ns),
+            stamps: generator.turns.stamps,
+            peak_rss_bytes: generator.peak_rss_bytes,
+            backend: listed(generator.backends.iter().map(|backend| backend.name())),
+            backend_why: listed(generator.fallbacks.iter().map(String::as_str)),
+            limited: verdict.is_generator(),
+            why: verdict.is_generator().then(|| verdict.says.clone()),
+        }
+    }
+}
+
+/// Words as a list; `None` when there are none.
+fn listed<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
+    Some(words.collect::<Vec<_>>().join(", ")).filter(|list| !list.is_empty())
+}

@@ -1,0 +1,135 @@
+//! Documents that are written and read again.
+
+use super::*;
+use crate::report::example::{Run, evidence, sample};
+use crate::report::json;
+use pummel_logic::measure::agents::{Agents, Lost, Member};
+use pummel_logic::measure::churn::Churn;
+use pummel_logic::measure::measurement::Keep;
+use pummel_logic::measure::recorder::{Counts, OpRecord, Sample};
+use pummel_logic::measure::summary::Figures;
+use pummel_logic::plan::{Goal, TlsOptions, TransmitSampling};
+use pummel_logic::protocol::{Fault, Outcome, Verb};
+use pummel_logic::time::MILLISECOND;
+
+/// Asserts that the document of a run is read from its JSON as it was written, and is written with the bytes that were read.
+#[track_caller]
+fn comes_back(run: &Run) {
+    let document = run.document(Clone::clone);
+    let bytes = json::render(&document);
+    let read = Document::read(&bytes).expect("a result of this version");
+    assert!(read == document, "{}", String::from_utf8_lossy(&bytes));
+    assert_eq!(json::render(&read), bytes);
+}
+
+#[test]
+fn a_written_document_is_read_as_it_was() {
+    comes_back(&Run::new(Keep::Figures));
+    comes_back(&Run::new(Keep::Histograms));
+    comes_back(&Run::new(Keep::Figures).with_windows());
+}
+
+#[test]
+fn a_document_with_every_field_is_read_as_it_was() {
+    let mut run = Run::new(Keep::Figures);
+    run.interval(2, Keep::Figures, |interval| {
+        for i in 0..50 {
+            let outcome = Outcome::Error(Fault::Timeout);
+            interval.groups[0].record(&Sample { outcome, ..sample(i) });
+        }
+        interval.groups[0].unsent(Verb::Get, 20);
+    });
+    run.plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+    run.plan.goals = vec![Goal { quantile: 0.999, limit_ns: 2_000 * MILLISECOND }];
+    run.plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: true });
+    let measurement = &mut run.measurement;
+    measurement.connections.handshake.record(1_500_000);
+    measurement.connections.churn = Some(Box::new(Churn { begun: 9, ..Churn::default() }));
+    measurement.transmit = Some(pummel_logic::measure::transmit::TransmitTimes::default());
+    measurement.udp = Some(udp::DatagramCounts { packet_drop: 4, ..udp::DatagramCounts::default() });
+    measurement.samples = Some(Samples { written: 1, dropped: 2 });
+    measurement.verify.fail(b"key", "one byte is wrong");
+    measurement.message(b"SERVER_ERROR \"</script>\x00", 3);
+    measurement.evidence = Some(evidence());
+    let lost = Lost { at_ns: Some(5), why: "gone".to_owned(), left: true };
+    measurement.agents = Some(Agents {
+        start_spread_ns: Some(300_000),
+        members: vec![Member {
+            name: "a:1".to_owned(),
+            clients: 25,
+            threads: 1,
+            clock_offset_ns: -2_500_000,
+            clock_error_ns: 40_000,
+            late_ns: None,
+            lost: Some(lost),
+            counts: Counts { completed: 1_200, ..Counts::default() },
+            figures: Figures::of_op(&OpRecord::default(), 0),
+        }],
+    });
+    comes_back(&run);
+}
+
+#[test]
+fn what_is_no_result_is_told_what_it_is() {
+    let told = |text: &str| Document::read(text.as_bytes()).expect_err("no result").to_string();
+    assert_eq!(
+        told(r#"{"schema": 2, "status": "complete", "plan": {}}"#),
+        "a result of a newer version: its schema is 2, and this version of pummel reads up to 1"
+    );
+    assert_eq!(
+        told(r#"{"schema": 1, "command": "search", "runs": []}"#),
+        "the result of `pummel search`, and not that of a run"
+    );
+    assert!(told("{}").starts_with("JSON, but not the result of a run"), "{}", told("{}"));
+    assert!(told("").starts_with("not the JSON result of a run: EOF"), "{}", told(""));
+    let mut value: Value = serde_json::from_slice(&Run::new(Keep::Figures).document(json::render)).unwrap();
+    value["totals"]["rate"] = "fast".into();
+    let wrong = serde_json::to_string_pretty(&value).unwrap();
+    assert!(told(&wrong).contains("invalid type: string \"fast\", expected f64"), "{}", told(&wrong));
+}
+
+#[test]
+fn what_an_older_result_lacks_is_not_known_and_what_a_newer_one_has_more_is_left_out() {
+    let bytes = Run::new(Keep::Figures).document(json::render);
+    let mut value: Value = serde_json::from_slice(&bytes).unwrap();
+    let members = value.as_object_mut().unwrap();
+    for name in ["trust", "verdict", "whole_run", "intervals", "generator", "front", "goals", "bytes"] {
+        assert!(members.remove(name).is_some(), "{name}");
+    }
+    members.insert("of_tomorrow".to_owned(), Value::Bool(true));
+    value["ops"]["get"]["of_tomorrow"] = 5.into();
+    let document = Document::read(value.to_string().as_bytes()).expect("a result");
+    assert_eq!((document.trust.as_ref(), document.intervals.len()), (None, 0));
+    assert_eq!(document.ops.get("get").map(|op| op.requests), Some(1_800));
+}
+
+#[test]
+fn a_result_that_is_cut_anywhere_is_refused_without_a_panic() {
+    let bytes = Run::new(Keep::Figures).document(json::render);
+    let end = bytes.len() - 2;
+    for at in (0..end).step_by(7).chain(end.saturating_sub(40)..end) {
+        assert!(Document::read(&bytes[..at]).is_err(), "cut at byte {at} of {end}");
+    }
+}
+
+#[test]
+fn changed_bytes_never_panic_the_reader() {
+    let bytes = Run::new(Keep::Figures).document(json::render);
+    let mut state = 88_172_645_463_325_252_u64;
+    for _ in 0..400 {
+        let mut wrong = bytes.clone();
+        for _ in 0..3 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let at = (state % wrong.len() as u64) as usize;
+            wrong[at] = (state >> 32) as u8;
+        }
+        if let Ok(document) = Document::read(&wrong) {
+            // What was read has to be something that every report can show.
+            json::render(&document);
+            crate::report::csv::render(&document);
+            crate::report::hdr::render(&document);
+        }
+    }
+}
