@@ -58,7 +58,7 @@ pub struct LocalTime {
 
 /// The local date and time so many seconds after the beginning of 1970 (UTC).
 pub fn local_time(unix_s: u64) -> LocalTime {
-    let time = unix_s as libc::time_t;
+    let time = unix_s as _;
     // SAFETY: tm is numbers and a pointer that may be null; all zeroes is a value.
     let mut shown: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both are valid for the call, which writes nothing else. A time that has no year leaves zeroes.

@@ -134,7 +134,7 @@ impl AsFd for Poller {
 }
 
 fn timespec(ns: Nanos) -> libc::timespec {
-    libc::timespec { tv_sec: (ns / SECOND) as libc::time_t, tv_nsec: (ns % SECOND) as libc::c_long }
+    libc::timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as libc::c_long }
 }
 
 /// An alarm that becomes readable at a point of time; for kernels without [`Poller::wait_fine`].

@@ -107,8 +107,14 @@ pub fn raise_descriptor_limit(needed: u64) -> Result<(), u64> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).map(|_| ()).map_err(|_| allowed)
 }
 
+/// The type of a resource's name, for which the C libraries have different ones.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = c_int;
+
 /// The soft and the hard limit of a resource.
-fn limit(resource: libc::__rlimit_resource_t) -> (u64, u64) {
+fn limit(resource: Resource) -> (u64, u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place for the answer.
     let result = unsafe { libc::getrlimit(resource, &mut limit) };

@@ -358,7 +358,7 @@ impl Uring {
         match (completion.buffer(), usize::try_from(completion.result)) {
             (Some(number), Ok(len_bytes)) => {
                 let (bytes, wall) = match slot.is(STAMPED) {
-                    true => self.pool.stamped(number, len_bytes, self.shape.msg_controllen),
+                    true => self.pool.stamped(number, len_bytes, self.shape.msg_controllen as usize),
                     false => (self.pool.plain(number, len_bytes), None),
                 };
                 let ended = bytes.is_empty();
