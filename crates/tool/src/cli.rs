@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::build_info::LONG_VERSION;
 #[cfg(feature = "agents")]
@@ -15,6 +15,7 @@ use crate::commands::series::{ScanArgs, SearchArgs};
 use crate::commands::table::TableArgs;
 use crate::native::{LoadArgs, RunArgs, Typed};
 use crate::serve::ServeArgs;
+use crate::short_help::shortened;
 
 /// Names of memaslap: that of its authors, and that of Debian's package.
 const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
@@ -110,7 +111,24 @@ Examples:
   mutilate's command line, also under the name mutilate:
     pummel mutilate --help
   and mcperf's, also under the name mcperf:
-    pummel mcperf --help";
+    pummel mcperf --help
+
+Exit status, but for the three command lines above, which have their originals':
+  0    complete
+  1    failed or partial; the report is written and says why
+  2    the command line cannot be followed; nothing was sent
+  3    a verification failed or a goal was missed
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
+
+/// What the words of a command line of pummel's own mean, the program's name first.
+///
+/// # Errors
+/// Returns the parser's error for words that are no command line, and as the answer to `-h`, `--help` and `--version`.
+pub fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = shortened(Cli::command(), &words);
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
 
 /// The words of mcperf's command line, where this is one: by the name of the program, or by its subcommand.
 pub fn mcperf_words(words: &[OsString]) -> Option<&[OsString]> {
@@ -144,8 +162,6 @@ fn words_of<'a>(names: &[&str], words: &'a [OsString]) -> Option<(String, &'a [O
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

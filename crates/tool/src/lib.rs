@@ -15,6 +15,7 @@ pub mod launch;
 pub mod native;
 pub mod report;
 pub mod serve;
+pub mod short_help;
 pub mod stderr;
 pub mod values;
 mod write_queue;

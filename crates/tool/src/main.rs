@@ -3,23 +3,22 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use pummel_engine::sys;
-use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words};
+use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words, parse};
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
 use pummel_tool::commands::demo::demo;
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::man_pages::pages;
 use pummel_tool::commands::series::{scan, search};
-use pummel_tool::commands::single::{run, run_if_valid};
+use pummel_tool::commands::single::{follow as follow_run, run};
 use pummel_tool::commands::table::table;
 use pummel_tool::compat::mcperf::command::mcperf;
 use pummel_tool::compat::memaslap::command::memaslap;
 use pummel_tool::compat::mutilate::command::mutilate;
 use pummel_tool::exit_status::{Exit, answer};
 use pummel_tool::job::{FrontInputs, UsageError};
-use pummel_tool::native;
 use pummel_tool::serve::{ServeArgs, serve};
 use pummel_tool::stderr::{say, settle};
 
@@ -43,7 +42,7 @@ fn follow_words(words: Vec<OsString>) -> Exit {
     if let Some((program, words)) = mutilate_words(&words) {
         return mutilate(&program, words, &FrontInputs::of_process());
     }
-    match Cli::try_parse_from(words) {
+    match parse(words) {
         Ok(cli) => follow(cli.command, &FrontInputs::of_process()),
         Err(error) => answer(&error),
     }
@@ -51,8 +50,8 @@ fn follow_words(words: Vec<OsString>) -> Exit {
 
 fn follow(command: Command, inputs: &FrontInputs) -> Exit {
     match command {
-        Command::Run(args) => run_if_valid(native::run(&args, inputs)),
-        Command::Load(args) => run_if_valid(native::load(&args, inputs)),
+        Command::Run(args) => follow_run(&args, inputs),
+        Command::Load(args) => follow_run(&args, inputs),
         Command::Search(args) => search(&args, inputs),
         Command::Scan(args) => scan(&args, inputs),
         Command::Serve(args) => serve_until_told(*args, inputs),

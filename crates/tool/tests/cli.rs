@@ -226,7 +226,10 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--nonsense", &["--nonsense"]),
     ];
     for (options, parts) in rows {
-        let words: Vec<&str> = ["run", "-s", "127.0.0.1:1"].into_iter().chain(options.split(' ')).collect();
+        // Where it is left open, what one protocol refuses another may take, and the server would decide.
+        let named: &[&str] = if options.contains("--protocol") { &[] } else { &["--protocol", "text"] };
+        let words =
+            [&["run", "-s", "127.0.0.1:1"][..], named, &options.split(' ').collect::<Vec<_>>()].concat();
         assert_refused(&words, parts);
     }
     let source = ["run", "-s", "/run/x", "--source", "127.0.0.1"];
@@ -561,6 +564,13 @@ fn man_pages_and_completions_are_made() {
     let run = fs::read_to_string(man.join("pummel-run.1")).expect("a page for run");
     assert!(run.contains("popularity") && run.contains("etc\\-value"), "{run}");
     assert!(fs::read_to_string(man.join("pummel.1")).expect("a page").contains("pummel"));
+    let (_, synopsis) = run.split_once(".SH SYNOPSIS\n").expect("a synopsis");
+    assert_eq!(synopsis.lines().next(), Some("pummel run [OPTIONS]"), "{synopsis}");
+    for front in ["mcperf", "memaslap", "memcaslap", "mutilate"] {
+        for name in [format!("{front}.bash"), format!("_{front}"), format!("{front}.fish")] {
+            assert!(completions.join(&name).exists(), "{name}");
+        }
+    }
     for name in ["pummel.bash", "_pummel", "pummel.fish"] {
         let script =
             fs::read_to_string(completions.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -2,6 +2,7 @@
 
 mod collect;
 mod context;
+mod detect;
 mod error;
 mod inputs;
 mod login;
@@ -18,6 +19,7 @@ use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 
 use self::context::Process;
+pub use self::detect::{Inquiry, Undetected, detect};
 pub use self::error::RunError;
 pub use self::inputs::{Gate, Inputs, Permit};
 pub use self::login::password_of;

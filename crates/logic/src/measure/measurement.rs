@@ -42,6 +42,9 @@ pub struct Measurement {
     pub status: Status,
     /// Why the run is not complete; `None` where it is.
     pub reason: Option<String>,
+    /// What the servers were found to speak where the command line left it open, such as `memcached 1.6.18, text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detected: Option<String>,
     /// When the measured phase began, in nanoseconds since 1970; 0 where it is not known.
     pub started_unix_ns: u64,
     /// Length of the measured phase without its drain.
@@ -159,6 +162,7 @@ impl Measurement {
             schema: SCHEMA,
             status: Status::Complete,
             reason: None,
+            detected: None,
             started_unix_ns: 0,
             measured_ns: 0,
             answered_ns: 0,

@@ -8,6 +8,7 @@ pub mod address;
 mod arrivals;
 mod data;
 mod defaults;
+pub mod detect;
 mod group;
 mod machine;
 pub mod memory;

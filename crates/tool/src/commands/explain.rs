@@ -36,7 +36,8 @@ pub struct ExplainArgs {
 }
 
 const EXAMPLES: &str = "\
-Nothing is sent, and no server is needed.
+Nothing is sent, and no server is needed. Where --protocol is left open the plan has text, or resp2 where every server listens
+on port 6379; a run would ask the servers.
 
 Examples:
   pummel explain run -s 127.0.0.1 --rate 20k

@@ -5,6 +5,7 @@ pub mod agent;
 #[cfg(feature = "agents")]
 pub mod agent_cert;
 pub mod demo;
+pub mod detection;
 pub mod explain;
 pub mod man_pages;
 pub mod series;

@@ -10,7 +10,9 @@ use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::seconds;
 
+use crate::commands::detection::detected;
 use crate::exit_status::{Exit, answer};
+use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::rate_search::{Judged, Role, separating};
 use crate::job::runner::{Dealing, NotRun};
@@ -65,11 +67,25 @@ it is answered in time) does not meet the goal, however lenient that is. --json 
 3 when no rate meets the goal.
 
 Example:
-  pummel search -s 127.0.0.1 --goal p99:1ms -t 5s";
+  pummel search -s 127.0.0.1 --goal p99:1ms -t 5s
+
+Exit status:
+  0    a rate was found that meets the goal
+  1    a run failed; the reports are written and say why
+  2    the command line cannot be followed; nothing was sent
+  3    no rate meets the goal, or a verification failed
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
 const SCAN_EXAMPLES: &str = "\
 Example:
-  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv";
+  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv
+
+Exit status:
+  0    every rate was measured
+  1    a run failed; the reports are written and say why
+  2    the command line cannot be followed; nothing was sent
+  3    a verification failed
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
 /// Most runs of a scan.
 const RUNS_MAX: f64 = 1_000.0;
@@ -89,8 +105,8 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
 
 /// Looks for the greatest rate that meets the goals.
 pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
-    let run = match args.run.with_files(inputs) {
-        Ok(run) => run,
+    let (run, detection) = match prepared(&args.run, inputs, Some(1.0)) {
+        Ok(found) => found,
         Err(error) => return answer(&error.into()),
     };
     // The first run is a closed loop; what its rate will be is not known yet.
@@ -98,7 +114,7 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("search", &run, inputs, &job) {
+    let mut runner = match CurveRunner::new("search", &run, inputs, (&job, detection)) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -121,16 +137,16 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
 
 /// Measures at every rate.
 pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
-    let run = match args.run.with_files(inputs) {
-        Ok(run) => run,
+    let Rates { low, high, step } = args.rates;
+    let (run, detection) = match prepared(&args.run, inputs, Some(low)) {
+        Ok(found) => found,
         Err(error) => return answer(&error.into()),
     };
-    let Rates { low, high, step } = args.rates;
     let job = match first_job(&run, inputs, &[Some(low)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("scan", &run, inputs, &job) {
+    let mut runner = match CurveRunner::new("scan", &run, inputs, (&job, detection)) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -242,9 +258,10 @@ impl<'a> CurveRunner<'a> {
         command: &'static str,
         typed: &'a Typed<RunArgs>,
         inputs: &FrontInputs,
-        job: &'a Job,
+        (job, detection): (&'a Job, Detection),
     ) -> Result<CurveRunner<'a>, Stop> {
-        let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(Stop::Reported)?;
+        let driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle)
+            .map_err(Stop::Reported)?;
         let mut files = Vec::new();
         for (form, path) in typed.args.output.files.0.iter() {
             let Some(render) = form.series else { continue };
@@ -330,9 +347,23 @@ impl<'a> CurveRunner<'a> {
     }
 }
 
+/// The options of a series with their files read and the protocol of their servers, which are asked as the run at `rate`
+/// would ask them.
+fn prepared(
+    typed: &Typed<RunArgs>,
+    inputs: &FrontInputs,
+    rate: Option<f64>,
+) -> Result<(Typed<RunArgs>, Detection), UsageError> {
+    refuse(typed)?;
+    let typed = typed.with_files(inputs)?;
+    let (found, detection) = detected(&at(&typed, rate), inputs);
+    let mut run = typed;
+    run.args.target = found.args.target;
+    Ok((run, detection))
+}
+
 /// The first of the runs at `rates`, without files of its own. Checks that runs can be made at each of them.
 fn first_job(typed: &Typed<RunArgs>, inputs: &FrontInputs, rates: &[Option<f64>]) -> Result<Job, Stop> {
-    refuse(typed).map_err(Stop::Usage)?;
     let mut jobs = Vec::with_capacity(rates.len());
     for rate in rates {
         jobs.push(native::run(&at(typed, *rate), inputs).map_err(Stop::Usage)?);

@@ -23,6 +23,7 @@ use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
 
 use crate::exit_status::Exit;
+use crate::job::detection::Detection;
 use crate::job::inputs::inputs_of;
 use crate::job::outlets::{FrontFiles, Outlets};
 use crate::job::result_files::ResultFiles;
@@ -97,6 +98,8 @@ pub struct Extras {
     pub files: FrontFiles,
     /// The password of the plan's login, where the front has one of its own. Otherwise it is read as the plan says.
     pub password: Option<String>,
+    /// What is known of the protocol of the servers.
+    pub detection: Detection,
     /// Whether this process reads what its plans need also where agents may do all of the work.
     pub always_reads_inputs: bool,
 }
@@ -114,6 +117,7 @@ pub fn drive(job: &Job, extras: &Extras, style: &mut dyn Style) -> Exit {
 /// What has the runs of a job in common.
 pub struct Driver<'a> {
     job: &'a Job,
+    detection: Detection,
     interrupts: &'static AtomicU32,
     files: ResultFiles,
     outlets: Outlets,
@@ -157,7 +161,17 @@ impl<'a> Driver<'a> {
         };
         let inputs = Inputs { password, ..inputs };
         let shown = BTreeSet::new();
-        Ok(Driver { job, interrupts, files, outlets, inputs, notice, runner: None, shown })
+        Ok(Driver {
+            job,
+            detection: extras.detection.clone(),
+            interrupts,
+            files,
+            outlets,
+            inputs,
+            notice,
+            runner: None,
+            shown,
+        })
     }
 
     /// What makes the runs, found and ready. The runs of a series have one runner.
@@ -186,13 +200,17 @@ impl<'a> Driver<'a> {
         if let Some(words) = self.notice.take() {
             self.tell(style, Event::Notice(&words));
         }
+        let detected = self.detected(style)?;
         self.runner()?;
         let Driver { job, interrupts, files, outlets, inputs, runner, shown, .. } = self;
         let stop = || interrupts.load(Ordering::Relaxed) > 0;
         let front = job.front.name();
         let mut watching = Watching { plan, front, files, outlets, shown, style };
         let runner = runner.as_ref().expect("it was found above");
-        let result = runner.run(plan, dealing, inputs, &mut watching, &stop);
+        let mut result = runner.run(plan, dealing, inputs, &mut watching, &stop);
+        if let Ok(measurement) = &mut result {
+            measurement.detected = detected;
+        }
         self.tell(style, Event::RunOver(plan, result.as_ref().ok()));
         if let Ok(measurement) = &result
             && let Some(doubt) = Summary::of(measurement, plan).trust.doubt.filter(|_| !style.says_doubt())
@@ -200,6 +218,28 @@ impl<'a> Driver<'a> {
             self.tell(style, Event::Notice(&doubt));
         }
         result
+    }
+
+    /// What the servers were found to speak, where they were asked.
+    ///
+    /// # Errors
+    /// Returns [`NotRun::Server`] where what was found lets no run begin.
+    fn detected(&mut self, style: &mut dyn Style) -> Result<Option<String>, NotRun> {
+        match self.detection.clone() {
+            Detection::Refused(why) => return Err(NotRun::Server(why)),
+            Detection::Found(words) => return Ok(Some(words)),
+            // In this process the run meets the same obstacle, and tells it.
+            Detection::Assumed(why) if self.job.fleet.is_some() => {
+                let protocol = self.job.plan.protocol.name();
+                let words = format!(
+                    "which protocol the servers speak could not be asked from here ({why}): it is assumed to be {protocol}"
+                );
+                self.tell(style, Event::Notice(&words));
+                self.detection = Detection::Unasked;
+            }
+            Detection::Unasked | Detection::Assumed(_) => {}
+        }
+        Ok(None)
     }
 
     /// Passes an event on and writes what the style makes of it.

@@ -14,6 +14,7 @@ pub use crate::job::outputs::{Format, Outputs, ResultPaths};
 
 pub mod agent_variables;
 pub mod background_writer;
+pub mod detection;
 pub mod driver;
 pub mod fleet;
 pub mod inputs;

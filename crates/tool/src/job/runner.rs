@@ -48,6 +48,8 @@ pub enum NotRun {
     Usage(String),
     /// An agent is not there, or does not want to.
     Agents(String),
+    /// A server does not let a run begin, or speaks what no run can.
+    Server(String),
     /// The user ended it.
     Interrupted,
 }
@@ -56,7 +58,7 @@ impl fmt::Display for NotRun {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotRun::Here(error) => error.fmt(to),
-            NotRun::Usage(why) | NotRun::Agents(why) => to.write_str(why),
+            NotRun::Usage(why) | NotRun::Agents(why) | NotRun::Server(why) => to.write_str(why),
             NotRun::Interrupted => to.write_str("interrupted"),
         }
     }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "agents")]
 mod agent_options;
+pub mod detection;
 mod field_options;
 mod options;
 pub mod report;
@@ -34,7 +35,7 @@ pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 use crate::native::options::shape_refusal;
 pub use crate::native::options::{
     BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, OutputArgs,
-    PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals, WaitName,
+    PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals, TypedProtocol, WaitName,
 };
 use crate::values::{self, UnreadDist, ValueError};
 
@@ -123,9 +124,7 @@ impl Typed<RunArgs> {
     pub fn with_files(&self, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
         let mut typed = self.clone();
         let data = self.data(&self.args.data, inputs)?;
-        typed.args.data.key_size.keep(data.key_size);
-        typed.args.data.value_size.keep(data.value_size);
-        typed.args.data.ttl.keep(data.expiry_s);
+        typed.args.data.keep(data);
         if let (Some(TypedArrivals::Shape(dist)), Some(Arrivals::Shape(read))) =
             (&mut typed.args.pace.arrivals, self.arrivals(inputs)?)
         {
@@ -144,6 +143,15 @@ impl Typed<RunArgs> {
                 Some(shape.map_err(|error| self.unread("--arrivals <ARRIVALS>", &shape_refusal(&error)))?)
             }
         })
+    }
+}
+
+impl DataArgs {
+    /// Keeps the distributions that were read from files.
+    fn keep(&mut self, data: Data) {
+        self.key_size.keep(data.key_size);
+        self.value_size.keep(data.value_size);
+        self.ttl.keep(data.expiry_s);
     }
 }
 
@@ -326,11 +334,12 @@ fn base(
     inputs: &FrontInputs,
     threads: u32,
 ) -> Result<Plan, UsageError> {
+    let protocol = detection::assumed(target);
     Ok(Plan {
         schema: SCHEMA,
         servers: servers(target, inputs)?,
         route: route(target.route),
-        protocol: target.protocol,
+        protocol,
         transport: if target.udp { Transport::Udp } else { Transport::Stream },
         seed: inputs.seed,
         interval_ns: SECOND,
@@ -397,7 +406,7 @@ fn servers_in(text: &str, from: &str, protocol: Protocol) -> Result<Vec<String>,
 }
 
 fn servers(target: &TargetArgs, inputs: &FrontInputs) -> Result<Vec<String>, UsageError> {
-    let protocol = target.protocol;
+    let protocol = detection::assumed(target);
     match &inputs.servers {
         _ if !target.server.is_empty() => typed_servers(target, protocol),
         Some(text) => servers_in(text, "MEMCACHED_SERVERS", protocol),

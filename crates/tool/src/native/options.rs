@@ -114,6 +114,7 @@ Examples:
   From four machines, each with `pummel agent`, and measured from this one:
     pummel run -s cache1 --agents m1,m2,m3,m4 -c 400 --rate 1m --measure-connections 4
   Redis, with hashes, and with a command of your own:
+    pummel run -s redis1:6379
     pummel run -s redis1 --protocol resp3 --mix hget:9,hset:1
     pummel run -s redis1 --protocol resp3 --command 'LPUSH __key__ __value__'
 
@@ -143,16 +144,16 @@ Exit status:
 #[command(next_help_heading = "Server")]
 pub struct TargetArgs {
     /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path; where no port
-    /// is given it is 11211, and for RESP 6379. Default: the environment variable MEMCACHED_SERVERS, in the same form
+    /// is given it is 11211, and with --protocol resp2 or resp3 6379. Default: the environment variable MEMCACHED_SERVERS, in the same form
     #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
     pub server: Vec<List<String>>,
     /// Which of several servers holds a record and is asked for it. With any but `all`, each connection of --connections is
     /// one to every server
     #[arg(long, value_enum, default_value = "all")]
     pub route: RouteName,
-    /// What is spoken
-    #[arg(long, value_parser = protocols(), default_value = "text")]
-    pub protocol: Protocol,
+    /// What is spoken; `auto` asks every server before the load, on a connection of its own
+    #[arg(long, value_parser = protocols(), default_value = TypedProtocol::AUTO)]
+    pub protocol: TypedProtocol,
     /// UDP in place of TCP, for memcached's text protocol: each request is one datagram of at most 1,400 bytes. Records
     /// are loaded over TCP where the server listens there too. A request whose reply gets lost ends at --timeout
     #[arg(long)]
@@ -194,6 +195,20 @@ pub struct TargetArgs {
     /// that answers nothing for 10 timeouts, at least 10 s, is given up
     #[arg(long)]
     pub reconnect: bool,
+}
+
+/// A protocol, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypedProtocol {
+    /// That which the servers are found to speak.
+    Auto,
+    /// This one.
+    Named(Protocol),
+}
+
+impl TypedProtocol {
+    /// The word for the protocol that the servers are found to speak.
+    pub const AUTO: &'static str = "auto";
 }
 
 /// A route, as it is typed.
@@ -575,10 +590,12 @@ fn arrivals_help() -> String {
 }
 
 /// The parser of `--protocol`, which knows the protocols of a Plan.
-fn protocols() -> impl TypedValueParser<Value = Protocol> {
-    let values = Protocol::ALL.map(|protocol| PossibleValue::new(protocol.name()).help(protocol.row().about));
-    PossibleValuesParser::new(values)
-        .map(|name| Protocol::from_name(&name).expect("the parser accepts names of protocols only"))
+fn protocols() -> impl TypedValueParser<Value = TypedProtocol> {
+    let auto = PossibleValue::new(TypedProtocol::AUTO)
+        .help("memcached's text or binary protocol, or RESP2, as the servers answer");
+    let named = Protocol::ALL.map(|protocol| PossibleValue::new(protocol.name()).help(protocol.row().about));
+    PossibleValuesParser::new(std::iter::once(auto).chain(named))
+        .map(|name| Protocol::from_name(&name).map_or(TypedProtocol::Auto, TypedProtocol::Named))
 }
 
 fn popularity(text: &str) -> Result<Popularity, ValueError> {

@@ -12,6 +12,7 @@ use crate::job::runner::NotRun;
 use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Format, Outputs};
 use crate::native::report::render;
+use crate::report::Report;
 use crate::report::document::{Document, slice_rate};
 use crate::report::json;
 
@@ -54,14 +55,17 @@ impl Style for NativeStyle {
     }
 
     fn end(&mut self, ended: &Ended<'_>, _: Moment, out: &mut StyleOutput) -> Exit {
-        if let Some(error) = ended.refused {
-            out.line(format_args!("error: {error}"));
+        let obstacle = obstacle(ended);
+        if let Some(words) = &obstacle {
+            out.line(format_args!("error: {words}"));
         }
         if !ended.stdout_is_taken {
-            out.report(match self.format {
-                Format::Json => json::render(&Document::of(&ended.report)),
-                Format::Text => render(&ended.report).into_bytes(),
-            });
+            match self.format {
+                Format::Json => out.report(json::render(&Document::of(&ended.report))),
+                // A table of zeros says nothing.
+                Format::Text if obstacle.is_some() => {}
+                Format::Text => out.report(render(&ended.report).into_bytes()),
+            }
         }
         exit_of(ended)
     }
@@ -81,6 +85,23 @@ impl Style for NativeStyle {
     fn lets_readers_leave(&self) -> bool {
         false
     }
+}
+
+/// Why nothing was sent, with a hint on a line of its own where there is one; `None` where something was.
+fn obstacle(ended: &Ended<'_>) -> Option<String> {
+    if let Some(error) = ended.refused {
+        return Some(error.to_string());
+    }
+    let Report { measurement, summary, .. } = ended.report;
+    let stored = measurement.load.as_ref().map_or(0, |load| load.stored);
+    let is_empty = summary.totals.counts.requests() == 0 && measurement.measured_ns == 0 && stored == 0;
+    let is_unreached = measurement.connections.failed > 0 && measurement.connections.open == 0;
+    if measurement.status != Status::Partial || !is_empty || !is_unreached {
+        return None;
+    }
+    let hint =
+        "is the server there, and is this its port? memcached listens on 11211 by default, Redis on 6379";
+    measurement.reason.as_ref().map(|reason| format!("{reason}\nhint: {hint}"))
 }
 
 /// The line of progress of a slice of the measured phase.

@@ -661,6 +661,11 @@ impl Running {
         if words.first() == Some(&"run") && !says_all {
             command.args(["--timeout", "10s"]);
         }
+        // Nor because a server that it has scripted was asked for its protocol first.
+        let can_ask = words.first().is_some_and(|word| ["run", "load", "search", "scan"].contains(word));
+        if can_ask && !["--protocol", "--plan"].iter().any(|option| words.contains(option)) {
+            command.args(["--protocol", "text"]);
+        }
         let started = Instant::now();
         let mut child = command
             .args(["--json", "result.json"])

@@ -168,7 +168,8 @@ pub struct Running {
 pub fn start(server: &str, words: &str) -> Running {
     let folder = TempDir::new().expect("a temporary folder");
     let process = Command::new(PUMMEL)
-        .args(["run", "-s", server, "--json"])
+        // Its server is scripted from the first connection on, and is not asked for its protocol.
+        .args(["run", "--protocol", "text", "-s", server, "--json"])
         .arg(folder.path().join("r.json"))
         .args(words.split_whitespace())
         .stdout(Stdio::piped())

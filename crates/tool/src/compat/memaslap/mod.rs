@@ -24,6 +24,7 @@ use pummel_logic::plan::{
 use pummel_logic::protocol::udp::DATAGRAM_MAX_BYTES;
 use pummel_logic::time::{Nanos, SECOND};
 
+pub use self::options::TABLE as OPTIONS;
 use crate::compat::c_numbers::strtol;
 use crate::compat::memaslap::config::{Config, NoConfiguration};
 use crate::compat::memaslap::options::{Options, ParsedLine};

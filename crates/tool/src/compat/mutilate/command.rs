@@ -277,7 +277,7 @@ fn printed(text: &str) -> Exit {
 fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>) -> Exit {
     let job = Job { fleet, ..runs.job.clone() };
     let files = FrontFiles { log: None, samples: runs.display.save.clone().filter(|_| runs.saves()) };
-    let extras = Extras { files, password: runs.password(), always_reads_inputs: true };
+    let extras = Extras { files, password: runs.password(), always_reads_inputs: true, ..Extras::default() };
     let driver = match Driver::prepare(&job, &extras, &style) {
         Ok(driver) => driver,
         Err(exit) => return exit,

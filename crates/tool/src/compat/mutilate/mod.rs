@@ -24,6 +24,7 @@ use pummel_logic::plan::{
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND};
 
+pub use self::options::TABLE as OPTIONS;
 use crate::compat::c_numbers::strtol;
 use crate::compat::mutilate::dists::Form;
 use crate::compat::mutilate::options::{Given, Options, fatal};

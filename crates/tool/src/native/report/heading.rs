@@ -9,6 +9,7 @@ use pummel_logic::plan::{
 
 use super::page::Page;
 use super::units::plain;
+use crate::build_info;
 use crate::report::{Report, VERSION};
 
 pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
@@ -28,10 +29,16 @@ pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
         line += ", GOAL MISSED";
     }
     page.line(&line);
+    if build_info::PROFILE == "quick" {
+        page.field(
+            "Build",
+            "profile quick, for a first look: figures of speed want the release build (make build)",
+        );
+    }
     if let Some(reason) = &summary.reason {
         page.field("Reason", reason);
     }
-    page.field("Servers", &plan.servers.join(", "));
+    page.field("Servers", &servers(report));
     if plan.route != Route::All {
         let copies =
             if plan.route.owns_keys() { "every record on one server" } else { "every record on each server" };
@@ -52,6 +59,12 @@ pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
         page.field("Command", command);
     }
     page.field("Seed", &format!("{} (data seed {})", plan.seed, plan.data.seed));
+}
+
+/// The servers, with what they were found to speak where the command line left it open.
+fn servers(report: &Report<'_>) -> String {
+    let names = report.plan.servers.join(", ");
+    report.measurement.detected.as_ref().map_or(names.clone(), |detected| format!("{names} ({detected})"))
 }
 
 /// Whose word the certificates of servers were.

@@ -62,6 +62,9 @@ pub struct Document {
     /// Why the run is not complete.
     #[serde(default)]
     pub reason: Option<String>,
+    /// What the servers were found to speak; absent where the command line names the protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detected: Option<String>,
     /// What was wanted.
     pub plan: Plan,
     /// The command line that the Plan was written in.
@@ -206,6 +209,7 @@ impl Document {
             tool: ToolResult::own(),
             status: summary.status,
             reason: summary.reason.clone(),
+            detected: measurement.detected.clone(),
             plan: plan.clone(),
             front: front.to_owned(),
             started_unix_s: (started > 0).then(|| seconds(started)),

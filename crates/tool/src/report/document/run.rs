@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{micros, rounded};
 use super::named::Named;
+use crate::build_info;
 use crate::report::{Report, VERSION};
 
 /// The program that made a result.
@@ -18,12 +19,32 @@ pub struct ToolResult {
     pub name: String,
     /// Version of the program.
     pub version: String,
+    /// Commit that it was built from; `unknown` in builds for development and of sources without git. Empty in results of
+    /// versions that did not say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub commit: String,
+    /// Profile that it was built with: `release`, `quick` or `dev`; empty as `commit`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub profile: String,
+    /// Platform that it was built for; empty as `commit`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// Optional parts that were built in: `agents` or `none`; empty as `commit`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub features: String,
 }
 
 impl ToolResult {
     /// This program.
     pub(super) fn own() -> ToolResult {
-        ToolResult { name: "pummel".to_owned(), version: VERSION.to_owned() }
+        ToolResult {
+            name: "pummel".to_owned(),
+            version: VERSION.to_owned(),
+            commit: build_info::COMMIT.to_owned(),
+            profile: build_info::PROFILE.to_owned(),
+            target: build_info::TARGET.to_owned(),
+            features: build_info::FEATURES.to_owned(),
+        }
     }
 }
 

@@ -34,7 +34,9 @@ fn lose(run: &mut Run, timeouts: u64, unsent: u64) {
 fn the_fixed_names_are_there_and_their_figures_are_those_of_the_run() {
     let result = value(&Run::new(Keep::Figures));
     assert_eq!(result["schema"], 1);
-    assert_eq!(result["tool"], json!({"name": "pummel", "version": VERSION}));
+    assert_eq!(result["tool"]["name"], "pummel");
+    assert_eq!(result["tool"]["version"], VERSION);
+    assert_eq!(result["tool"]["profile"], crate::build_info::PROFILE);
     assert_eq!((&result["status"], &result["reason"]), (&json!("complete"), &Value::Null));
     assert_eq!(
         (&result["front"], &result["seconds"], &result["clock"]),

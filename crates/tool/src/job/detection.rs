@@ -1,0 +1,99 @@
+//! What is known of the protocol of a job's servers before its first run.
+
+use pummel_engine::run::Undetected;
+use pummel_logic::plan::Protocol;
+use pummel_logic::plan::detect::Spoken;
+
+/// What came of asking the servers of a job which protocol they speak.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Detection {
+    /// The command line names the protocol.
+    #[default]
+    Unasked,
+    /// The servers speak this, such as `memcached 1.6.18, text`.
+    Found(String),
+    /// A server could not be reached, for this reason, and the plan has the protocol that is likeliest.
+    Assumed(String),
+    /// No run can begin, for this reason, which may have a hint on a line of its own.
+    Refused(String),
+}
+
+impl Detection {
+    /// What an answer means for a command line. `has_user`: it names a user to log in as. `assumed` is the protocol of a plan
+    /// where none was found. Returns the protocol of the plan.
+    pub fn of(
+        answer: Result<(String, Spoken), Undetected>,
+        has_user: bool,
+        assumed: Protocol,
+    ) -> (Protocol, Detection) {
+        match answer {
+            Ok((server, Spoken { protocol, login: Some(said), .. })) if !has_user => {
+                (protocol, Detection::Refused(wants_login(&server, &said, protocol)))
+            }
+            Ok((_, spoken)) => (spoken.protocol, Detection::Found(spoken.words())),
+            Err(why @ Undetected::Unreachable { .. }) => (assumed, Detection::Assumed(why.to_string())),
+            Err(why @ Undetected::Different(_)) => {
+                (assumed, Detection::Refused(format!("{why}\nhint: measure them one after the other")))
+            }
+            Err(why @ Undetected::Foreign { .. }) => (
+                assumed,
+                Detection::Refused(format!(
+                    "{why}\nhint: --tls if it expects TLS; --protocol says what it speaks without asking it"
+                )),
+            ),
+        }
+    }
+}
+
+fn wants_login(server: &str, said: &str, protocol: Protocol) -> String {
+    let default = if protocol.is_resp() { "; where only a password is set, the user is default" } else { "" };
+    format!(
+        "{server} wants a login: it said \"{said}\"\nhint: --user NAME, with --password-file FILE or PUMMEL_PASSWORD{default}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spoken(login: Option<&str>) -> Result<(String, Spoken), Undetected> {
+        let software = Some("redis 7.0.15".to_owned());
+        let spoken = Spoken { protocol: Protocol::Resp2, software, login: login.map(str::to_owned) };
+        Ok(("cache1:6379".to_owned(), spoken))
+    }
+
+    #[test]
+    fn a_server_that_answers_decides_the_protocol() {
+        let (protocol, detection) = Detection::of(spoken(None), false, Protocol::Text);
+        assert_eq!(protocol, Protocol::Resp2);
+        assert_eq!(detection, Detection::Found("redis 7.0.15, resp2".to_owned()));
+    }
+
+    #[test]
+    fn a_login_that_is_missing_is_told_and_one_that_is_there_is_not() {
+        let noauth = Some("-NOAUTH Authentication required.");
+        let (_, detection) = Detection::of(spoken(noauth), false, Protocol::Text);
+        let Detection::Refused(words) = detection else { panic!("{detection:?}") };
+        assert!(words.starts_with("cache1:6379 wants a login: it said \"-NOAUTH"), "{words}");
+        assert!(words.contains("--user") && words.contains("default"), "{words}");
+        assert!(words.lines().count() < 5, "{words}");
+        let (_, detection) = Detection::of(spoken(noauth), true, Protocol::Text);
+        assert!(matches!(detection, Detection::Found(_)), "{detection:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_leaves_the_assumption_to_the_run() {
+        let gone = Undetected::Unreachable { server: "a:1".to_owned(), why: "refused".to_owned() };
+        let (protocol, detection) = Detection::of(Err(gone), false, Protocol::Meta);
+        assert_eq!((protocol, detection), (Protocol::Meta, Detection::Assumed("a:1: refused".to_owned())));
+    }
+
+    #[test]
+    fn a_server_that_answers_nothing_known_ends_the_job_in_at_most_five_lines() {
+        let other = Undetected::Foreign { server: "a:80".to_owned(), did: "sent \"HTTP/1.1\"".to_owned() };
+        let (_, detection) = Detection::of(Err(other), false, Protocol::Text);
+        let Detection::Refused(words) = detection else { panic!("{detection:?}") };
+        assert!(words.contains("sent \"HTTP/1.1\"") && words.contains("--protocol"), "{words}");
+        assert!(words.lines().count() < 5, "{words}");
+    }
+}

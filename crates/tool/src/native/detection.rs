@@ -1,0 +1,224 @@
+//! `--protocol auto`: which servers a command line has asked, and what their answer makes of it.
+
+use pummel_engine::run::{Inquiry, Undetected};
+use pummel_logic::plan::Protocol;
+use pummel_logic::plan::address::RESP_PORT;
+use pummel_logic::plan::detect::Spoken;
+
+use super::{LoadArgs, RunArgs, SocketArgs, TargetArgs, Typed, TypedProtocol};
+use crate::job::detection::Detection;
+use crate::job::{FrontInputs, Job, UsageError};
+use crate::native::options::List;
+
+/// Answers an inquiry.
+pub type Ask<'a> = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected> + 'a;
+
+/// The protocol of a command line whose servers were not asked: memcached's text protocol, or RESP2 where a database is
+/// selected or every server listens on the port of RESP.
+pub fn assumed(target: &TargetArgs) -> Protocol {
+    let on_resp_port = |server: &String| server.ends_with(&format!(":{RESP_PORT}"));
+    match target.protocol {
+        TypedProtocol::Named(protocol) => protocol,
+        TypedProtocol::Auto if target.udp => Protocol::Text,
+        TypedProtocol::Auto if target.database > 0 => Protocol::Resp2,
+        TypedProtocol::Auto => {
+            let mut servers = target.server.iter().flat_map(|list| &list.0).flat_map(|list| list.split(','));
+            let all = !target.server.is_empty() && servers.all(|server| on_resp_port(&server.to_owned()));
+            if all { Protocol::Resp2 } else { Protocol::Text }
+        }
+    }
+}
+
+/// Options whose servers may have to be asked.
+pub trait Detectable: Clone {
+    /// The servers, and how they are spoken to.
+    fn target(&self) -> &TargetArgs;
+
+    /// The servers, to be changed.
+    fn target_mut(&mut self) -> &mut TargetArgs;
+
+    /// Options of the sockets.
+    fn socket(&self) -> &SocketArgs;
+
+    /// Whether a saved plan says everything.
+    fn is_saved(&self) -> bool;
+
+    /// The options with the files read that values of theirs stand in, so that each is read once.
+    ///
+    /// # Errors
+    /// Returns [`UsageError`] for the first file that cannot be read or holds no value.
+    fn with_files(typed: &Typed<Self>, inputs: &FrontInputs) -> Result<Typed<Self>, UsageError>;
+
+    /// The job of the options.
+    ///
+    /// # Errors
+    /// Returns [`UsageError`] for the first value that is refused.
+    fn job(typed: &Typed<Self>, inputs: &FrontInputs) -> Result<Job, UsageError>;
+}
+
+impl Detectable for RunArgs {
+    fn target(&self) -> &TargetArgs {
+        &self.target
+    }
+
+    fn target_mut(&mut self) -> &mut TargetArgs {
+        &mut self.target
+    }
+
+    fn socket(&self) -> &SocketArgs {
+        &self.socket
+    }
+
+    fn is_saved(&self) -> bool {
+        self.saved.plan.is_some()
+    }
+
+    fn with_files(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
+        typed.with_files(inputs)
+    }
+
+    fn job(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+        super::run(typed, inputs)
+    }
+}
+
+impl Detectable for LoadArgs {
+    fn target(&self) -> &TargetArgs {
+        &self.target
+    }
+
+    fn target_mut(&mut self) -> &mut TargetArgs {
+        &mut self.target
+    }
+
+    fn socket(&self) -> &SocketArgs {
+        &self.socket
+    }
+
+    fn is_saved(&self) -> bool {
+        false
+    }
+
+    fn with_files(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Typed<LoadArgs>, UsageError> {
+        let mut typed = typed.clone();
+        let data = typed.data(&typed.args.data, inputs)?;
+        typed.args.data.keep(data);
+        Ok(typed)
+    }
+
+    fn job(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+        super::load(typed, inputs)
+    }
+}
+
+/// The options with the protocol that their servers speak, and what came of asking them. `ask` is called where the
+/// protocol is left open and the options make a job in one of the protocols; other options are returned as they are.
+pub fn with_protocol<A: Detectable>(
+    typed: &Typed<A>,
+    inputs: &FrontInputs,
+    ask: &Ask<'_>,
+) -> (Typed<A>, Detection) {
+    let target = typed.args.target();
+    if target.protocol != TypedProtocol::Auto || target.udp || typed.args.is_saved() {
+        return (typed.clone(), Detection::Unasked);
+    }
+    // What is wrong with the options is told by the job that is made of them.
+    let Ok(typed) = A::with_files(typed, inputs) else { return (typed.clone(), Detection::Unasked) };
+    let target = typed.args.target();
+    let (Ok(servers), Ok(tls)) = (super::servers(target, inputs), super::tls(target)) else {
+        return (typed, Detection::Unasked);
+    };
+    let named = |protocol: Protocol| {
+        let mut typed = typed.clone();
+        let target = typed.args.target_mut();
+        target.protocol = TypedProtocol::Named(protocol);
+        // With their ports: the protocol that is found may have another one by default.
+        target.server = vec![List(vec![servers.join(",")])];
+        typed
+    };
+    let is_possible = |protocol: &Protocol| A::job(&named(*protocol), inputs).is_ok();
+    let Some(wanted) = std::iter::once(assumed(target)).chain(Protocol::ALL).find(is_possible) else {
+        return (typed, Detection::Unasked);
+    };
+    let inquiry = Inquiry {
+        servers: servers.clone(),
+        socket: super::socket(typed.args.socket()),
+        tls,
+        timeout_ns: target.timeout,
+    };
+    let (protocol, detection) = Detection::of(ask(&inquiry), target.user.is_some(), wanted);
+    (named(protocol), detection)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::ffi::OsString;
+    use std::io;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: Typed<RunArgs>,
+    }
+
+    fn inputs() -> FrontInputs {
+        FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    /// The servers that were asked, and the protocol and the servers of the plan, for a command line whose servers answer that
+    /// they speak `spoken`.
+    fn asked(words: &str, spoken: Protocol) -> (Vec<String>, Protocol, Vec<String>) {
+        let words = std::iter::once("pummel").chain(words.split(' ')).map(OsString::from);
+        let line = Line::try_parse_from(words).unwrap();
+        let asked = RefCell::new(Vec::new());
+        let (typed, _) = with_protocol(&line.run, &inputs(), &|inquiry: &Inquiry| {
+            asked.borrow_mut().extend(inquiry.servers.clone());
+            Ok((inquiry.servers[0].clone(), Spoken { protocol: spoken, software: None, login: None }))
+        });
+        let plan = RunArgs::job(&typed, &inputs()).unwrap().plan;
+        (asked.into_inner(), plan.protocol, plan.servers.clone())
+    }
+
+    #[test]
+    fn servers_are_asked_where_the_protocol_is_left_open_and_keep_the_ports_at_which_they_were_asked() {
+        for (words, servers) in
+            [("-s a", "a:11211"), ("-s a:6379", "a:6379"), ("-s a --protocol auto", "a:11211")]
+        {
+            let (asked, protocol, planned) = asked(words, Protocol::Resp2);
+            assert_eq!((asked, protocol), (vec![servers.to_owned()], Protocol::Resp2), "{words}");
+            assert_eq!(planned, [servers], "{words}");
+        }
+    }
+
+    #[test]
+    fn a_named_protocol_and_udp_ask_nothing() {
+        for (words, protocol) in [("-s a --protocol meta", Protocol::Meta), ("-s a --udp", Protocol::Text)] {
+            let (asked, planned, _) = asked(words, Protocol::Resp2);
+            assert_eq!((asked.len(), planned), (0, protocol), "{words}");
+        }
+    }
+
+    #[test]
+    fn options_of_one_protocol_alone_let_servers_be_asked() {
+        let (asked, protocol, _) = asked("-s a --mix hget:9,hset:1", Protocol::Resp2);
+        assert_eq!((asked.len(), protocol), (1, Protocol::Resp2));
+    }
+
+    #[test]
+    fn without_an_answer_the_port_decides() {
+        let target = |words: &str| {
+            let words = std::iter::once("pummel").chain(words.split(' ')).map(OsString::from);
+            Line::try_parse_from(words).unwrap().run.args.target
+        };
+        assert_eq!(assumed(&target("-s a")), Protocol::Text);
+        assert_eq!(assumed(&target("-s a:6379,b:6379")), Protocol::Resp2);
+        assert_eq!(assumed(&target("-s a:6379,b")), Protocol::Text);
+        assert_eq!(assumed(&target("-s a --database 2")), Protocol::Resp2);
+        assert_eq!(assumed(&target("-s a:6379 --udp")), Protocol::Text);
+    }
+}

@@ -1,0 +1,144 @@
+//! `-h`: a command's help on one screen, with the options that are used most. `--help` has everything.
+
+use std::ffi::OsString;
+
+use clap::Command;
+
+/// The subcommands that `pummel -h` names.
+const COMMANDS: &[&str] =
+    &["run", "load", "search", "scan", "ab", "compare", "show", "serve", "demo", "explain", "agent"];
+
+/// The options that `-h` of a subcommand names, each with a sentence that fits on its line.
+const OPTIONS: &[(&str, &str)] = &[
+    ("server", "HOST, HOST:PORT, [IPV6]:PORT or /unix/path; several with commas"),
+    ("time", "How long to measure [default: 10s]"),
+    ("requests", "How many requests to measure"),
+    ("connections", "Connections, over all servers and threads"),
+    ("depth", "Most requests outstanding per connection"),
+    ("threads", "Threads"),
+    ("rate", "Requests per second: open loop; without it closed loop"),
+    ("rates", "From which rate to which, in steps of how much"),
+    ("mix", "Operations and their weights [default: get:9,set:1]"),
+    ("value_size", "Size of the values in bytes: a number or a distribution"),
+    ("records", "How many records there are"),
+    ("goal", "Exit with status 3 when it is missed, such as p99:1ms"),
+    ("json", "Write the result to a file"),
+];
+
+/// The options that `-h` of `pummel serve` names.
+const OPTIONS_OF_SERVE: &[(&str, &str)] = &[
+    ("listen", "Address and port, or the path of a unix socket"),
+    ("protocol", "What is spoken; auto tells it by the first byte"),
+    ("service_time", "How long each answer takes: a distribution of times"),
+    ("fault", "What goes wrong, and how often"),
+    ("truth", "Write what was served when to a file"),
+    ("tls_cert", "Certificate: every connection is encrypted"),
+    ("user", "A user that has to log in"),
+    ("max_seconds", "End by itself after this time"),
+];
+
+/// The options that `-h` of `pummel agent` names.
+const OPTIONS_OF_AGENT: &[(&str, &str)] = &[
+    ("listen", "Where controllers are waited for"),
+    ("token_file", "The secret that controllers have to show"),
+    ("allow_target", "Networks that may be loaded"),
+    ("allow_file", "Folders whose files a plan may name"),
+    ("tls_cert", "Certificate: every controller's connection is encrypted"),
+    ("tls_key", "Its private key"),
+    ("tls_ca", "Authorities of the certificates of controllers"),
+];
+
+/// The command line with the help of `-h`, where one of its words is `-h`; unchanged otherwise.
+pub fn shortened(command: Command, words: &[OsString]) -> Command {
+    let asks = words.iter().take_while(|word| *word != "--").any(|word| word == "-h");
+    if !asks {
+        return command;
+    }
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let command = names.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |sub| {
+            let is_shown = COMMANDS.contains(&name.as_str()) && !sub.is_hide_set();
+            of_subcommand(sub).hide(!is_shown)
+        })
+    });
+    command.disable_help_subcommand(true).after_help(
+        "Try it:\n  pummel demo\n  pummel run -s 127.0.0.1\n\nMore commands, and mcperf, memaslap and mutilate: pummel --help",
+    )
+}
+
+fn of_subcommand(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    let (shown, example) = match name.as_str() {
+        "run" | "load" => (OPTIONS, format!("pummel {name} -s 127.0.0.1")),
+        "search" => (OPTIONS, "pummel search -s 127.0.0.1 --goal p99:1ms -t 5s".to_owned()),
+        "scan" => (OPTIONS, "pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s".to_owned()),
+        "serve" => {
+            (OPTIONS_OF_SERVE, "pummel serve --listen 127.0.0.1:11311 --service-time exp:100us".to_owned())
+        }
+        "agent" => (OPTIONS_OF_AGENT, "pummel agent --listen 0.0.0.0:5556 --token-file token".to_owned()),
+        _ => return command,
+    };
+    let ids: Vec<String> = command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
+    let command = ids.iter().fold(command, |command, id| {
+        command.mut_arg(id, |arg| match shown.iter().find(|(known, _)| *known == id.as_str()) {
+            Some((_, sentence)) => {
+                arg.help(*sentence).help_heading(None::<&str>).hide_possible_values(true).hide_env(true)
+            }
+            None => arg.hide(true),
+        })
+    });
+    command.after_help(format!("Example:\n  {example}\n\nAll options: pummel {name} --help"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn help(words: &[&str]) -> String {
+        let words: Vec<OsString> = ["pummel"].iter().chain(words).map(OsString::from).collect();
+        let error = shortened(Cli::command(), &words).term_width(100).try_get_matches_from(words);
+        error.expect_err("help is an answer, not a match").to_string()
+    }
+
+    #[test]
+    fn every_short_help_fits_on_one_screen() {
+        for command in [&[][..], &["run"], &["load"], &["search"], &["scan"], &["serve"], &["agent"]] {
+            let text = help(&[command, &["-h"]].concat());
+            assert!(text.lines().count() <= 24, "{} lines:\n{text}", text.lines().count());
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+            assert!(text.contains("--help"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_short_help_of_run_has_ten_options_that_the_long_one_has_too() {
+        let (short, long) = (help(&["run", "-h"]), help(&["run", "--help"]));
+        let option =
+            |line: &str| line.split_whitespace().find(|word| word.starts_with("--")).map(str::to_owned);
+        let shown: Vec<String> =
+            short.lines().filter(|line| line.starts_with("  ")).filter_map(option).collect();
+        assert!(shown.len() >= 10, "{shown:?}");
+        for option in &shown {
+            assert!(long.contains(option.as_str()), "{option}");
+        }
+        assert!(long.lines().count() > 150 && long.contains("--popularity"), "{long}");
+    }
+
+    #[test]
+    fn every_option_of_the_tables_is_one() {
+        let command = Cli::command();
+        let ids_of = |name: &str| -> Vec<String> {
+            let sub = command.find_subcommand(name).expect("a subcommand");
+            sub.get_arguments().map(|arg| arg.get_id().to_string()).collect()
+        };
+        let runs = [ids_of("run"), ids_of("scan")].concat();
+        for (table, ids) in [(OPTIONS, runs), (OPTIONS_OF_SERVE, ids_of("serve"))] {
+            for (id, _) in table {
+                assert!(ids.iter().any(|known| known == id), "{id}");
+            }
+        }
+    }
+}
