@@ -4,6 +4,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # Names of the old tools, as links to pummel; LINKS=no leaves them out.
 LINKS ?= yes
+# DEBUG_FILE=yes installs the line tables too, in a file of their own.
+DEBUG_FILE ?= no
 OLD_NAMES = memaslap memcaslap mcperf mutilate
 
 # Programs that the tests run, each with its Debian package.
@@ -13,18 +15,25 @@ TEST_WISHES = ip:iproute2 sshd:openssh-server
 
 TARGET = $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 BINARY = $(TARGET)/release/pummel
+QUICK = $(TARGET)/quick/pummel
+MUSL = x86_64-unknown-linux-musl
+STATIC = $(TARGET)/$(MUSL)/release/pummel
+PACKAGES = $(TARGET)/packages
 SOURCES := Cargo.toml Cargo.lock $(shell find crates -type f)
 
-.PHONY: help build demo test check bench install uninstall clean
+.PHONY: help build static deb demo test check bench install uninstall clean
 
 help:
-	@echo "make demo                      build, run against a memcached of its own, show the report"
+	@echo "make demo                      quick build, run against a memcached of its own, show the report"
 	@echo "make test                      every test, with what it needs installed"
 	@echo "make check                     formatting, lints, floors, tests"
 	@echo "make bench                     CPU, throughput and memory beside the floor, on this machine"
 	@echo "make install PREFIX=/usr/local binary, links, man pages, completions (LINKS=no: without the links)"
 	@echo "make uninstall PREFIX=/usr/local"
-	@echo "make build, make clean"
+	@echo "make build                     the release build, as it is installed"
+	@echo "make static                    one file without libraries, for any Linux on x86_64 (musl)"
+	@echo "make deb                       Debian packages of it: pummel, and pummel-old-names with the links"
+	@echo "make clean"
 
 # A rule by time stamps, so that `make build && sudo make install` needs no Rust for root.
 $(BINARY): $(SOURCES)
@@ -34,19 +43,42 @@ $(BINARY): $(SOURCES)
 
 build: $(BINARY)
 
+# For a first look: no optimisation across crates, no line tables. Its results say `profile: quick`.
+$(QUICK): $(SOURCES)
+	@scripts/ensure-rust.sh
+	cargo build --profile quick --locked --package pummel
+	@touch $@
+
+# The C compiler of musl builds the cryptography.
+$(STATIC): $(SOURCES)
+	@scripts/ensure-rust.sh
+	@scripts/ensure-packages.sh musl-gcc:musl-tools
+	@scripts/ensure-target.sh $(MUSL)
+	cargo build --release --locked --package pummel --target $(MUSL)
+	@touch $@
+
+static: $(STATIC)
+	@scripts/strip.sh $(STATIC) $(PACKAGES)/pummel
+	@ls -l $(PACKAGES)/pummel
+
+deb: static
+	@scripts/ensure-packages.sh dpkg-deb:dpkg
+	scripts/deb.sh $(PACKAGES)/pummel $(PACKAGES) $(OLD_NAMES)
+
 # Status 3 says that memcached is missing and cannot be installed; the demo then uses the built-in server.
 demo:
 	@scripts/ensure-rust.sh
 	@scripts/ensure-packages.sh memcached:memcached || [ $$? -eq 3 ]
-	@$(MAKE) --no-print-directory build
-	@scripts/demo.sh
+	@$(MAKE) --no-print-directory $(QUICK)
+	@scripts/demo.sh $(QUICK)
 
-# In the development profile: it is optimised enough here, and it keeps the checks of arithmetic.
+# In the development profile: it is optimised enough here, and it keeps the checks of arithmetic. One failure does not hide
+# the rest.
 test:
 	@scripts/ensure-rust.sh
 	@scripts/ensure-packages.sh $(TEST_NEEDS)
 	@scripts/ensure-packages.sh $(TEST_WISHES) || true
-	cargo test --locked --workspace
+	cargo test --locked --workspace --no-fail-fast
 
 check:
 	@scripts/ensure-rust.sh
@@ -61,7 +93,7 @@ bench:
 	cargo xtask bench
 
 install: $(BINARY)
-	scripts/install.sh $(BINARY) "$(DESTDIR)$(PREFIX)" $(if $(filter no,$(LINKS)),,$(OLD_NAMES))
+	DEBUG_FILE=$(DEBUG_FILE) scripts/install.sh $(BINARY) "$(DESTDIR)$(PREFIX)" $(if $(filter no,$(LINKS)),,$(OLD_NAMES))
 
 uninstall:
 	scripts/uninstall.sh "$(DESTDIR)$(PREFIX)" $(OLD_NAMES)

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Runs pummel's demo against a memcached of its own on a free loopback port, and ends that server whatever happens.
+# Runs the demo of a build, demo.sh BINARY, against a memcached of its own on a free loopback port, and ends that server whatever happens.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 
-pummel=${CARGO_TARGET_DIR:-target}/release/pummel
+pummel=$1
 scratch=$(mktemp -d)
 server=
 

@@ -2,18 +2,29 @@
 # Installs pummel: install.sh BINARY PREFIX LINK...
 #
 # Binary and links go to PREFIX/bin; man pages and shell completions, which the binary writes itself, below PREFIX/share.
+# With DEBUG_FILE=yes the line tables, without which the binary is a fifth of its size, go to PREFIX/bin/.debug, where
+# backtraces and debuggers look for them; otherwise they are left out. Without objcopy (binutils) the binary stays whole.
 set -euo pipefail
 
 binary=$1
 prefix=$2
 shift 2
 
-pages=$(mktemp -d)
-trap 'rm -rf "$pages"' EXIT
-mkdir "$pages/man" "$pages/completions"
-"$binary" pages --man "$pages/man" --completions "$pages/completions"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/man" "$scratch/completions"
+"$binary" pages --man "$scratch/man" --completions "$scratch/completions"
 
-install -D -m 755 "$binary" "$prefix/bin/pummel"
+if command -v objcopy >/dev/null; then
+    "$(dirname "$0")/strip.sh" "$binary" "$scratch/pummel"
+    if [ "${DEBUG_FILE:-no}" = yes ]; then
+        install -D -m 644 "$scratch/pummel.debug" "$prefix/bin/.debug/pummel.debug"
+    fi
+else
+    echo "There is no objcopy (binutils): the binary is installed with its line tables in it." >&2
+    cp "$binary" "$scratch/pummel"
+fi
+install -D -m 755 "$scratch/pummel" "$prefix/bin/pummel"
 for name in "$@"; do
     if [ -e "$prefix/bin/$name" ] && [ "$(readlink "$prefix/bin/$name")" != pummel ]; then
         echo "$prefix/bin/$name is another program; left as it is (LINKS=no leaves out all links)." >&2
@@ -22,11 +33,13 @@ for name in "$@"; do
     fi
 done
 
-for page in "$pages"/man/*.1; do
+for page in "$scratch"/man/*.1; do
     install -D -m 644 "$page" "$prefix/share/man/man1/${page##*/}"
 done
-completions=$pages/completions
-install -D -m 644 "$completions/pummel.bash" "$prefix/share/bash-completion/completions/pummel"
-install -D -m 644 "$completions/_pummel" "$prefix/share/zsh/site-functions/_pummel"
-install -D -m 644 "$completions/pummel.fish" "$prefix/share/fish/vendor_completions.d/pummel.fish"
+completions=$scratch/completions
+for name in pummel "$@"; do
+    install -D -m 644 "$completions/$name.bash" "$prefix/share/bash-completion/completions/$name"
+    install -D -m 644 "$completions/_$name" "$prefix/share/zsh/site-functions/_$name"
+    install -D -m 644 "$completions/$name.fish" "$prefix/share/fish/vendor_completions.d/$name.fish"
+done
 echo "Installed pummel below $prefix."

@@ -25,11 +25,14 @@ enum Work {
 
 const STEPS: [(&str, Work); 6] = [
     ("formatting", Work::Cargo(&["fmt", "--all", "--check"])),
-    ("code of the agents' protocol", Work::Cargo(&["run", "--quiet", "--package", "agent-proto", "--", "--check"])),
+    (
+        "code of the agents' protocol",
+        Work::Cargo(&["run", "--quiet", "--package", "agent-proto", "--", "--check"]),
+    ),
     ("lints", Work::Cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])),
     ("lints without agents", Work::Cargo(WITHOUT_AGENTS)),
     ("floors", Work::Floors),
-    (TESTS, Work::Cargo(&["test", "--workspace"])),
+    (TESTS, Work::Cargo(&["test", "--workspace", "--no-fail-fast"])),
 ];
 
 const TESTS: &str = "tests";
