@@ -7,6 +7,7 @@ mod ci;
 mod floors;
 mod hostile;
 mod instructions;
+mod sbom;
 mod truth;
 
 use std::io;
@@ -26,6 +27,7 @@ Commands of the project:
   cargo xtask instructions [OPTIONS]
                                   instructions that a request costs, by callgrind (`--help` lists the options)
   cargo xtask proto               makes the Rust of the agents' protocol from crates/tool/proto/agent.proto
+  cargo xtask sbom FILE           writes what the released program is made of (CycloneDX)
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask help                this text
 
@@ -100,10 +102,11 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
             Ok(options) => truth::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
+        ["sbom", file] => sbom::run(root, file)?,
         ["proto"] => ci::cargo(root, &["run", "--quiet", "--package", "agent-proto"])?,
         ["ci"] => ci::run(root, ci::Tests::Run)?,
         ["ci", "--no-tests"] => ci::run(root, ci::Tests::Skip)?,
-        ["floors" | "ci" | "proto", ..] => {
+        ["floors" | "ci" | "proto" | "sbom", ..] => {
             return Ok(Verdict::Usage(format!(
                 "`{}` does not take this: {}",
                 words[0],
