@@ -266,8 +266,10 @@ const TOOL: Floor = Floor {
         (
             "commands::run_maker",
             &[
+                "commands::detection",
                 "exit_status",
                 "job",
+                "job::detection",
                 "job::driver",
                 "job::runner",
                 "job::server_program",
