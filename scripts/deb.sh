@@ -67,7 +67,7 @@ pack() {
         echo "Priority: optional"
         cat
     } >"$root/DEBIAN/control"
-    (cd "$root" && find usr lib -type f 2>/dev/null | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
+    (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
     find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
     dpkg-deb --root-owner-group -Zxz --build "$root" "$folder" >/dev/null
 }
@@ -92,9 +92,9 @@ END
 Architecture: $architecture
 Suggests: pummel-old-names, memcached, redis-server
 Description: load generator and benchmark for memcached and RESP servers
- pummel sends requests to memcached, Redis or Valkey, as fast as they answer or at
- a rate of choice, and tells how long they took from the moment when each was due,
- with an interval around every figure, and with a word on whom to believe.
+ pummel sends requests to memcached, Redis or Valkey, as fast as they answer
+ or at a rate of choice. It tells how long they took from the moment when each
+ was due, with an interval around every figure.
 END
 }
 
@@ -116,8 +116,9 @@ Architecture: all
 Depends: pummel (= $version)
 Conflicts: libmemcached-tools
 Description: pummel under the names of older load generators
- Links to pummel as mutilate, mcperf, memaslap and memcaslap: under each of these
- names it follows the command line of that program and prints its report.
+ Links to pummel as mutilate, mcperf, memaslap and memcaslap: under each of
+ these names it follows the command line of that program and prints its
+ report.
 END
 }
 

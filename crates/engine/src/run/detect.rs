@@ -226,11 +226,13 @@ impl<'a, B: Backend> Side<'a, B> {
             None => Reading::More,
             Some(_) => Reading::Foreign,
         });
-        let software = match answer {
-            Answer::Read(bytes, _) => detect::software(&bytes).flatten(),
-            Answer::Closed(_) | Answer::Silent(_) => None,
+        let Answer::Read(bytes, _) = answer else { return spoken };
+        // Redis refuses a command that it does not know before it asks for a login.
+        let login = match detect::read(Question::Info, &bytes) {
+            Reading::Spoken(refusal) => refusal.login,
+            Reading::More | Reading::Foreign => None,
         };
-        Spoken { software, ..spoken }
+        Spoken { software: detect::software(&bytes).flatten(), login, ..spoken }
     }
 
     /// Hands the events of a connection to `handle` until it returns true or `until` has come.
