@@ -14,7 +14,6 @@ use crate::job::{Format, Outputs};
 use crate::native::report::render;
 use crate::report::Report;
 use crate::report::anonymous::document_of;
-use crate::report::document::Document;
 use crate::report::document::slice_rate;
 use crate::report::json;
 
