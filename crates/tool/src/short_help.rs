@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use clap::Command;
 
 /// The subcommands that `pummel -h` names.
-const COMMANDS: &[&str] =
-    &["run", "load", "search", "scan", "ab", "compare", "show", "serve", "demo", "explain", "agent"];
+const COMMANDS: &[&str] = &["run", "load", "search", "ab", "compare", "show", "report", "serve", "demo"];
 
 /// The options that `-h` of a subcommand names, each with a sentence that fits on its line.
 const OPTIONS: &[(&str, &str)] = &[

@@ -112,12 +112,12 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_rounds() {
-        let pairs = Pairs { with: vec![2.0, 3.3, 4.0], without: vec![2.0, 3.0, 5.0] };
+        let pairs = Pairs { with: vec![2.0, 5.5, 4.0], without: vec![2.0, 5.0, 5.0] };
         assert_eq!(pairs.ratios(), [0.8, 1.0, 1.1]);
         assert!(pairs.is_within());
         assert_eq!(
             pairs.line("-c 1", "p50 us"),
-            "| -c 1 | p50 us | 3.30 | 3.00 | 1.000 | 0.800 .. 1.100 | within |"
+            "| -c 1 | p50 us | 4.00 | 5.00 | 1.000 | 0.800 .. 1.100 | within |"
         );
         let dearer = Pairs { with: vec![2.1, 3.1], without: vec![2.0, 3.0] };
         assert!(!dearer.is_within() && dearer.line("", "").ends_with("OUTSIDE |"));

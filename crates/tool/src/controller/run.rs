@@ -479,7 +479,6 @@ impl<'a> DistributedRun<'a> {
         reasons
     }
 
-    /// The members as the result has them.
     /// The members in a result, with how the response times of each differ from those of all others together.
     fn compared_members(&mut self) -> Vec<Member> {
         let times = self.members.iter_mut().enumerate();
@@ -492,6 +491,7 @@ impl<'a> DistributedRun<'a> {
         members
     }
 
+    /// The members as the result has them.
     fn reported_members(&self) -> Vec<Member> {
         self.members.iter().map(|member| member.report(self.plan)).collect()
     }

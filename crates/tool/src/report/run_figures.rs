@@ -202,7 +202,7 @@ impl RunFigures {
         RunFigures {
             status: result.status,
             reason: result.reason.clone(),
-            steady: None,
+            steady: result.steady,
             seed: result.plan.seed,
             started_unix_s: result.started_unix_s,
             seconds: result.seconds,

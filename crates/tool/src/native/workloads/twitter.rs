@@ -98,18 +98,18 @@ fn written(row: &Row<'_>) -> Option<Written> {
             "zipf:1".to_owned()
         }
     };
+    let mix = mix(row.0[10]);
     Some(Written {
         schema: 1,
         source: format!("twitter/cache-trace, stat/2020Mar.md: cluster {}", row.0[0]),
         records: (records.clamp(1.0, RECORDS_MAX)).round() as u64,
-        mix: mix(row.0[10]),
+        fresh: if reads(&mix) { (compulsory * one_hit * 1e6).round() / 1e6 } else { 0.0 },
+        mix,
         key_prefix: String::new(),
         key_size: key_bytes.to_string(),
         value_size: format!("pareto:0,{:.3},{TAIL_SHAPE}", value_bytes * (1.0 - TAIL_SHAPE)),
         ttl: ttl(row.0[8], &mut assumed),
         popularity,
-        // The two shares are of all requests and of the keys that were seen first.
-        fresh: (compulsory * one_hit * 1e6).round() / 1e6,
         absent: 0.0,
         read_through: None,
         arrivals: None,
@@ -131,6 +131,12 @@ fn mix(text: &str) -> BTreeMap<String, f64> {
     }
     mix.retain(|_, share| *share > 0.0);
     mix
+}
+
+/// Whether a mix asks for keys, a share of which nobody asks for again: the share of first requests (compulsory misses) times
+/// that of keys that were seen once.
+fn reads(mix: &BTreeMap<String, f64>) -> bool {
+    mix.contains_key("get") || mix.contains_key("gets")
 }
 
 /// The expiries and their shares. Where the list covers less than half of the requests it is a sample of a range.

@@ -67,12 +67,29 @@ impl SideSource {
             .collect();
         SideSource {
             tool: json!({ "name": result.tool.name, "version": result.tool.version }),
-            machine: Value::Null,
+            machine: machine_of(result),
             servers: if each.is_empty() { Value::Null } else { Value::Array(each) },
             program: Value::Null,
-            noise: BTreeMap::new(),
+            noise: noise_of(result),
         }
     }
+}
+
+/// The machines of a result; null where it names none.
+fn machine_of(result: &Document) -> Value {
+    match result.machine.as_slice() {
+        [] => Value::Null,
+        machines => serde_json::to_value(machines).expect("what is known of a machine is JSON"),
+    }
+}
+
+/// By how much runs of one thing differ on the machine of a result, where that was calibrated.
+fn noise_of(result: &Document) -> BTreeMap<String, f64> {
+    let noise = result.calibration.iter().filter_map(|known| known.figures.noise.as_ref());
+    let each = noise.flat_map(|noise| {
+        [(Metric::P50, noise.p50_ppm), (Metric::P99, noise.p99_ppm), (Metric::Rate, noise.rate_ppm)]
+    });
+    each.map(|(metric, ppm)| (metric.name().to_owned(), ppm as f64 / 1e6)).collect()
 }
 
 impl Side {

@@ -15,9 +15,6 @@ pub enum Embed {
     None,
 }
 
-/// Bytes of packed data that a page holds at most where it may leave figures out.
-const DATA_MAX_BYTES: usize = 180_000;
-
 /// The packed data of a page with the word for how much of them there is.
 pub struct PageData {
     /// In base64.
@@ -26,8 +23,9 @@ pub struct PageData {
     pub missing: Option<String>,
 }
 
-/// The data of the page of a run; `None` where none are wanted.
-pub fn of_run(document: &Document, embed: Embed) -> Option<PageData> {
+/// The data of the page of a run; `None` where none are wanted. Reduced data take at most `room_bytes` in base64, or are those
+/// of one interval.
+pub fn of_run(document: &Document, embed: Embed, room_bytes: usize) -> Option<PageData> {
     let pack = |document: &Document| {
         packed(&serde_json::to_vec(document).expect("the result has nothing that JSON has not"))
     };
@@ -38,7 +36,7 @@ pub fn of_run(document: &Document, embed: Embed) -> Option<PageData> {
             let mut less = document.clone();
             less.intervals.iter_mut().for_each(reduce);
             let mut bytes = pack(&less);
-            while bytes.len() > DATA_MAX_BYTES && less.intervals.len() > 1 {
+            while bytes.len().div_ceil(3) * 4 > room_bytes && less.intervals.len() > 1 {
                 less.intervals = less.intervals.chunks(2).map(merged).collect();
                 bytes = pack(&less);
             }

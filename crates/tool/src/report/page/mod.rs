@@ -30,6 +30,12 @@ pub use self::data::Embed;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
+/// Length of a page whose data may be merged to fit.
+const PAGE_MAX_BYTES: usize = 400_000;
+
+/// Room for what stands around the body, the footer's words included.
+const FRAME_BYTES: usize = 6_000;
+
 /// How a page is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageOptions {
@@ -60,7 +66,9 @@ pub fn of_run(document: &Document, options: &PageOptions) -> Vec<u8> {
     let headline = words::headline(document, unit);
     let mut body = heading(&headline, &words::badges(document), options);
     body.push_str(&sections::of_run(document, unit));
-    body.push_str(&sections::footer(&document.tool.version, data::of_run(document, options.embed)));
+    let room_bytes = PAGE_MAX_BYTES.saturating_sub(body.len() + STYLE.len() + SCRIPT.len() + FRAME_BYTES);
+    let data = data::of_run(document, options.embed, room_bytes);
+    body.push_str(&sections::footer(&document.tool.version, data));
     whole(options.title.as_deref().unwrap_or(&headline), &body)
 }
 
