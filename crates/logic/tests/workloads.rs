@@ -42,13 +42,16 @@ fn ycsbs_law_over_1000_records_passes_a_chi_square_test() {
     }
 }
 
+/// A popularity, a number of records, and ranks with the shares of the requests below them.
+type Case<'a> = (&'a str, u64, &'a [(u64, f64)]);
+
 /// The shares of the requests at some ranks of the tables of production caches.
 #[test]
 fn tables_of_ranks_give_the_shares_that_they_state() {
     let kvcache =
         "ranks:1=0.066,10=0.195,100=0.294,1000=0.409,10000=0.565,100000=0.721,1000000=0.863,50%=0.967";
     let cdn = "ranks:1=0.002,10=0.005,100=0.014,1000=0.035,10000=0.071,100000=0.157,1000000=0.418,50%=0.698";
-    let cases: [(&str, u64, &[(u64, f64)]); 3] = [
+    let cases: [Case<'_>; 3] = [
         (kvcache, 10_483_642, &[(1, 0.066), (1_000, 0.409), (100_000, 0.721), (5_241_821, 0.967)]),
         (cdn, 7_489_207, &[(10, 0.005), (10_000, 0.071), (1_000_000, 0.418), (3_744_604, 0.698)]),
         ("ranks:1%=0.55,50%=0.99,100%=1", 1_000_000, &[(10_000, 0.55), (500_000, 0.99)]),

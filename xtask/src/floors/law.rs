@@ -188,7 +188,7 @@ const TOOL: Floor = Floor {
             ],
         ),
         ("native", &["job", "report", "values"]),
-        ("native::detection", &["job", "job::detection"]),
+        ("native::detection", &["job", "job::detection", "native"]),
         ("native::report", &["build_info", "native::report_agents", "report"]),
         ("native::report_agents", &["report"]),
         ("native::saved", &["job", "values"]),

@@ -111,7 +111,8 @@ fn sources(root: &Path, directory: &str, files: &mut Vec<String>) -> io::Result<
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{directory}/{name}");
         if entry.file_type()?.is_dir() {
-            if name != "target" {
+            // Generated code keeps to no law of the house.
+            if name != "target" && name != "proto" {
                 sources(root, &path, files)?;
             }
         } else if name.ends_with(".rs") {

@@ -54,7 +54,7 @@ pub enum Undetected {
         did: String,
     },
     /// Two servers speak different protocols.
-    Different([(String, Spoken); 2]),
+    Different(Box<[(String, Spoken); 2]>),
 }
 
 impl fmt::Display for Undetected {
@@ -64,12 +64,15 @@ impl fmt::Display for Undetected {
             Undetected::Foreign { server, did } => {
                 write!(to, "{server} answers neither as memcached nor as a RESP server: it {did}")
             }
-            Undetected::Different([(one, first), (other, second)]) => write!(
-                to,
-                "the servers of a run have one protocol, and {one} is {}, {other} is {}",
-                first.words(),
-                second.words()
-            ),
+            Undetected::Different(both) => {
+                let [(one, first), (other, second)] = both.as_ref();
+                write!(
+                    to,
+                    "the servers of a run have one protocol, and {one} is {}, {other} is {}",
+                    first.words(),
+                    second.words()
+                )
+            }
         }
     }
 }
@@ -86,7 +89,7 @@ pub fn detect(inquiry: &Inquiry) -> Result<(String, Spoken), Undetected> {
         let spoken = of_server(inquiry, name)?;
         match &first {
             Some(known) if known.1.protocol != spoken.protocol => {
-                return Err(Undetected::Different([known.clone(), (name.clone(), spoken)]));
+                return Err(Undetected::Different(Box::new([known.clone(), (name.clone(), spoken)])));
             }
             Some(known) if known.1.login.is_some() || spoken.login.is_none() => {}
             _ => first = Some((name.clone(), spoken)),

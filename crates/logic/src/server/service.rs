@@ -73,7 +73,8 @@ impl FromStr for ServiceDrift {
         let (factor, span) = numbers.split_once(',').ok_or_else(wrong)?;
         let factor: f64 = factor.parse().map_err(|_| wrong())?;
         let span_s: f64 = span.parse().map_err(|_| wrong())?;
-        if !(0.001..=1000.0).contains(&factor) || !(span_s > 0.0 && span_s < 1e9) {
+        let is_span = span_s > 0.0 && span_s < 1e9;
+        if !(0.001..=1000.0).contains(&factor) || !is_span {
             return Err(wrong());
         }
         let span_ns = from_seconds(span_s).max(1);

@@ -79,7 +79,7 @@ fn mutilate_size(dist: &Dist, index: u64) -> f64 {
 }
 
 /// FNV-1a over the eight bytes of a number, the lowest first (Fowler, Noll, Vo).
-pub(in crate::workload) fn fnv(number: u64) -> u64 {
+pub(super) fn fnv(number: u64) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     number.to_le_bytes().into_iter().fold(0xcbf2_9ce4_8422_2325, step)
 }

@@ -17,6 +17,7 @@ use crate::process::{Arrival, Traffic};
 const TIMEOUT_NS: Nanos = 60 * SECOND;
 
 /// One process of a run: its workers' slices, and the measurement that they become.
+#[expect(clippy::vec_box, reason = "a worker hands its intervals over in boxes")]
 struct Part {
     length_ns: Nanos,
     /// The slice that each worker writes to.

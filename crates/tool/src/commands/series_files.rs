@@ -14,8 +14,11 @@ pub type SeriesForm<T> = (&'static str, fn(&T) -> Vec<u8>);
 
 /// The files that are made from all runs of a series.
 pub struct SeriesFiles<T> {
-    files: Vec<(&'static Form, fn(&T) -> Vec<u8>, Output)>,
+    files: Vec<SeriesFile<T>>,
 }
+
+/// A file, with its form and the function that makes it.
+type SeriesFile<T> = (&'static Form, fn(&T) -> Vec<u8>, Output);
 
 impl<T> SeriesFiles<T> {
     /// Checks that everything can be written, before anything is sent. The results of a series have these forms.
@@ -42,8 +45,8 @@ impl<T> SeriesFiles<T> {
     /// # Errors
     /// Returns the system's error when a file cannot be written.
     pub fn checkpoint(&self, series: &T) -> io::Result<()> {
-        let checkpointed = self.files.iter().filter(|(form, ..)| form.is_checkpointed());
-        checkpointed.map(|(_, render, output)| output.checkpoint(&render(series))).collect()
+        let mut checkpointed = self.files.iter().filter(|(form, ..)| form.is_checkpointed());
+        checkpointed.try_for_each(|(_, render, output)| output.checkpoint(&render(series)))
     }
 
     /// Writes every file, and the report to standard output where no file is there. Returns the exit status: `exit`, or that of

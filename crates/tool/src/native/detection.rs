@@ -2,7 +2,6 @@
 
 use pummel_engine::run::{Inquiry, Undetected};
 use pummel_logic::plan::Protocol;
-use pummel_logic::plan::address::RESP_PORT;
 use pummel_logic::plan::detect::Spoken;
 
 use super::{LoadArgs, RunArgs, SocketArgs, TargetArgs, Typed, TypedProtocol};
@@ -12,22 +11,6 @@ use crate::native::options::List;
 
 /// Answers an inquiry.
 pub type Ask<'a> = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected> + 'a;
-
-/// The protocol of a command line whose servers were not asked: memcached's text protocol, or RESP2 where a database is
-/// selected or every server listens on the port of RESP.
-pub fn assumed(target: &TargetArgs) -> Protocol {
-    let on_resp_port = |server: &String| server.ends_with(&format!(":{RESP_PORT}"));
-    match target.protocol {
-        TypedProtocol::Named(protocol) => protocol,
-        TypedProtocol::Auto if target.udp => Protocol::Text,
-        TypedProtocol::Auto if target.database > 0 => Protocol::Resp2,
-        TypedProtocol::Auto => {
-            let mut servers = target.server.iter().flat_map(|list| &list.0).flat_map(|list| list.split(','));
-            let all = !target.server.is_empty() && servers.all(|server| on_resp_port(&server.to_owned()));
-            if all { Protocol::Resp2 } else { Protocol::Text }
-        }
-    }
-}
 
 /// Options whose servers may have to be asked.
 pub trait Detectable: Clone {
@@ -137,7 +120,8 @@ pub fn with_protocol<A: Detectable>(
         typed
     };
     let is_possible = |protocol: &Protocol| A::job(&named(*protocol), inputs).is_ok();
-    let Some(wanted) = std::iter::once(assumed(target)).chain(Protocol::ALL).find(is_possible) else {
+    let Some(wanted) = std::iter::once(target.assumed_protocol()).chain(Protocol::ALL).find(is_possible)
+    else {
         return (typed, Detection::Unasked);
     };
     let inquiry = Inquiry {
@@ -215,10 +199,10 @@ mod tests {
             let words = std::iter::once("pummel").chain(words.split(' ')).map(OsString::from);
             Line::try_parse_from(words).unwrap().run.args.target
         };
-        assert_eq!(assumed(&target("-s a")), Protocol::Text);
-        assert_eq!(assumed(&target("-s a:6379,b:6379")), Protocol::Resp2);
-        assert_eq!(assumed(&target("-s a:6379,b")), Protocol::Text);
-        assert_eq!(assumed(&target("-s a --database 2")), Protocol::Resp2);
-        assert_eq!(assumed(&target("-s a:6379 --udp")), Protocol::Text);
+        assert_eq!(target("-s a").assumed_protocol(), Protocol::Text);
+        assert_eq!(target("-s a:6379,b:6379").assumed_protocol(), Protocol::Resp2);
+        assert_eq!(target("-s a:6379,b").assumed_protocol(), Protocol::Text);
+        assert_eq!(target("-s a --database 2").assumed_protocol(), Protocol::Resp2);
+        assert_eq!(target("-s a:6379 --udp").assumed_protocol(), Protocol::Text);
     }
 }

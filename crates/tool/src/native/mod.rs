@@ -339,7 +339,7 @@ fn base(
     inputs: &FrontInputs,
     threads: u32,
 ) -> Result<Plan, UsageError> {
-    let protocol = detection::assumed(target);
+    let protocol = target.assumed_protocol();
     Ok(Plan {
         schema: SCHEMA,
         servers: servers(target, inputs)?,
@@ -413,7 +413,7 @@ fn servers_in(text: &str, from: &str, protocol: Protocol) -> Result<Vec<String>,
 }
 
 fn servers(target: &TargetArgs, inputs: &FrontInputs) -> Result<Vec<String>, UsageError> {
-    let protocol = detection::assumed(target);
+    let protocol = target.assumed_protocol();
     match &inputs.servers {
         _ if !target.server.is_empty() => typed_servers(target, protocol),
         Some(text) => servers_in(text, "MEMCACHED_SERVERS", protocol),

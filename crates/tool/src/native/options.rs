@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
 use pummel_logic::dist;
+use pummel_logic::plan::address::RESP_PORT;
 use pummel_logic::plan::{Arrivals, Depth, Goal, Popularity, Protocol, TransmitSampling};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
@@ -206,6 +207,25 @@ pub enum TypedProtocol {
     Auto,
     /// This one.
     Named(Protocol),
+}
+
+impl TargetArgs {
+    /// The protocol of a command line whose servers were not asked: memcached's text protocol, or RESP2 where a database is
+    /// selected or every server listens on the port of RESP.
+    pub fn assumed_protocol(&self) -> Protocol {
+        let on_resp_port = |server: &str| server.ends_with(&format!(":{RESP_PORT}"));
+        match self.protocol {
+            TypedProtocol::Named(protocol) => protocol,
+            TypedProtocol::Auto if self.udp => Protocol::Text,
+            TypedProtocol::Auto if self.database > 0 => Protocol::Resp2,
+            TypedProtocol::Auto => {
+                let mut servers =
+                    self.server.iter().flat_map(|list| &list.0).flat_map(|list| list.split(','));
+                let all = !self.server.is_empty() && servers.all(on_resp_port);
+                if all { Protocol::Resp2 } else { Protocol::Text }
+            }
+        }
+    }
 }
 
 impl TypedProtocol {

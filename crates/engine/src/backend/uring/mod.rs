@@ -357,6 +357,7 @@ impl Uring {
         let datagrams = slot.is(DATAGRAMS);
         match (completion.buffer(), usize::try_from(completion.result)) {
             (Some(number), Ok(len_bytes)) => {
+                #[allow(clippy::unnecessary_cast, reason = "the field is as wide as the C library makes it")]
                 let (bytes, wall) = match slot.is(STAMPED) {
                     true => self.pool.stamped(number, len_bytes, self.shape.msg_controllen as usize),
                     false => (self.pool.plain(number, len_bytes), None),

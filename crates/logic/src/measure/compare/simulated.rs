@@ -55,7 +55,7 @@ fn paces(machine: Machine, runs: usize, chance: &mut Chance) -> Vec<f64> {
             state + 0.01 * chance.normal()
         }
         Machine::SlowHours => {
-            if run % 8 == 0 {
+            if run.is_multiple_of(8) {
                 level = if chance.uniform() < 0.5 { libm::log(2.0) } else { 0.0 };
             }
             level + 0.01 * chance.normal()

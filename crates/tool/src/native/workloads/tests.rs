@@ -44,11 +44,11 @@ fn plan(words: &[&str]) -> Plan {
 }
 
 fn mix_of(plan: &Plan) -> &Mix {
-    let mixes = plan.phases.iter().filter_map(|phase| match &phase.work {
+    let mut mixes = plan.phases.iter().rev().filter_map(|phase| match &phase.work {
         Work::Mix(mix) => Some(mix),
         _ => None,
     });
-    mixes.last().expect("a run has a mix")
+    mixes.next().expect("a run has a mix")
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Axes: from figures to places in a picture, with ticks at round numbers.
 
+use std::f64::consts::LOG10_2;
+
 use super::svg::{Anchor, LEFT, Picture, RIGHT};
 use crate::report::numbers::number;
 
@@ -171,7 +173,7 @@ impl QuantileAxis {
     pub fn draw(&self, picture: &mut Picture, top: f64, bottom: f64) {
         let named: [(f64, &str); 11] = [
             (0.0, "0"),
-            (0.301_03, "50"),
+            (LOG10_2, "50"),
             (1.0, "90"),
             (2.0, "99"),
             (3.0, "99.9"),
