@@ -267,7 +267,9 @@ fn what_cannot_be_written_is_said_before_anything_is_sent() {
     let through_a_file = plain.join("r");
     for flag in ["--json", "--csv", "--hdr", "--samples"] {
         for path in ["/nonexistent/r", "/dev/full", through_a_file.to_str().expect("UTF-8"), "/"] {
-            let output = pummel(&["run", "-s", &victim.address, "-t", "1s", flag, path]);
+            // A protocol that is left open would be asked for first.
+            let server = ["run", "-s", &victim.address, "--protocol", "text"];
+            let output = pummel(&[&server[..], &["-t", "1s", flag, path]].concat());
             let errors = text(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{flag} {path}: {errors}");
             assert!(errors.contains("cannot write") && errors.contains(path), "{flag} {path}: {errors}");
@@ -281,7 +283,10 @@ fn too_few_descriptors_are_said_and_a_soft_limit_is_raised() {
     let victim = Victim::start("");
     let before = victim.counter("total_connections");
     let limited = |limit: &str| {
-        let line = format!("{limit}; exec {PUMMEL} run -s {} -t 100ms -c 100 --records 100", victim.address);
+        let line = format!(
+            "{limit}; exec {PUMMEL} run -s {} --protocol text -t 100ms -c 100 --records 100",
+            victim.address
+        );
         Command::new("sh").args(["-c", &line]).output().expect("a shell")
     };
     let output = limited("ulimit -Sn 64 && ulimit -Hn 64");

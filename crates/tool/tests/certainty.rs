@@ -37,7 +37,7 @@ fn a_measurement_that_does_not_reach_its_target_says_so() {
     let result = ended.json();
     assert_eq!(result.text("status"), "complete");
     assert_eq!(result.at("until/reached").as_bool(), Some(false));
-    assert!(ended.text.contains("0.1 % WAS NOT REACHED"), "{}", ended.text);
+    assert!(ended.text.contains("0.10 % WAS NOT REACHED"), "{}", ended.text);
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn who_does_not_log_in_is_told_to() {
     for protocol in ["resp2", "resp3"] {
         let words = format!("run -s {} --protocol {protocol} -n 100 --records 50 --quiet", server.name());
         let ended = pummel(&words).expect(1);
-        assert!(ended.text.contains("NOAUTH"), "{}", ended.text);
+        assert!(ended.errors.contains("NOAUTH"), "{}{}", ended.text, ended.errors);
     }
 }
 

