@@ -18,7 +18,10 @@ if readelf --dynamic "$binary" 2>/dev/null | grep -q NEEDED; then
 fi
 version=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1)
 architecture=$(dpkg --print-architecture)
-maintainer=${DEB_MAINTAINER:-pummel maintainers <pummel@packages.debian.org>}
+# Whoever builds a package answers for it.
+name=$(git config user.name || id -un)
+mail=$(git config user.email || echo "$(id -un)@$(hostname)")
+maintainer=${DEB_MAINTAINER:-"$name <$mail>"}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 date=$(date --utc --date="@$SOURCE_DATE_EPOCH" --rfc-email)
@@ -94,7 +97,7 @@ Suggests: pummel-old-names, memcached, redis-server
 Description: load generator and benchmark for memcached and RESP servers
  pummel sends requests to memcached, Redis or Valkey, as fast as they answer
  or at a rate of choice. It tells how long they took from the moment when each
- was due, with an interval around every figure.
+ was due, with 95 % intervals for quantiles and rates.
 END
 }
 

@@ -24,6 +24,22 @@ const OPTIONS: &[(&str, &str)] = &[
     ("json", "Write the result to a file"),
 ];
 
+/// The options that `-h` of `pummel ab` names.
+const OPTIONS_OF_AB: &[(&str, &str)] = &[
+    ("server", "HOST, HOST:PORT, [IPV6]:PORT or /unix/path; several with commas"),
+    ("versus", "The servers of side B; --server has those of A"),
+    ("a", "Options of side A, where the sides differ in options"),
+    ("b", "Options of side B"),
+    ("a_program", "A program that is started as the server of A"),
+    ("b_program", "A program that is started as the server of B"),
+    ("pairs", "How many pairs of runs"),
+    ("worse", "Exit with status 3 when B is worse by more, such as p99:5%"),
+    ("time", "How long each run measures [default: 10s]"),
+    ("connections", "Connections, over all servers and threads"),
+    ("rate", "Requests per second: open loop; without it closed loop"),
+    ("json", "Write the result to a file"),
+];
+
 /// The options that `-h` of `pummel serve` names.
 const OPTIONS_OF_SERVE: &[(&str, &str)] = &[
     ("listen", "Address and port, or the path of a unix socket"),
@@ -70,6 +86,10 @@ fn of_subcommand(command: Command) -> Command {
     let (shown, example) = match name.as_str() {
         "run" | "load" => (OPTIONS, format!("pummel {name} -s 127.0.0.1")),
         "search" => (OPTIONS, "pummel search -s 127.0.0.1 --goal p99:1ms -t 5s".to_owned()),
+        "curve" => (OPTIONS, "pummel curve -s 127.0.0.1 -t 5s --csv curve.csv".to_owned()),
+        "ab" => {
+            (OPTIONS_OF_AB, "pummel ab -s 127.0.0.1:11211 --versus 127.0.0.1:11212 --pairs 10".to_owned())
+        }
         "scan" => (OPTIONS, "pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s".to_owned()),
         "serve" => {
             (OPTIONS_OF_SERVE, "pummel serve --listen 127.0.0.1:11311 --service-time exp:100us".to_owned())
@@ -104,7 +124,17 @@ mod tests {
 
     #[test]
     fn every_short_help_fits_on_one_screen() {
-        for command in [&[][..], &["run"], &["load"], &["search"], &["scan"], &["serve"], &["agent"]] {
+        for command in [
+            &[][..],
+            &["run"],
+            &["load"],
+            &["search"],
+            &["scan"],
+            &["curve"],
+            &["ab"],
+            &["serve"],
+            &["agent"],
+        ] {
             let text = help(&[command, &["-h"]].concat());
             assert!(text.lines().count() <= 24, "{} lines:\n{text}", text.lines().count());
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
@@ -134,7 +164,8 @@ mod tests {
             sub.get_arguments().map(|arg| arg.get_id().to_string()).collect()
         };
         let runs = [ids_of("run"), ids_of("scan")].concat();
-        for (table, ids) in [(OPTIONS, runs), (OPTIONS_OF_SERVE, ids_of("serve"))] {
+        let tables = [(OPTIONS, runs), (OPTIONS_OF_AB, ids_of("ab")), (OPTIONS_OF_SERVE, ids_of("serve"))];
+        for (table, ids) in tables {
             for (id, _) in table {
                 assert!(ids.iter().any(|known| known == id), "{id}");
             }

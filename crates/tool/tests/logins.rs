@@ -119,7 +119,9 @@ fn who_does_not_log_in_is_told_to() {
     for protocol in ["resp2", "resp3"] {
         let words = format!("run -s {} --protocol {protocol} -n 100 --records 50 --quiet", server.name());
         let ended = pummel(&words).expect(1);
-        assert!(ended.errors.contains("NOAUTH"), "{}{}", ended.text, ended.errors);
+        // A login that the handshake lacks is said before there is a report, one that the load lacks in it.
+        let said = format!("{}{}", ended.text, ended.errors);
+        assert!(said.contains("NOAUTH"), "{said}");
     }
 }
 

@@ -3,7 +3,9 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
-use common::{Memcached, Running, pummel};
+use std::process::Command;
+
+use common::{Memcached, pummel};
 
 #[test]
 fn absent_keys_are_missed_and_never_stored_and_all_others_are_found() {
@@ -47,11 +49,15 @@ fn a_named_workload_asks_for_its_mix_and_its_sizes() {
 
 #[test]
 fn workloads_are_listed_and_printed_as_profiles() {
-    let plain = |words: &[&str]| Running::start_program(env!("CARGO_BIN_EXE_pummel"), words).end();
-    let list = plain(&["workloads"]).expect(0).text;
-    assert!(list.lines().count() >= 69 && list.contains("twitter-52"), "{list}");
-    let profile = plain(&["workloads", "ycsb-a"]).expect(0).text;
-    assert!(profile.contains("popularity = \"ycsb\""), "{profile}");
-    let refused = plain(&["workloads", "ycsb-e"]).expect(2).errors;
-    assert!(refused.contains("no scan"), "{refused}");
+    let told = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).output().expect("pummel starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (status, list, _) = told(&["workloads"]);
+    assert!(status == Some(0) && list.lines().count() >= 69 && list.contains("twitter-52"), "{list}");
+    let (status, profile, _) = told(&["workloads", "ycsb-a"]);
+    assert!(status == Some(0) && profile.contains("popularity = \"ycsb\""), "{profile}");
+    let (status, _, refused) = told(&["workloads", "ycsb-e"]);
+    assert!(status == Some(2) && refused.contains("no scan"), "{refused}");
 }

@@ -251,7 +251,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 population.end_on_time(state, stop_at);
                 stop_at = NEVER;
             }
-            if meeting.ends_at() < bounds.end && bounds.end > now {
+            // The end of the phase before does not end the opening of connections, which has no end of its own.
+            let is_over =
+                if bounds.end == NEVER { meeting.is_stopped() } else { meeting.ends_at() < bounds.end };
+            if is_over && bounds.end > now {
                 bounds = ended_early(population, state, meeting, bounds, now);
                 stop_at = stop_at.min(if ends_on_time { bounds.end } else { NEVER });
             }

@@ -46,6 +46,9 @@ const LINE_RUNS_MIN: usize = 6;
 /// Most runs at the rate that was found.
 const CONFIRMATIONS_MAX: u32 = 3;
 
+/// The next rate, as a share of the last, where every rate met the goals and the tail was not known from above.
+const LOWER: f64 = 0.9;
+
 /// A run differs from the line by more standard deviations than this once in twenty times, to one side.
 const CHANCE: f64 = 1.645;
 
@@ -241,6 +244,9 @@ impl RateSearch {
             }
             return;
         }
+        if judges {
+            self.unsound = 0;
+        }
         if judges && !seen.carried {
             self.ceiling = self.ceiling.min(rate);
         }
@@ -354,9 +360,14 @@ impl RateSearch {
             self.stage = Stage::Overload;
             return;
         }
-        self.answer.at_least = false;
         self.add_point(rate, seen);
         let is_open = seen.met() && seen.margin_high.is_none();
+        if is_open && self.answer.at_least && made < CONFIRMATIONS_MAX {
+            // A tail that is open near the capacity is known at a lower rate, where slow spells are shorter.
+            self.stage = Stage::Confirming { rate: rate * LOWER, made };
+            return;
+        }
+        self.answer.at_least = false;
         if is_open || made >= CONFIRMATIONS_MAX {
             let text = if is_open {
                 "a run is too short to know the quantile from above: longer runs (-t) would show it"
@@ -367,7 +378,10 @@ impl RateSearch {
         }
         match self.after_failure(rate, seen) {
             Some(next) => self.stage = Stage::Confirming { rate: next, made },
-            None => self.begin_around(rate),
+            None if self.around_runs + AROUND_RUNS <= AROUND_RUNS_MAX => self.begin_around(rate),
+            None => self.end(format!(
+                "no line fits the runs around {rate:.0} requests per second: longer runs (-t) would show it"
+            )),
         }
     }
 

@@ -83,7 +83,7 @@ impl RequestMaker {
     ) -> RequestMaker {
         RequestMaker {
             records: Records::new(keys, values, data),
-            task: Task::new(),
+            task: Task::new(run.number()),
             checks: ReadChecks::new(verify, run),
             routing: Routing::new(clients),
             buffer: RequestBuffer {

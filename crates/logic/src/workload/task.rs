@@ -30,6 +30,9 @@ pub(crate) struct Task {
     recorded: Option<RecordedKeys>,
     /// Keys and sizes in the order of asking, where they are counted and not chosen.
     pub(super) sequencer: Option<Box<Sequencer>>,
+    /// A number that no other run has, and the number of phases that began.
+    run: u64,
+    phases: u64,
 }
 
 /// What the clients do in a phase.
@@ -73,6 +76,8 @@ pub(super) struct MixTask {
     unstored: Option<Unstored>,
     /// Reads ask for plain records and nothing else.
     reads_plainly: bool,
+    /// What makes the keys that nobody asks for again others than those of every other phase and run.
+    fresh_salt: u64,
     /// The popularity is sequential.
     sequential: bool,
     /// Keys of a read.
@@ -88,11 +93,12 @@ pub(super) struct MixTask {
 }
 
 impl MixTask {
-    fn new(mix: &Mix, records: u64) -> MixTask {
+    fn new(mix: &Mix, records: u64, fresh_salt: u64) -> MixTask {
         let table = MixTable::new(mix);
         let unstored = Unstored::of(mix);
         MixTask {
             reads_plainly: !table.has_spaces() && unstored.is_none(),
+            fresh_salt,
             unstored,
             table,
             // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
@@ -109,9 +115,17 @@ impl MixTask {
 }
 
 impl Task {
-    /// A task without work, until a phase begins.
-    pub(super) fn new() -> Task {
-        Task { kind: TaskKind::Rest, asks_meta: false, trace: None, recorded: None, sequencer: None }
+    /// A task without work, until a phase begins, of the run with this number, which no other run has.
+    pub(super) fn new(run: u64) -> Task {
+        Task {
+            kind: TaskKind::Rest,
+            asks_meta: false,
+            trace: None,
+            recorded: None,
+            sequencer: None,
+            run,
+            phases: 0,
+        }
     }
 
     /// Makes rows `worker`, `worker + workers` and so on of a trace the part that this worker asks in a replay.
@@ -134,12 +148,14 @@ impl Task {
             share.divided_at = cursor.next;
         }
         let is_divided = matches!(self.kind, TaskKind::Delete { .. });
+        self.phases += 1;
+        let fresh_salt = mix(&[self.run, self.phases]);
         self.kind = match work {
             Work::Load(load) => TaskKind::Load(load_spaces(load)),
             Work::Mix(mix) if self.sequencer.is_some() => {
                 TaskKind::Sequence { verb: mix.ops[0].0, noreply: mix.noreply }
             }
-            Work::Mix(mix) => TaskKind::Mix(Box::new(MixTask::new(mix, records))),
+            Work::Mix(mix) => TaskKind::Mix(Box::new(MixTask::new(mix, records, fresh_salt))),
             Work::Window(window) => TaskKind::Window { preset: window.preset },
             Work::Replay(replay) => {
                 let share = self.trace.clone().expect("the engine takes no replay without its trace");
@@ -256,7 +272,7 @@ impl Task {
         let mix = self.mix();
         match mix.unstored?.wanted(ops, at.index, at.place) {
             Wanted::Record => None,
-            Wanted::Fresh => Some(fresh_key(at.index * mix.stride + at.place, at.client, at.clients)),
+            Wanted::Fresh => Some(fresh_key(mix.fresh_salt, ops, at.index, at.place)),
             Wanted::Absent => {
                 Some(ABSENT_FROM + self.choose(keys, at.index, at.place, at.client, at.clients))
             }

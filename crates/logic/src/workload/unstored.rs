@@ -1,10 +1,10 @@
 //! Keys that are no records: those that nobody asks for again, and those that do not exist.
 //!
-//! Both are functions of the client and the number of its request, so that they need no memory, and two processes with equal
-//! Plans ask for the same ones.
+//! Both are functions of the client and the number of its request, so that they need no memory. The keys that nobody asks for
+//! again are others in every run and in every phase, so that none of them is there already.
 
 use crate::plan::Mix;
-use crate::rng::{Stream, unit};
+use crate::rng::{Stream, below, mix, unit};
 
 /// Where the numbers of keys that do not exist begin, above those of the records in all spaces (5 * 2^40).
 pub(crate) const ABSENT_FROM: u64 = 1_000_000_000_000_000;
@@ -18,6 +18,9 @@ const FRESH_END: u64 = 10_000_000_000_000_000;
 /// Names the draws of these keys among all of one request; below are those of the spaces of its keys, of which a read has at
 /// most 1,000.
 const DRAWS_FROM: u64 = 2_048;
+
+/// Names the draws of keys that nobody asks for again.
+const FRESH_DRAWS_FROM: u64 = 2 * DRAWS_FROM;
 
 /// Shares of the keys read that are no records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,17 +61,11 @@ impl Unstored {
     }
 }
 
-/// The number of the key that nobody asks for again: read `turn` of client `client` of `clients`, where every key of every
-/// read counts as a turn.
-///
-/// # Panics
-/// Panics when a run has asked for more than 8 * 10^15 keys.
-pub(super) fn fresh_key(turn: u64, client: u64, clients: u64) -> u64 {
-    let key = turn.checked_mul(clients).and_then(|before| before.checked_add(client + FRESH_FROM));
-    match key {
-        Some(key) if key < FRESH_END => key,
-        _ => panic!("a run asks for at most 8 * 10^15 keys"),
-    }
+/// The number of the key that nobody asks for again, from a `salt` that no other phase of any run has and the client's stream of
+/// operations. Of ten million such keys two are the same in one of 150 runs.
+pub(super) fn fresh_key(salt: u64, ops: &Stream, index: u64, place: u64) -> u64 {
+    let draw = ops.draw_sub(index, FRESH_DRAWS_FROM + place);
+    FRESH_FROM + below(mix(&[salt, draw]), FRESH_END - FRESH_FROM)
 }
 
 /// Whether the key with this number is one that does not exist.
@@ -100,13 +97,16 @@ mod tests {
     }
 
     #[test]
-    fn no_fresh_key_is_asked_for_twice_by_any_client() {
+    fn no_fresh_key_is_asked_for_twice_by_any_client_phase_or_run() {
         let mut seen = HashSet::new();
-        for client in 0..7 {
-            for turn in 0..1_000 {
-                let key = fresh_key(turn, client, 7);
-                assert!(seen.insert(key), "{key}");
-                assert!(!is_absent(key));
+        for (salt, client) in [(1, 0), (1, 1), (1, 700), (2, 0), (3, 0)] {
+            let ops = Stream::from_seed(100 + client);
+            for index in 0..1_000 {
+                for place in [0, 1, 999] {
+                    let key = fresh_key(salt, &ops, index, place);
+                    assert!(seen.insert(key), "{key}");
+                    assert!(!is_absent(key) && key < FRESH_END);
+                }
             }
         }
         assert!(is_absent(ABSENT_FROM) && is_absent(ABSENT_FROM + (1 << 40) - 1));

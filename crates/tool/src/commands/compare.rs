@@ -13,6 +13,7 @@ use crate::job::{Format, UsageError};
 use crate::report::comparison;
 use crate::report::comparison::{Comparison, NotASide, Side, StoredFile, side_of, sides_of};
 use crate::report::output::{Output, print};
+use crate::report::stored::json_of;
 use crate::stderr::say;
 
 /// The most bytes of a result that are read.
@@ -148,6 +149,7 @@ fn files(flag: &str, list: &str) -> Result<Vec<StoredFile>, Refusal> {
                 format!("files with JSON results are accepted, and '{name}' cannot be read: {error}");
             Refusal::Usage(UsageError::Value { flag: flag.to_owned(), value: list.to_owned(), accepted })
         })?;
+        let bytes = json_of(&bytes).map_err(|error| Refusal::Failed(format!("{name}: {error}")))?;
         Ok(StoredFile { name: name.to_owned(), bytes })
     });
     each.collect()

@@ -71,11 +71,14 @@ pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
 
 /// The job of the first run, without files of its own.
 fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
-    if typed.has("--interval") {
-        return Err(UsageError::Missing(
-            "'--interval' is accepted without --repeat only: the result of several runs has no intervals"
-                .to_owned(),
-        ));
+    let refused = [
+        ("--interval", "the result of several runs has no intervals"),
+        ("--until", "runs that are compared have one length"),
+        ("--anonymous", "the result of several runs names its servers"),
+        ("--server-stats", "the result of several runs has no intervals"),
+    ];
+    if let Some((flag, why)) = refused.iter().find(|(flag, _)| typed.has(flag)) {
+        return Err(UsageError::Missing(format!("'{flag}' is accepted without --repeat only: {why}")));
     }
     let job = native::run(typed, inputs)?;
     check_here(&job)?;

@@ -26,7 +26,7 @@ use crate::report::output::{Output, print};
 use crate::report::search_words::SearchResult;
 use crate::stderr::say;
 use crate::values;
-use crate::values::ValueError;
+use crate::values::{ValueError, WarmUpTime};
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]
@@ -339,6 +339,7 @@ impl<'a> CurveRunner<'a> {
         let mut typed = at(self.typed, asked);
         if time_ns.is_some() {
             (typed.args.pace.time, typed.args.pace.requests) = (time_ns, None);
+            typed.args.pace.warmup = WarmUpTime::Fixed(0);
         }
         self.make(role, &typed, asked, None)
     }

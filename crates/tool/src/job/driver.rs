@@ -214,6 +214,7 @@ impl<'a> Driver<'a> {
         let mut result = runner.run(plan, dealing, inputs, &mut watching, &stop);
         if let Ok(measurement) = &mut result {
             measurement.detected = detected;
+            self.add_calibration(measurement, style);
         }
         self.tell(style, Event::RunOver(plan, result.as_ref().ok()));
         if let Ok(measurement) = &result
@@ -295,7 +296,6 @@ impl<'a> Driver<'a> {
         if let Some(words) = self.files.settle(&mut measurement) {
             self.tell(style, Event::Notice(&words));
         }
-        self.add_calibration(&mut measurement, style);
         let summary = Summary::of(&measurement, plan);
         let front = self.job.front.name();
         let report = Report { plan, measurement: &measurement, summary: &summary, front };

@@ -69,7 +69,8 @@ impl<A> Typed<A> {
 
     /// The error of a plan that these options made: the option that decides what is wrong, with what was typed for it.
     fn usage(&self, flag: &str, value: String, accepted: String) -> UsageError {
-        let value = self.word(flag).map_or(value, str::to_string);
+        let typed = self.word(flag).filter(|_| self.has(flag));
+        let value = typed.map_or(value, str::to_string);
         UsageError::Value { flag: flag.to_string(), value, accepted }
     }
 
@@ -225,6 +226,12 @@ pub fn job(words: impl IntoIterator<Item = OsString>, inputs: &FrontInputs) -> R
 pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
     let typed = &typed.with_workload(inputs)?;
     let args = &typed.args;
+    let bound = ["--min-time", "--max-time"].into_iter().find(|flag| typed.has(flag));
+    if let Some(flag) = bound.filter(|_| args.pace.until.is_none()) {
+        return Err(UsageError::Missing(format!(
+            "'{flag}' is accepted only with '--until', which is not there"
+        )));
+    }
     let outputs = outputs(&args.output)?;
     if let Some(saved) = &args.saved.plan {
         #[cfg(feature = "agents")]

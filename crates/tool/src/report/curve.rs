@@ -127,7 +127,7 @@ impl Point {
 
 /// A line for each run, in the order of rates.
 pub fn text(curve: &Curve) -> String {
-    let mut text = format!("{:>12} {:>12}", "asked/s", "done/s");
+    let mut text = format!("{:>14} {:>12}", "asked/s", "done/s");
     for (name, _) in QUANTILES {
         write!(text, " {name:>9}").expect("text can always be added to");
     }
@@ -135,10 +135,10 @@ pub fn text(curve: &Curve) -> String {
     for point in sorted(curve) {
         let asked = match (point.asked, point.level) {
             (Some(asked), _) => format!("{asked:.0}"),
-            (None, Some((what, level))) => format!("{level} {}", &what[..4]),
+            (None, Some((what, level))) => format!("{level} {what}"),
             (None, None) => "closed".to_owned(),
         };
-        write!(text, "{asked:>12} {:>12.0}", point.summary.totals.rate).expect("text can always be added to");
+        write!(text, "{asked:>14} {:>12.0}", point.summary.totals.rate).expect("text can always be added to");
         for quantile in point.quantiles() {
             let shown = match quantile {
                 Quantile::Known(ns) => time_text(*ns),

@@ -77,6 +77,13 @@ impl Evidence {
     /// Requests of others that several servers counted, and ours; absent where one of them is not known.
     pub fn others_of_several(&self) -> Option<(u64, u64)> {
         let ours = self.our_requests?;
+        // One server by two names counts every request for both.
+        let readings = || self.servers.iter().filter_map(|server| server.reading.as_ref());
+        let is_twice =
+            |one: &ServerReading| readings().filter(|other| one.is_of_one_process(other)).count() > 1;
+        if readings().any(is_twice) {
+            return None;
+        }
         let counted = self.servers.iter().map(|server| server.reading.as_ref()?.counts.requests);
         let counted: u64 = counted.sum::<Option<u64>>()?;
         Some((counted.saturating_sub(ours), ours))

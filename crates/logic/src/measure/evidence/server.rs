@@ -29,6 +29,16 @@ pub struct ServerEvidence {
     pub asked: Option<u64>,
 }
 
+impl ServerReading {
+    /// Whether two readings are most likely of one process: they name one process id and have counted the same.
+    pub fn is_of_one_process(&self, other: &ServerReading) -> bool {
+        self.pid.is_some()
+            && self.pid == other.pid
+            && self.software == other.software
+            && self.counts.requests == other.counts.requests
+    }
+}
+
 /// What a server said of itself before and after the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

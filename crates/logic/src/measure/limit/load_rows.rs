@@ -131,7 +131,9 @@ fn keeps_records(plan: &Plan) -> bool {
         Work::Load(load) => !load.no_plain,
         Work::Mix(mix) => {
             let verbs = [Verb::Get, Verb::Gets, Verb::Set, Verb::Replace, Verb::Version];
-            mix.meta.is_nothing() && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
+            mix.meta.is_nothing()
+                && !mix.reads_unstored()
+                && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
         }
         Work::Pause(_) => true,
         Work::Window(_) | Work::Replay(_) | Work::Delete(_) => false,

@@ -7,7 +7,7 @@
 use super::Upper;
 use crate::measure::certainty::{Certainty, SPELLS_ENOUGH};
 use crate::measure::figures::{QUANTILES, Unanswered};
-use crate::measure::measurement::Measurement;
+use crate::measure::measurement::{Measurement, Status};
 use crate::measure::recorder::{OpRecord, Span};
 use crate::measure::uncertainty::{BASE_NS, Batches, Bounds};
 use crate::plan::{Plan, Until};
@@ -86,7 +86,10 @@ impl UntilResult {
         let bounds = certainty.and_then(|_| bounds_of(measurement, all, until.quantile));
         let half_width = bounds.and_then(|(bounds, value)| half_width(&bounds, value));
         let longest_ns = plan.phases.iter().find(|phase| phase.recorded).and_then(|phase| phase.stop.time_ns);
-        let ended_early = longest_ns.is_some_and(|longest_ns| measurement.measured_ns < longest_ns);
+        // What was cut short by something else did not end because enough was known.
+        let is_complete = measurement.status == Status::Complete;
+        let ended_early =
+            is_complete && longest_ns.is_some_and(|longest_ns| measurement.measured_ns < longest_ns);
         let is_narrow = half_width.is_some_and(|half| half <= until.half_width)
             && bounds.is_some_and(|(bounds, _)| bounds.spells >= SPELLS_ENOUGH);
         let is_reached = is_narrow || ended_early && half_width.is_some();

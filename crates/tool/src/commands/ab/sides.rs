@@ -191,6 +191,9 @@ fn refuse_for_series(typed: &Typed<RunArgs>, where_accepted: &str) -> Result<(),
     let refused = [
         ("--goal", "--worse and --within judge a change"),
         ("--interval", "the result of several runs has no intervals"),
+        ("--until", "runs that are compared have one length"),
+        ("--anonymous", "the sides are told apart by their names"),
+        ("--server-stats", "the result of several runs has no intervals"),
     ];
     match refused.iter().find(|(flag, _)| typed.has(flag)) {
         Some((flag, why)) => {

@@ -11,6 +11,7 @@ use super::page::Page;
 use super::steadiness::goal_words;
 use super::units::plain;
 use crate::report::document::Document;
+use crate::report::numbers::number;
 
 pub(super) fn heading(page: &mut Page, document: &Document) {
     let plan = &document.plan;
@@ -144,6 +145,13 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
     }
     if mix.noreply {
         text += ", writes without reply";
+    }
+    for (share, words) in
+        [(mix.absent, "of the keys read do not exist"), (mix.fresh, "of the keys read are asked for once")]
+    {
+        if share > 0.0 {
+            text += &format!(", {} % {words}", number(share * 100.0));
+        }
     }
     let data = &plan.data;
     let records = counted(data.records, "record");

@@ -7,6 +7,8 @@ mod twitter;
 pub use self::presets::listed;
 use self::profile::Refusal;
 pub use self::profile::{Listed, Profile, ReadThrough};
+use pummel_logic::protocol::Verb;
+
 use crate::job::{FrontInputs, UsageError};
 use crate::native::options::{DataArgs, List, LoadArgs, MixArgs, RunArgs};
 use crate::native::{Typed, options};
@@ -61,10 +63,13 @@ impl Typed<RunArgs> {
         if !self.has("--popularity") {
             mix.popularity = profile.popularity.clone();
         }
-        if !self.has("--fresh") {
+        // A mix of one's own may read nothing.
+        let ops = mix.mix.iter().flat_map(|ops| &ops.0);
+        let reads = ops.clone().any(|(verb, _)| verb.reads() && *verb != Verb::Hget);
+        if !self.has("--fresh") && reads {
             mix.fresh = profile.fresh;
         }
-        if !self.has("--absent") {
+        if !self.has("--absent") && reads {
             mix.absent = profile.absent;
         }
         if let (Some(ReadThrough(delay_ns)), false) = (profile.read_through, self.has("--read-through")) {

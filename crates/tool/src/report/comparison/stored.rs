@@ -10,9 +10,6 @@ use super::side::{Side, SideSource, load_difference};
 use crate::report::document::{Document, NotAResult, SCHEMA};
 use crate::report::run_figures::RunFigures;
 
-/// The first bytes of a file that gzip packed.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
 /// A file with a result: its name, and what is in it.
 #[derive(Clone, Debug)]
 pub struct StoredFile {
@@ -175,9 +172,6 @@ fn one_side(file: &StoredFile) -> Result<Side, NotASide> {
 
 fn label_of(file: &StoredFile) -> Result<Label, NotASide> {
     let refused = |why: String| NotASide::File(file.name.clone(), why);
-    if file.bytes.starts_with(&GZIP) {
-        return Err(refused("it is packed by gzip: unpack it first".to_owned()));
-    }
     let label: Label = read(file)?;
     match label.schema {
         Some(schema) if schema > u64::from(SCHEMA) => Err(refused(NotAResult::Newer(schema).to_string())),
@@ -255,7 +249,6 @@ mod tests {
             (&b""[..], "not the JSON result"),
             (b"{}", "no field `schema`"),
             (b"[1]", "not the JSON result"),
-            (b"\x1f\x8b\x08", "gzip"),
             (b"{\"schema\": 9}", "newer version"),
             (b"{\"schema\": 1, \"command\": \"repeat\"}", "not the JSON result"),
             (b"{\"schema\": 1, \"command\": \"scan\"}", "pummel scan"),

@@ -72,7 +72,7 @@ impl CurveRun {
 }
 
 impl CurveDocument {
-    /// Reads the JSON result of a search or a scan.
+    /// Reads the JSON result of a search, a scan or a curve.
     ///
     /// # Errors
     /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
@@ -80,7 +80,11 @@ impl CurveDocument {
         let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
         match label.schema.as_ref().and_then(serde_json::Value::as_u64) {
             Some(schema) if schema > u64::from(SCHEMA) => return Err(NotAResult::Newer(schema)),
-            Some(_) if label.command.as_deref().is_some_and(|name| ["search", "scan"].contains(&name)) => {}
+            Some(_)
+                if label
+                    .command
+                    .as_deref()
+                    .is_some_and(|name| ["search", "scan", "curve"].contains(&name)) => {}
             _ => return Err(NotAResult::Another(label.command)),
         }
         serde_json::from_slice(bytes).map_err(malformed)

@@ -206,7 +206,8 @@ impl fmt::Display for NotAResult {
         match self {
             NotAResult::Malformed(why) => write!(out, "not the JSON result of a run: {why}"),
             NotAResult::Another(Some(command)) => {
-                write!(out, "the result of `pummel {command}`, and not that of a run")
+                let words = if command == "repeat" { "run --repeat" } else { command };
+                write!(out, "the result of `pummel {words}`, and not that of one run")
             }
             NotAResult::Another(None) => out.write_str(
                 "JSON, but not the result of a run: it has no field `schema`, `status` and `plan`",
@@ -304,7 +305,7 @@ impl Document {
         let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
         match label.schema.as_ref().and_then(Value::as_u64) {
             Some(schema) if schema > u64::from(SCHEMA) => return Err(NotAResult::Newer(schema)),
-            Some(_) if label.status.is_some() && label.plan.is_some() => {}
+            Some(_) if label.status.is_some() && label.plan.is_some() && label.command.is_none() => {}
             _ => return Err(NotAResult::Another(label.command)),
         }
         serde_json::from_slice(bytes).map_err(malformed)

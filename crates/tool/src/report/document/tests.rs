@@ -79,7 +79,7 @@ fn what_is_no_result_is_told_what_it_is() {
     );
     assert_eq!(
         told(r#"{"schema": 1, "command": "search", "runs": []}"#),
-        "the result of `pummel search`, and not that of a run"
+        "the result of `pummel search`, and not that of one run"
     );
     assert!(told("{}").starts_with("JSON, but not the result of a run"), "{}", told("{}"));
     assert!(told("").starts_with("not the JSON result of a run: EOF"), "{}", told(""));

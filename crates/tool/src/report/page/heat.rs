@@ -77,7 +77,7 @@ pub fn draw(name: &str, columns: &[HeatColumn], length_s: f64, unit: Unit, title
     x.draw(&mut picture, BOTTOM);
     let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x, unit)).collect();
     picture.columns(TOP - STRIP - 4.0, BOTTOM, &said);
-    let description = "Time since the start to the right, response time upwards, darker where more requests of a slice lie.";
+    let description = "Time since the start to the right, response time upwards, stronger in colour where more requests of a slice lie.";
     Some(picture.finish(name, title, description))
 }
 

@@ -1,5 +1,6 @@
 //! The sections of a page, from the answers to the data.
 
+use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::QUANTILES;
 
@@ -16,6 +17,9 @@ use crate::report::stored::PAGE_DATA;
 
 /// Rows of a table below a picture at most.
 const ROWS_MAX: usize = 60;
+
+/// Of more machines than this only the first are named.
+const MACHINES_SHOWN_MAX: usize = 8;
 
 /// The median response of all requests, in microseconds.
 pub fn median_us(document: &Document) -> Option<f64> {
@@ -264,7 +268,7 @@ fn over_time(document: &Document, unit: Unit) -> String {
         })
         .collect();
     let names = ["at s", "seconds", "answered", "no answer", "p50", "p99", "longest"];
-    let mut how = "How to read it: the darker a cell, the more of the interval's requests took that long. Cells are 12.5 % high, \
+    let mut how = "How to read it: the stronger the colour of a cell, the more of the interval's requests took that long. Cells are 12.5 % high, \
                    so quantiles of intervals are upper ends of cells."
         .to_owned();
     if columns.len() > COLUMNS_MAX {
@@ -383,8 +387,13 @@ fn how_it_was_run(document: &Document) -> String {
         })
         .collect();
     let servers = if servers.is_empty() { document.plan.servers.join(", ") } else { servers.join("; ") };
+    let command = document.argv.join(" ");
+    let machines: Vec<String> =
+        document.machine.iter().take(MACHINES_SHOWN_MAX).map(Provenance::words).collect();
     let facts = fields(&[
+        ("Command", command),
         ("Servers", servers),
+        ("Machine", machines.join("; ")),
         ("Seed", format!("{} (data seed {})", document.plan.seed, document.plan.data.seed)),
         ("Connections", grouped(document.connections.asked)),
         ("Backend", document.generator.backend.clone().unwrap_or_default()),

@@ -23,6 +23,11 @@ impl RunMark {
             first_count: 1 + (mix(&[random, 2]) >> 25),
         }
     }
+
+    /// A number that no other run has.
+    pub(crate) fn number(self) -> u64 {
+        mix(&[u64::from(self.first_writer), self.first_count])
+    }
 }
 
 /// One client's writes: gives them their versions, and knows which are unanswered.
