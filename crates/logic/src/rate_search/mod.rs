@@ -240,7 +240,9 @@ impl RateSearch {
         if let Some(why) = seen.unsound.as_ref().filter(|_| judges) {
             self.unsound += 1;
             if self.unsound >= UNSOUND_MAX {
-                self.end(format!("{UNSOUND_MAX} runs say nothing about the server; the last: {why}"));
+                self.end(format!(
+                    "{UNSOUND_MAX} runs in a row say nothing about the server; the last: {why}"
+                ));
             }
             return;
         }

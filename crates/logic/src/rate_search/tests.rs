@@ -151,7 +151,7 @@ fn a_server_that_gives_way_before_the_goal_is_missed_is_searched_below() {
 }
 
 #[test]
-fn runs_that_say_nothing_about_the_server_are_made_again_and_end_the_search_at_the_third() {
+fn runs_that_say_nothing_about_the_server_are_made_again_and_end_the_search_at_three_in_a_row() {
     let server = Simulated::new(750.0, 0.02, 1);
     let mut search = RateSearch::new(1, None);
     search.handle(&server.run(search.next().expect("the peak"), 1));
@@ -161,6 +161,8 @@ fn runs_that_say_nothing_about_the_server_are_made_again_and_end_the_search_at_t
     assert_eq!(search.next(), Some(ask), "once more");
     search.handle(&server.run(ask, 3));
     search.handle(&unsound);
+    search.handle(&unsound);
+    assert!(search.next().is_some(), "one that says something lies between");
     search.handle(&unsound);
     assert_eq!(search.next(), None);
     let reason = search.answer().reason.clone().expect("a reason");
