@@ -7,9 +7,10 @@ use common::{Serve, pummel};
 
 #[test]
 fn a_measurement_ends_when_its_quantile_is_known() {
-    let server = Serve::start("");
+    // Replies are held so long that the stalls of a busy machine do not make the median unsteady.
+    let server = Serve::start("--service-time exponential:5ms");
     let words = format!(
-        "run -s {} -c 4 --rate 4k --records 100 --interval 100ms --until p50:100% --min-time 2s --max-time 60s --quiet",
+        "run -s {} -c 16 --rate 400 --records 100 --interval 100ms --until p50:100% --min-time 2s --max-time 60s --quiet",
         server.name
     );
     let ended = pummel(&words).expect(0);
@@ -22,7 +23,7 @@ fn a_measurement_ends_when_its_quantile_is_known() {
     assert_eq!((result.number("until/quantile"), result.number("until/asked")), (0.5, 1.0));
     // What was due before the end was measured, and nothing after it.
     let due = result.count("totals/requests") as f64;
-    assert!((due / (4_000.0 * seconds) - 1.0).abs() < 0.1, "{due} requests in {seconds} s");
+    assert!((due / (400.0 * seconds) - 1.0).abs() < 0.25, "{due} requests in {seconds} s");
     assert!(ended.text.contains("Until        p50 +- "), "{}", ended.text);
 }
 
