@@ -12,7 +12,7 @@ use crate::clock;
 /// How long before its end a phase's end is known to all workers, in nanoseconds: several times the time between two slices.
 const AHEAD_NS: Nanos = 500 * MILLISECOND;
 
-/// The same where clocks are simulated.
+/// How long before its end a phase's end is known where clocks are simulated, in nanoseconds.
 const AHEAD_SIMULATED_NS: Nanos = 20 * MILLISECOND;
 
 /// The phase under way, and what decides when it is over.

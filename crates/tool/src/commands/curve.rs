@@ -22,7 +22,7 @@ pub struct CurveArgs {
 
 const EXAMPLES: &str = "\
 A run in closed loop shows the capacity C; five runs follow up to 0.9 C, in random order, and then each where neighbours differ
-most in p99 beyond their 95 % intervals: 12 to 20 runs in all. With --goal the exit status is 3 when a run misses it.
+most in p99 beyond their 95 % intervals: 12 to 20 runs at rates. With --goal the exit status is 3 when a run misses it.
 
 Example, some two minutes:
   pummel curve -s 127.0.0.1 -t 5s --csv curve.csv";

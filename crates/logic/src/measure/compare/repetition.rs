@@ -27,8 +27,8 @@ pub struct RunFigure {
 pub struct RunSpread {
     /// Standard deviation of the logarithms of the figures: about the relative standard deviation between runs.
     pub between: f64,
-    /// The same of chance within a run, from the intervals of the runs: the median of (ln U - ln L) / 3.92; `None` where no
-    /// run has an interval.
+    /// Standard deviation of the logarithm that chance within a run makes, from the intervals of the runs: the median of
+    /// (ln U - ln L) / 3.92; `None` where no run has an interval.
     pub within: Option<f64>,
     /// Whether the runs differ by more than chance within them explains: (N - 1) s_B^2 / s_W^2 is above the 99 % point of
     /// chi-square with N - 1 degrees of freedom. `None` where chance within a run is not known.
