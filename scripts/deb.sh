@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Debian packages of a static binary: deb.sh BINARY FOLDER OLD_NAME...
+# Makes the Debian packages of a static binary: deb.sh BINARY FOLDER ARCHITECTURE OLD_NAME...; ARCHITECTURE is uname's word.
 #
 # `pummel` has the program, its pages, its completions and the unit of an agent, which is not enabled. `pummel-old-names`
 # has the links under the names of the old tools. The packages depend on the sources alone where SOURCE_DATE_EPOCH is set;
@@ -8,7 +8,8 @@ set -euo pipefail
 
 binary=$(realpath "$1")
 folder=$2
-shift 2
+machine=$3
+shift 3
 old_names=("$@")
 cd "$(dirname "$0")/.."
 
@@ -17,8 +18,15 @@ if readelf --dynamic "$binary" 2>/dev/null | grep -q NEEDED; then
     exit 1
 fi
 version=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1)
-architecture=$(dpkg --print-architecture)
-# Whoever builds a package answers for it.
+case $machine in
+    x86_64) architecture=amd64 ;;
+    aarch64) architecture=arm64 ;;
+    *)
+        echo "No Debian architecture is known for $machine; x86_64 and aarch64 are." >&2
+        exit 1
+        ;;
+esac
+# The builder of a package is its maintainer.
 name=$(git config user.name || id -un)
 mail=$(git config user.email || echo "$(id -un)@$(hostname)")
 maintainer=${DEB_MAINTAINER:-"$name <$mail>"}
@@ -87,6 +95,8 @@ program() {
     install -D -m 644 /dev/stdin "$root/usr/share/lintian/overrides/pummel" <<END
 # One file for every Linux, which agents started by ssh copy to other machines.
 pummel: statically-linked-binary [usr/bin/pummel]
+# A static program that may lie anywhere in memory looks like a library to lintian.
+pummel: shared-library-lacks-prerequisites [usr/bin/pummel]
 # The packages are no part of Debian, and their unit is not enabled by them.
 pummel: initial-upload-closes-no-bugs [usr/share/doc/pummel/changelog.gz:1]
 END

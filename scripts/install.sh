@@ -3,7 +3,8 @@
 #
 # Binary and links go to PREFIX/bin; man pages and shell completions, which the binary writes itself, below PREFIX/share.
 # With DEBUG_FILE=yes the line tables, without which the binary is a fifth of its size, go to PREFIX/bin/.debug, where
-# backtraces and debuggers look for them; otherwise they are left out. Without objcopy (binutils) the binary stays whole.
+# backtraces and debuggers look for them; otherwise they are left out. Without objcopy (binutils) the binary stays whole. RUNNER runs a binary for another
+# architecture.
 set -euo pipefail
 
 binary=$1
@@ -13,11 +14,11 @@ shift 2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/man" "$scratch/completions"
-"$binary" pages --man "$scratch/man" --completions "$scratch/completions"
+${RUNNER:-} "$binary" pages --man "$scratch/man" --completions "$scratch/completions"
 
 if command -v objcopy >/dev/null; then
     "$(dirname "$0")/strip.sh" "$binary" "$scratch/pummel"
-    if [ "${DEBUG_FILE:-no}" = yes ]; then
+    if [ "${DEBUG_FILE:-no}" = yes ] && [ -e "$scratch/pummel.debug" ]; then
         install -D -m 644 "$scratch/pummel.debug" "$prefix/bin/.debug/pummel.debug"
     fi
 else

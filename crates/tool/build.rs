@@ -33,7 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     tell("PUMMEL_COMMIT", commit.as_deref().unwrap_or("unknown"));
     tell("PUMMEL_PROFILE", &profile(Path::new(&env::var("OUT_DIR")?)).unwrap_or(env::var("PROFILE")?));
     tell("PUMMEL_TARGET", &env::var("TARGET")?);
-    tell("PUMMEL_FEATURES", if env::var_os("CARGO_FEATURE_AGENTS").is_some() { "agents" } else { "none" });
+    let is_built_in = |name: &&str| env::var_os(format!("CARGO_FEATURE_{}", name.to_uppercase())).is_some();
+    let features: Vec<&str> = ["agents", "live", "parquet"].into_iter().filter(is_built_in).collect();
+    tell("PUMMEL_FEATURES", &if features.is_empty() { "none".to_owned() } else { features.join(", ") });
     Ok(())
 }
 

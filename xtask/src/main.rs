@@ -11,6 +11,7 @@ mod instructions;
 mod sbom;
 mod truth;
 mod verdicts;
+mod workloads;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ Commands of the project:
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask verdicts [OPTIONS]  the limit that runs name beside the one that was staged, with real servers (`--help` lists
                                   the options)
+  cargo xtask workloads [OPTIONS] what named workloads ask of real servers beside their profiles (`--help` lists the options)
   cargo xtask help                this text
 
 Exit status: 0 all is well, 1 it is not, 2 the command line is wrong.
@@ -121,6 +123,14 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
         }
         ["verdicts", ref options @ ..] => match verdicts::Options::parse(options) {
             Ok(options) => verdicts::run(root, &options)?,
+            Err(why) => return Ok(Verdict::Usage(why)),
+        },
+        ["workloads", "--help" | "-h"] => {
+            print!("{}", workloads::HELP);
+            true
+        }
+        ["workloads", ref options @ ..] => match workloads::Options::parse(options) {
+            Ok(options) => workloads::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
         ["sbom", file] => sbom::run(root, file)?,

@@ -44,6 +44,8 @@ pub enum Use {
     Verify = 6,
     /// Delays and deltas.
     Extra = 7,
+    /// Bursts of the rate of a group.
+    Burst = 8,
 }
 
 /// The client, phase and run whose draws a stream holds.

@@ -8,7 +8,7 @@ use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::memory::FOLLOW_UPS_MAX;
-use pummel_logic::plan::{Arrivals, Data, Late, Load, Mix, Popularity, Style, Work};
+use pummel_logic::plan::{Arrivals, Data, Fill, Late, Load, Mix, Popularity, Style, Work};
 use pummel_logic::protocol::{Fault, MetaAsk, Outcome, Verb};
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{FAR_NS, MICROSECOND, NEVER, Nanos, SECOND};
@@ -31,6 +31,7 @@ fn data() -> Data {
         key_size: Dist::Fixed(20.0),
         value_size: Dist::Fixed(100.0),
         expiry_s: Dist::Fixed(0.0),
+        value_classes: Vec::new(),
         style: Style::default(),
     }
 }
@@ -41,7 +42,13 @@ fn mix(verb: Verb) -> Mix {
         popularity: Popularity::Uniform,
         multiget: 1,
         read_through_ns: None,
+        fill: Fill::default(),
+        churn: None,
+        fill_delay_s: None,
         noreply: false,
+        read_modify_write: 0.0,
+        inserts: false,
+        scans: false,
         multiset: 1,
         fresh: 0.0,
         absent: 0.0,
@@ -128,6 +135,7 @@ impl Story {
                 late: task.late,
                 spacing_ns: 0,
                 ends_on_time: false,
+                asked_before: 0,
             };
             let open = task.arrivals != Arrivals::Closed;
             let schedule = open.then(|| Pace::new(&task.arrivals, task.rate, clients).schedule(place));
@@ -961,5 +969,134 @@ fn late_requests_far_out_of_reach_are_left_out_at_once() {
         story.answer(0, Outcome::Hit, BEGIN + SECOND, BEGIN + SECOND);
         let due = story.asks(0, BEGIN + SECOND).ticket.due;
         assert!(due >= BEGIN + 996 * SECOND / 1_000, "{due}");
+    }
+}
+
+// ---- Requests that depend on each other ----
+
+#[test]
+fn a_get_that_is_read_modify_write_is_followed_by_a_set_of_its_key_and_both_are_a_pair() {
+    let work = Work::Mix(Mix { read_modify_write: 1.0, ..mix(Verb::Get) });
+    for outcome in [Outcome::Hit, Outcome::Miss] {
+        let mut story = Story::new(1, &Task { requests: 1, ..Task::new(work.clone()) });
+        let get = story.asks(0, BEGIN);
+        assert_eq!((get.ticket.verb, get.ticket.origin), (Verb::Get, Origin::BeforeModify));
+        story.answer(0, outcome, BEGIN + 10 * US, BEGIN + 12 * US);
+        let set = story.asks(0, BEGIN + 13 * US);
+        assert_eq!((set.ticket.verb, set.ticket.origin), (Verb::Set, Origin::PairEnd));
+        assert_eq!((&set.keys, set.len_bytes), (&get.keys, 100));
+        assert_eq!(set.ticket.due, BEGIN + 12 * US, "due when it was read");
+        assert_eq!(set.ticket.index, BEGIN, "the pair began when the get was due");
+        story.answer(0, Outcome::Stored, BEGIN + 20 * US, BEGIN + 20 * US);
+        assert!(story.is_done(0, BEGIN + 21 * US));
+    }
+    let mut story = Story::new(1, &Task { requests: 1, ..Task::new(work) });
+    story.asks(0, BEGIN);
+    story.answer(0, Outcome::Error(Fault::Server), BEGIN + 10 * US, BEGIN + 12 * US);
+    assert!(story.is_done(0, BEGIN + 13 * US), "a get that failed is followed by nothing");
+}
+
+#[test]
+fn as_many_gets_are_followed_by_a_set_as_their_share_says() {
+    let work = Work::Mix(Mix { read_modify_write: 0.5, ..mix(Verb::Get) });
+    let mut story = Story::new(1, &Task::new(work));
+    let (mut gets, mut sets) = (0, 0);
+    for turn in 0..4_000 {
+        let now = BEGIN + turn * 10 * US;
+        let asked = story.asks(0, now);
+        let outcome = if asked.ticket.verb == Verb::Get { Outcome::Hit } else { Outcome::Stored };
+        *(if asked.ticket.verb == Verb::Get { &mut gets } else { &mut sets }) += 1;
+        story.answer(0, outcome, now + US, now + US);
+    }
+    let expected = f64::from(gets) / 2.0;
+    assert!((f64::from(sets) - expected).abs() < 5.0 * (expected / 2.0).sqrt(), "{sets} of {gets}");
+}
+
+/// The keys of the gets and of the adds of a client, in the order in which they were asked.
+fn keys_asked(story: &mut Story, client: usize, turns: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let (mut gets, mut adds) = (Vec::new(), Vec::new());
+    for turn in 0..turns {
+        let now = BEGIN + turn * 10 * US;
+        let mut asked = story.asks(client, now);
+        let (verb, key) = (asked.ticket.verb, asked.keys.remove(0));
+        let (keys, outcome) = match verb {
+            Verb::Get => (&mut gets, Outcome::Hit),
+            _ => (&mut adds, Outcome::Stored),
+        };
+        keys.push(key);
+        story.answer(client, outcome, now + US, now + US);
+    }
+    (gets, adds)
+}
+
+#[test]
+fn a_client_reads_the_latest_of_what_is_stored_and_inserts_what_nobody_else_does() {
+    let ops = vec![(Verb::Get, 0.8), (Verb::Add, 0.2)];
+    let latest = Popularity::Latest { exponent: 0.99 };
+    let work = Work::Mix(Mix { ops, popularity: latest, inserts: true, ..mix(Verb::Get) });
+    let mut story = Story::new(2, &Task::new(work.clone()));
+    let loaded: Vec<Vec<u8>> = (0..data().records).map(|record| story.key(record)).collect();
+    let (gets, adds) = keys_asked(&mut story, 0, 5_000);
+    let (_, others) = keys_asked(&mut story, 1, 5_000);
+    let mut distinct: Vec<&Vec<u8>> = adds.iter().chain(&others).chain(&loaded).collect();
+    let count = distinct.len();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), count, "no record is inserted twice");
+    assert!(gets.iter().all(|key| adds.contains(key) || loaded.contains(key)), "all that is read was stored");
+    let own = gets.iter().filter(|key| adds.contains(key)).count();
+    assert!(own > gets.len() / 2, "{own} of {}: the newest are the most popular", gets.len());
+    let mut again = Story::new(2, &Task::new(work));
+    assert_eq!(keys_asked(&mut again, 0, 5_000), (gets, adds), "the schedule is that of the plan");
+}
+
+#[test]
+fn what_is_inserted_in_one_phase_stays_inserted_in_the_next() {
+    let ops = vec![(Verb::Add, 1.0)];
+    let work = Work::Mix(Mix { ops, inserts: true, ..mix(Verb::Get) });
+    let mut story = Story::new(1, &Task { requests: 50, ..Task::new(work.clone()) });
+    let (_, first) = keys_asked(&mut story, 0, 50);
+    assert!(story.is_done(0, BEGIN + SECOND));
+    story.maker.begin(&work, 2);
+    let assignment = PhaseAssignment {
+        place: StreamOwner { seed: 1, group: 0, phase: 2, client: 0 },
+        begin: BEGIN,
+        end: NEVER,
+        requests: u64::MAX,
+        depth: 1,
+        repeats: 0,
+        late: Late::Kept,
+        spacing_ns: 0,
+        ends_on_time: false,
+        asked_before: 0,
+    };
+    story.clients[0].begin(assignment, None);
+    let (_, second) = keys_asked(&mut story, 0, 50);
+    assert!(second.iter().all(|key| !first.contains(key)));
+}
+
+#[test]
+fn a_scan_asks_for_records_that_follow_each_other_as_many_as_are_likely() {
+    let work = Work::Mix(Mix { scans: true, multiget: 10, ..mix(Verb::Get) });
+    let mut story = Story::new(1, &Task::new(work));
+    let records = data().records;
+    let mut lengths = [0u32; 11];
+    for turn in 0..5_000 {
+        let now = BEGIN + turn * 10 * US;
+        let asked = story.asks(0, now);
+        assert_eq!(asked.keys.len(), usize::from(asked.ticket.keys));
+        for (place, key) in asked.keys.iter().enumerate() {
+            assert_eq!(*key, story.key((asked.ticket.key + place as u64) % records));
+        }
+        // A reply that leaves out the first key: the items are those of the keys behind it.
+        for key in asked.keys.iter().skip(1) {
+            assert!(story.item(0, key, 0), "an item of a scan is one of its keys");
+        }
+        lengths[asked.keys.len()] += 1;
+        story.answer_with(0, Outcome::Hit, u32::from(asked.ticket.keys) - 1, now + US);
+    }
+    assert_eq!(lengths[0], 0);
+    for count in &lengths[1..] {
+        assert!((f64::from(*count) - 500.0).abs() < 5.0 * 450f64.sqrt(), "{lengths:?}");
     }
 }

@@ -61,6 +61,7 @@ impl Story {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            value_classes: Vec::new(),
             style: Style::default(),
         };
         let windows = WindowMaker::new(window);
@@ -185,6 +186,7 @@ const RESTING: PhaseAssignment = PhaseAssignment {
     late: pummel_logic::plan::Late::Kept,
     spacing_ns: 0,
     ends_on_time: false,
+    asked_before: 0,
 };
 
 #[test]

@@ -1,5 +1,6 @@
 //! Draws of the popularities of named workloads against their closed forms, without a server.
 
+use pummel_logic::dist::Dist;
 use pummel_logic::plan::Popularity;
 use pummel_logic::rng::Stream;
 use pummel_logic::workload::popularity::{Chooser, ycsb_hash};
@@ -71,4 +72,59 @@ fn tables_of_ranks_give_the_shares_that_they_state() {
             assert!((found - share).abs() < 5.0 * sd, "{text}: {found} of the requests below rank {rank}");
         }
     }
+}
+
+/// The mean and the squared coefficient of variation of ETC's gaps at some hours, from their closed forms.
+#[test]
+fn gaps_of_an_hour_have_the_mean_and_the_variation_of_the_published_table() {
+    for (hour, scale, shape) in [(0, 16.2868, 0.155_280), (7, 19.5114, 0.202_396), (15, 15.2904, 0.094_286)] {
+        let gaps: Dist = format!("etc-arrival:{hour}").parse().unwrap();
+        let stream = Stream::from_seed(hour);
+        let draws = 1_000_000;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for i in 0..draws {
+            let gap = gaps.draw(stream.draw(i));
+            sum += gap;
+            squares += gap * gap;
+        }
+        let mean = sum / draws as f64;
+        let variation = (squares / draws as f64 - mean * mean) / (mean * mean);
+        let (expected_mean, expected_variation) = (scale / (1.0 - shape), 1.0 / (1.0 - 2.0 * shape));
+        assert!((mean / expected_mean - 1.0).abs() < 0.01, "hour {hour}: {mean}, expected {expected_mean}");
+        assert!(
+            (variation / expected_variation - 1.0).abs() < 0.03,
+            "hour {hour}: {variation}, expected {expected_variation}"
+        );
+    }
+    for wrong in ["etc-arrival:24", "etc-arrival:-1", "etc-arrival:", "etc-arrival:x", "etc-arrival:1.5"] {
+        assert!(wrong.parse::<Dist>().is_err(), "{wrong}");
+    }
+}
+
+/// A file of CacheLib's as the plan keeps it: 2,000 buckets and more, some of which are drawn together.
+#[test]
+fn buckets_of_a_production_cache_give_the_shares_that_they_state() {
+    let weight = |bucket: u64| 1e6 / (bucket + 1) as f64;
+    let size = |bucket: u64| 1 + bucket * bucket / 1_000;
+    let buckets = 3_000;
+    let text: Vec<String> =
+        (0..buckets).map(|bucket| format!("{}@{}", size(bucket), weight(bucket))).collect();
+    let text = format!("buckets:{}", text.join(","));
+    let total: f64 = (0..buckets).map(weight).sum();
+    let records: u64 = (0..buckets).map(size).sum();
+    let (chooser, stream) = (chooser(&text, records), Stream::from_seed(2));
+    let draws = 300_000;
+    let chosen: Vec<u64> = (0..draws).map(|i| chooser.choose(&stream, i)).collect();
+    // Two buckets are drawn together, so that the shares are those of an even number of them.
+    for until in [2, 10, 100, 1_000, 2_000] {
+        let rank: u64 = (0..until).map(size).sum();
+        let share = (0..until).map(weight).sum::<f64>() / total;
+        let found = chosen.iter().filter(|record| **record < rank).count() as f64 / draws as f64;
+        let sd = (share * (1.0 - share) / draws as f64).sqrt();
+        assert!(
+            (found - share).abs() < 5.0 * sd,
+            "{found} of the requests below rank {rank}, expected {share}"
+        );
+    }
+    assert!(chosen.iter().all(|record| *record < records));
 }

@@ -54,7 +54,7 @@ pub struct ClockReply {
 /// From the controller.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Command {
-    #[prost(oneof = "command::What", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "command::What", tags = "1, 2, 3, 4, 5, 6")]
     pub what: ::core::option::Option<command::What>,
 }
 /// Nested message and enum types in `Command`.
@@ -75,12 +75,15 @@ pub mod command {
         /// Come to an end and say what was measured.
         #[prost(message, tag = "5")]
         Stop(super::Stop),
+        /// Enough is known of a phase: end it.
+        #[prost(message, tag = "6")]
+        EndPhase(super::EndPhase),
     }
 }
 /// From the agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Event {
-    #[prost(oneof = "event::What", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "event::What", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub what: ::core::option::Option<event::What>,
 }
 /// Nested message and enum types in `Event`.
@@ -120,6 +123,9 @@ pub mod event {
         /// A phase is over on the agent.
         #[prost(message, tag = "11")]
         PhaseOver(super::PhaseOver),
+        /// A tick of a phase is over whose end the controller finds.
+        #[prost(message, tag = "12")]
+        Tick(super::Tick),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -149,6 +155,9 @@ pub struct Order {
     /// The user of the controller accepts agents of other builds.
     #[prost(bool, tag = "9")]
     pub allow_version_mismatch: bool,
+    /// The name of the run, by which metrics of controller and agents are told from those of other runs.
+    #[prost(string, tag = "10")]
+    pub run: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Beat {}
@@ -164,6 +173,14 @@ pub struct Go {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Stop {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EndPhase {
+    #[prost(uint32, tag = "1")]
+    pub phase: u32,
+    /// On the agent's monotonic clock.
+    #[prost(fixed64, tag = "2")]
+    pub at_ns: u64,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Accepted {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -202,6 +219,14 @@ pub struct PhaseOver {
 pub struct Interval {
     /// The agent's part of a slice, as JSON.
     #[prost(bytes = "bytes", tag = "1")]
+    pub slice: ::prost::bytes::Bytes,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Tick {
+    #[prost(uint32, tag = "1")]
+    pub phase: u32,
+    /// Counts and response times of the agent's part of it, as JSON.
+    #[prost(bytes = "bytes", tag = "2")]
     pub slice: ::prost::bytes::Bytes,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

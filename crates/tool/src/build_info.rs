@@ -15,7 +15,7 @@ pub const PROFILE: &str = env!("PUMMEL_PROFILE");
 /// The platform that the program was built for, as Rust names it, such as `x86_64-unknown-linux-gnu`.
 pub const TARGET: &str = env!("PUMMEL_TARGET");
 
-/// The optional parts that were built in: `agents`, or `none`.
+/// The optional parts that were built in, such as `agents, live`, or `none`.
 pub const FEATURES: &str = env!("PUMMEL_FEATURES");
 
 /// What `pummel --version` says behind the program's name.

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::build_info::LONG_VERSION;
@@ -14,7 +15,9 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::curve::CurveArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::explain::ExplainArgs;
+use crate::commands::fit::FitArgs;
 use crate::commands::man_pages::PagesArgs;
+use crate::commands::merge::MergeArgs;
 use crate::commands::page::PageArgs;
 use crate::commands::repeat::RunCommandArgs;
 use crate::commands::schema::SchemaArgs;
@@ -22,6 +25,7 @@ use crate::commands::search::SearchArgs;
 use crate::commands::series::ScanArgs;
 use crate::commands::show::ShowArgs;
 use crate::commands::table::TableArgs;
+use crate::commands::trace::TraceCommandArgs;
 use crate::commands::workloads::WorkloadsArgs;
 use crate::native::{LoadArgs, Typed};
 use crate::serve::ServeArgs;
@@ -72,10 +76,16 @@ pub enum Command {
     Table(TableArgs),
     /// List the named workloads, or print one as a profile
     Workloads(WorkloadsArgs),
+    /// Look at a trace of a production cache, convert it, sample it, divide it
+    Trace(TraceCommandArgs),
+    /// Make a workload of a trace: its mix, sizes, expiry, popularity, bursts, and what a cache would miss
+    Fit(Box<FitArgs>),
     /// Print a stored result, as text, Markdown, JSON, CSV or a table of percentiles
     Show(ShowArgs),
     /// Make a page of HTML from a stored result, with pictures
     Report(PageArgs),
+    /// Add up results of runs that shared one load at one time, or keep them as repetitions
+    Merge(MergeArgs),
     /// Print the JSON schema of a result
     Schema(SchemaArgs),
     /// Show a closed and an open loop, against a server or the built-in one
@@ -143,7 +153,8 @@ Exit status, but for the three command lines above, which have their originals':
   0    complete
   1    failed or partial; the report is written and says why
   2    the command line cannot be followed; nothing was sent
-  3    a verification failed or a goal was missed
+  3    a verification failed, a goal was missed or undecided, --until was not reached, or --fail-on names
+       what the run was, or what is not known of it
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 /// What the words of a command line of pummel's own mean, the program's name first.
@@ -152,8 +163,18 @@ Exit status, but for the three command lines above, which have their originals':
 /// Returns the parser's error for words that are no command line, and as the answer to `-h`, `--help` and `--version`.
 pub fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = shortened(Cli::command(), &words);
+    if !cfg!(feature = "agents") && wants_agents(&words) {
+        let message = "this build of pummel has no agents (pummel --version: features); 'make build' and packages have them";
+        return Err(command.error(ErrorKind::InvalidSubcommand, message));
+    }
     let mut matches = command.try_get_matches_from_mut(words)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// Whether words of a command line are about agents, which a build for a first look leaves out.
+fn wants_agents(words: &[OsString]) -> bool {
+    words.get(1).is_some_and(|word| word == "agent")
+        || words.iter().any(|word| word.to_string_lossy().starts_with("--agents"))
 }
 
 /// The words of mcperf's command line, where this is one: by the name of the program, or by its subcommand.
@@ -189,6 +210,15 @@ fn words_of<'a>(names: &[&str], words: &'a [OsString]) -> Option<(String, &'a [O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_about_agents_are_known_in_builds_without_them() {
+        let wants = |line: &str| wants_agents(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(wants("pummel agent --listen 127.0.0.1:0"));
+        assert!(wants("pummel run -s h --agents a,b"));
+        assert!(wants("pummel run -s h --agents=ssh://a"));
+        assert!(!wants("pummel run -s agent"));
+    }
 
     #[test]
     fn the_parser_is_sound() {

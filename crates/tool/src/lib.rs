@@ -12,10 +12,13 @@ pub mod exit_status;
 pub mod job;
 #[cfg(feature = "agents")]
 pub mod launch;
+pub mod live;
+pub mod metrics;
 pub mod native;
 pub mod report;
 pub mod serve;
 pub mod short_help;
+pub mod snapshot;
 pub mod stderr;
 pub mod values;
 mod write_queue;

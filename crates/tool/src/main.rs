@@ -14,7 +14,9 @@ use pummel_tool::commands::compare::compare;
 use pummel_tool::commands::curve::curve;
 use pummel_tool::commands::demo::demo;
 use pummel_tool::commands::explain::explain;
+use pummel_tool::commands::fit::fit;
 use pummel_tool::commands::man_pages::pages;
+use pummel_tool::commands::merge::merge;
 use pummel_tool::commands::page::report;
 use pummel_tool::commands::repeat;
 use pummel_tool::commands::schema::schema;
@@ -23,6 +25,7 @@ use pummel_tool::commands::series::scan;
 use pummel_tool::commands::show::show;
 use pummel_tool::commands::single;
 use pummel_tool::commands::table::table;
+use pummel_tool::commands::trace::trace;
 use pummel_tool::commands::workloads::workloads;
 use pummel_tool::compat::mcperf::command::mcperf;
 use pummel_tool::compat::memaslap::command::memaslap;
@@ -71,8 +74,11 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Serve(args) => serve_until_told(*args, inputs),
         Command::Table(args) => table(&args),
         Command::Workloads(args) => workloads(&args, inputs),
+        Command::Trace(args) => trace(&args),
+        Command::Fit(args) => fit(&args, inputs),
         Command::Show(args) => show(&args),
         Command::Report(args) => report(&args),
+        Command::Merge(args) => merge(&args),
         Command::Schema(args) => schema(args),
         Command::Demo(args) => demo(&args, inputs, |job| single::run(&job)),
         Command::Explain(args) => explain(&args, inputs),

@@ -3,9 +3,10 @@
 //! A thread of its own writes it, so that a terminal that is held, or a pipe that is not read, holds up neither the run
 //! nor its results. What waits has a limit; lines beyond it are dropped, and their number is said when there is room.
 
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -65,7 +66,43 @@ pub fn settle() {
 /// The queue to standard error; none where the system started no thread, and what is said is written at once.
 static STANDARD_ERROR: OnceLock<Option<Arc<WriteQueue<Item>>>> = OnceLock::new();
 
+/// Lines that wait while a screen has the terminal, and how many of them were dropped.
+static HELD: Mutex<Option<(VecDeque<String>, u64)>> = Mutex::new(None);
+
+/// Most lines that wait while a screen has the terminal; older ones are dropped.
+const HELD_LINES_MAX: usize = 1_000;
+
+/// Keeps what is said from now on until [`release`], since a screen has the terminal.
+pub fn hold() {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+}
+
+/// Says everything that was kept since [`hold`].
+pub fn release() {
+    let held = HELD.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some((texts, dropped)) = held else { return };
+    if dropped > 0 {
+        write(format!("({dropped} lines were dropped: there were too many while the screen was open)\n"));
+    }
+    texts.into_iter().for_each(write);
+}
+
+/// Keeps an item where a screen has the terminal. Returns the item where none has; drawings are dropped.
+fn keep(item: Item) -> Option<Item> {
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some((texts, dropped)) = held.as_mut() else { return Some(item) };
+    if let Item::Text(text) = item {
+        if texts.len() == HELD_LINES_MAX {
+            texts.pop_front();
+            *dropped += 1;
+        }
+        texts.push_back(text);
+    }
+    None
+}
+
 fn add(item: Item) {
+    let Some(item) = keep(item) else { return };
     match STANDARD_ERROR.get_or_init(start) {
         Some(queue) => queue.add(item),
         None => item.write(&mut io::stderr()),

@@ -4,13 +4,17 @@
 //! adds the flag and the value. pummel's own front and `pummel serve` read values of these kinds by the same functions.
 //! No function opens a file: the file of `file:PATH` is read by the reader that [`UnreadDist::read`] is given.
 
+pub mod nearest;
+
+mod cachelib;
+
 use std::fmt;
 use std::io;
 
 use pummel_logic::dist::{Dist, DistError, Spec};
 use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
-use pummel_logic::plan::{Goal, TransmitSampling};
+use pummel_logic::plan::{CHURN_ACCEPTED, Goal, KeyChurn, Popularity, TransmitSampling};
 use pummel_logic::protocol::Verb;
 use pummel_logic::server::{ServerFault, ServiceDrift};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
@@ -286,7 +290,51 @@ impl Measure {
     }
 }
 
-/// A distribution as it was typed. The file of `file:PATH`, which holds one bare number a line, is still to be read.
+/// The text of a file that a value names.
+fn text_of(path: &str, read_text: impl Fn(&str) -> io::Result<String>) -> Read<String> {
+    read_text(path).map_err(|error| {
+        ValueError(format!("a file that can be read is accepted, and '{path}' cannot: {error}"))
+    })
+}
+
+/// A popularity as it was typed. The file of `cachelib:PATH` is still to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UnreadPopularity {
+    /// A whole popularity.
+    Ready(Popularity),
+    /// The path of a file of CacheLib's.
+    Cachelib(String),
+}
+
+impl UnreadPopularity {
+    /// The popularity. The text of its file comes from `read_text`, which is given the path.
+    ///
+    /// # Errors
+    /// Returns [`ValueError`], which says what is accepted, for a file that `read_text` cannot read, and for one that holds no
+    /// popularity.
+    pub fn read(&self, read_text: impl Fn(&str) -> io::Result<String>) -> Read<Popularity> {
+        match self {
+            UnreadPopularity::Ready(popularity) => Ok(popularity.clone()),
+            UnreadPopularity::Cachelib(path) => {
+                let read = cachelib::popularity(&text_of(path, read_text)?);
+                read.map(Popularity::Buckets).map_err(|error| ValueError(format!("'{path}': {error}")))
+            }
+        }
+    }
+}
+
+/// The text that was typed for a file, and for any other form a text that means the same.
+impl fmt::Display for UnreadPopularity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UnreadPopularity::Ready(popularity) => popularity.fmt(out),
+            UnreadPopularity::Cachelib(path) => write!(out, "cachelib:{path}"),
+        }
+    }
+}
+
+/// A distribution as it was typed. The file of `file:PATH`, which holds one bare number a line, and that of `cachelib:PATH` are still
+/// to be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnreadDist {
     spec: Spec,
@@ -301,16 +349,20 @@ impl UnreadDist {
     /// Returns [`ValueError`], which says what is accepted, for a file that `read_text` cannot read, and for one that
     /// holds no numbers or numbers out of their bounds.
     pub fn read(&self, read_text: impl Fn(&str) -> io::Result<String>) -> Read<Dist> {
-        let path = match &self.spec {
-            Spec::Ready(dist) => return Ok(dist.clone()),
-            Spec::File(path) => path,
-        };
-        match read_text(path) {
-            Ok(text) => Dist::from_lines(path, &text).map_err(|error| self.measure.refusal(&error)),
-            Err(error) => {
-                accepted(format!("a file that can be read is accepted, and '{path}' cannot: {error}"))
+        match &self.spec {
+            Spec::Ready(dist) => Ok(dist.clone()),
+            Spec::File(path) => {
+                let text = text_of(path, read_text)?;
+                Dist::from_lines(path, &text).map_err(|error| self.measure.refusal(&error))
             }
+            Spec::Cachelib(path) => cachelib::sizes(&text_of(path, read_text)?)
+                .map_err(|error| ValueError(format!("'{path}': {error}"))),
         }
+    }
+
+    /// A distribution of seconds.
+    pub fn of_seconds(dist: Dist) -> UnreadDist {
+        UnreadDist { spec: Spec::Ready(dist), measure: Measure::Seconds }
     }
 
     /// Keeps the distribution that [`UnreadDist::read`] returned, so that the file is not read again.
@@ -325,6 +377,7 @@ impl fmt::Display for UnreadDist {
         match &self.spec {
             Spec::Ready(dist) => dist.fmt(out),
             Spec::File(path) => write!(out, "file:{path}"),
+            Spec::Cachelib(path) => write!(out, "cachelib:{path}"),
         }
     }
 }
@@ -337,7 +390,42 @@ impl fmt::Display for UnreadDist {
 /// out of their bounds.
 pub fn dist(text: &str, measure: Measure) -> Read<UnreadDist> {
     let spec = without_units(text, measure).parse::<Spec>();
-    spec.map(|spec| UnreadDist { spec, measure }).map_err(|error| measure.refusal(&error))
+    let spec = spec.map_err(|error| measure.refusal(&error))?;
+    if matches!(spec, Spec::Cachelib(_)) && measure != Measure::Bytes {
+        return accepted("cachelib:PATH is accepted where sizes are");
+    }
+    Ok(UnreadDist { spec, measure })
+}
+
+/// A whole number of percents from 0 to 100, with or without its sign.
+///
+/// # Errors
+/// Returns [`ValueError`] for text that is none.
+pub fn percent(text: &str) -> Read<u32> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| *percent <= 100);
+    number.map_or_else(|| accepted("a whole number of percents from 0 to 100 is accepted, such as 10%"), Ok)
+}
+
+/// For how long records keep their keys: a time or a distribution of times that names no file, `default`, `requests:LIFE` with a
+/// number of requests or a distribution of such, or `share:SHARE` with the records that are replaced for each request.
+///
+/// # Errors
+/// Returns [`ValueError`] for text that is none of these.
+pub fn churn(text: &str) -> Read<KeyChurn> {
+    let refused = || ValueError(format!("{CHURN_ACCEPTED} is accepted"));
+    let of = |text: &str, measure| {
+        let no_file = |_: &str| Err(io::Error::other("a churn stands for itself"));
+        dist(text, measure).and_then(|dist| dist.read(no_file)).map_err(|_| refused())
+    };
+    match text.split_once(':') {
+        None if text == "default" => Ok(KeyChurn::usual()),
+        Some(("requests", lives)) => match count(lives) {
+            Ok(requests) => Ok(KeyChurn::Requests(Dist::Fixed(requests as f64))),
+            Err(_) => of(lives, Measure::Bytes).map(KeyChurn::Requests),
+        },
+        Some(("share", share)) => fraction(share).map(KeyChurn::Share).map_err(|_| refused()),
+        _ => of(text, Measure::Seconds).map(KeyChurn::Seconds),
+    }
 }
 
 /// A [`dist`] of times.
@@ -423,7 +511,8 @@ pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
     for part in text.split(',') {
         let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
         let (Some(verb), Some(weight)) = (Verb::from_name(name), Decimal::parse(weight)) else {
-            return accepted(weights_accepted());
+            let names = Verb::ALL.into_iter().map(Verb::name);
+            return accepted(weights_accepted() + &nearest::hint(name, names.filter(|known| *known != name)));
         };
         if ops.iter().any(|&(seen, _)| seen == verb) {
             return accepted(format!("each operation is accepted once, and {name} stands there twice"));
@@ -462,7 +551,7 @@ pub fn cpus(text: &str) -> Read<Vec<usize>> {
 /// Requests of which one is stamped when it leaves, where no number is given.
 const STAMP_EVERY: u32 = 64;
 
-/// Which requests are stamped when they leave, and where: `tx`, `tx:1000`, `tx+sched`.
+/// Which requests are stamped when they leave, and where: `tx`, `tx:1000`, `tx+sched`, `nic`.
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for other text.
@@ -470,9 +559,10 @@ pub fn transmit_sampling(text: &str) -> Read<TransmitSampling> {
     let (kind, every) = text.split_once(':').map_or((text, None), |(kind, every)| (kind, Some(every)));
     let every = every.map_or(Some(STAMP_EVERY), |every| count(every).ok().and_then(|n| n.try_into().ok()));
     match (kind, every) {
-        ("tx", Some(every)) => Ok(TransmitSampling { every, scheduled: false }),
-        ("tx+sched", Some(every)) => Ok(TransmitSampling { every, scheduled: true }),
-        _ => accepted("tx and tx+sched are accepted, with :N for one request in N, such as tx:1000"),
+        ("tx", Some(every)) => Ok(TransmitSampling { every, scheduled: false, hardware: false }),
+        ("tx+sched", Some(every)) => Ok(TransmitSampling { every, scheduled: true, hardware: false }),
+        ("nic", Some(every)) => Ok(TransmitSampling { every, scheduled: false, hardware: true }),
+        _ => accepted("tx, tx+sched and nic are accepted, with :N for one request in N, such as tx:1000"),
     }
 }
 

@@ -311,6 +311,8 @@ fn options_of_agents_mean_nothing_without_agents() {
     for (options, flag) in [
         ("--agent-token-file x", "--agent-token-file"),
         ("--on-agent-loss stop", "--on-agent-loss"),
+        ("--on-agent-loss continue", "--on-agent-loss"),
+        ("--agents-timeout 5s", "--agents-timeout"),
         ("--allow-version-mismatch", "--allow-version-mismatch"),
         ("--measure-connections 2", "--measure-connections"),
         ("--agents a --measure-rate 5", "--measure-rate"),

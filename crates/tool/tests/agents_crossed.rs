@@ -26,6 +26,11 @@ const COMPLETE: &[(&str, &str, &str, u64)] = &[
     ("--max-memory 500m", "-c 8 -n 400 --stamps tx:2 --warmup 100ms", "totals/completed", 400),
     ("", "-c 8 --rate 500 -t 400ms --reconnect --verify --mix get:80,set:20", "verify/failed", 0),
     ("", "-c 8 -n 400 --no-evidence --read-through=1ms --no-load", "agents/lost", 0),
+    // Of constant arrivals so many are due as the integral of the rate says, whatever the processes.
+    ("", "-c 8 --rate 0..2k -t 400ms --arrivals constant --warmup 100ms", "totals/requests", 400),
+    ("", "-c 8 --rate 500 --stage 200ms:1500,200ms,0s:0,100ms --arrivals constant", "totals/requests", 500),
+    ("", "-c 8 --rate sine:1k,900,100ms -t 390ms --arrivals constant --reconnect", "totals/requests", 393),
+    ("", "-c 8 --rate 1k -t 400ms --burst 3,10ms,30ms --measure-connections 2", "agents/lost", 0),
 ];
 
 /// Runs that agents with these words refuse before anything is sent, with a part of the reason.
@@ -188,4 +193,93 @@ fn agents_whose_recordings_differ_are_named() {
     let said = "replayed a recording of 300 rows, and another member one of 200";
     let turned = "replayed a recording of 200 rows, and another member one of 300";
     assert!(ended.errors.contains(said) || ended.errors.contains(turned), "{}", ended.errors);
+}
+
+/// A run of two agents whose ends are found while it goes on. Replies are held so long that the stalls of a busy machine do not
+/// make the median unsteady.
+fn adaptive(words: &str, agents: &[Agent]) -> (Running, Serve) {
+    let server = Serve::start("--service-time exponential:5ms");
+    let words =
+        format!("run -s {} -c 16 --rate 400 --records 100 {words} --agents {}", server.name, list(agents));
+    (Running::start(&words), server)
+}
+
+#[test]
+fn agents_measure_until_a_quantile_of_all_of_them_is_known() {
+    let words = "--until p50:100% --min-time 2s --max-time 60s --interval 100ms --measure-connections 2 --measure-rate 40";
+    let agents = pair("--max-connections 20 --max-memory 500m");
+    let (running, _server) = adaptive(words, &agents);
+    let json = running.end().expect(0).json();
+    assert_eq!((json.text("status"), json.at("until/reached").as_bool()), ("complete", Some(true)));
+    let seconds = json.number("seconds");
+    assert!((2.4..59.0).contains(&seconds), "{seconds} s");
+    let members = json.at("agents/members").as_array().expect("members");
+    assert_eq!(members.len(), 3, "the controller measures too");
+    assert!(members.iter().all(|member| member["lost"].is_null()), "{members:?}");
+    let due = json.count("totals/requests") as f64;
+    assert!((due / (400.0 * seconds) - 1.0).abs() < 0.3, "{due} requests in {seconds} s");
+}
+
+#[test]
+fn a_measurement_of_agents_ends_when_enough_is_known_although_one_is_lost() {
+    let agents = pair("");
+    let (mut running, _server) =
+        adaptive("--until p50:100% --min-time 3s --max-time 60s --interval 100ms", &agents);
+    running.wait_for_progress();
+    kill_process(Pid::from_child(&agents[1].process.0), Signal::KILL).expect("it runs");
+    let ended = running.end();
+    let json = ended.json();
+    assert_eq!(json.text("status"), "partial", "{}", ended.errors);
+    let reason = json.text("reason");
+    assert!(reason.contains(&format!("agent {} was lost", agents[1].name)), "{reason}");
+    assert!(!reason.contains("measured"), "the agent that stayed measured all of its time: {reason}");
+    assert!(json.number("seconds") < 50.0, "{} s", json.number("seconds"));
+}
+
+#[test]
+fn a_warm_up_of_agents_settles_or_is_cut_short() {
+    let agents = pair("");
+    let server = Serve::start("--service-time exponential:5ms");
+    let words = format!(
+        "run -s {} -c 16 --rate 400 --records 100 --warmup auto:11s -t 2s --agents {}",
+        server.name,
+        list(&agents)
+    );
+    let running = Running::start(&words);
+    common::until("the warm-up", || server_has_answered(&server).then_some(()));
+    running.process.interrupt();
+    let ended = running.end().expect(130);
+    let json = ended.json();
+    assert_eq!((json.text("status"), json.at("warmup/settled").as_bool()), ("interrupted", Some(false)));
+    assert_eq!(json.at("warmup/cut_short").as_bool(), Some(true), "{}", json.at("warmup"));
+    assert!(ended.text.contains("Warm-up      cut short after"), "{}", ended.text);
+
+    let ended = Running::start(&words).end().expect(0);
+    let json = ended.json();
+    let seconds = json.number("warmup/seconds");
+    match json.at("warmup/settled").as_bool() {
+        // Two seconds are not looked at, then come two blocks of two, and the end is known half a second ahead.
+        Some(true) => assert!((6.4..11.0).contains(&seconds), "{seconds} s"),
+        // Neighbours on this machine may keep it from settling.
+        _ => assert!(seconds >= 10.9, "{seconds} s"),
+    }
+    assert_eq!(json.at("warmup/cut_short").as_bool(), Some(false));
+    assert!((1.9..2.9).contains(&json.number("seconds")), "{}", json.number("seconds"));
+    let measured = json.count("totals/requests") as f64;
+    assert!((measured / 800.0 - 1.0).abs() < 0.3, "{measured}: the warm-up is not part of the result");
+}
+
+/// Whether so many reads were answered that the records are stored and the warm-up goes on.
+fn server_has_answered(server: &Serve) -> bool {
+    server.connect().stats().get("cmd_get") > 100
+}
+
+#[test]
+fn one_agent_with_the_whole_load_measures_until_a_quantile_is_known() {
+    let agents = [Agent::start_with(&[])];
+    let (running, _server) =
+        adaptive("--until p50:100% --min-time 1s --max-time 60s --interval 100ms", &agents);
+    let json = running.end().expect(0).json();
+    assert_eq!((json.text("status"), json.at("until/reached").as_bool()), ("complete", Some(true)));
+    assert!(json.number("seconds") < 59.0);
 }

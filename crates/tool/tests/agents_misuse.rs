@@ -549,9 +549,12 @@ fn conversations(server: &str) -> Vec<Vec<Vec<u8>>> {
     ]
 }
 
-/// The version of the protocol, which its package is named by.
+/// The version of the protocol, which both ends say first.
 fn protocol() -> u64 {
-    package().rsplit(".v").next().and_then(|number| number.parse().ok()).expect("a package with a version")
+    let source = include_str!("../src/agent/proto.rs");
+    let number =
+        source.lines().find_map(|line| line.strip_prefix("pub const PROTOCOL: u32 = ")?.strip_suffix(';'));
+    number.and_then(|number| number.parse().ok()).expect("the number of the protocol")
 }
 
 fn package() -> &'static str {

@@ -17,13 +17,25 @@ const PUMMEL: &str = env!("CARGO_BIN_EXE_pummel");
 
 /// The program as it would be with other sources: its hash of them is another one.
 fn other_build(folder: &Path) -> PathBuf {
+    changed_build(folder, &[])
+}
+
+/// The program of another build, with other words in the place of some, each as long as the word that it replaces.
+fn changed_build(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
     let mut program = fs::read(PUMMEL).expect("it was built");
     let sources = proto::build().sources;
-    let half = &sources.as_bytes()[..8];
-    let places: Vec<usize> =
-        program.windows(8).enumerate().filter(|(_, bytes)| *bytes == half).map(|(at, _)| at).collect();
-    assert!(!places.is_empty(), "the program knows its sources");
-    places.into_iter().for_each(|at| program[at..at + 8].copy_from_slice(b"elsewise"));
+    for (word, other) in [(&sources[..8], "elsewise")].iter().chain(changes) {
+        let places: Vec<usize> = program
+            .windows(word.len())
+            .enumerate()
+            .filter(|(_, bytes)| *bytes == word.as_bytes())
+            .map(|(at, _)| at)
+            .collect();
+        assert!(!places.is_empty() && word.len() == other.len(), "the program has the word {word}");
+        for at in places {
+            program[at..at + word.len()].copy_from_slice(other.as_bytes());
+        }
+    }
     let path = folder.join("pummel");
     fs::write(&path, program).expect("there is room");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -70,6 +82,20 @@ fn an_agent_of_another_build_is_refused_unless_that_is_allowed() {
     }
     let wrong = run(&native, &[("PUMMEL_AGENT_ALLOW_VERSION_MISMATCH", "perhaps")]).expect(2);
     assert!(wrong.errors.contains("PUMMEL_AGENT_ALLOW_VERSION_MISMATCH"), "{}", wrong.errors);
+}
+
+#[test]
+fn what_an_agent_of_another_build_knows_more_or_less_of_a_server_is_left_out() {
+    let folder = TempDir::new().expect("a folder");
+    let server = Memcached::start();
+    // Such an agent lacks a figure that this build knows, and tells one that this build has never heard of.
+    let agent = agent_of(&changed_build(folder.path(), &[("memory_taken_bytes", "memory_wanted_byte")]));
+    let words = format!("run -s {} -c 2 -n 50 --agents {}", server.name, agent.name);
+    let result = run(&format!("{words} --allow-version-mismatch"), &[]).expect(0).json();
+    let reading = |name: &str| result.at(&format!("evidence/servers/0/reading/{name}"));
+    assert_eq!(result.text("status"), "complete");
+    assert!(reading("memory_bytes").is_u64() && reading("counts").is_object(), "{}", result.at("evidence"));
+    assert!(reading("memory_taken_bytes").is_null(), "{}", reading("memory_taken_bytes"));
 }
 
 #[test]

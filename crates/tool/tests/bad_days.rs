@@ -572,9 +572,13 @@ fn a_loop_of_a_shell_ends_with_the_run_that_is_interrupted() {
         victim.address,
         json.display()
     );
-    // A process group of its own, as a terminal has it for what runs in its foreground.
-    let mut shell =
-        Command::new("setsid").args(["bash", "-c", &line]).stdout(Stdio::null()).spawn().expect("bash");
+    // A process group of its own, as a terminal has it for what runs in its foreground, and where interrupts are not ignored,
+    // as they are in what a script starts in the background.
+    let mut shell = Command::new("setsid")
+        .args(["env", "--default-signal=INT", "bash", "-c", &line])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("bash");
     wait_until("something is measured", || json.exists());
     let group = rustix::process::Pid::from_child(&shell);
     rustix::process::kill_process_group(group, Signal::INT).expect("it is our group");

@@ -82,7 +82,6 @@ fn what_cannot_be_decided_while_a_run_goes_on_is_refused() {
         ("--warmup auto:3s -t 2s", ["--warmup", "6s"]),
         ("--warmup soon", ["--warmup", "auto:MAX"]),
         ("--warmup auto --conn-rate 50", ["--warmup", "come and go"]),
-        ("--until p99:2% --agents 127.0.0.1:1", ["--until", "agents"]),
     ] {
         let ended = pummel(&format!("run -s 127.0.0.1:1 {words}")).expect(2);
         assert!(flags.iter().all(|flag| ended.errors.contains(flag)), "{words}: {}", ended.errors);

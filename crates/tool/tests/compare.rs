@@ -4,6 +4,7 @@
 mod common;
 
 use std::net::TcpStream;
+use std::process::Command;
 
 use common::{Ended, Memcached, Reserved, Running, Serve, pummel};
 use serde_json::Value;
@@ -18,9 +19,18 @@ fn pummel_words(words: &[&str]) -> Ended {
     Running::start_words(words).end()
 }
 
+/// The words of runs whose requests come seldom and take the server long, so that a busy machine is no limit of theirs.
+fn slow<'a>(command: &'a str, server: &'a str) -> Vec<&'a str> {
+    [of_forty(command, server), vec!["-c", "8", "--rate", "150"]].concat()
+}
+
 /// The common words of short runs against a server.
 fn short<'a>(command: &'a str, server: &'a str) -> Vec<&'a str> {
-    vec![command, "-s", server, "-n", "40", "--records", "20", "-c", "1", "--timeout", "10s"]
+    [of_forty(command, server), vec!["-c", "1"]].concat()
+}
+
+fn of_forty<'a>(command: &'a str, server: &'a str) -> Vec<&'a str> {
+    vec![command, "-s", server, "-n", "40", "--records", "20", "--timeout", "10s"]
 }
 
 #[test]
@@ -108,12 +118,20 @@ fn a_goal_that_one_repetition_misses_is_missed() {
 
 #[test]
 fn a_slower_server_is_found_and_fails_the_gate() {
-    let [quick, slow] = ["500us", "4ms"].map(|time| Serve::start(&format!("--service-time {time}")));
+    let [quick, slow_server] = ["5ms", "25ms"].map(|time| Serve::start(&format!("--service-time {time}")));
     let words = [
-        "--versus", &slow.name, "--pairs", "6", "--metric", "p50", "--worse", "p50:50%", "--within",
+        "--versus",
+        &slow_server.name,
+        "--pairs",
+        "6",
+        "--metric",
+        "p50",
+        "--worse",
+        "p50:50%",
+        "--within",
         "rate:99%",
     ];
-    let ended = pummel_words(&[short("ab", &quick.name), words.to_vec()].concat()).expect(3);
+    let ended = pummel_words(&[slow("ab", &quick.name), words.to_vec()].concat()).expect(3);
     let line = ended.text.lines().find(|line| line.starts_with("p50 ")).expect("a line");
     assert!(line.contains("% slower (") && line.ends_with("6 pairs, p = 0.031"), "{}", ended.text);
     assert!(ended.text.contains("--worse p50:50%: FAILED"), "{}", ended.text);
@@ -158,14 +176,41 @@ fn sides_may_differ_in_options_and_few_pairs_are_not_judged() {
 }
 
 #[test]
+fn results_of_several_runs_have_a_page_and_are_shown_as_they_were_printed() {
+    let server = Serve::start("");
+    let repeat = [short("run", &server.name), vec!["--repeat", "2", "--report", "page.html"]].concat();
+    let sides = ["--a", "-d 1", "--b", "-d 8", "--pairs", "2", "--report", "page.html"];
+    let ab = [short("ab", &server.name), sides.to_vec()].concat();
+    for (words, picture) in [(repeat, "times-t"), (ab, "run-times-t")] {
+        let ended = pummel_words(&words).expect(0);
+        ended.json();
+        let page = ended.file("page.html");
+        assert!(page.contains(&format!("<title id=\"{picture}\">")), "{page}");
+        let result = ended.path("result.json").display().to_string();
+        let path = ended.path("page.html").display().to_string();
+        let printed = |words: &[&str], status: i32| -> [String; 2] {
+            let output =
+                Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).output().expect("pummel starts");
+            assert_eq!(output.status.code(), Some(status), "{words:?}");
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("UTF-8"))
+        };
+        assert_eq!(printed(&["show", &result], 0)[0], ended.text);
+        assert_eq!(printed(&["show", &path], 0)[0], ended.text, "a page holds its result");
+        assert_eq!(printed(&["report", &result, "-o", "-"], 0)[0], page);
+        let refused = &printed(&["show", &result, "--format", "hgrm"], 1)[1];
+        assert!(refused.contains("keeps no histograms"), "{refused}");
+    }
+}
+
+#[test]
 fn servers_are_started_for_each_run_and_ended_after_it() {
     let place = Reserved::new();
     let serve = |more: &str| {
         format!("'{}' serve --listen {} --max-seconds 60 {more}", env!("CARGO_BIN_EXE_pummel"), place.name)
     };
-    let (quick, slow) = (serve(""), serve("--service-time 4ms"));
-    let words = ["--a-program", &quick, "--b-program", &slow, "--pairs", "6", "--metric", "p50"];
-    let ended = pummel_words(&[short("ab", &place.name), words.to_vec()].concat()).expect(0);
+    let (quick, late) = (serve("--service-time 5ms"), serve("--service-time 25ms"));
+    let words = ["--a-program", &quick, "--b-program", &late, "--pairs", "6", "--metric", "p50"];
+    let ended = pummel_words(&[slow("ab", &place.name), words.to_vec()].concat()).expect(0);
     let line = ended.text.lines().find(|line| line.starts_with("p50 ")).expect("a line");
     assert!(line.contains("% slower ("), "{}", ended.text);
     assert!(TcpStream::connect(&place.name).is_err(), "a server is left");
@@ -177,10 +222,10 @@ fn servers_are_started_for_each_run_and_ended_after_it() {
 
 #[test]
 fn stored_runs_of_one_side_after_the_other_are_never_called_different() {
-    let [quick, slow] = ["", "--service-time 2ms"].map(Serve::start);
+    let [quick, late] = ["--service-time 5ms", "--service-time 25ms"].map(Serve::start);
     let repeated =
-        |server: &str| pummel_words(&[short("run", server), vec!["--repeat", "6"]].concat()).expect(0);
-    let (first, second) = (repeated(&quick.name), repeated(&slow.name));
+        |server: &str| pummel_words(&[slow("run", server), vec!["--repeat", "6"]].concat()).expect(0);
+    let (first, second) = (repeated(&quick.name), repeated(&late.name));
     let [first, second] = [&first, &second].map(|ended| ended.path("result.json").display().to_string());
     let gated = pummel_words(&["compare", &first, &second, "--worse", "p50:10%"]).expect(1);
     assert!(
@@ -207,4 +252,73 @@ fn two_single_runs_are_shown_and_not_judged() {
     let both = format!("{first},{}", other.path("result.json").display());
     let mixed = pummel_words(&["compare", &both, &second]).expect(1);
     assert!(mixed.errors.contains("not runs of one side"), "{}", mixed.errors);
+}
+
+#[test]
+fn three_results_have_a_page_a_table_and_json() {
+    let server = Serve::start("");
+    let one = |more: &[&str]| {
+        let ended = pummel_words(&[short("run", &server.name), more.to_vec()].concat()).expect(0);
+        ended.json();
+        ended
+    };
+    let ended = [one(&[]), one(&["--report", "page.html"]), one(&[])];
+    let path = |ended: &Ended, name: &str| ended.path(name).display().to_string();
+    let files =
+        [path(&ended[0], "result.json"), path(&ended[1], "page.html"), path(&ended[2], "result.json")];
+    let words = ["compare", &files[0], &files[1], &files[2], "-o", "compared.html"];
+    let compared = pummel_words(&words).expect(0);
+    assert!(
+        compared.text.contains("A and B, 1 run a side") && compared.text.contains("A and C, 1 run a side")
+    );
+    let page = compared.file("compared.html");
+    for words in [
+        "<h2>B against A</h2>",
+        "<h2>C against A</h2>",
+        "aria-labelledby=\"curves-t curves-d\"",
+        "difference-t",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    let json = common::value_of(&compared.file("result.json"));
+    assert_eq!(json["comparisons"][1]["b"]["name"], "C");
+    let table = pummel_words(&["compare", &files[0], &files[2], "--format", "markdown"]).expect(0);
+    assert!(table.text.starts_with("### ") && table.text.contains("| rate | "), "{}", table.text);
+    let many: Vec<&str> =
+        std::iter::once("compare").chain(std::iter::repeat_n(files[0].as_str(), 9)).collect();
+    pummel_words(&many).expect(2);
+}
+
+#[test]
+fn requests_of_several_servers_are_told_apart() {
+    let servers = ["", "--service-time 2ms"].map(Serve::start);
+    let names = servers.each_ref().map(|server| server.name.clone()).join(",");
+    let words = ["run", "-s", &names, "-n", "400", "--records", "20", "-c", "4", "--interval", "100ms"];
+    let json = pummel_words(&words).expect(0).json();
+    let each = json.at("servers").as_array().expect("a list").clone();
+    let completed: u64 = each.iter().filter_map(|server| server["completed"].as_u64()).sum();
+    assert_eq!((each.len(), completed), (2, json.count("totals/completed")));
+    let p50 = |place: usize| each[place]["service_us"]["p50"].as_f64().expect("it is known");
+    assert!(p50(1) >= 1_900.0 && p50(0) < p50(1), "{each:?}");
+    let intervals = json.at("intervals").as_array().expect("a list").clone();
+    assert!(
+        intervals.iter().all(|interval| interval["servers"].as_array().is_some_and(|parts| parts.len() <= 2))
+    );
+    assert!(
+        intervals.iter().any(|interval| interval["servers"][1]["p99_us"].as_f64().is_some()),
+        "{intervals:?}"
+    );
+    let one = pummel_words(&short("run", &servers[0].name)).expect(0).json();
+    assert!(one.0.get("servers").is_none(), "one server is all");
+}
+
+#[test]
+fn programs_are_asked_for_their_protocol_when_they_run() {
+    let server = format!("127.0.0.1:{}", Reserved::new().port());
+    let program = format!("{} serve --protocol resp --listen {server}", env!("CARGO_BIN_EXE_pummel"));
+    let words = ["--a-program", &program, "--b-program", &program, "--pairs", "2"];
+    let ended = pummel_words(&[short("ab", &server), words.to_vec()].concat()).expect(0);
+    assert_eq!(ended.json().text("status"), "complete", "{}", ended.errors);
+    // The programs have ended.
+    assert!(TcpStream::connect(&server).is_err());
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::agent::{Agent, list};
 use common::redis::Redis;
 use common::secured::Certificates;
-use common::{Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, pummel, until};
+use common::{Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, little, pummel, until};
 use tempfile::TempDir;
 
 /// A run that is over soon, and asks for everything that servers count.
@@ -99,6 +99,25 @@ fn a_run_with_a_warm_up_compares_its_measured_phase_alone() {
     assert_eq!(of("counts/requests"), measured);
     assert_eq!(of("counts/gets"), result.count("ops/get/keys"));
     assert_eq!(of("counts/sets"), result.count("ops/set/completed"));
+}
+
+#[test]
+fn a_result_that_disagrees_with_itself_is_found_out() {
+    let server = Memcached::start();
+    let ended = pummel(&format!("run -s {} -n 12000 -c 2 -d 4 --records 100 --quiet", server.name)).expect(0);
+    let mut result = ended.json().0;
+    assert!(little::wrongs(&result).is_empty());
+    let mut figures = result["verdict"]["evidence"].as_array().expect("a list").clone();
+    let at = figures
+        .iter()
+        .position(|figure| figure.to_string().contains("Little's law"))
+        .expect("12,000 requests");
+    figures[at]["value"] = serde_json::json!(0.011);
+    result["verdict"]["evidence"] = serde_json::json!(figures);
+    assert_eq!(little::wrongs(&result).len(), 1);
+    figures.remove(at);
+    result["verdict"]["evidence"] = serde_json::json!(figures);
+    assert_eq!(little::wrongs(&serde_json::json!({"runs": [result]})), ["$.runs[0]: no self-check of 12000"]);
 }
 
 #[test]
@@ -265,7 +284,7 @@ fn servers_that_do_not_understand_cost_one_line_and_no_time() {
         "does not allow",
     );
     assert_unread(
-        ask(|stream| drop(stream.write_all(b"ERROR\r\nERROR\r\n").map(|()| drain(stream)))),
+        ask(|stream| drop(stream.write_all(&b"ERROR\r\n".repeat(4)).map(|()| drain(stream)))),
         "ERROR",
     );
     assert_unread(
@@ -380,6 +399,249 @@ fn server_stats_without_evidence_or_too_often_are_refused() {
 }
 
 #[test]
+fn servers_behind_a_proxy_are_asked_where_the_command_line_says() {
+    let (front, behind) = (Memcached::start(), Memcached::start());
+    let connections = |server: &Memcached| server.connect().stats().get("total_connections");
+    let before = connections(&front);
+    in_some_quiet_moment(|| {
+        let words = format!(
+            "run -s {} --protocol text -t 600ms -c 2 --records 50 --rate 500 --quiet --server-stats=200ms \
+             --server-stats-at {}",
+            front.name, behind.name
+        );
+        let result = seen(pummel(&words).expect(0));
+        let stats = result.at("server_stats")[0].clone();
+        let is_read = result.text_or_none("server/reading/software") == Some("memcached")
+            && result.text("server/address") == behind.name
+            && stats["address"].as_str() == Some(behind.name.as_str())
+            && stats["intervals"].as_array().is_some_and(|all| !all.is_empty());
+        assert!(result.at("server/reading/our_requests").is_null(), "a proxy makes of requests what it will");
+        assert_ne!(result.text("verdict/limit"), "others");
+        // TCP's figures are those of the connections that have the load.
+        assert_eq!(result.count("machine/connections/read"), 2);
+        is_read.then_some(()).ok_or_else(|| result.at("evidence").to_string())
+    });
+    let runs = (connections(&front) - before - 1) / 2;
+    assert!(runs >= 1 && (connections(&front) - before - 2).is_multiple_of(2), "no question at the proxy");
+    let refused = |words: &str| pummel(&format!("run -s 127.0.0.1:1 -t 1s {words}")).expect(2).errors;
+    assert!(refused("--server-stats-at a --no-evidence").contains("--no-evidence"));
+    assert!(refused("--server-stats-at a:1,a:1").contains("--server-stats-at"));
+    assert!(refused("--server-stats-at a:x").contains("--server-stats-at"));
+}
+
+#[test]
+fn redis_tells_its_slow_commands_its_latency_events_its_errors_and_its_settings() {
+    let redis = Redis::start(&[
+        "--slowlog-log-slower-than",
+        "0",
+        "--latency-monitor-threshold",
+        "1",
+        "--enable-debug-command",
+        "local",
+        "--maxmemory-policy",
+        "allkeys-lru",
+    ]);
+    in_some_quiet_moment(|| {
+        let words = "-t 1500ms -c 2 --records 50 --rate 300 --quiet --mix get:9,set:1 --protocol resp2";
+        let mut run = Running::start(&format!("run -s {} {words}", redis.name()));
+        until("the load", || redis.say("DBSIZE").contains(":50").then_some(()));
+        thread::sleep(Duration::from_millis(400));
+        // A slow command with an argument, an event of at least 5 ms, and an error.
+        redis.say("DEBUG SLEEP 0.005");
+        redis.say("LPUSH a-list secret-argument");
+        redis.say("INCR a-list");
+        assert!(!run.has_ended(), "the run goes on");
+        let result = seen(run.end().expect(0));
+        let reading = result.at("server/reading").clone();
+        let text = reading.to_string();
+        assert!(!text.contains("secret-argument"), "{text}");
+        let slow = reading["slow_commands"].as_array().map_or(0, Vec::len);
+        let events = reading["latency_events"].as_array().into_iter().flatten();
+        let event = events.filter_map(|event| event["greatest_us"].as_f64()).reduce(f64::max);
+        let errors = reading["errors"].to_string();
+        let get = reading["commands"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "get"));
+        let at_most = get.and_then(|get| get["p99_at_most_us"].as_f64());
+        let is_told = (1..=10).contains(&slow)
+            && event >= Some(5_000.0)
+            && errors.contains("WRONGTYPE")
+            && at_most > Some(0.0)
+            && reading["settings"]["maxmemory_policy"] == "allkeys-lru"
+            && reading["settings"]["appendonly"] == "no"
+            && reading["memory_taken_bytes"].as_u64() > Some(0);
+        is_told.then_some(()).ok_or(text)
+    });
+}
+
+/// A server that speaks RESP as far as a run needs it, and answers `INFO` by these bytes from its second one on.
+fn unkind_resp(answer: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let name = listener.local_addr().expect("it is bound").to_string();
+    let asked = Arc::new(AtomicU64::new(0));
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let asked = Arc::clone(&asked);
+            thread::spawn(move || {
+                let mut lines = BufReader::new(stream);
+                while let Some(words) = resp_command(&mut lines) {
+                    let reply: &[u8] = match words[0].as_str() {
+                        "GET" => b"$-1\r\n",
+                        "SLOWLOG" | "LATENCY" | "CONFIG" | "CLUSTER" => b"*0\r\n",
+                        "INFO" if asked.fetch_add(1, Ordering::Relaxed) == 0 => {
+                            b"$39\r\nredis_version:7\r\nused_cpu_user:1.000000\r\n"
+                        }
+                        "INFO" => answer,
+                        _ => b"",
+                    };
+                    if lines.get_mut().write_all(reply).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    name
+}
+
+/// The words of the next command of RESP, in upper case; `None` at the end.
+fn resp_command(lines: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
+    let mut line = || {
+        let mut line = String::new();
+        let len = lines.read_line(&mut line).ok()?;
+        (len > 0).then(|| line.trim_end().to_owned())
+    };
+    let count: usize = line()?.strip_prefix('*')?.parse().ok()?;
+    (0..count).map(|_| line().and_then(|_| line()).map(|word| word.to_uppercase())).collect()
+}
+
+/// A report without the ends of its lines.
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
+/// What a node of a cluster answers to `CLUSTER SLOT-STATS` about slots with so many keys and, where it counts it, so many
+/// microseconds of CPU time.
+fn slot_stats(slots: &[(u16, u64, Option<u64>)]) -> String {
+    let text: String = slots
+        .iter()
+        .map(|(slot, keys, cpu_us)| {
+            let cpu = cpu_us.map_or_else(String::new, |us| format!("$8\r\ncpu-usec\r\n:{us}\r\n"));
+            let strings = if cpu.is_empty() { 2 } else { 4 };
+            format!("*2\r\n:{slot}\r\n*{strings}\r\n$9\r\nkey-count\r\n:{keys}\r\n{cpu}")
+        })
+        .collect();
+    format!("*{}\r\n{text}", slots.len())
+}
+
+/// What a node answers to `INFO` whose main thread has had so much CPU time.
+fn info_of_a_node(cpu_ms: u32) -> String {
+    let cpu_s = f64::from(cpu_ms) / 1e3;
+    let text = format!(
+        "redis_version:8.2.0\r\nused_cpu_user_main_thread:{cpu_s:.6}\r\nused_cpu_sys_main_thread:0.000000\r\n"
+    );
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// A node of a cluster that answers `CLUSTER SLOT-STATS` by these words: those of the first reading by keys and by CPU time,
+/// then those of every later one.
+fn node(answers: [[String; 2]; 2]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let name = listener.local_addr().expect("it is bound").to_string();
+    let answers = Arc::new(answers);
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let answers = Arc::clone(&answers);
+            thread::spawn(move || {
+                let (mut lines, mut readings) = (BufReader::new(stream), 0);
+                while let Some(words) = resp_command(&mut lines) {
+                    let reply = match words[0].as_str() {
+                        "GET" => "$-1\r\n".to_owned(),
+                        "CLUSTER" => answers[readings.min(1)][usize::from(words[3] == "CPU-USEC")].clone(),
+                        "INFO" => {
+                            readings += 1;
+                            info_of_a_node(if readings == 1 { 1_000 } else { 1_010 })
+                        }
+                        _ => "*0\r\n".to_owned(),
+                    };
+                    if lines.get_mut().write_all(reply.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    name
+}
+
+#[test]
+fn a_node_of_a_cluster_tells_which_hash_slots_took_its_time() {
+    let words =
+        "-t 300ms -c 2 --no-load --records 10 --mix get:1 --rate 200 --quiet --protocol resp2 --route crc16";
+    let run = |answers| pummel(&format!("run -s {} {words}", node(answers))).expect(0);
+    let by_keys = slot_stats(&[(5, 90, Some(10)), (7, 4, Some(9_000))]);
+    let first = [by_keys, slot_stats(&[(7, 4, Some(9_000)), (5, 90, Some(10))])];
+    let later = [first[0].clone(), slot_stats(&[(7, 4, Some(14_000)), (5, 90, Some(10)), (9, 1, Some(3))])];
+    let ended = run([first, later]);
+    let told = "hash slot 7 (4 keys) took 50 % of its main thread's CPU time or more";
+    assert!(in_one_line(&ended.text).contains(told), "{}", ended.text);
+    let slots = seen(ended).at("server/reading/slots").clone();
+    let of = |at: usize| (slots[at]["slot"].as_u64(), slots[at]["cpu_at_least_us"].as_f64());
+    assert_eq!((of(0), of(1)), ((Some(7), Some(5_000.0)), (Some(9), Some(3.0))), "{slots}");
+    assert_eq!((slots[2]["keys"].as_u64(), slots[2]["bytes_in"].as_u64()), (Some(90), None), "{slots}");
+    // One that counts no CPU time, and one that is no node of a cluster.
+    let no_metric = "-ERR Unrecognized sort metric for ORDERBY.\r\n".to_owned();
+    let keys = [slot_stats(&[(5, 90, None)]), no_metric];
+    let result = seen(run([keys.clone(), keys]));
+    let slot = &result.at("server/reading/slots")[0];
+    assert_eq!((slot["keys"].as_u64(), slot["cpu_at_least_us"].as_f64()), (Some(90), None), "{slot}");
+    let refusal = || ["", ""].map(|_| "-ERR This instance has cluster support disabled\r\n".to_owned());
+    let result = seen(run([refusal(), refusal()]));
+    assert!(result.at("server/reading/slots").is_null() && result.at("server/unread").is_null());
+    assert_eq!(result.text("server/reading/version"), "8.2.0");
+}
+
+#[test]
+fn memcached_tells_which_class_of_sizes_lost_records() {
+    let server = Memcached::start_of_megabytes(2);
+    for protocol in ["text", "binary"] {
+        let words = "-n 12000 -c 2 -d 4 --records 12000 --popularity sequential --mix set:1 --value-size 1000 --no-load --quiet";
+        let ended = pummel(&format!("run -s {} --protocol {protocol} {words}", server.name)).expect(0);
+        let told = "of its sizes (up to 1.18 kB) lost most: ";
+        assert!(in_one_line(&ended.text).contains(told), "{}", ended.text);
+        let result = seen(ended);
+        let reading = result.at("server/reading");
+        let classes = reading["classes"].as_array().expect("memcached tells its classes");
+        let sum = |name: &str| classes.iter().filter_map(|class| class[name].as_u64()).sum::<u64>();
+        assert_eq!(Some(sum("evictions")), reading["counts"]["evictions"].as_u64(), "{reading}");
+        assert!(sum("evictions") > 5_000 && sum("records") > 500 && sum("pages") >= 1, "{reading}");
+        assert_eq!(classes[0]["chunk_bytes"].as_u64(), Some(1184), "{reading}");
+    }
+}
+
+#[test]
+fn readings_that_turn_to_garbage_are_cut_or_never_come_leave_the_run_as_it_is() {
+    let endless: &'static [u8] = Box::leak(vec![b'x'; 400_000].into_boxed_slice());
+    let answers: [&'static [u8]; 6] =
+        [b"", b"$100\r\nredis_ver", b"\xfe\xff\xfe\xff\r\n", b"*-7\r\n", b"-ERR no\r\n", endless];
+    thread::scope(|scope| {
+        for answer in answers {
+            scope.spawn(move || {
+                let head = String::from_utf8_lossy(&answer[..answer.len().min(20)]).into_owned();
+                let words =
+                    "-t 700ms -c 2 --no-load --records 10 --mix get:1 --rate 200 --quiet --protocol resp2";
+                let name = unkind_resp(answer);
+                let ended = pummel(&format!("run -s {name} {words} --server-stats=100ms")).expect(0);
+                assert!(!ended.errors.contains("panicked"), "{head:?}: {}", ended.errors);
+                let result = seen(ended);
+                assert_eq!(result.text("status"), "complete", "{head:?}");
+                let reading = result.at("server/reading");
+                assert!(reading.is_null() && !result.text("server/unread").is_empty(), "{head:?}: {reading}");
+                assert!(result.at("server_stats")[0]["missed"].as_u64() > Some(0), "{head:?}");
+            });
+        }
+    });
+}
+
+#[test]
 fn a_server_that_stands_still_misses_its_readings_and_the_next_one_covers_their_time() {
     let server = Memcached::start();
     in_some_quiet_moment(|| {
@@ -473,6 +735,23 @@ fn every_result_tells_its_machine_and_its_command_line() {
     let words: Vec<&str> =
         result.at("argv").as_array().expect("a list").iter().filter_map(|word| word.as_str()).collect();
     assert!(words.windows(2).any(|pair| pair == ["-s", server.name.as_str()]), "{words:?}");
+}
+
+#[test]
+fn anonymous_results_of_the_other_fronts_name_no_server_either() {
+    let server = Memcached::start();
+    let (host, port) = server.name.rsplit_once(':').expect("a port");
+    for words in [
+        format!("mutilate -s {} -t 1 -c 2 -r 20 --anonymous", server.name),
+        format!("memaslap -s {} -x 500 -c 2 -T 1 --anonymous", server.name),
+        format!("mcperf -s {host} -p {port} -n 2 -N 5 --anonymous"),
+    ] {
+        let ended = pummel(&words).expect(0);
+        let text = ended.file("result.json");
+        assert!(!text.contains("127.0.0.1") && text.contains("server-1"), "{words}: {text}");
+        let result: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert!(result.get("argv").is_none() && result["machine"][0]["host"].is_null(), "{words}");
+    }
 }
 
 #[test]

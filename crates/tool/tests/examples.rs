@@ -1,8 +1,9 @@
-//! The examples of the READMEs and manuals of mutilate, memaslap and mcperf: each is run as it is written there, but for its
-//! time, its servers and its configuration file.
+//! Examples, each run as it is written, but for its time, its servers and its files: those of the READMEs and manuals of mutilate,
+//! memaslap and mcperf, and those of this project's own pages.
 
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
+mod documents;
 
 use std::fs;
 use std::process::{Command, Stdio};

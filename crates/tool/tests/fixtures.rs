@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use pummel_tool::commands::schema::SchemaName;
 use pummel_tool::job::{Format, FrontInputs};
 use pummel_tool::native;
 use pummel_tool::native::saved;
@@ -20,7 +21,7 @@ use pummel_tool::report::json;
 use serde_json::Value;
 
 use common::agent::Agent;
-use common::{Running, Serve};
+use common::{Running, Serve, fits};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/d0859f4")
@@ -67,7 +68,9 @@ fn loaded(path: &Path) -> [String; 2] {
     let words: [OsString; 3] = ["run".into(), "--plan".into(), path.into()];
     let inputs = FrontInputs { servers: None, seed: 0, read_text: |path| fs::read_to_string(path) };
     let job = native::job(words, &inputs).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    [Format::Text, Format::Json].map(|format| saved::print(&job.plan, format))
+    let printed = [Format::Text, Format::Json].map(|format| saved::print(&job.plan, format));
+    fits(SchemaName::Plan, &serde_json::from_str(&printed[1]).expect("JSON"));
+    printed
 }
 
 #[test]

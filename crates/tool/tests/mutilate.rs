@@ -98,6 +98,7 @@ fn fb_keys(records: u64) -> Vec<String> {
         key_size: Dist::EtcKey,
         value_size: Dist::Fixed(1.0),
         expiry_s: Dist::Fixed(0.0),
+        value_classes: Vec::new(),
         style: Style { keys: KeyStyle::Fnv, ..Style::default() },
     };
     let maker = KeyMaker::new(&data).expect("no prefix");

@@ -133,8 +133,7 @@ fn standard_output_has_the_json_alone_where_it_is_asked_for() {
             .args(["--json", "-"])
             .output()
             .expect("pummel starts");
-        let json: serde_json::Value =
-            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{}: {error}", front.name));
+        let json = common::value_of(&String::from_utf8_lossy(&output.stdout));
         assert_eq!(json["status"], "complete", "{}", front.name);
     }
 }

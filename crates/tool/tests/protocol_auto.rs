@@ -137,6 +137,124 @@ fn a_server_that_is_not_there_is_told_without_a_table_of_zeros() {
 }
 
 #[test]
+fn a_result_that_cannot_be_written_is_told_before_any_server_is_asked() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    for form in ["--samples", "--csv", "--report"] {
+        let words = format!("run -s {address} -n 20 -c 1 --protocol auto {form} /no/such/folder/result");
+        let ended = pummel(&words).expect(1);
+        assert!(ended.errors.contains("/no/such/folder/result"), "{form}: {}", ended.errors);
+    }
+    listener.set_nonblocking(true).expect("a socket option");
+    assert!(listener.accept().is_err(), "no connection was asked for");
+}
+
+/// The words of a login whose password is in a file of `folder`.
+fn login(folder: &std::path::Path) -> String {
+    let file = folder.join("password");
+    std::fs::write(&file, "sesame\n").expect("it is writable");
+    format!("--user joe --password-file {}", file.display())
+}
+
+/// Asserts that a run against an unkind server ends in time: partial, with a reason and without a panic.
+#[track_caller]
+fn assert_ends(what: &str, server: &str, words: &str) {
+    let began = Instant::now();
+    let line =
+        format!("run -s {server} -n 20 -c 2 --records 5 --quiet --timeout 300ms --protocol auto {words}");
+    let ended = pummel(&line);
+    let took = began.elapsed();
+    assert!(!ended.errors.contains("panicked"), "{what}: {}", ended.errors);
+    let ended = ended.expect(1);
+    let result = ended.json();
+    assert_eq!(result.text("status"), "partial", "{what}");
+    assert!(!result.text("reason").is_empty(), "{what}: {}", ended.errors);
+    // A run that began has a report.
+    assert!(!ended.errors.is_empty() || !ended.text.is_empty(), "{what}: nothing is said");
+    assert!(took < Duration::from_secs(45), "{what} took {took:?}");
+}
+
+/// A server's way to misbehave on each of its connections.
+type Unkindness = (&'static str, fn(&mut TcpStream));
+
+/// Servers that answer no question of any protocol as it is to be answered.
+const UNKIND: [Unkindness; 7] = [
+    ("silent", |stream| while matches!(stream.read(&mut [0; 256]), Ok(1..)) {}),
+    ("closing", |_| {}),
+    ("closing after a question", |stream| drop(stream.read(&mut [0; 256]))),
+    ("garbage", |stream| {
+        let _ = stream.read(&mut [0; 256]);
+        let _ = stream.write_all(&[0xfe; 5_000]);
+    }),
+    ("half an answer", |stream| {
+        let _ = stream.read(&mut [0; 256]);
+        let _ = stream.write_all(b"STAT pid 1");
+        while matches!(stream.read(&mut [0; 256]), Ok(1..)) {}
+    }),
+    ("endless", |stream| while stream.write_all(&[b'x'; 4_096]).is_ok() {}),
+    ("of something else", |stream| {
+        let _ = stream.read(&mut [0; 256]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    }),
+];
+
+#[test]
+fn unkind_servers_end_the_question_in_time_also_with_a_login_and_where_tls_was_expected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let login = login(folder.path());
+    thread::scope(|scope| {
+        for (what, serve) in UNKIND {
+            for words in ["", &login, "--tls --tls-insecure", &format!("--tls --tls-insecure {login}")] {
+                let (name, words) = (server(serve), words.to_owned());
+                scope.spawn(move || assert_ends(&format!("{what} {words}"), &name, &words));
+            }
+        }
+    });
+}
+
+#[test]
+fn servers_that_are_unkind_within_tls_end_the_question_in_time() {
+    let (files, folder) = (Certificates::make(), tempfile::tempdir().expect("a folder"));
+    let login = login(folder.path());
+    thread::scope(|scope| {
+        for fault in ["stall-after=1", "garbage-after=1", "half-reply-after=1", "close-after=1", "refuse"] {
+            for (listen, login) in [("", ""), ("--user joe --password-file", login.as_str())] {
+                let password = folder.path().join("password").display().to_string();
+                let user = if listen.is_empty() { String::new() } else { format!("{listen} {password}") };
+                let words =
+                    format!("--fault {fault} --tls-cert {} --tls-key {} {user}", files.cert(), files.key());
+                let words_of_run =
+                    format!("--tls --tls-ca {} --tls-server-name localhost {login}", files.ca());
+                scope.spawn(move || {
+                    let serve = Serve::start(&words);
+                    assert_ends(&format!("{fault} {words_of_run}"), &serve.name, &words_of_run);
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn a_full_server_is_told_as_that() {
+    let memcached = server(|stream| {
+        let _ = stream.read(&mut [0; 4_096]);
+        let _ = stream.write_all(b"ERROR Too many open connections\r\n");
+    });
+    let redis = server(|stream| {
+        let _ = stream.read(&mut [0; 4_096]);
+        let _ = stream.write_all(b"-ERR max number of clients reached\r\n");
+    });
+    for name in [memcached, redis] {
+        let ended = run(&name, "").expect(1);
+        let said = format!("{} {}", ended.errors, ended.text);
+        assert!(
+            said.contains("Too many open connections") || said.contains("max number of clients"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_named_protocol_asks_nothing() {
     let memcached = Memcached::start();
     let connections = || memcached.connect().stats().get("total_connections");

@@ -623,7 +623,7 @@ fn waiting_takes_as_long_in_a_time_namespace() {
             }
             assert_eq!(output.status.code(), Some(0), "{backend}, {shift_s} s: {errors}");
             let json = std::fs::read_to_string(&result).expect("it was written");
-            let result = Json(serde_json::from_str(&json).expect("JSON"));
+            let result = Json(common::value_of(&json));
             assert!((1.0..10.0).contains(&result.number("seconds")), "{json}");
             let busy_s = result.number("generator/cpu_user_s") + result.number("generator/cpu_system_s");
             assert!(busy_s < 0.5, "{backend}, {shift_s} s: it sleeps between 200 requests: {busy_s} s");

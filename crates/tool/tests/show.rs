@@ -102,10 +102,42 @@ fn what_is_no_result_is_refused_with_what_it_is() {
 }
 
 #[test]
+fn results_of_the_first_layout_are_shown_and_drawn() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/d0859f4/results");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).expect("the fixtures") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_none_or(|name| name != "json") {
+            continue;
+        }
+        let name = path.display().to_string();
+        let result: serde_json::Value =
+            serde_json::from_slice(&fs::read(&path).expect("a result")).expect("JSON");
+        for format in ["text", "markdown", "csv"] {
+            assert!(!shown(&["show", &name, "--format", format], b"").is_empty(), "{name} as {format}");
+        }
+        let page = shown(&["report", &name, "-o", "-"], b"");
+        assert!(page.contains("<h1>") && page.ends_with("</html>\n"), "{name}");
+        if result["command"].is_null() {
+            let text = shown(&["show", &name], b"");
+            let completed = result["totals"]["completed"].as_u64().expect("a count");
+            assert!(text.replace(',', "").contains(&completed.to_string()), "{name}: {text}");
+        }
+        count += 1;
+    }
+    assert!(count >= 5, "{count} results");
+}
+
+#[test]
 fn schemas_are_printed() {
-    for name in ["result", "curve"] {
+    let mut printed = std::collections::BTreeSet::new();
+    for name in ["result", "curve", "repeat", "comparison", "plan"] {
         let text = shown(&["schema", name], b"");
         let schema: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        assert!(printed.insert(text), "{name} has the schema of another name");
+    }
+    for (command, name) in [("merge", "result"), ("ab", "comparison"), ("compare", "comparison")] {
+        assert_eq!(shown(&["schema", command], b""), shown(&["schema", name], b""), "{command}");
     }
 }

@@ -40,7 +40,7 @@ pub const LINES: &[Line] = &[
 pub fn measure(bench: &Bench, line: &Line) -> io::Result<f64> {
     let mut tap = Tap::new()?;
     let words = format!(
-        "run --quiet --no-load --server 127.0.0.1:{} --threads 1 --connections 50 --mix get:1 --records {} \
+        "run --quiet --no-load --server 127.0.0.1:{} --threads 1 --connections 50 --mix get:1 --records {} --protocol text --no-evidence \
          --time 10s --backend {}",
         tap.port,
         line.records,

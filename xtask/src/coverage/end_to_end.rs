@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::bench::Site;
 
 /// Clients, each with one connection and one request outstanding.
-const CLIENTS: f64 = 80.0;
+const CLIENTS: f64 = 20.0;
 
 /// Mean of the held times, in seconds: long beside the way of a request and back.
 const HELD_S: f64 = 0.004;
@@ -19,8 +19,22 @@ const HELD_S: f64 = 0.004;
 const QUANTILES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
 const LEAST: f64 = 0.9;
 
-/// Counts runs at two loads and prints a table; says whether the intervals held often enough.
-pub fn run(root: &Path, runs: u64, program: Option<&Path>) -> io::Result<bool> {
+/// The held time of the search's server, in seconds: one queue, which can do 2,000 requests per second.
+const SEARCH_HELD_S: f64 = 0.0005;
+
+/// The rate up to which the goal of the searches is met: at a load of 0.7 the p99 of M/D/1 is 7.486 services (Erlang's series).
+const KNEE_LOAD: f64 = 0.7;
+
+/// p99 of M/D/1 at [`KNEE_LOAD`], in services.
+const KNEE_SERVICES: f64 = 7.486;
+
+/// Of the searches, the least share whose interval has to contain the knee, and the greatest share that may promise more than 2 % too
+/// much.
+const SEARCHES_HELD: f64 = 0.9;
+const SEARCHES_TOO_HIGH: f64 = 0.05;
+
+/// Counts runs at two loads, and searches, and prints a table of each; says whether the intervals held often enough.
+pub fn run(root: &Path, (runs, searches): (u64, u64), program: Option<&Path>) -> io::Result<bool> {
     let site = match program {
         Some(_) => None,
         None => Some(Site::prepare(root)?),
@@ -43,7 +57,49 @@ pub fn run(root: &Path, runs: u64, program: Option<&Path>) -> io::Result<bool> {
         println!("| {load} | {} | {} |", held[0], held[1]);
         good &= held.iter().all(|held| *held as f64 >= LEAST * runs as f64);
     }
-    Ok(good)
+    Ok(good & searched(&program, searches)?)
+}
+
+/// Searches for the knee of a server with one queue, and prints what came of each; says whether they are as good as they promise.
+fn searched(program: &Path, searches: u64) -> io::Result<bool> {
+    if searches == 0 {
+        return Ok(true);
+    }
+    println!("\n| search | found | from | to | knee |\n|---|---|---|---|---|");
+    let (mut held, mut answered, mut too_high) = (0, 0, 0);
+    for seed in 0..searches {
+        let result = search(program, seed)?;
+        let number = |path: &str| result.pointer(path).and_then(Value::as_f64);
+        // The way there and back is a part of each service: the capacity that was seen has it.
+        let capacity = number("/search/closed_loop_rate")
+            .ok_or_else(|| io::Error::other("the result has no rate in closed loop"))?;
+        let knee = KNEE_LOAD * capacity;
+        let (found, low, high) = (number("/found_rate"), number("/search/low"), number("/search/high"));
+        held += u64::from(low.zip(high).is_some_and(|(low, high)| (low..=high).contains(&knee)));
+        answered += u64::from(found.is_some());
+        too_high += u64::from(found.is_some_and(|found| found > 1.02 * knee));
+        let text = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+        println!("| {seed} | {} | {} | {} | {knee:.1} |", text(found), text(low), text(high));
+    }
+    println!(
+        "\nOf {searches} searches {answered} have an answer; {held} intervals contain the knee, {too_high} answers are more than 2 % too high"
+    );
+    let all = searches as f64;
+    Ok(held as f64 >= SEARCHES_HELD * all && too_high as f64 <= (SEARCHES_TOO_HIGH * all).max(1.0))
+}
+
+/// One search against a server of its own; returns its JSON.
+fn search(program: &Path, seed: u64) -> io::Result<Value> {
+    let words = format!("--service-time {SEARCH_HELD_S}s --queue 1 --seed {seed} --max-seconds 600");
+    let server = Serve::start(program, &words)?;
+    let limit_us = KNEE_SERVICES * SEARCH_HELD_S * 1e6;
+    let line = format!(
+        "search -s {} --no-load --records 1000 --mix get:1 -c 100 --arrivals poisson -t 10s --goal p99:{limit_us:.0}us \
+         --seed {seed} --quiet --no-evidence",
+        server.address
+    );
+    // No rate is known to meet the goal: 3.
+    json_of(program, &line, &[0, 3])
 }
 
 /// Which intervals of a result contain the closed form. The unit is the measured mean of the service time, which has the
@@ -65,18 +121,24 @@ fn contained(result: &Value) -> Option<[bool; QUANTILES.len()]> {
 
 /// One run against a server of its own; returns its JSON.
 fn measure(program: &Path, load: f64, seed: u64) -> io::Result<Value> {
-    let server = Serve::start(program, seed)?;
-    let json = std::env::temp_dir().join(format!("pummel-coverage-{}.json", std::process::id()));
+    let words = format!("--service-time exponential:{HELD_S}s --seed {seed} --max-seconds 60");
+    let server = Serve::start(program, &words)?;
     let rate = CLIENTS * load / HELD_S;
     let line = format!(
         "run -s {} --no-load --records 1000 --mix get:1 -c {CLIENTS} --rate {rate} --arrivals poisson -t 4s --warmup 1s \
-         --seed {seed} --quiet --no-evidence --json {}",
-        server.address,
-        json.display()
+         --seed {seed} --quiet --no-evidence",
+        server.address
     );
-    let ended = Command::new(program).args(line.split_whitespace()).stdout(Stdio::null()).status()?;
-    if !ended.success() {
-        return Err(io::Error::other(format!("pummel {line} failed")));
+    json_of(program, &line, &[0])
+}
+
+/// The JSON of a command line, which may end with one of these statuses.
+fn json_of(program: &Path, line: &str, accepted: &[i32]) -> io::Result<Value> {
+    let json = std::env::temp_dir().join(format!("pummel-coverage-{}.json", std::process::id()));
+    let words = line.split_whitespace();
+    let ended = Command::new(program).args(words).arg("--json").arg(&json).stdout(Stdio::null()).status()?;
+    if !ended.code().is_some_and(|code| accepted.contains(&code)) {
+        return Err(io::Error::other(format!("pummel {line} failed ({ended})")));
     }
     let result = fs::read_to_string(&json).and_then(|text| Ok(serde_json::from_str(&text)?));
     fs::remove_file(PathBuf::from(&json))?;
@@ -90,10 +152,8 @@ struct Serve {
 }
 
 impl Serve {
-    fn start(program: &Path, seed: u64) -> io::Result<Serve> {
-        let line = format!(
-            "serve --listen 127.0.0.1:0 --service-time exponential:{HELD_S}s --seed {seed} --max-seconds 60"
-        );
+    fn start(program: &Path, words: &str) -> io::Result<Serve> {
+        let line = format!("serve --listen 127.0.0.1:0 {words}");
         let process = Command::new(program).args(line.split_whitespace()).stdout(Stdio::piped()).spawn()?;
         let mut server = Serve { process, address: String::new() };
         let out = server.process.stdout.take().expect("it is piped");
@@ -124,7 +184,7 @@ mod tests {
         // A load of 0.5 and a unit of 4 ms: the median is 4 ln 2 / 0.5 = 5.545 ms, p99 36.84 ms.
         let result = |p50: [f64; 2], p99: Value| {
             json!({"totals": {
-                "rate": 10_000.0,
+                "rate": 2_500.0,
                 "service_us": {"mean": 4_000.0},
                 "response_us": {"ci": {"p50": p50, "p99": p99}},
             }})

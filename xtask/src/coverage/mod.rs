@@ -12,15 +12,24 @@ Usage: cargo xtask coverage [OPTIONS]
 
 Counts how often the 95 % intervals of pummel's reports contain the truth. Exit status 1 when they do so too seldom.
 
-The simulated part deals requests whose times have a known distribution to recorders, windows and a summary, as a run does:
-queues, times with a memory, freezes. The tests make the same runs, fewer and shorter. The part with sockets runs pummel
-against `pummel serve` with exponential service times, where each of 80 clients is a queue M/M/1; it wants two quiet cores.
+The simulated parts make the experiments of the tests, more and longer ones:
+  simulated   queues, times with a memory, freezes: requests whose times have a known distribution are dealt to recorders, windows
+              and a summary, as a run does
+  changing    a service time that steps, decays or stays: whether steps are found and steady runs left alone, what follows
+              `--warmup auto`, and what `--until` ends with
+  sides       equal sides by turns, as `pummel ab` measures them: how often they are called different
+  searches    searches for a knee that is known
+
+The part `sockets` runs pummel against `pummel serve` with exponential service times, where each of 20 clients is a queue M/M/1, and
+searches for the knee of `serve --queue 1`; it wants two quiet cores.
 
 Options:
-  --part NAME        simulated, searches (simulated searches for a knee that is known), or sockets [simulated and searches]
+  --part NAME        one of them [all but sockets]
   --runs N           runs of each simulated process [1000]
   --requests N       requests of each simulated run [200000]
+  --changing-runs N  runs of each kind of `changing` [100]
   --socket-runs N    runs of 4 s at each load [100]
+  --socket-searches N searches of some 4 minutes with sockets [20]
   --pummel FILE      this program in the part with sockets, in place of a release build
   -h, --help         this text
 ";
@@ -29,9 +38,20 @@ Options:
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Simulated,
+    Changing,
+    Sides,
     Searches,
     Sockets,
 }
+
+/// The parts by their words, in the order in which they are run.
+const PARTS: [(&str, Part); 5] = [
+    ("simulated", Part::Simulated),
+    ("changing", Part::Changing),
+    ("sides", Part::Sides),
+    ("searches", Part::Searches),
+    ("sockets", Part::Sockets),
+];
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -39,7 +59,9 @@ pub struct Options {
     parts: Vec<Part>,
     runs: u64,
     requests: u64,
+    changing_runs: u64,
     socket_runs: u64,
+    socket_searches: u64,
     pummel: Option<PathBuf>,
 }
 
@@ -50,10 +72,12 @@ impl Options {
     /// A sentence that says what is wrong with them.
     pub fn parse(words: &[&str]) -> Result<Options, String> {
         let mut options = Options {
-            parts: vec![Part::Simulated, Part::Searches],
+            parts: PARTS.map(|(_, part)| part).into_iter().filter(|part| *part != Part::Sockets).collect(),
             runs: 1_000,
             requests: 200_000,
+            changing_runs: 100,
             socket_runs: 100,
+            socket_searches: 20,
             pummel: None,
         };
         let mut words = words.iter();
@@ -61,16 +85,20 @@ impl Options {
             let value = words.next().copied().ok_or_else(|| format!("{option} needs a value"))?;
             match option {
                 "--part" => {
-                    options.parts = vec![match value {
-                        "simulated" => Part::Simulated,
-                        "searches" => Part::Searches,
-                        "sockets" => Part::Sockets,
-                        _ => return Err(format!("--part {value}: there are simulated, searches, sockets")),
-                    }];
+                    let found = PARTS.iter().find(|(name, _)| *name == value);
+                    let names = PARTS.map(|(name, _)| name).join(", ");
+                    let (_, part) = found.ok_or_else(|| format!("--part {value}: there are {names}"))?;
+                    options.parts = vec![*part];
                 }
                 "--runs" => options.runs = count(option, value)?,
                 "--requests" => options.requests = count(option, value)?,
+                "--changing-runs" => options.changing_runs = count(option, value)?,
                 "--socket-runs" => options.socket_runs = count(option, value)?,
+                "--socket-searches" => {
+                    options.socket_searches = value
+                        .parse()
+                        .map_err(|_| format!("{option} needs a whole number and not {value}"))?;
+                }
                 "--pummel" => options.pummel = Some(PathBuf::from(value)),
                 _ => return Err(format!("`coverage` does not take this: {option}")),
             }
@@ -93,8 +121,14 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     for part in &options.parts {
         good &= match part {
             Part::Simulated => simulated::processes(root, options.runs, options.requests)?,
+            Part::Changing => simulated::changing(root, options.changing_runs)?,
+            Part::Sides => simulated::sides(root)?,
             Part::Searches => simulated::searches(root)?,
-            Part::Sockets => end_to_end::run(root, options.socket_runs, options.pummel.as_deref())?,
+            Part::Sockets => end_to_end::run(
+                root,
+                (options.socket_runs, options.socket_searches),
+                options.pummel.as_deref(),
+            )?,
         };
     }
     Ok(good)
@@ -108,6 +142,7 @@ mod tests {
     fn options_have_defaults_and_bounds() {
         let options = Options::parse(&[]).unwrap();
         assert_eq!((options.runs, options.requests, options.socket_runs), (1_000, 200_000, 100));
+        assert_eq!((options.parts.len(), options.parts.contains(&Part::Sockets)), (4, false));
         let options = Options::parse(&["--part", "sockets", "--socket-runs", "5", "--pummel", "p"]).unwrap();
         assert_eq!((options.parts, options.socket_runs), (vec![Part::Sockets], 5));
         for (words, part) in [

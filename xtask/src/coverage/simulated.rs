@@ -62,6 +62,24 @@ pub fn searches(root: &Path) -> io::Result<bool> {
     Ok(passed && !lines.is_empty())
 }
 
+/// Runs whose load changes, or does not: whether that is found and waited for.
+pub fn changing(root: &Path, runs: u64) -> io::Result<bool> {
+    said(root, "changing::", &[("PUMMEL_COVERAGE_RUNS_CHANGING", runs)], "changing: ")
+}
+
+/// Equal sides by turns on machines that differ from run to run.
+pub fn sides(root: &Path) -> io::Result<bool> {
+    said(root, "compare::", &[("PUMMEL_COVERAGE_EXPERIMENTS", 2_000)], "equal: ")
+}
+
+/// Prints what tests say behind `mark`; says whether all passed and something was said.
+fn said(root: &Path, filter: &str, sizes: &[(&str, u64)], mark: &str) -> io::Result<bool> {
+    let (lines, passed) = test(root, filter, sizes, mark)?;
+    lines.iter().for_each(|line| println!("{line}"));
+    println!();
+    Ok(passed && !lines.is_empty())
+}
+
 /// Runs those tests of the coverage program whose names contain `filter`. Returns what followed `mark` in their lines, and
 /// whether all passed.
 fn test(root: &Path, filter: &str, sizes: &[(&str, u64)], mark: &str) -> io::Result<(Vec<String>, bool)> {

@@ -1,14 +1,16 @@
 //! `cargo xtask verdicts`: whether the limit that a run names is the one that was staged, with real servers.
 
+mod connections;
 mod network;
 mod paired;
 mod relay;
 mod scenario;
 mod stage;
+mod watched;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use scenario::{IDLE, Load, SCENARIOS, Scenario, UNSTAGED};
 use stage::{Said, Stage, Theatre};
@@ -24,10 +26,13 @@ and the limit of the result with what was staged. Exit status 1 when a load has 
 CPUs that are otherwise idle, memcached, redis-server, setpriv and taskset; and root with iproute2 for the scenarios that have
 a network or a control group of their own. docs/EVIDENCE.md says how each row is staged, and what cannot be.
 
-  --part NAME        rows; idle: servers with nothing to do, where no run may accuse; paired: what evidence costs, by runs
-                     with and without it in turns [rows and idle]
+  --part NAME        rows; idle: servers with nothing to do, where no run may accuse; evidence: what evidence costs, by runs
+                     with and without it in turns; stamps: the same of `--stamps tx:64`, which may cost 2 % of the CPU time of
+                     a request; watched: what --metrics and --live cost, 0.5 % of one CPU and 3 MB at most (needs script);
+                     connections: how long 10,000 connections take to read, 50 ms at most; all [rows and idle]
   --row TEXT         only rows with TEXT in their name, in how they are staged or in their load
-  --runs N           runs of each load [3]; rounds of each pair [6]
+  --runs N           runs of each load at most, until it is decided [3]; rounds of each pair [6]
+  --minutes N        what is not begun after this time is left out and counts as wrong [15]
   --need N           how many of them have to be right [a majority]
   --idle N           idle runs [50]
   --seconds N        seconds of each run [1]
@@ -42,7 +47,48 @@ enum Part {
     RowsAndIdle,
     Rows,
     Idle,
-    Paired,
+    Evidence,
+    Stamps,
+    Watched,
+    Connections,
+    All,
+}
+
+impl Part {
+    /// The words of the command line.
+    const NAMED: [(&str, Part); 7] = [
+        ("rows", Part::Rows),
+        ("idle", Part::Idle),
+        ("evidence", Part::Evidence),
+        ("stamps", Part::Stamps),
+        ("watched", Part::Watched),
+        ("connections", Part::Connections),
+        ("all", Part::All),
+    ];
+
+    /// Whether this part is asked for by `asked`.
+    fn is_in(self, asked: Part) -> bool {
+        match asked {
+            Part::All => true,
+            Part::RowsAndIdle => matches!(self, Part::Rows | Part::Idle),
+            other => self == other,
+        }
+    }
+}
+
+/// When no more runs are begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    fn after(minutes: f64) -> Deadline {
+        Deadline(Instant::now() + Duration::from_secs_f64(60.0 * minutes))
+    }
+
+    /// Whether it is over.
+    pub fn is_over(self) -> bool {
+        Instant::now() >= self.0
+    }
 }
 
 /// What the command line asks for.
@@ -54,6 +100,7 @@ pub struct Options {
     need: Option<usize>,
     idle: usize,
     seconds: f64,
+    minutes: f64,
     pummel: Option<PathBuf>,
     has_figures: bool,
     lists: bool,
@@ -69,6 +116,7 @@ impl Options {
             need: None,
             idle: 50,
             seconds: 1.0,
+            minutes: 15.0,
             pummel: None,
             has_figures: false,
             lists: false,
@@ -82,7 +130,8 @@ impl Options {
                 "--runs" => options.runs = Some(count(name, value()?)?),
                 "--need" => options.need = Some(count(name, value()?)?),
                 "--idle" => options.idle = count(name, value()?)?,
-                "--seconds" => options.seconds = seconds(value()?)?,
+                "--seconds" => options.seconds = within(name, value()?, (0.1, 60.0))?,
+                "--minutes" => options.minutes = within(name, value()?, (0.1, 600.0))?,
                 "--pummel" => options.pummel = Some(PathBuf::from(value()?)),
                 "--figures" => options.has_figures = true,
                 "--list" => options.lists = true,
@@ -99,7 +148,16 @@ impl Options {
     }
 
     fn runs(&self) -> usize {
-        self.runs.unwrap_or(if self.part == Part::Paired { 6 } else { 3 })
+        self.runs.unwrap_or(if matches!(self.part, Part::Evidence | Part::Stamps | Part::Watched) {
+            6
+        } else {
+            3
+        })
+    }
+
+    /// The rounds of each pair.
+    fn rounds(&self) -> usize {
+        self.runs.unwrap_or(6)
     }
 
     fn need(&self) -> usize {
@@ -118,12 +176,11 @@ impl Options {
 }
 
 fn part(value: &str) -> Result<Part, String> {
-    match value {
-        "rows" => Ok(Part::Rows),
-        "idle" => Ok(Part::Idle),
-        "paired" => Ok(Part::Paired),
-        _ => Err(format!("--part {value}: there are rows, idle, paired")),
-    }
+    let found = Part::NAMED.iter().find(|(name, _)| *name == value);
+    found.map(|(_, part)| *part).ok_or_else(|| {
+        let names: Vec<&str> = Part::NAMED.iter().map(|(name, _)| *name).collect();
+        format!("--part {value}: there are {}", names.join(", "))
+    })
 }
 
 fn count(name: &str, value: &str) -> Result<usize, String> {
@@ -131,9 +188,9 @@ fn count(name: &str, value: &str) -> Result<usize, String> {
     number.ok_or(format!("{name} {value}: a whole number from 1 to 1000 is needed"))
 }
 
-fn seconds(value: &str) -> Result<f64, String> {
-    let number = value.parse().ok().filter(|number| (0.1..=60.0).contains(number));
-    number.ok_or(format!("--seconds {value}: a number from 0.1 to 60 is needed"))
+fn within(name: &str, value: &str, (least, most): (f64, f64)) -> Result<f64, String> {
+    let number = value.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or(format!("{name} {value}: a number from {least} to {most} is needed"))
 }
 
 /// Stages, runs, compares and prints; false when a verdict was wrong too often.
@@ -150,14 +207,27 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     };
     println!("The server on CPU {}, the generator on CPU {}.", theatre.cpus[0], theatre.cpus[1]);
     let mut good = true;
-    if matches!(options.part, Part::Rows | Part::RowsAndIdle) {
-        good &= rows(&theatre, options);
+    let deadline = Deadline::after(options.minutes);
+    // What is short comes first, so that a slow machine leaves out rows and nothing else.
+    for (part, comparison) in [(Part::Evidence, &paired::EVIDENCE), (Part::Stamps, &paired::STAMPS)] {
+        if part.is_in(options.part) {
+            good &= paired::run(&theatre, comparison, options.rounds(), (options.seconds, deadline))?;
+        }
     }
-    if matches!(options.part, Part::Idle | Part::RowsAndIdle) {
-        good &= idle(&theatre, options)?;
+    if Part::Watched.is_in(options.part) {
+        if !watched::has_terminals() {
+            return Err(io::Error::other("script (bsdutils) is needed for runs in a terminal of their own"));
+        }
+        good &= watched::run(&theatre, options.rounds(), (options.seconds, deadline))?;
     }
-    if options.part == Part::Paired {
-        good &= paired::run(&theatre, options.runs(), options.seconds)?;
+    if Part::Connections.is_in(options.part) {
+        good &= connections::run(&theatre, options.runs(), options.need())?;
+    }
+    if Part::Idle.is_in(options.part) {
+        good &= idle(&theatre, options, deadline)?;
+    }
+    if Part::Rows.is_in(options.part) {
+        good &= rows(&theatre, options, deadline);
     }
     Ok(good)
 }
@@ -175,9 +245,9 @@ fn list(options: &Options) {
 }
 
 /// All scenarios that are asked for; false when a row did not hold often enough, or could not be staged.
-fn rows(theatre: &Theatre, options: &Options) -> bool {
+fn rows(theatre: &Theatre, options: &Options, deadline: Deadline) -> bool {
     println!(
-        "{} runs of {} s each, {} of them have to be right.\n",
+        "\nAt most {} runs of {} s each, {} of them have to be right; a load that is decided has no more runs.\n",
         options.runs(),
         options.seconds,
         options.need()
@@ -190,6 +260,11 @@ fn rows(theatre: &Theatre, options: &Options) -> bool {
         for load in loads {
             let Scenario { row, staged, .. } = scenario;
             let name = load.name();
+            if deadline.is_over() {
+                all += 1;
+                wrong.push(format!("{row} ({staged}; {name}) was not begun: the time was over (--minutes)"));
+                continue;
+            }
             let tried = Tried::of(theatre, scenario, load, options);
             all += 1;
             match tried {
@@ -237,6 +312,9 @@ impl Tried {
                 tried.wrong.push(said.clone());
             }
             tried.all.push(said);
+            if tried.right >= options.need() || tried.wrong.len() > options.runs() - options.need() {
+                break;
+            }
         }
         Ok(tried)
     }
@@ -268,9 +346,9 @@ impl Tried {
 }
 
 /// Runs against idle servers; false when one of them accused anybody.
-fn idle(theatre: &Theatre, options: &Options) -> io::Result<bool> {
+fn idle(theatre: &Theatre, options: &Options, deadline: Deadline) -> io::Result<bool> {
     let begin = Instant::now();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut made) = (Vec::new(), 0);
     for (number, (server, words)) in IDLE.iter().enumerate() {
         let scenario = Scenario {
             row: "nobody",
@@ -284,6 +362,10 @@ fn idle(theatre: &Theatre, options: &Options) -> io::Result<bool> {
         let stage = Stage::set(theatre, &scenario)?;
         let share = options.idle / IDLE.len() + usize::from(number < options.idle % IDLE.len());
         for _ in 0..share {
+            if deadline.is_over() {
+                break;
+            }
+            made += 1;
             let result = stage.run(&Load { words, has_agents: false }, options.seconds)?;
             let said = Said::of(&result).ok_or_else(|| io::Error::other("the result has no verdict"))?;
             if said.limit != "nobody" {
@@ -293,14 +375,21 @@ fn idle(theatre: &Theatre, options: &Options) -> io::Result<bool> {
     }
     println!(
         "\nIdle servers: nobody is accused in {} of {} runs; {:.0} s.",
-        options.idle - wrong.len(),
-        options.idle,
+        made - wrong.len(),
+        made,
         begin.elapsed().as_secs_f64()
     );
     for complaint in &wrong {
         println!("{complaint}");
     }
-    Ok(wrong.is_empty())
+    if made < options.idle {
+        println!(
+            "{} of {} runs were not begun: the time was over (--minutes).",
+            options.idle - made,
+            options.idle
+        );
+    }
+    Ok(wrong.is_empty() && made == options.idle)
 }
 
 #[cfg(test)]
@@ -317,11 +406,15 @@ mod tests {
         );
         let options = Options::parse(&["--row", "server-cpu", "--runs", "5", "--seconds", "0.5"]).unwrap();
         assert_eq!((options.runs(), options.need(), options.chosen().count()), (5, 3, 2));
-        assert_eq!(Options::parse(&["--part", "paired"]).unwrap().runs(), 6);
+        assert_eq!(Options::parse(&["--part", "evidence"]).unwrap().runs(), 6);
+        let all = Options::parse(&["--part", "all", "--minutes", "2"]).unwrap();
+        assert_eq!((all.runs(), all.rounds(), all.minutes), (3, 6, 2.0));
+        assert!(Part::NAMED.iter().all(|(_, part)| part.is_in(Part::All)));
+        assert!(Part::Idle.is_in(Part::RowsAndIdle) && !Part::Stamps.is_in(Part::RowsAndIdle));
         let agents: Vec<_> = Options::parse(&["--row", "2 agents"]).unwrap().chosen().collect();
         assert!(agents.iter().all(|(_, loads)| loads.iter().all(|load| load.has_agents)), "{agents:?}");
         for (arguments, words) in [
-            (&["--part", "all"][..], "rows, idle, paired"),
+            (&["--part", "paired"][..], "rows, idle, evidence, stamps, watched, connections, all"),
             (&["--row", "nonsense"], "no scenario"),
             (&["--runs", "0"], "from 1 to 1000"),
             (&["--need", "4"], "there are 3 runs"),

@@ -18,6 +18,9 @@ pub enum Way {
     Loopback,
     /// A pair of cards, each in a namespace of its own; the server's sends at most this, in megabits per second.
     Limited(u32),
+    /// A pair of cards, each in a namespace of its own; the client's queueing discipline lets a packet of 1,600 bytes go and
+    /// then so many megabits per second.
+    Queued(u32),
     /// A pair of cards, and a server with receive buffers of at most 64 KiB.
     SmallWindow,
     /// A tunnel through a relay that delays frames, and loses segments.
@@ -64,6 +67,12 @@ impl Network {
                 cards(&client, &server)?;
                 let bucket = format!("rate {megabits}mbit burst 2mb limit 64mb");
                 let words = format!("-n {server} qdisc add dev eth0 root tbf {bucket}");
+                call("tc", &words.split_whitespace().collect::<Vec<&str>>())?;
+            }
+            Way::Queued(megabits) => {
+                cards(&client, &server)?;
+                let bucket = format!("rate {megabits}mbit burst 1600 limit 1mb");
+                let words = format!("-n {client} qdisc add dev eth0 root tbf {bucket}");
                 call("tc", &words.split_whitespace().collect::<Vec<&str>>())?;
             }
             Way::SmallWindow => {

@@ -172,6 +172,16 @@ pub const SCENARIOS: &[Scenario] = &[
         ..PLAIN
     },
     Scenario {
+        row: "generator-out",
+        limit: "generator",
+        staged: "stores of 1,200 bytes through a queueing discipline (tbf) that lets 12 Mbit/s leave the generator, one packet \
+                 after the other (`--stamps tx+sched:1`)",
+        way: Way::Queued(12),
+        words: "--records 100 --value-size 1200 --mix set:1 --stamps tx+sched:1",
+        loads: &[one("-c 8"), one("-c 20 --rate 800"), one("-c 20 -T 2 --rate 800")],
+        ..PLAIN
+    },
+    Scenario {
         row: "others",
         limit: "others",
         staged: "a second client of the server, beside it",
@@ -264,7 +274,7 @@ pub const SCENARIOS: &[Scenario] = &[
         limit: "server",
         staged: "memcached `-t 4` and one connection",
         server: Server::Memcached("-t 4 -m 256"),
-        words: "--records 1k --multiget 20 -c 1",
+        words: "--records 1k --value-size 8 --multiget 100 -c 1",
         loads: &[one("-d 32"), one("-d 64 --rate 200k")],
         ..PLAIN
     },
@@ -323,12 +333,16 @@ pub const SCENARIOS: &[Scenario] = &[
         limit: "server",
         staged: "a busy process on the CPU of the server",
         disturbances: &[Disturbance::Busy(Side::Server)],
-        loads: &[
-            one("-c 8"),
-            one("-c 20 --rate 5k"),
-            one("-c 20 -T 2 --rate 5k"),
-            two_agents("-c 20 --rate 5k"),
-        ],
+        loads: &[one("-c 8"), one("-c 20 --rate 5k")],
+        ..PLAIN
+    },
+    Scenario {
+        row: "server-run-delay",
+        limit: "server",
+        staged: "a busy process on the CPU of the server, which is 0.5 ms away",
+        way: Way::delayed(500),
+        disturbances: &[Disturbance::Busy(Side::Server)],
+        loads: &[one("-c 50 -T 2 --rate 5k"), two_agents("-c 50 --rate 5k")],
         ..PLAIN
     },
     Scenario {
@@ -421,8 +435,9 @@ pub const UNSTAGED: &[Unstaged] = &[
     },
 ];
 
-/// Runs against idle servers, in which nobody may be accused: server, words. Each has one client thread. Two that share a
-/// CPU sleep until a request is due, and timers that are late by more than 20 us are a visible part of such short responses.
+/// Runs against idle servers, in which nobody may be accused: server, words. Two client threads that share a CPU sleep until a
+/// request is due, and timers that are late by more than 20 us are a visible part of the short responses of memcached and
+/// Redis beside them: their lines are against servers that take 2 ms for a request and do nothing meanwhile.
 pub const IDLE: &[(Server, &str)] = &[
     (Server::Memcached("-t 4 -m 256"), "-c 1 --rate 100"),
     (Server::Memcached("-t 4 -m 256"), "-c 10 --rate 500"),
@@ -434,4 +449,10 @@ pub const IDLE: &[(Server, &str)] = &[
     (Server::Redis(""), "-c 10 --rate 500 --protocol resp2"),
     (Server::Redis(""), "-c 50 --rate 2k --protocol resp3"),
     (Server::Redis(""), "-c 30 --rate 1k --protocol resp2 --mix get:3,set:1"),
+    (Server::BuiltIn(SLOW_AND_IDLE), "-c 50 -T 2 --rate 200"),
+    (Server::BuiltIn(SLOW_AND_IDLE), "-c 100 -T 2 --rate 500 --mix get:9,set:1"),
+    (Server::BuiltIn(SLOW_AND_IDLE), "-c 60 -T 2 --rate 300 --protocol resp2"),
 ];
+
+/// The options of a server that holds each reply for a time, and does nothing meanwhile.
+const SLOW_AND_IDLE: &str = "--service-time 2ms --wait auto";

@@ -157,6 +157,38 @@ impl<'a> Stage<'a> {
         self.run_by(load.words, &agents, seconds)
     }
 
+    /// Runs a load for `seconds` by the command line that `line` makes of the program and of its words, and returns its result.
+    /// `watch` is called with the number of the process that was started.
+    pub fn run_as(
+        &self,
+        load: &str,
+        seconds: f64,
+        line: impl Fn(&str, &str) -> Vec<String>,
+        watch: impl FnOnce(u32),
+    ) -> io::Result<Value> {
+        let json = self.theatre.scratch.join("run.json");
+        let _ = fs::remove_file(&json);
+        let words = format!(
+            "run --time {:.0}ms --json {} {} {load} --server {}:{}",
+            seconds * 1e3,
+            json.display(),
+            self.scenario.words,
+            self.network.address(),
+            self.port
+        );
+        let pummel = self.theatre.pummel.display().to_string();
+        let run =
+            self.theatre.start(&line(&pummel, &words), Side::Client, self.network.client(), None, "run")?;
+        watch(run.pid());
+        run.wait(SLACK + Duration::from_secs_f64(seconds))?;
+        let text = fs::read_to_string(&json).map_err(|_| {
+            let said = ["err", "out"].map(|end| self.theatre.scratch.join("run").with_extension(end));
+            let said = said.map(|file| fs::read_to_string(file).unwrap_or_default()).concat();
+            io::Error::other(format!("pummel {words} left no result: {}", said.trim()))
+        })?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
     fn run_by(&self, load: &str, agents: &[(Child, String)], seconds: f64) -> io::Result<Value> {
         let json = self.theatre.scratch.join("run.json");
         let _ = fs::remove_file(&json);

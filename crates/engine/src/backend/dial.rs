@@ -9,6 +9,7 @@ use pummel_logic::plan::Socket;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
+use super::transmit::TransmitStamps;
 use super::{ConnId, Reason, Target};
 use crate::sys::{self, Address};
 
@@ -91,15 +92,18 @@ pub enum SocketStamps {
     Received,
     /// The socket stamps what it receives, and is to have transmit stamps when it is connected.
     Both,
+    /// The socket is to have the stamps of the network card beside both.
+    Card,
 }
 
 impl SocketStamps {
-    /// The stamps of a backend's sockets.
-    pub fn of(received: bool, transmitted: bool) -> SocketStamps {
-        match (received, transmitted) {
+    /// The stamps of a backend's sockets; `transmit` is what is known of its marked sends.
+    pub fn of(received: bool, transmit: Option<&TransmitStamps>) -> SocketStamps {
+        match (received, transmit) {
             (false, _) => SocketStamps::None,
-            (true, false) => SocketStamps::Received,
-            (true, true) => SocketStamps::Both,
+            (true, None) => SocketStamps::Received,
+            (true, Some(transmit)) if transmit.is_by_card() => SocketStamps::Card,
+            (true, Some(_)) => SocketStamps::Both,
         }
     }
 }
@@ -124,7 +128,8 @@ pub fn dial(target: &Target, options: &Socket, stamps: SocketStamps) -> io::Resu
     match stamps {
         SocketStamps::None => {}
         SocketStamps::Received => sys::set_receive_stamps(socket.as_fd())?,
-        SocketStamps::Both => sys::set_receive_stamps_beside_transmit(socket.as_fd())?,
+        SocketStamps::Both => sys::set_receive_stamps_beside_transmit(socket.as_fd(), false)?,
+        SocketStamps::Card => sys::set_receive_stamps_beside_transmit(socket.as_fd(), true)?,
     }
     let stage = match (sys::connect(socket.as_fd(), &address), target) {
         (Ok(()), _) => DialStage::Begun,

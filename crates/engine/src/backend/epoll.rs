@@ -98,6 +98,9 @@ const DATAGRAMS: u8 = 16;
 /// Flag: the socket reports transmit stamps, which set the error bit of its readiness.
 const TRANSMITS: u8 = 32;
 
+/// Flag: the socket has the stamps of the network card beside those of the kernel.
+const CARD: u8 = 64;
+
 /// The end of a series of reads.
 enum ReadEnd {
     /// The socket is empty.
@@ -170,12 +173,12 @@ impl Epoll {
 
     /// Makes the socket, begins to connect it, and registers it.
     fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
-        let stamps = SocketStamps::of(self.stamps.is_some(), self.transmit.is_some());
+        let stamps = SocketStamps::of(self.stamps.is_some(), self.transmit.as_deref());
         let dialled = dial::dial(target, &self.options, stamps)?;
         let slot = &mut self.slots[conn.slot as usize];
         let socket = slot.fd.insert(dialled.socket);
         if dialled.stamped {
-            slot.flags |= STAMPED;
+            slot.flags |= if stamps == SocketStamps::Card { CARD } else { STAMPED };
         }
         if matches!(target, Target::Udp { .. }) {
             slot.flags |= DATAGRAMS;
@@ -344,13 +347,43 @@ impl Epoll {
     /// Reads the available bytes, within the limit of reads of one connection.
     #[inline(always)]
     fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> ReadEnd {
+        if self.slots[conn.slot as usize].is(CARD) {
+            return self.read_by_card(conn, on);
+        }
+        self.read_from::<false>(conn, on)
+    }
+
+    /// Reads the available bytes of a socket that has the stamps of the network card. The function is not inlined, since such
+    /// sockets are asked for by an option.
+    #[inline(never)]
+    fn read_by_card(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> ReadEnd {
+        self.read_from::<true>(conn, on)
+    }
+
+    /// Reads the available bytes, of a socket with the stamps of the network card or of one without.
+    #[inline(always)]
+    fn read_from<const BY_CARD: bool>(
+        &mut self,
+        conn: ConnId,
+        on: &mut impl FnMut(ConnId, Event<'_>),
+    ) -> ReadEnd {
         let slot = &mut self.slots[conn.slot as usize];
         if slot.fd.is_none() {
             return ReadEnd::End(slot.reason());
         }
         let datagrams = slot.is(DATAGRAMS);
         for _ in 0..if datagrams { DATAGRAMS_MAX } else { READS_MAX } {
-            match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
+            let received = if BY_CARD {
+                receive_by_card(
+                    conn.slot,
+                    slot,
+                    (self.stamps.as_ref(), &mut self.transmit),
+                    &mut self.scratch,
+                )
+            } else {
+                receive(slot, self.stamps.as_ref(), &mut self.scratch)
+            };
+            match received {
                 Ok((0, _)) if datagrams => {}
                 Ok((0, _)) => return ReadEnd::End(slot.reason()),
                 Ok((len, stamp)) => {
@@ -377,12 +410,26 @@ impl Epoll {
 /// Reads once. Returns the number of bytes and their receive stamp on the monotonic clock, where the socket has stamps.
 #[inline(always)]
 fn receive(slot: &Slot, stamps: Option<&Stamps>, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
-    let fd = slot.fd.as_ref().expect("who reads has looked whether there is a socket").as_fd();
     match stamps.filter(|_| slot.is(STAMPED)) {
-        Some(stamps) => sys::receive_stamped(fd, into)
+        Some(stamps) => sys::receive_stamped(slot.socket(), into)
             .map(|(len, stamp)| (len, stamp.map(|wall| stamps.to_monotonic(wall)))),
-        None => sys::receive(fd, into).map(|len| (len, None)),
+        None => sys::receive(slot.socket(), into).map(|len| (len, None)),
     }
+}
+
+/// Reads once on a socket that has the stamps of the network card, which are remembered.
+fn receive_by_card(
+    number: u32,
+    slot: &Slot,
+    (stamps, transmit): (Option<&Stamps>, &mut Option<Box<TransmitStamps>>),
+    into: &mut [u8],
+) -> io::Result<(usize, Option<Nanos>)> {
+    let (len, received) = sys::receive_stamped_by_card(slot.socket(), into)?;
+    let arrived = received.kernel.zip(stamps).map(|(wall, stamps)| stamps.to_monotonic(wall));
+    if let (Some(arrived), Some(card), Some(transmit)) = (arrived, received.card, transmit) {
+        transmit.note_received(number, arrived, card);
+    }
+    Ok((len, arrived))
 }
 
 impl Slot {
@@ -390,10 +437,18 @@ impl Slot {
         *self = Slot { generation: self.generation, ..Slot::default() };
     }
 
+    /// The socket that is read.
+    #[inline(always)]
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.fd.as_ref().expect("who reads has looked whether there is a socket").as_fd()
+    }
+
     /// Makes the socket of a connection that is open report transmit stamps, where they are switched on. Where the socket
     /// has none, its marked sends count as missing.
     fn begin_transmit(&mut self, conn: ConnId, transmit: &mut Option<Box<TransmitStamps>>) {
-        let (Some(transmit), Some(fd), true) = (transmit, &self.fd, self.is(STAMPED)) else { return };
+        let (Some(transmit), Some(fd), true) = (transmit, &self.fd, self.is(STAMPED) || self.is(CARD)) else {
+            return;
+        };
         if transmit.begin(conn.slot, fd.as_fd(), self.is(DATAGRAMS)).is_ok() {
             self.flags |= TRANSMITS;
         }
@@ -532,6 +587,21 @@ impl Backend for Epoll {
                 transmit.take(conn.slot, fd.as_fd(), mark, stamps)
             }
             _ => TransmitStamp::Missing,
+        }
+    }
+
+    fn received_by_card(&mut self, conn: ConnId, arrived: Nanos) -> Option<Nanos> {
+        slot::find(&mut self.slots, conn)?;
+        self.transmit.as_ref()?.received_by_card(conn.slot, arrived)
+    }
+
+    fn left_by_card(&mut self, conn: ConnId, mark: Mark) -> Option<Nanos> {
+        let Epoll { transmit: Some(transmit), stamps: Some(stamps), slots, .. } = self else { return None };
+        match slot::find(slots, conn) {
+            Some(Slot { fd: Some(fd), flags, .. }) if *flags & TRANSMITS != 0 => {
+                transmit.left_by_card(conn.slot, fd.as_fd(), mark, stamps)
+            }
+            _ => None,
         }
     }
 

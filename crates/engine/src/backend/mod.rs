@@ -157,6 +157,18 @@ pub trait Backend {
         TransmitStamp::Missing
     }
 
+    /// The network card's stamp of the bytes that the kernel stamped at `arrived`, by the card's clock; `None` where there is
+    /// none. It is known in the turn in which the bytes were read.
+    fn received_by_card(&mut self, _conn: ConnId, _arrived: Nanos) -> Option<Nanos> {
+        None
+    }
+
+    /// Takes the network card's stamp of a marked send, by the card's clock; `None` where it is not there, and may still
+    /// come.
+    fn left_by_card(&mut self, _conn: ConnId, _mark: Mark) -> Option<Nanos> {
+        None
+    }
+
     /// Closes a connection. No event follows for this id. Closing a closed connection has no effect.
     fn close(&mut self, conn: ConnId, how: Close);
 

@@ -13,10 +13,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use pummel_logic::time::Nanos;
 
 use super::stamps::Stamps;
-use crate::sys::{self, QueuedError, TransmitPoint};
+use crate::sys::{self, QueuedError, TransmitPoint, TransmitPoints};
 
 /// Most marked sends of one connection that wait for their stamps; the oldest beyond that is given up.
 const UNDER_WAY_MAX: usize = 256;
+
+/// Most reads of one connection whose card's stamps are remembered: more than come in one turn.
+const READS_KEPT: usize = 8;
 
 /// The name of a marked send, which its worker chooses and never uses again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,8 +45,8 @@ pub enum TransmitStamp {
 /// The marked sends of all connections of a backend, by slot.
 #[derive(Debug)]
 pub struct TransmitStamps {
-    /// Whether stamps are also taken where packets enter the queueing discipline.
-    scheduled: bool,
+    /// Where stamps are taken beside the way to the device.
+    points: TransmitPoints,
     connections: Vec<Connection>,
 }
 
@@ -55,6 +58,8 @@ struct Connection {
     /// The id of the next byte, or of the next marked datagram.
     next_id: u32,
     under_way: VecDeque<UnderWay>,
+    /// Of the last reads, the kernel's stamp on the monotonic clock and the card's stamp by its own clock.
+    received: VecDeque<(Nanos, Nanos)>,
 }
 
 /// A marked send whose stamp was not taken.
@@ -64,6 +69,8 @@ struct UnderWay {
     id: u32,
     scheduled: Option<Nanos>,
     left: Option<Nanos>,
+    /// The card's stamp, by its own clock.
+    card: Option<Nanos>,
     /// A later send was stamped, and this one never will be.
     passed: bool,
 }
@@ -71,7 +78,18 @@ struct UnderWay {
 impl TransmitStamps {
     /// No marked send. `scheduled` asks also for stamps where packets enter the queueing discipline.
     pub fn new(scheduled: bool) -> TransmitStamps {
-        TransmitStamps { scheduled, connections: Vec::new() }
+        TransmitStamps { points: TransmitPoints { scheduled, card: false }, connections: Vec::new() }
+    }
+
+    /// Asks, where `card` says so, also for the stamps of the network card, of what is sent and of what comes.
+    pub fn with_card(mut self, card: bool) -> TransmitStamps {
+        self.points.card = card;
+        self
+    }
+
+    /// Whether the network card stamps too.
+    pub fn is_by_card(&self) -> bool {
+        self.points.card
     }
 
     /// Begins to count the bytes of the connection in `slot`, which has just been opened, and makes its socket report
@@ -85,7 +103,7 @@ impl TransmitStamps {
             self.connections.resize_with(index + 1, Connection::default);
         }
         self.connections[index] = Connection { datagrams, ..Connection::default() };
-        sys::set_transmit_reports(socket)
+        sys::set_transmit_reports(socket, self.points.card)
     }
 
     /// Sends on the connection in `slot`, and remembers the send under `mark` where the kernel took all of it.
@@ -100,7 +118,7 @@ impl TransmitStamps {
         mark: Option<Mark>,
     ) -> io::Result<usize> {
         let taken = match mark {
-            Some(_) => sys::send_marked(socket, parts, self.scheduled)?,
+            Some(_) => sys::send_marked(socket, parts, self.points)?,
             None => sys::send(socket, parts)?,
         };
         let offered: usize = parts.iter().map(|part| part.len()).sum();
@@ -115,7 +133,8 @@ impl TransmitStamps {
         loop {
             match sys::take_queued_error(socket) {
                 Ok(Some(QueuedError::Stamp { id, point, wall })) => {
-                    self.connections[slot as usize].note_stamp(id, point, stamps.to_monotonic(wall));
+                    let at = if point == TransmitPoint::Card { wall } else { stamps.to_monotonic(wall) };
+                    self.connections[slot as usize].note_stamp(id, point, at);
                 }
                 Ok(Some(QueuedError::Other(0))) => {}
                 Ok(Some(QueuedError::Other(errno))) => other = Some(errno),
@@ -141,7 +160,40 @@ impl TransmitStamps {
         if !is_known {
             self.read(slot, socket, stamps);
         }
-        self.connections[slot as usize].take(mark)
+        let is_kept = self.points.card;
+        self.connections[slot as usize].take(mark, is_kept)
+    }
+
+    /// Notes the stamps of a read: the kernel's on the monotonic clock, and the card's by its own.
+    pub fn note_received(&mut self, slot: u32, arrived: Nanos, card: Nanos) {
+        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        if connection.received.len() == READS_KEPT {
+            connection.received.pop_front();
+        }
+        connection.received.push_back((arrived, card));
+    }
+
+    /// The card's stamp of the bytes that the kernel stamped at `arrived`; `None` where it took none.
+    pub fn received_by_card(&self, slot: u32, arrived: Nanos) -> Option<Nanos> {
+        let received = &self.connections.get(slot as usize)?.received;
+        received.iter().rev().find(|(at, _)| *at == arrived).map(|(_, card)| *card)
+    }
+
+    /// Takes the card's stamp of the send with this mark, which may be late; `None` where it is not there.
+    pub fn left_by_card(
+        &mut self,
+        slot: u32,
+        socket: BorrowedFd<'_>,
+        mark: Mark,
+        stamps: &Stamps,
+    ) -> Option<Nanos> {
+        if self.connections[slot as usize].card_of(mark).is_none() {
+            self.read(slot, socket, stamps);
+        }
+        let connection = &mut self.connections[slot as usize];
+        let card = connection.card_of(mark)?;
+        connection.under_way.retain(|sent| sent.mark != mark);
+        Some(card)
     }
 }
 
@@ -162,7 +214,8 @@ impl Connection {
             if self.under_way.len() == UNDER_WAY_MAX {
                 self.under_way.pop_front();
             }
-            self.under_way.push_back(UnderWay { mark, id, scheduled: None, left: None, passed: false });
+            let sent = UnderWay { mark, id, scheduled: None, left: None, card: None, passed: false };
+            self.under_way.push_back(sent);
         }
     }
 
@@ -177,13 +230,25 @@ impl Connection {
                 sent.left.get_or_insert(at);
                 self.under_way.iter_mut().take(place).for_each(|earlier| earlier.passed = true);
             }
+            TransmitPoint::Card => _ = sent.card.get_or_insert(at),
         }
     }
 
-    fn take(&mut self, mark: Mark) -> TransmitStamp {
+    /// The card's stamp of a send.
+    fn card_of(&self, mark: Mark) -> Option<Nanos> {
+        self.under_way.iter().find(|sent| sent.mark == mark)?.card
+    }
+
+    /// Takes a send; one whose card's stamp may still come is kept where `is_kept` says so.
+    fn take(&mut self, mark: Mark, is_kept: bool) -> TransmitStamp {
         let Some(place) = self.under_way.iter().position(|sent| sent.mark == mark) else {
             return TransmitStamp::Missing;
         };
+        if let UnderWay { left: Some(at), scheduled, .. } = self.under_way[place]
+            && is_kept
+        {
+            return TransmitStamp::Left { at, scheduled };
+        }
         match self.under_way.remove(place) {
             Some(UnderWay { left: Some(at), scheduled, .. }) => TransmitStamp::Left { at, scheduled },
             Some(UnderWay { passed: true, .. }) => TransmitStamp::Merged,
@@ -229,7 +294,7 @@ mod tests {
             connection.note_sent(7, Some(Mark(number)), true);
             let id = ((number as u32 + 1).wrapping_mul(block as u32 + 7)).wrapping_sub(1);
             connection.note_stamp(id, TransmitPoint::Left, 100 + number);
-            assert_eq!(connection.take(Mark(number)), left(100 + number));
+            assert_eq!(connection.take(Mark(number), false), left(100 + number));
         }
     }
 
@@ -242,7 +307,7 @@ mod tests {
         connection.note_sent(50, Some(Mark(2)), true);
         connection.note_stamp(1, TransmitPoint::Left, 9);
         connection.note_stamp(0, TransmitPoint::Left, 5);
-        assert_eq!((connection.take(Mark(1)), connection.take(Mark(2))), (left(5), left(9)));
+        assert_eq!((connection.take(Mark(1), false), connection.take(Mark(2), false)), (left(5), left(9)));
     }
 
     #[test]
@@ -250,9 +315,9 @@ mod tests {
         let mut connection = Connection::default();
         (1..=3).for_each(|mark| connection.note_sent(10, Some(Mark(mark)), true));
         connection.note_stamp(29, TransmitPoint::Left, 77);
-        assert_eq!(connection.take(Mark(1)), TransmitStamp::Merged);
-        assert_eq!(connection.take(Mark(2)), TransmitStamp::Merged);
-        assert_eq!(connection.take(Mark(3)), left(77));
+        assert_eq!(connection.take(Mark(1), false), TransmitStamp::Merged);
+        assert_eq!(connection.take(Mark(2), false), TransmitStamp::Merged);
+        assert_eq!(connection.take(Mark(3), false), left(77));
     }
 
     #[test]
@@ -263,9 +328,9 @@ mod tests {
         connection.note_stamp(9, TransmitPoint::Left, 50);
         connection.note_stamp(9, TransmitPoint::Scheduled, 900);
         connection.note_stamp(9, TransmitPoint::Left, 1_000);
-        assert_eq!(connection.take(Mark(1)), TransmitStamp::Left { at: 50, scheduled: Some(40) });
+        assert_eq!(connection.take(Mark(1), false), TransmitStamp::Left { at: 50, scheduled: Some(40) });
         connection.note_stamp(9, TransmitPoint::Left, 2_000);
-        assert_eq!(connection.take(Mark(1)), TransmitStamp::Missing, "it was taken");
+        assert_eq!(connection.take(Mark(1), false), TransmitStamp::Missing, "it was taken");
     }
 
     #[test]
@@ -275,7 +340,10 @@ mod tests {
         connection.note_sent(6, Some(Mark(2)), true);
         connection.note_stamp(3, TransmitPoint::Left, 10);
         connection.note_stamp(9, TransmitPoint::Left, 20);
-        assert_eq!((connection.take(Mark(1)), connection.take(Mark(2))), (TransmitStamp::Missing, left(20)));
+        assert_eq!(
+            (connection.take(Mark(1), false), connection.take(Mark(2), false)),
+            (TransmitStamp::Missing, left(20))
+        );
     }
 
     #[test]
@@ -283,6 +351,29 @@ mod tests {
         let mut connection = Connection::default();
         (0..10_000).for_each(|mark| connection.note_sent(1, Some(Mark(mark)), true));
         assert_eq!(connection.under_way.len(), UNDER_WAY_MAX);
+    }
+
+    #[test]
+    fn the_stamp_of_a_card_may_come_later_than_the_reply() {
+        let mut stamps = TransmitStamps::new(false).with_card(true);
+        stamps.connections.push(Connection::default());
+        let connection = &mut stamps.connections[0];
+        connection.note_sent(10, Some(Mark(1)), true);
+        connection.note_stamp(9, TransmitPoint::Left, 50);
+        assert_eq!(connection.take(Mark(1), true), left(50));
+        assert_eq!(connection.card_of(Mark(1)), None, "it is late");
+        connection.note_stamp(9, TransmitPoint::Card, 1_000_007);
+        connection.note_stamp(9, TransmitPoint::Card, 2_000_000);
+        assert_eq!(
+            connection.card_of(Mark(1)),
+            Some(1_000_007),
+            "of bytes that are sent again the first counts"
+        );
+        stamps.note_received(0, 60, 1_000_030);
+        (0..READS_KEPT as u64).for_each(|at| stamps.note_received(0, 100 + at, 2_000_000 + at));
+        assert_eq!(stamps.received_by_card(0, 60), None, "what is remembered has a limit");
+        assert_eq!(stamps.received_by_card(0, 103), Some(2_000_003));
+        assert_eq!((stamps.received_by_card(0, 99), stamps.received_by_card(7, 103)), (None, None));
     }
 
     #[test]

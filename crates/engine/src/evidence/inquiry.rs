@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use pummel_logic::measure::evidence::facts::Facts;
 use pummel_logic::measure::evidence::redis::{OwnWork, SLOW_COMMANDS};
-use pummel_logic::measure::evidence::reply::{self, Dialect, NUMBER, Question, REPLY_MAX_BYTES, Reply};
+use pummel_logic::measure::evidence::reply::{
+    self, Dialect, NUMBER, Occasion, Question, REPLY_MAX_BYTES, Reply,
+};
 use pummel_logic::protocol::Malformed;
 use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -82,10 +84,12 @@ struct Side {
     refusal: Vec<u8>,
     /// The server does not know the question for all sections.
     plain_info: bool,
-    /// How many slow commands the server remembers, as it said last.
-    slow_commands: Option<u64>,
-    /// The server does not tell how many slow commands it remembers, and is not asked again.
-    hides_slow_commands: bool,
+    /// When the reading under way is taken.
+    occasion: Occasion,
+    /// What was told in this reading beside the counters.
+    beside: Facts,
+    /// Questions beside the counters that the server does not answer; they are not put again.
+    hidden: Vec<Question>,
     own: OwnWork,
 }
 
@@ -104,7 +108,8 @@ enum Happened {
 }
 
 impl Side {
-    fn new() -> Side {
+    /// A side whose server is never asked the questions `hidden`.
+    fn new(hidden: Vec<Question>) -> Side {
         Side {
             state: SideState::Closed,
             generation: 0,
@@ -122,8 +127,9 @@ impl Side {
             trouble: None,
             refusal: Vec::new(),
             plain_info: false,
-            slow_commands: None,
-            hides_slow_commands: false,
+            occasion: Occasion::First,
+            beside: Facts::default(),
+            hidden,
             own: OwnWork::default(),
         }
     }
@@ -150,14 +156,15 @@ impl Side {
 }
 
 impl<B: Backend> Inquiry<B> {
-    /// Side connections to these servers, none of which is open.
+    /// Side connections to these servers, none of which is open. The questions `hidden` are not put to them.
     pub fn new(
         backend: B,
         servers: Arc<[Server]>,
         handshake: Arc<Handshake>,
         dialect: Dialect,
+        hidden: &[Question],
     ) -> Inquiry<B> {
-        let sides = servers.iter().map(|_| Side::new()).collect();
+        let sides = servers.iter().map(|_| Side::new(hidden.to_vec())).collect();
         Inquiry { backend, servers, handshake, dialect, sides, events: Vec::new() }
     }
 
@@ -194,15 +201,20 @@ impl<B: Backend> Inquiry<B> {
                 self.close(number);
             }
         }
-        self.ask_those_that_answered();
+        self.begin_reading(Occasion::Ends);
     }
 
     /// Begins a reading like [`Inquiry::ask`], but for servers that still owe the answers of an earlier reading: those, when
     /// they come, are taken for this one.
     pub fn ask_those_that_answered(&mut self) {
+        self.begin_reading(Occasion::Within);
+    }
+
+    fn begin_reading(&mut self, occasion: Occasion) {
         for side in &mut self.sides {
             side.told = None;
             side.wanted = true;
+            side.occasion = if side.settings.is_none() { Occasion::First } else { occasion };
         }
         self.begin_opening();
         for number in 0..self.sides.len() {
@@ -377,8 +389,9 @@ impl<B: Backend> Inquiry<B> {
         if !side.wanted || !side.asked.is_empty() {
             return;
         }
-        for &question in self.dialect.questions(side.settings.is_none()) {
-            if question == Question::SlowCommands && side.hides_slow_commands {
+        side.beside = Facts::default();
+        for &question in self.dialect.questions(side.occasion) {
+            if side.hidden.contains(&question) {
                 continue;
             }
             let question =
@@ -438,7 +451,7 @@ impl<B: Backend> Inquiry<B> {
     fn read_replies(&mut self, number: usize, read: Nanos) {
         while let Some(&question) = self.sides[number].asked.front() {
             let side = &mut self.sides[number];
-            let (result, taken) = match reply::read(self.dialect, &side.received) {
+            let (result, taken) = match reply::read(question, self.dialect, &side.received) {
                 Reply::More => return,
                 Reply::Malformed(what) => return self.malformed(number, what),
                 Reply::Facts(facts, taken) => (Ok(facts), taken),
@@ -460,20 +473,36 @@ impl<B: Backend> Inquiry<B> {
             side.refusal = format!("{mark}{words}").into_bytes();
         }
         match (question, result) {
-            (Question::Settings | Question::IoThreads, result) => {
-                side.settings = Some(result.unwrap_or_default())
+            (
+                Question::Settings | Question::IoThreads | Question::Snapshots | Question::AppendOnly,
+                result,
+            ) => side.settings.get_or_insert_default().add_all(&result.unwrap_or_default()),
+            (question @ Question::SlowCommands, result) => {
+                match result.ok().and_then(|facts| facts.number(NUMBER)) {
+                    Some(slow) => {
+                        side.beside.add(SLOW_COMMANDS.as_bytes(), slow.to_string().as_bytes());
+                    }
+                    None => side.hidden.push(question),
+                }
             }
-            (Question::SlowCommands, result) => {
-                side.slow_commands = result.ok().and_then(|facts| facts.number(NUMBER));
-                side.hides_slow_commands = side.slow_commands.is_none();
-            }
+            (
+                question @ (Question::SlowLog
+                | Question::LatencyEvents
+                | Question::LatencyHistograms
+                | Question::Slabs
+                | Question::Items
+                | Question::SlotsByCpu
+                | Question::SlotsByKeys),
+                result,
+            ) => match result {
+                Ok(facts) => side.beside.add_all(&facts),
+                Err(_) => side.hidden.push(question),
+            },
             // A server that does not know the word for all sections answers with an error, or with nothing.
             (Question::Info, Err(words)) if words.starts_with("ERR syntax") => self.ask_plainly(number),
             (Question::Info, Ok(facts)) if facts.is_empty() => self.ask_plainly(number),
             (_, Ok(mut facts)) => {
-                if let Some(slow) = side.slow_commands {
-                    facts.add(SLOW_COMMANDS.as_bytes(), slow.to_string().as_bytes());
-                }
+                facts.add_all(&std::mem::take(&mut side.beside));
                 // The counters do not include the command that tells them.
                 side.told = Some(Told { at: read, facts, own: own_before });
                 side.tries = 0;

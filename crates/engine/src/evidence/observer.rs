@@ -11,9 +11,9 @@ use std::time::Duration;
 use pummel_logic::measure::evidence::facts::Facts;
 use pummel_logic::measure::evidence::proc::{ThreadTimes, threads_between};
 use pummel_logic::measure::evidence::redis::OwnWork;
-use pummel_logic::measure::evidence::reply::Dialect;
+use pummel_logic::measure::evidence::reply::{Dialect, Question};
 use pummel_logic::measure::evidence::{Evidence, ServerEvidence, ServerReading, memcached, redis};
-use pummel_logic::plan::{Clock, Plan, Wait};
+use pummel_logic::plan::{Clock, Plan, Route, Wait};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
@@ -42,8 +42,10 @@ const SILENCE_NS: Nanos = SECOND;
 /// What an observer looks at.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The servers of the run.
+    /// The servers that are asked.
     pub servers: Arc<[Server]>,
+    /// The servers that get the load, to which the run's own connections go.
+    pub loaded: Arc<[Server]>,
     /// Encryption of the side connections.
     pub tls: Option<Setup>,
     /// The login of the side connections.
@@ -157,8 +159,12 @@ impl<B: Backend> Observer<B> {
         });
         let asked = asked.collect();
         let dialect = Dialect::of(plan.protocol);
-        let addresses = servers.iter().flat_map(addresses_of).collect();
-        let inquiry = backend.map(|backend| Inquiry::new(backend, mine.into(), observed.handshake, dialect));
+        let addresses = observed.loaded.iter().flat_map(addresses_of).collect();
+        // A server that is no node of a cluster would count these questions among its errors.
+        let of_nodes = [Question::SlotsByKeys, Question::SlotsByCpu];
+        let hidden = if plan.route == Route::Crc16 { &of_nodes[..0] } else { &of_nodes[..] };
+        let inquiry =
+            backend.map(|backend| Inquiry::new(backend, mine.into(), observed.handshake, dialect, hidden));
         Observer {
             inquiry,
             socket_of,

@@ -28,8 +28,8 @@ pub fn is_local(server: &Server) -> bool {
     })
 }
 
-/// The number of a server's process, which the server says in `facts`, once it is found to be the server's: it is as old as
-/// the server says, and has the socket that listens.
+/// The number of a server's process, which the server says in `facts`, once it is found to be the server's: it has the socket that
+/// listens, or, where that cannot be seen, it is as old as the server says and has the name of one.
 ///
 /// # Errors
 /// Returns why the process cannot be believed to be the server's, as a sentence without its full stop.
@@ -45,12 +45,12 @@ pub fn process_of(server: &Server, facts: &Facts) -> Result<u32, String> {
     let fits = uptime.is_some_and(|uptime_s| {
         uptime_fits(stat.start_ticks, sys::ticks_per_second(), sys::since_boot_ns(), uptime_s)
     });
-    if !fits {
-        return Err(format!("process {pid} here is not as old as the server: it is another one's"));
-    }
     match has_listener(server, pid) {
         Some(false) => Err(format!("process {pid} here does not listen for the server: it is another one's")),
         Some(true) => Ok(pid),
+        None if !fits => Err(format!(
+            "the descriptors of process {pid} may not be read, and its age is not that of the server: it may be another one's"
+        )),
         None if has_name_of_a_server(pid) => Ok(pid),
         None => {
             Err(format!("the descriptors of process {pid} may not be read, and its name is none of a server"))

@@ -10,14 +10,17 @@ use pummel_logic::measure::evidence::our_requests;
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
 use pummel_logic::measure::interval_sum::IntervalSum;
 use pummel_logic::measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
+use pummel_logic::measure::replayed::Replayed;
 use pummel_logic::measure::tally::Tally;
 use pummel_logic::measure::uncertainty::{Windows, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::workload::rows::Lateness;
 
 use super::context::RunContext;
 use super::early_end::EarlyEnd;
+use super::helm::Helm;
 use super::setup::empty_interval;
 use super::watch::Watch;
 use crate::backend::Reason;
@@ -46,8 +49,6 @@ struct Recorded<'a> {
     before_slices: u64,
     /// Whether this process runs the whole plan.
     is_whole: bool,
-    early_end: &'a mut EarlyEnd,
-    context: &'a RunContext<'a>,
 }
 
 impl Recorded<'_> {
@@ -73,7 +74,6 @@ impl Recorded<'_> {
         }
         self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
         self.watch.slice(self.measurement);
-        self.early_end.measured(self.context, self.measurement);
     }
 }
 
@@ -123,10 +123,16 @@ pub(super) struct Collector<'a, 'w> {
     cpu: CpuTime,
     /// What ends phases before their time.
     early_end: EarlyEnd,
+    /// What changes the rate by hand; `None` where nothing does.
+    helm: Option<Helm>,
     /// The phase of the open slices, where that is a warm-up that is looked at.
     warm_up: Option<usize>,
+    /// The measured phase whose end another process finds from its slices; `None` where none does.
+    ticks_of: Option<usize>,
     /// The caller ended the run before its time.
     interrupted: bool,
+    /// How late the requests of a trace were asked.
+    lateness: Lateness,
 }
 
 impl<'a, 'w> Collector<'a, 'w> {
@@ -145,6 +151,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         measurement.unix_socket = context.servers.iter().any(Server::is_unix);
         measurement.recording_rows = context.trace.as_ref().map(|trace| trace.len());
         measurement.connections.asked = context.process_share.clients() * plan.lanes() as u64;
+        measurement.steered = context.steering.as_ref().map(|_| Vec::new());
         measurement.samples = context.wants.rows.then(Samples::default);
         measurement.udp = plan.uses_datagrams().then(udp::DatagramCounts::default);
         // A result that is written before the end of the run says so, and may be the last one that is written.
@@ -172,9 +179,12 @@ impl<'a, 'w> Collector<'a, 'w> {
             stopped_at: None,
             unobserved: Tally::default(),
             cpu: CpuTime::default(),
-            early_end: EarlyEnd::of(plan),
+            early_end: EarlyEnd::of(plan, context.process_share.is_whole()),
+            helm: Helm::of(context),
             warm_up: None,
+            ticks_of: context.told_end(),
             interrupted: false,
+            lateness: Lateness::default(),
         }
     }
 
@@ -190,6 +200,10 @@ impl<'a, 'w> Collector<'a, 'w> {
                 Ok(queued) => self.handle_message(queued),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.early_end.hear(self.context);
+            if let Some(helm) = &mut self.helm {
+                helm.hear(self.context, &mut self.measurement, self.watch);
             }
             if self.stopped_at.is_none() && stop() {
                 self.interrupted = true;
@@ -215,7 +229,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let plan = self.context.plan;
         match queued.message {
             WorkerMessage::Began { phase, at, cpu, round } => {
-                self.early_end.begin(at, round);
+                self.early_end.begin(phase, at, round);
                 self.began(phase, at, cpu);
             }
             WorkerMessage::Spent { phase, cpu } => {
@@ -254,6 +268,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         if phase.recorded && self.measurement.started_unix_ns == 0 {
             self.measurement.started_unix_ns = clock::wall().saturating_sub(clock::now().saturating_sub(at));
         }
+        if let Some(helm) = &mut self.helm {
+            helm.begin(at, phase.stop.time_ns.filter(|_| phase.recorded), self.watch);
+        }
         self.watch.begin(phase, at);
     }
 
@@ -282,6 +299,9 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// Adds a worker's part of a slice of a phase; slices that are whole go into the measurement, or are those of the warm-up.
     fn slice(&mut self, phase: usize, interval: Box<Interval>, worker: usize, next: u64) {
         self.warm_up = self.context.settles(phase).then_some(phase);
+        if self.warm_up.is_none() {
+            self.watch.worker_turns(worker, &interval.turns);
+        }
         self.next[worker] = next;
         add_part(&mut self.open, interval, |part| give_back(&self.spares, part));
         let whole = self.next.iter().min().copied().unwrap_or(0);
@@ -294,6 +314,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         let Collector { context, watch, measurement, spares, open, early_end, unobserved, ended, .. } = self;
         while let Some(mut slice) = take_whole(open, end, tick_ns, |part| give_back(spares, part)) {
             early_end.warm_up_slice(context, &mut slice);
+            if !context.process_share.is_whole() {
+                watch.tick(&context.plan.phases[phase], &mut slice);
+            }
             for recorder in &mut slice.groups {
                 measurement.whole_run.ops.add(recorder.ops());
                 unobserved.add(recorder.ops());
@@ -321,6 +344,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             before_ns,
             before_slices,
             early_end,
+            ticks_of,
             ..
         } = self;
         let mut recorded = Recorded {
@@ -329,11 +353,13 @@ impl<'a, 'w> Collector<'a, 'w> {
             before_ns: *before_ns,
             before_slices: *before_slices,
             is_whole: context.process_share.is_whole(),
-            early_end,
-            context,
         };
         while let Some(mut slice) = take_whole(open, end, tick_ns, |part| give_back(spares, part)) {
             recorded.add_window(&mut slice, tick_ns);
+            early_end.measured_slice(context, &mut slice);
+            if let Some(phase) = *ticks_of {
+                recorded.watch.tick(&context.plan.phases[phase], &mut slice);
+            }
             sum.add(&mut slice, |interval| recorded.add_interval(interval));
             give_back(spares, slice);
         }
@@ -370,7 +396,8 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.add_slices(u64::MAX);
                 self.warm_up = None;
                 self.next.fill(0);
-                self.early_end.warm_up_over(&mut self.measurement, end.elapsed_ns);
+                let is_stopped = self.stopped_at.is_some();
+                self.early_end.warm_up_over(&mut self.measurement, end.elapsed_ns, is_stopped);
             }
         }
     }
@@ -433,6 +460,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(churn) = &end.churn {
             connections.churn.get_or_insert_default().merge(churn);
         }
+        if let Some(lateness) = end.lateness {
+            self.lateness.merge(lateness);
+        }
         self.measurement.verify.merge(&end.verify);
         if let Some(samples) = &mut self.measurement.samples {
             samples.dropped += end.rows_dropped;
@@ -469,11 +499,35 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(load) = self.measurement.load.as_mut().filter(|load| load.stored < load.records) {
             load.trouble = end.trouble.as_ref().map(ToString::to_string);
         }
+        self.finish_trace();
         if self.interrupted {
             self.measurement.status = Status::Interrupted;
             self.measurement.reason = Some("interrupted".to_owned());
         }
         self.measurement
+    }
+
+    /// Adds what became of the trace that was replayed; a run whose trace could not be read is partial.
+    fn finish_trace(&mut self) {
+        let Some(run) = &self.context.trace_run else { return };
+        let lateness = std::mem::take(&mut self.lateness);
+        let replayed = Replayed {
+            late_rows: lateness.late_rows,
+            latest_ns: lateness.latest_ns,
+            starved_ns: lateness.starved_ns,
+            ..run.finish()
+        };
+        for sentence in replayed.notices.iter().cloned().chain(replayed.warnings()) {
+            self.watch.notice(&sentence);
+        }
+        if let Some(error) = &replayed.error {
+            self.measurement.mark(Status::Partial, error.clone());
+            // Nothing is asked of a trace that cannot be read: that is why, and no reason of its own.
+            if self.measurement.status == Status::Partial {
+                self.measurement.reason = Some(error.clone());
+            }
+        }
+        self.measurement.replayed = Some(replayed);
     }
 
     /// How the run ended, for its status and its reason.
@@ -517,6 +571,8 @@ fn observed_requests(
     let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
         && plan.window().is_none()
         && plan.command.is_none()
+        // A proxy puts its own questions, and cuts requests.
+        && plan.server_stats_at.is_empty()
         && !(says_hello && opened_later);
     is_counted.then(|| our_requests(plan, &measurement.whole_run.ops.without(unobserved)))
 }

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pummel_logic::arrival::{Pace, pace_of};
 use pummel_logic::client::route::Router;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
@@ -24,6 +25,8 @@ use super::error::RunError;
 use super::inputs::{Gate, Inputs};
 use super::login::handshake_of;
 use super::servers::ensure_descriptors;
+use super::steering::{Steering, steered_rate};
+use super::trace::TraceRun;
 use super::watch::Wants;
 use crate::backend::choice::Choice;
 use crate::backend::tls::Setup;
@@ -31,10 +34,13 @@ use crate::clock;
 use crate::evidence::{Moments, Observed};
 use crate::resolve::Server;
 use crate::worker::meeting::Meeting;
+use crate::worker::steering::SteeredRate;
 
 /// The servers and the kernel interface, as found on this machine before a run begins.
 pub(super) struct HostSetup {
     pub(super) servers: Arc<[Server]>,
+    /// The servers that are asked for their statistics.
+    pub(super) asked: Arc<[Server]>,
     /// The kernel interface; `None` on backends of the caller's making.
     pub(super) choice: Option<Choice>,
     /// Encryption of all connections; `None` without, and on backends of the caller's making.
@@ -63,6 +69,8 @@ pub(super) struct RunContext<'a> {
     pub(super) plan: &'a Plan,
     /// How each phase is dealt to the clients.
     pub(super) phases: Vec<PhaseShare<'a>>,
+    /// The pace of each group's requests in each phase; `None` in closed loop.
+    pub(super) paces: Vec<Vec<Option<Pace>>>,
     /// Requests that each phase makes in this process, where that is known.
     pub(super) requests_here: Vec<Option<u64>>,
     /// When the run began.
@@ -70,6 +78,8 @@ pub(super) struct RunContext<'a> {
     /// The command of RESP servers, where the plan has one of its own.
     pub(super) template: Option<Arc<Template>>,
     pub(super) trace: Option<Arc<Trace>>,
+    /// The trace that is replayed while it is read.
+    pub(super) trace_run: Option<TraceRun>,
     /// The keys of the trace, where a phase deletes them.
     pub(super) recorded_keys: Option<RecordedKeys>,
     pub(super) keys: KeyMaker,
@@ -88,6 +98,9 @@ pub(super) struct RunContext<'a> {
     /// The gate at which this process waits for the others; `None` where it is the only process.
     pub(super) gate: Option<&'a dyn Gate>,
     pub(super) meeting: Meeting,
+    /// The wishes to change the rate, and the rate that follows from them; `None` where it is that of the plan.
+    pub(super) steering: Option<Arc<Steering>>,
+    pub(super) steered: Option<Arc<SteeredRate>>,
     /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.
     pub(super) stored: Vec<AtomicU64>,
     pub(super) wants: Wants,
@@ -128,14 +141,22 @@ impl<'a> RunContext<'a> {
             KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?;
         let handshake = Arc::new(handshake_of(plan, inputs)?);
         let observation = observation_of(plan, &process_share, &host, &handshake);
-        let longest_value = trace.as_ref().map_or(0, |trace| trace.longest_value());
+        let steered = steered_rate(plan, inputs.steering.as_ref());
+        let trace_run = TraceRun::of(plan, &process_share, inputs.files.as_ref());
+        if plan.trace().is_some() && trace_run.is_none() {
+            return Err(RunError::Plan("the files of the trace were not opened".to_owned()));
+        }
+        let longest_row = plan.trace().map_or(0, |replay| replay.value_max_bytes);
+        let longest_value = trace.as_ref().map_or(longest_row, |trace| trace.longest_value());
         Ok(RunContext {
             plan,
             requests_here: phases.iter().map(|phase| phase.requests_in(&process_share)).collect(),
+            paces: phases.iter().map(|share| paces_of(plan, share, steered.as_ref())).collect(),
             phases,
             began,
             template,
             trace,
+            trace_run,
             recorded_keys,
             keys,
             values: values_of(plan, longest_value.into())?,
@@ -148,6 +169,8 @@ impl<'a> RunContext<'a> {
             observation,
             mark: RunMark::new(process_share.mark),
             meeting: Meeting::new(process_share.threads as usize).among_others(!process_share.is_whole()),
+            steering: inputs.steering.clone(),
+            steered,
             gate: process.map(|process| process.gate),
             process_share,
             stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
@@ -186,10 +209,28 @@ impl<'a> RunContext<'a> {
         self.plan.adaptive.settle.is_some() && measured() == Some(number + 1)
     }
 
+    /// The measured phase whose end another process finds while it goes on; `None` where there is none.
+    pub(super) fn told_end(&self) -> Option<usize> {
+        let is_told = self.plan.adaptive.until.is_some() && !self.process_share.is_whole();
+        self.plan.phases.iter().position(|phase| phase.recorded).filter(|_| is_told)
+    }
+
     /// Whether clients of the plan check what they stored.
     pub(super) fn verifies(&self) -> bool {
         self.plan.verify > 0.0
     }
+}
+
+/// The pace of each group's requests in a phase; `None` in closed loop. The first group follows a rate that is steered while
+/// it is measured.
+fn paces_of(plan: &Plan, share: &PhaseShare<'_>, steered: Option<&Arc<SteeredRate>>) -> Vec<Option<Pace>> {
+    let pace = |group: usize| match (steered, share.arrivals_of(group)) {
+        (Some(rate), Some((arrivals, _))) if group == 0 && share.phase.recorded => {
+            Some(Pace::along(arrivals, rate.curve(), u64::from(plan.groups[group].clients)))
+        }
+        _ => pace_of(plan, share, group),
+    };
+    (0..plan.groups.len()).map(pace).collect()
 }
 
 /// The observation of a run; `None` where the plan wants none, on backends of the caller's making, and where nothing is
@@ -203,7 +244,8 @@ fn observation_of(
     let first = plan.phases.iter().position(|phase| phase.recorded)?;
     let last = plan.phases.iter().rposition(|phase| phase.recorded)?;
     let observed = Observed {
-        servers: Arc::clone(&host.servers),
+        servers: Arc::clone(&host.asked),
+        loaded: Arc::clone(&host.servers),
         tls: host.tls.clone(),
         handshake: Arc::clone(handshake),
         asks_all: share.is_whole() || share.first_worker == 0,

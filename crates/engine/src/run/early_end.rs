@@ -1,8 +1,9 @@
-//! The ends of phases that are found while they go on: that of a warm-up and that of the measurement.
+//! The ends of phases that are found while they go on: that of a warm-up and that of the measurement. A process that has a part of
+//! the plan hears them from another one.
 
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Measurement, WarmUp};
-use pummel_logic::measure::uncertainty::{Looks, Settling};
+use pummel_logic::measure::uncertainty::EarlyEnds;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
 
@@ -17,43 +18,50 @@ const AHEAD_SIMULATED_NS: Nanos = 20 * MILLISECOND;
 
 /// The phase under way, and what decides when it is over.
 pub(super) struct EarlyEnd {
+    /// The phase.
+    phase: usize,
     /// When the phase began, on the monotonic clock, and the meeting before it.
     began: (Nanos, u64),
-    settling: Option<Settling>,
-    looks: Option<Looks>,
-    /// Whether the warm-up has settled.
-    has_settled: bool,
+    /// What finds the ends; nothing where another process does.
+    ends: EarlyEnds,
 }
 
 impl EarlyEnd {
-    /// What decides the ends of a plan's phases, before the first of them.
-    pub(super) fn of(plan: &Plan) -> EarlyEnd {
-        EarlyEnd { began: (0, 0), settling: Settling::of(plan), looks: Looks::of(plan), has_settled: false }
+    /// What decides the ends of a plan's phases, before the first of them. `is_whole`: this process runs the whole plan.
+    pub(super) fn of(plan: &Plan, is_whole: bool) -> EarlyEnd {
+        let ends = if is_whole { EarlyEnds::of(plan) } else { EarlyEnds::none() };
+        EarlyEnd { phase: 0, began: (0, 0), ends }
     }
 
     /// Notes that a phase began at `at`, after the meeting with this number.
-    pub(super) fn begin(&mut self, at: Nanos, round: u64) {
-        self.began = (at, round);
+    pub(super) fn begin(&mut self, phase: usize, at: Nanos, round: u64) {
+        (self.phase, self.began) = (phase, (at, round));
+    }
+
+    /// Ends the phase under way where another process has said that it ends before its time.
+    pub(super) fn hear(&self, context: &RunContext<'_>) {
+        if let Some(at) = context.gate.and_then(|gate| gate.early_end(self.phase)) {
+            context.meeting.end_phase(self.began.1, at);
+        }
     }
 
     /// Takes in a slice of the warm-up, and ends it where its load has settled.
     pub(super) fn warm_up_slice(&mut self, context: &RunContext<'_>, slice: &mut Interval) {
-        let Some(settling) = &mut self.settling else { return };
-        if settling.add(slice) == Some(true) && !self.has_settled {
-            self.has_settled = true;
-            self.end_phase(context, 0, slice.end_ns);
+        if let Some(end_ns) = self.ends.warm_up_slice(slice) {
+            self.end_phase(context, end_ns, slice.end_ns);
         }
     }
 
-    /// Notes that the warm-up is over, which took `elapsed_ns`.
-    pub(super) fn warm_up_over(&self, measurement: &mut Measurement, elapsed_ns: Nanos) {
-        measurement.warm_up = Some(WarmUp { elapsed_ns, settled: self.has_settled });
+    /// Notes that the warm-up is over, which took `elapsed_ns`. `is_stopped`: the run was ended in it.
+    pub(super) fn warm_up_over(&self, measurement: &mut Measurement, elapsed_ns: Nanos, is_stopped: bool) {
+        let settled = self.ends.has_settled();
+        measurement.warm_up = Some(WarmUp { elapsed_ns, settled, cut_short: is_stopped && !settled });
     }
 
-    /// Looks at what was measured so far, and ends the phase where that is enough.
-    pub(super) fn measured(&mut self, context: &RunContext<'_>, so_far: &Measurement) {
-        if let Some(end_ns) = self.looks.as_mut().and_then(|looks| looks.look(so_far)) {
-            self.end_phase(context, end_ns, so_far.measured_ns);
+    /// Takes in a slice of the measurement, and ends the phase where what was measured so far is enough.
+    pub(super) fn measured_slice(&mut self, context: &RunContext<'_>, slice: &mut Interval) {
+        if let Some(end_ns) = self.ends.measured_slice(slice) {
+            self.end_phase(context, end_ns, slice.end_ns);
         }
     }
 

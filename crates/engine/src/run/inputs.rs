@@ -8,6 +8,8 @@ use pummel_logic::measure::completion::Loaded;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::trace::Trace;
 
+use super::steering::Steering;
+use super::trace::TraceFiles;
 use crate::backend::tls::FileReader;
 
 /// The inputs of a run that no Plan holds.
@@ -17,8 +19,13 @@ pub struct Inputs {
     pub password: Option<String>,
     /// The requests of a Plan that replays a recording.
     pub trace: Option<Arc<Trace>>,
+    /// The files of a Plan that replays a trace while it is read.
+    pub files: Option<Arc<dyn TraceFiles>>,
     /// The addresses to which requests may be sent; `None` for all addresses.
     pub permit: Option<Permit>,
+    /// The wishes to change the rate while the run is measured; `None` where the rate is that of the Plan. The Plan is one of open loop
+    /// with one rate, whose clients stay, and with one measured phase that has an end in time.
+    pub steering: Option<Arc<Steering>>,
     /// What reads the files of TLS that the Plan names; `None` for the file system.
     pub tls_files: Option<Arc<FileReader>>,
 }
@@ -41,4 +48,10 @@ pub trait Gate: Sync {
     /// of this process are ready since `ready`. `loaded` is what the phase before stored in this process, with 0 of 0
     /// records where it was no load.
     fn pass(&self, ready: Nanos, loaded: Loaded) -> Option<Nanos>;
+
+    /// When the phase with this number ends before its time, on the monotonic clock; `None` as long as no such end is known. It
+    /// is asked for again and again while the phase goes on.
+    fn early_end(&self, _phase: usize) -> Option<Nanos> {
+        None
+    }
 }

@@ -1,16 +1,20 @@
 //! The run of a plan: [`Run`] starts the workers and returns their measurement.
 
+mod card;
 mod collect;
 mod context;
 mod detect;
 mod early_end;
 mod error;
+mod helm;
 mod inputs;
 mod login;
 mod phases;
 mod servers;
 mod setup;
 mod start;
+mod steering;
+mod trace;
 mod watch;
 
 use std::io;
@@ -26,7 +30,9 @@ pub use self::inputs::{Gate, Inputs, Permit};
 pub use self::login::password_of;
 pub use self::servers::{ensure_descriptors, permitted};
 use self::start::Start;
-pub use self::watch::{Wants, Watch};
+pub use self::steering::{RateWish, Steering};
+pub use self::trace::{TraceFiles, fill_block};
+pub use self::watch::{MemberFacts, Wants, Watch};
 use crate::backend::Backend;
 
 /// A run of a plan that has not started.

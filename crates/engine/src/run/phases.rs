@@ -11,9 +11,10 @@ use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::uncertainty::tick_ns;
 use pummel_logic::plan::share::{ClientId, ClientShare, PhaseShare};
 use pummel_logic::plan::timing::PhaseTimes;
-use pummel_logic::plan::{self, Plan, Work};
+use pummel_logic::plan::{self, Work};
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::workload::request::PhaseChanges;
 use pummel_logic::workload::sequence::Draws;
 
 use super::context::RunContext;
@@ -79,7 +80,7 @@ fn worker_main<C: Codec, B: Backend>(
     }
     let clients = context.process_share.clients_of_worker(context.plan, number);
     let worker = worker_of::<C, B>(context, sender, backend, &clients).speaking(codec);
-    let mut runner = PhaseRunner { context, number, clients, worker };
+    let mut runner = PhaseRunner { context, number, clients, worker, churns_since: None };
     let result = runner.run();
     if result.is_err() {
         context.meeting.leave();
@@ -94,6 +95,8 @@ struct PhaseRunner<'a, C, B> {
     number: usize,
     clients: Vec<ClientId>,
     worker: Worker<C, B>,
+    /// When the first phase began in which keys change, on the monotonic clock; `None` before it.
+    churns_since: Option<Nanos>,
 }
 
 impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
@@ -109,6 +112,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
             times = times.next(context.plan, share.number, begin, context.began);
             self.begin(share, times);
             self.worker.work(&context.meeting, times.begin, times.end)?;
+            self.worker.end_part();
             let reporter = self.worker.reporter();
             reporter.say(WorkerMessage::Spent { phase: share.number, cpu: sys::process_cpu_time() });
             context.stored[share.number].fetch_add(reporter.stored(), Ordering::Relaxed);
@@ -228,22 +232,37 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
     fn begin(&mut self, share: &PhaseShare<'_>, times: PhaseTimes) {
         let context = self.context;
         let (plan, phase) = (context.plan, share.phase);
+        let churned = self.churned_before(share.number, times.begin);
         let (entries, maker, reporter) = self.worker.parts();
         maker.begin(&phase.work, plan.seed);
+        let churned_ns = churned.unwrap_or(0);
+        let changes = match phase.recorded {
+            true => PhaseChanges { parts: &plan.changes.parts, churned_ns, events: &plan.changes.events },
+            false => PhaseChanges { churned_ns, ..PhaseChanges::default() },
+        };
+        maker.begin_changes(&phase.work, &changes, plan.seed);
         let is_sliced = phase.recorded || context.settles(share.number);
         let mode = if is_sliced { ReportMode::Record(tick_ns(plan.interval_ns)) } else { ReportMode::Count };
         reporter.begin_phase(share.number, mode, times.begin, times.end);
         reporter.note_rows(phase.recorded);
         reporter.note_loads(matches!(phase.work, Work::Load(_)));
         reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
-        let paces = paces_of(plan, share);
+        let paces = &context.paces[share.number];
+        let part = context.trace_run.as_ref().and_then(|run| run.parts[share.number]);
         for (entry, &client) in entries.iter_mut().zip(&self.clients) {
-            let assignment = assignment_of(context, share, client, times);
+            let asked_before = churned.map_or(0, |_| entry.client.asked());
+            let assignment = PhaseAssignment { asked_before, ..assignment_of(context, share, client, times) };
             let schedule = match &phase.work {
                 Work::Pause(_) => Some(Schedule::never()),
                 _ => paces[client.group].as_ref().map(|pace| pace.schedule(assignment.place)),
             };
             entry.client.begin(assignment, schedule);
+            if client.group == 0 {
+                entry.client.add_events(maker);
+            }
+        }
+        if let Some(part) = part {
+            self.worker.begin_part(part);
         }
         if let (Work::Mix(_), Some((group, churn))) = (&phase.work, plan.churning_group()) {
             self.worker.begin_churn(churn_phase_of(context, share, (group, churn), times));
@@ -256,13 +275,25 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         }
     }
 
+    /// For how long keys have changed before a phase that begins at `begin`, in nanoseconds; `None` where they change in no phase
+    /// before it. The plan's times count where it says them, so that keys follow from the plan alone.
+    fn churned_before(&mut self, phase: usize, begin: Nanos) -> Option<Nanos> {
+        let plan = self.context.plan;
+        let since = self.churns_since;
+        if since.is_none() && plan.churns(phase) {
+            self.churns_since = Some(begin);
+        }
+        since.map(|since| plan.churned_before(phase).unwrap_or(begin.saturating_sub(since)))
+    }
+
     /// Gives every client an assignment without requests.
     fn idle(&mut self, share: &PhaseShare<'_>) {
         let context = self.context;
         let (entries, ..) = self.worker.parts();
         for (entry, client) in entries.iter_mut().zip(&self.clients) {
             let place = context.place_of(share.number, client.group, client.number);
-            entry.client.begin(PhaseAssignment::nothing(place), None);
+            let asked_before = entry.client.asked();
+            entry.client.begin(PhaseAssignment { asked_before, ..PhaseAssignment::nothing(place) }, None);
         }
     }
 }
@@ -291,16 +322,8 @@ fn assignment_of(
             0
         },
         ends_on_time: group.policy.ends_on_time,
+        asked_before: 0,
     }
-}
-
-/// The pace of each group's requests in a phase; `None` in closed loop.
-fn paces_of(plan: &Plan, share: &PhaseShare<'_>) -> Vec<Option<Pace>> {
-    let pace = |group: usize| {
-        let (arrivals, rate) = share.arrivals_of(group)?;
-        Some(Pace::new(arrivals, rate, u64::from(plan.groups[group].clients)))
-    };
-    (0..plan.groups.len()).map(pace).collect()
 }
 
 /// The mean time between two requests of a client, in nanoseconds; 0 in closed loop.

@@ -24,6 +24,27 @@ pub(super) fn servers_of(
     permit: Option<&Permit>,
     loading: impl Fn(&Server) -> Transport,
 ) -> Result<Arc<[Server]>, RunError> {
+    resolved(plan, &plan.servers, permit, loading)
+}
+
+/// Resolves the servers of a plan that are asked for their statistics; `servers` are those that get its load.
+pub(super) fn servers_asked(
+    plan: &Plan,
+    servers: &Arc<[Server]>,
+    permit: Option<&Permit>,
+) -> Result<Arc<[Server]>, RunError> {
+    if plan.server_stats_at.is_empty() {
+        return Ok(Arc::clone(servers));
+    }
+    resolved(plan, &plan.server_stats_at, permit, |_| plan.transport)
+}
+
+fn resolved(
+    plan: &Plan,
+    names: &[String],
+    permit: Option<&Permit>,
+    loading: impl Fn(&Server) -> Transport,
+) -> Result<Arc<[Server]>, RunError> {
     let sources = Sources::parse(&plan.socket.source).map_err(RunError::Connect)?;
     let resolve = |name: &String| {
         let server = Server::resolve(name, &sources).map_err(RunError::Connect)?;
@@ -36,7 +57,7 @@ pub(super) fn servers_of(
         let loading = loading(&server);
         Ok(server.loaded_by(loading))
     };
-    plan.servers.iter().map(resolve).collect()
+    names.iter().map(resolve).collect()
 }
 
 /// The transport over which a server is loaded: TCP where the server listens there, since TCP loses no requests.
@@ -67,7 +88,8 @@ pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
 /// Returns [`RunError::Forbidden`] for the first server with an address that is not permitted, and
 /// [`RunError::Connect`] when a name cannot be resolved.
 pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
-    servers_of(plan, Some(permit), |_| plan.transport).map(drop)
+    let servers = servers_of(plan, Some(permit), |_| plan.transport)?;
+    servers_asked(plan, &servers, Some(permit)).map(drop)
 }
 
 /// Makes sure that the connections of a process can be open here, and raises the soft limit of descriptors if
@@ -84,7 +106,7 @@ pub fn ensure_descriptors(plan: &Plan, share: &ProcessShare) -> Result<(), Conne
     }
     if plan.evidence {
         // Without these the side connections to servers fail, and nothing else does.
-        resolve::allow_descriptors(connections + plan.servers.len() as u64, share.threads);
+        resolve::allow_descriptors(connections + plan.servers_asked().len() as u64, share.threads);
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pummel_logic::client::Client;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::plan::share::{ClientId, depth_at_start, loaders};
-use pummel_logic::plan::{Clock, Plan, Transport, Work};
+use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::{Codec, Verb};
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
@@ -17,6 +17,7 @@ use pummel_logic::workload::verify::stale::Writer;
 use super::context::RunContext;
 use crate::backend::Backend;
 use crate::resolve::Server;
+use crate::worker::feed::RowFeed;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::population::ChurnLimits;
 use crate::worker::reporter::{ReportOptions, WorkerReporter};
@@ -36,7 +37,14 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
     let interval = || empty_interval(context).stamping(stamped).of_worker(number);
     let intervals = std::array::from_fn(|_| Box::new(interval()));
     let reporter = WorkerReporter::new(sender, intervals, options);
-    Worker::new(backend, setup, limits_of(context.plan), request_maker_of(context, number), reporter)
+    let maker = request_maker_of(context, number, clients.len());
+    let feed = context.trace_run.as_ref().and_then(|run| {
+        let waits = context.choice.is_none();
+        Some(RowFeed::new(run.take_feed(number)?, Arc::clone(&run.states), number, waits))
+    });
+    Worker::new(backend, setup, limits_of(context.plan), maker, reporter)
+        .fed_by(feed)
+        .steered_by(context.steered.clone())
         .churn_limits(churn_limits_of(context, number))
 }
 
@@ -44,7 +52,8 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
 pub(super) fn empty_interval(context: &RunContext<'_>) -> Interval {
     let verbs = recorded_verbs(context.plan);
     let interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
-    interval.counting(context.wants.outstanding)
+    let has_pairs = |phase: &pummel_logic::plan::Phase| matches!(&phase.work, Work::Mix(mix) if phase.recorded && mix.has_pairs());
+    interval.counting(context.wants.outstanding).pairing(context.plan.phases.iter().any(has_pairs))
 }
 
 /// The clients of a worker, and where each of their connections goes.
@@ -102,7 +111,7 @@ fn client_of(context: &RunContext<'_>, id: ClientId, servers: &[u32]) -> Client 
 }
 
 /// The maker of the requests of one worker's clients.
-fn request_maker_of(context: &RunContext<'_>, worker: usize) -> RequestMaker {
+fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize) -> RequestMaker {
     let plan = context.plan;
     let clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let (keys, values) = (context.keys.clone(), context.values.clone());
@@ -112,6 +121,10 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize) -> RequestMaker {
         .with_loaders(loaders(context.loading))
         .with_sequencer(plan.sequence().map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
         .with_window(context.window.clone());
+    let maker = match &context.trace_run {
+        Some(run) => maker.with_rows(Arc::clone(&run.places), own_clients),
+        None => maker,
+    };
     match &context.trace {
         Some(trace) => {
             let worker = u64::from(context.process_share.first_worker) + worker as u64;
@@ -145,11 +158,14 @@ fn report_options_of(context: &RunContext<'_>, endpoints: &[Endpoint]) -> Report
         checks_grow: churns && context.verifies(),
         rows: context.wants.rows,
         departures: context.wants.departures,
+        connections: context.wants.connections,
         waits_for_intervals: context.choice.is_none(),
         first_connection: endpoints.first().map_or(0, |endpoint| endpoint.connection) + 1,
         successes_only: plan.groups.iter().map(|group| group.policy.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !context.servers.iter().any(Server::is_unix),
+        times_servers: plan.servers.len() > 1,
         sampling: plan.engine.stamps.map(|sampling| (sampling, plan.seed)),
+        parts: plan.changes.parts.iter().map(|part| part.at_ns).collect(),
     }
 }
 
@@ -182,6 +198,10 @@ fn recorded_verbs(plan: &Plan) -> Vec<Verb> {
             Work::Load(_) => verbs.push(Verb::Set),
             Work::Mix(mix) => verbs.extend(verbs_of(mix)),
             Work::Replay(_) | Work::Window(_) => verbs.extend([Verb::Get, Verb::Set]),
+            Work::Trace(_) => {
+                let sayable = plan.protocol.row().verbs;
+                verbs.extend(TRACE_VERBS.iter().filter(|verb| sayable.contains(verb)));
+            }
             Work::Delete(_) => verbs.push(Verb::Delete),
             Work::Pause(_) => {}
         }

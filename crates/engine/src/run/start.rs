@@ -1,6 +1,6 @@
 //! The start of a run: the choice of the kernel interface and the codec, and the threads of the workers.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use pummel_logic::measure::evidence::Evidence;
@@ -8,12 +8,13 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::{self, CodecOptions, Plan, WithCodec};
 use pummel_logic::protocol::Codec;
 
+use super::card;
 use super::collect::Collector;
 use super::context::{HostSetup, Observation, Process, RunContext};
 use super::error::RunError;
 use super::inputs::Inputs;
 use super::phases::{MakeBackend, run_worker};
-use super::servers::{loading_of, servers_of, wait_of};
+use super::servers::{loading_of, servers_asked, servers_of, wait_of};
 use super::watch::Watch;
 use crate::backend::Backend;
 use crate::backend::choice;
@@ -22,6 +23,7 @@ use crate::backend::tls::{Setup, Tls};
 use crate::backend::transmit::{self, TransmitStamps};
 use crate::backend::uring::Uring;
 use crate::evidence::{self, Moment, Moments, provenance};
+use crate::resolve::Server;
 use crate::worker::meeting::Meeting;
 use crate::worker::message_sender::MessageSender;
 
@@ -44,7 +46,9 @@ impl Start<'_, '_> {
         let threads = self.process.map_or(plan.engine.threads, |process| process.share.threads);
         let wait = wait_of(plan.engine.wait, threads, &servers);
         let clock = plan.engine.clock;
-        let choice = choice::choose(plan.engine.backend);
+        let by_card = plan.engine.stamps.is_some_and(|sampling| sampling.hardware);
+        // Only epoll hands over the stamps of a card.
+        let choice = choice::choose(if by_card { plan::Backend::Epoll } else { plan.engine.backend });
         if let (plan::Backend::Uring, Some(why)) = (plan.engine.backend, &choice.fallback) {
             self.watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
         }
@@ -52,8 +56,17 @@ impl Start<'_, '_> {
             transmit::check()
                 .map_err(|error| RunError::Kernel("transmit stamps (--stamps) cannot be had", error))?;
         }
-        let transmit = || plan.engine.stamps.map(|sampling| TransmitStamps::new(sampling.scheduled));
-        let host = HostSetup { servers, choice: Some(choice.clone()), tls: None };
+        if by_card {
+            card::check(&servers).map_err(|error| {
+                RunError::Kernel("stamps of the network card (--stamps nic) cannot be had", error)
+            })?;
+        }
+        let transmit = || {
+            let sampling = plan.engine.stamps?;
+            Some(TransmitStamps::new(sampling.scheduled).with_card(sampling.hardware))
+        };
+        let asked = servers_asked(plan, &servers, self.inputs.permit.as_ref())?;
+        let host = HostSetup { servers, asked, choice: Some(choice.clone()), tls: None };
         match choice.backend {
             plan::Backend::Uring => self.encrypted(host, &|_| {
                 Ok(Uring::new(wait, clock, &plan.socket)?.with_transmit_stamps(transmit()))
@@ -67,7 +80,8 @@ impl Start<'_, '_> {
     /// Runs on backends of the caller's making.
     pub(super) fn on<B: Backend>(self, backend: &MakeBackend<'_, B>) -> Result<Measurement, RunError> {
         let servers = servers_of(self.plan, None, |_| self.plan.transport)?;
-        self.speaking(HostSetup { servers, choice: None, tls: None }, backend)
+        let asked = Arc::clone(&servers);
+        self.speaking(HostSetup { servers, asked, choice: None, tls: None }, backend)
     }
 
     /// Runs on backends with TLS where the plan asks for it.
@@ -76,12 +90,17 @@ impl Start<'_, '_> {
         host: HostSetup,
         backend: &MakeBackend<'_, B>,
     ) -> Result<Measurement, RunError> {
-        match &self.plan.tls {
+        let plan = self.plan;
+        match &plan.tls {
             None => self.speaking(host, backend),
             Some(options) => {
+                let reached: Vec<Server> = match plan.server_stats_at.is_empty() {
+                    true => host.servers.to_vec(),
+                    false => [&host.servers[..], &host.asked[..]].concat(),
+                };
                 let setup = match &self.inputs.tls_files {
-                    Some(files) => Setup::with_files(options, &host.servers, files.as_ref()),
-                    None => Setup::new(options, &host.servers),
+                    Some(files) => Setup::with_files(options, &reached, files.as_ref()),
+                    None => Setup::new(options, &reached),
                 };
                 let setup = setup.map_err(RunError::Tls)?;
                 let host = HostSetup { tls: Some(setup.clone()), ..host };
@@ -153,6 +172,9 @@ impl Threads<'_, '_> {
                 Some(observation) => Some(spawn_observer(scope, context, observation)?),
                 None => None,
             };
+            if let Some(run) = &context.trace_run {
+                run.start().map_err(|error| RunError::Kernel("a thread could not be started", error))?;
+            }
             for worker in 0..workers {
                 let (spare, returned) = mpsc::channel();
                 spares.push(spare);

@@ -1,8 +1,8 @@
 //! What a run tells its caller while it goes on.
 
-use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::interval::{Interval, Turns};
 use pummel_logic::measure::measurement::{Keep, Measurement};
-use pummel_logic::plan::Phase;
+use pummel_logic::plan::{Phase, RatePoint};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
 
@@ -12,7 +12,7 @@ use crate::worker::messages::{ConnectionEvent, Departure, Row};
 pub trait Watch {
     /// What the run hands over beside the figures.
     fn wants(&self) -> Wants {
-        Wants { rows: false, departures: false, keep: Keep::Figures, outstanding: false }
+        Wants { rows: false, departures: false, keep: Keep::Figures, outstanding: false, connections: false }
     }
 
     /// Receives a notice that something is not as it was asked for: a sentence without its full stop.
@@ -34,6 +34,21 @@ pub trait Watch {
     /// A slice of the measured phase, whole, before it goes into the measurement.
     fn interval(&mut self, _interval: &mut Interval) {}
 
+    /// A worker of this process has handed over its part of a slice of the measured phase, with these turns.
+    fn worker_turns(&mut self, _worker: usize, _turns: &Turns) {}
+
+    /// A slice of the warm-up or of the measurement of a plan whose ends are found while it goes on, as short as slices are and
+    /// whole for this process. It is handed over where other processes run parts of the plan too.
+    fn tick(&mut self, _phase: &Phase, _slice: &mut Interval) {}
+
+    /// The rate of the first group was changed by hand: these are all changes so far. While nothing is asked, `resumes_at` is the
+    /// rate with which the load goes on, which alone may be what is new.
+    fn steered(&mut self, _changes: &[RatePoint], _resumes_at: Option<f64>) {}
+
+    /// The processes of a distributed run, in the order in which slices name them: said before its first phase, and again whenever
+    /// one of them is lost.
+    fn members(&mut self, _members: &[MemberFacts]) {}
+
     /// A check of a client with a window failed, on this connection, counted from 1 over all threads.
     fn finding(&mut self, _connection: u64, _finding: &Finding) {}
 
@@ -50,6 +65,17 @@ pub trait Watch {
     fn departures(&mut self, _gone: &[Departure]) {}
 }
 
+/// A process of a distributed run, as far as it is shown while the run goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberFacts {
+    /// Its name.
+    pub name: String,
+    /// Greatest error of the measured difference between its clock and that of the controller, in nanoseconds.
+    pub clock_error_ns: Nanos,
+    /// Whether it is lost, or left before the end.
+    pub is_lost: bool,
+}
+
 /// What a [`Watch`] asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
@@ -61,4 +87,7 @@ pub struct Wants {
     pub keep: Keep,
     /// Whether the number of outstanding requests of a client is recorded with each new request.
     pub outstanding: bool,
+    /// Whether every loss and every return of a connection is handed over as it happens. Where connections come and go with
+    /// each request that wakes the collecting thread as often.
+    pub connections: bool,
 }

@@ -17,7 +17,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 pub use self::address::Address;
 pub use self::clock::{LocalTime, local_time, monotonic_is_the_kernels, monotonic_ns, wall_ns};
-pub use self::device::{EthtoolQuestion, ethtool, list_links};
+pub use self::device::{EthtoolQuestion, device_with, ethtool, list_links, stamp_setting};
 pub use self::epoll::{
     Alarm, EDGES, FAILED, HUNG_UP, PEER_CLOSED, Poller, READABLE, Ready, WRITABLE, WaitLimit,
 };
@@ -34,13 +34,13 @@ pub use self::process::{
 };
 pub use self::signal::{end_by_first_signal, first_signal, interrupts, on_interrupt};
 pub use self::socket::{
-    bind, connect, datagram_socket, datagram_socket_to, receive, receive_stamped, send,
-    set_bind_address_no_port, set_linger, set_nodelay, set_receive_buffer, set_receive_stamps,
-    set_send_buffer, stamp_in, stream_socket, take_socket_error,
+    ReceiveStamps, bind, connect, datagram_socket, datagram_socket_to, receive, receive_stamped,
+    receive_stamped_by_card, send, set_bind_address_no_port, set_linger, set_nodelay, set_receive_buffer,
+    set_receive_stamps, set_send_buffer, stamp_in, stream_socket, take_socket_error,
 };
 pub use self::transmit::{
-    QueuedError, TransmitPoint, send_marked, set_receive_stamps_beside_transmit, set_transmit_reports,
-    take_queued_error,
+    QueuedError, TransmitPoint, TransmitPoints, send_marked, set_receive_stamps_beside_transmit,
+    set_transmit_reports, take_queued_error,
 };
 
 /// Turns the -1 of a system call into its error.

@@ -250,7 +250,7 @@ fn stamp_of(message: &libc::msghdr) -> Option<Nanos> {
         if level == libc::SOL_SOCKET && kind == libc::SO_TIMESTAMPING {
             // SAFETY: the data of this kind of message are three timespecs, perhaps not aligned for them.
             let time = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
-            return software_stamp(time);
+            return stamp_time(time);
         }
         // SAFETY: as for CMSG_FIRSTHDR; `header` came from this message.
         header = unsafe { libc::CMSG_NXTHDR(message, header) };
@@ -258,8 +258,56 @@ fn stamp_of(message: &libc::msghdr) -> Option<Nanos> {
     None
 }
 
-/// The time of a stamp that the kernel took by its own clock; `None` where it took none.
-pub(super) fn software_stamp(time: libc::timespec) -> Option<Nanos> {
+/// The receive stamps of bytes that were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiveStamps {
+    /// The wall clock when the kernel received the newest segment.
+    pub kernel: Option<Nanos>,
+    /// The clock of the network card when it received that.
+    pub card: Option<Nanos>,
+}
+
+/// Receives as [`receive_stamped`] does, on a socket that has the stamps of the network card too.
+///
+/// # Errors
+/// Returns the errors of [`receive_stamped`].
+pub fn receive_stamped_by_card(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+) -> io::Result<(usize, ReceiveStamps)> {
+    let mut control = Control([MaybeUninit::uninit(); 64]);
+    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = ptr::from_mut(&mut control).cast();
+    message.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: `message` describes `into` and `control`, which live until the call returns.
+    let len = check_len(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) })?;
+    Ok((len, both_stamps_of(&message)))
+}
+
+/// The receive stamps among the control messages that the kernel wrote.
+fn both_stamps_of(message: &libc::msghdr) -> ReceiveStamps {
+    // SAFETY: the kernel filled in `message`; its control buffer is still alive in the caller.
+    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !header.is_null() {
+        // SAFETY: `header` is not null and points to a whole control message inside the buffer.
+        let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
+        if level == libc::SOL_SOCKET && kind == libc::SO_TIMESTAMPING {
+            // SAFETY: the data of this kind of message are three timespecs, perhaps not aligned for them.
+            let times = unsafe { libc::CMSG_DATA(header).cast::<[libc::timespec; 3]>().read_unaligned() };
+            return ReceiveStamps { kernel: stamp_time(times[0]), card: stamp_time(times[2]) };
+        }
+        // SAFETY: as for CMSG_FIRSTHDR; `header` came from this message.
+        header = unsafe { libc::CMSG_NXTHDR(message, header) };
+    }
+    ReceiveStamps::default()
+}
+
+/// The time of a stamp in nanoseconds; `None` where none was taken.
+pub(super) fn stamp_time(time: libc::timespec) -> Option<Nanos> {
     let wall = time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos;
     (wall > 0).then_some(wall)
 }

@@ -12,14 +12,18 @@ use std::ptr;
 use pummel_logic::time::Nanos;
 
 use super::check_len;
-use super::socket::{set_option, software_stamp};
+use super::socket::{set_option, stamp_time};
 
+const TX_HARDWARE: u32 = 1 << 0;
 const TX_SOFTWARE: u32 = 1 << 1;
+const RX_HARDWARE: u32 = 1 << 2;
 const RX_SOFTWARE: u32 = 1 << 3;
 const SOFTWARE: u32 = 1 << 4;
+const RAW_HARDWARE: u32 = 1 << 6;
 const OPT_ID: u32 = 1 << 7;
 const TX_SCHED: u32 = 1 << 8;
 const OPT_TSONLY: u32 = 1 << 11;
+const OPT_TX_SWHW: u32 = 1 << 14;
 const OPT_ID_TCP: u32 = 1 << 16;
 
 /// SO_EE_ORIGIN_TIMESTAMPING: an entry of the error queue that is a stamp.
@@ -36,6 +40,17 @@ pub enum TransmitPoint {
     Scheduled,
     /// The driver handed the packet to the device.
     Left,
+    /// The device sent the packet, by the device's own clock.
+    Card,
+}
+
+/// Which points of a send are stamped, beside the one at which the driver hands it to the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransmitPoints {
+    /// Where packets enter the queueing discipline.
+    pub scheduled: bool,
+    /// Where the card sends them.
+    pub card: bool,
 }
 
 /// An entry of a socket's error queue.
@@ -47,7 +62,7 @@ pub enum QueuedError {
         id: u32,
         /// Where the stamp was taken.
         point: TransmitPoint,
-        /// The wall clock then, in nanoseconds.
+        /// The wall clock then, in nanoseconds; for a card its own clock.
         wall: Nanos,
     },
     /// Something else, with its error number.
@@ -55,22 +70,30 @@ pub enum QueuedError {
 }
 
 /// Makes the kernel stamp received segments as [`super::set_receive_stamps`] does, by the option that transmit stamps
-/// need: with both options the kernel invents a receive stamp at the moment of reading where there is none.
+/// need: with both options the kernel invents a receive stamp at the moment of reading where there is none. `card` asks for
+/// the stamps of the network card too.
 ///
 /// # Errors
 /// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
-pub fn set_receive_stamps_beside_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(RX_SOFTWARE | SOFTWARE))
+pub fn set_receive_stamps_beside_transmit(socket: BorrowedFd<'_>, card: bool) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(RX_SOFTWARE | SOFTWARE | card_flags(card)))
 }
 
-/// Makes a connected socket report the transmit stamps of marked sends. No byte may have been sent on it: the ids of
+/// What makes the kernel report the stamps of a card too.
+fn card_flags(card: bool) -> u32 {
+    if card { RX_HARDWARE | RAW_HARDWARE } else { 0 }
+}
+
+/// Makes a connected socket report the transmit stamps of marked sends, with `card` those of the network card too. No byte may have been sent on it: the ids of
 /// stamps count from here.
 ///
 /// # Errors
 /// Returns the error of `setsockopt`: EINVAL when the kernel lacks a flag or the socket is not connected, ENOPROTOOPT or
 /// EOPNOTSUPP when this kind of socket lacks the option.
-pub fn set_transmit_reports(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let flags = RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY;
+pub fn set_transmit_reports(socket: BorrowedFd<'_>, card: bool) -> io::Result<()> {
+    // With a card both stamps of a send are wanted, and the kernel leaves its own out unless it is told so.
+    let both = if card { OPT_TX_SWHW } else { 0 };
+    let flags = RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY | card_flags(card) | both;
     // Before Linux 6.2 ids count from what was acknowledged, which is the same where nothing was sent.
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(flags | OPT_ID_TCP))
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &flags))
@@ -80,13 +103,16 @@ pub fn set_transmit_reports(socket: BorrowedFd<'_>) -> io::Result<()> {
 #[repr(C, align(8))]
 struct Mark([u8; 24]);
 
-/// Sends as [`super::send`] does, and has the last byte that the socket takes stamped when it leaves, with `scheduled`
-/// also when it enters the queueing discipline.
+/// Sends as [`super::send`] does, and has the last byte that the socket takes stamped when it leaves, and at `points`.
 ///
 /// # Errors
 /// Returns the error of the send: EAGAIN when the socket is full, EMSGSIZE for a datagram that is too long,
 /// ECONNRESET, EPIPE and the like when the connection is over.
-pub fn send_marked(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>], scheduled: bool) -> io::Result<usize> {
+pub fn send_marked(
+    socket: BorrowedFd<'_>,
+    parts: &[IoSlice<'_>],
+    points: TransmitPoints,
+) -> io::Result<usize> {
     let mut control = Mark([0; 24]);
     // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -99,7 +125,8 @@ pub fn send_marked(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>], scheduled: boo
         unsafe { (libc::CMSG_SPACE(size_of::<u32>() as u32), libc::CMSG_LEN(size_of::<u32>() as u32)) };
     assert!(space as usize <= size_of::<Mark>(), "the message has room");
     message.msg_controllen = space as _;
-    let flags = if scheduled { TX_SOFTWARE | TX_SCHED } else { TX_SOFTWARE };
+    let also = |wanted: bool, flag: u32| if wanted { flag } else { 0 };
+    let flags = TX_SOFTWARE | also(points.scheduled, TX_SCHED) | also(points.card, TX_HARDWARE);
     // SAFETY: the control buffer is aligned and long enough for one message of 4 bytes, so the header is in it.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
@@ -137,7 +164,7 @@ pub fn take_queued_error(socket: BorrowedFd<'_>) -> io::Result<Option<QueuedErro
 
 /// The entry that the control messages of a read from the error queue describe.
 fn queued_error_of(message: &libc::msghdr) -> QueuedError {
-    let (mut wall, mut error) = (None, None);
+    let (mut wall, mut card, mut error) = (None, None, None);
     // SAFETY: the kernel filled in `message`; its control buffer is still alive in the caller.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !header.is_null() {
@@ -146,9 +173,10 @@ fn queued_error_of(message: &libc::msghdr) -> QueuedError {
             unsafe { ((*header).cmsg_level, (*header).cmsg_type, libc::CMSG_DATA(header)) };
         match (level, kind) {
             (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
-                // SAFETY: the data are three timespecs, perhaps not aligned for them; the first is the software's.
-                let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
-                wall = software_stamp(time);
+                // SAFETY: the data are three timespecs, perhaps not aligned for them; the first is the software's, and the
+                // last is the card's.
+                let times = unsafe { data.cast::<[libc::timespec; 3]>().read_unaligned() };
+                (wall, card) = (stamp_time(times[0]), stamp_time(times[2]));
             }
             (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
                 // SAFETY: the data of these kinds begin with an extended error, perhaps not aligned for one.
@@ -164,14 +192,83 @@ fn queued_error_of(message: &libc::msghdr) -> QueuedError {
         POINT_SCHEDULED => Some(TransmitPoint::Scheduled),
         _ => None,
     };
-    match (error, wall) {
-        (Some(error), Some(wall)) if error.ee_origin == ORIGIN_STAMP => match point(error.ee_info) {
-            Some(point) => QueuedError::Stamp { id: error.ee_data, point, wall },
-            None => QueuedError::Other(0),
+    match (error, card.or(wall)) {
+        (Some(error), Some(wall)) if error.ee_origin == ORIGIN_STAMP => match (point(error.ee_info), card) {
+            (Some(TransmitPoint::Left), Some(_)) => {
+                QueuedError::Stamp { id: error.ee_data, point: TransmitPoint::Card, wall }
+            }
+            (Some(point), _) => QueuedError::Stamp { id: error.ee_data, point, wall },
+            (None, _) => QueuedError::Other(0),
         },
         // A stamp without a time says nothing.
         (Some(error), _) if error.ee_origin == ORIGIN_STAMP => QueuedError::Other(0),
         (Some(error), _) => QueuedError::Other(error.ee_errno as c_int),
         (None, _) => QueuedError::Other(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A control message as the kernel writes it.
+    fn control(level: c_int, kind: c_int, data: &[u8]) -> Vec<u8> {
+        let len = size_of::<libc::cmsghdr>() + data.len();
+        let mut bytes = len.to_ne_bytes().to_vec();
+        bytes.extend(level.to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend_from_slice(data);
+        bytes.resize(len.next_multiple_of(8), 0);
+        bytes
+    }
+
+    /// The three stamps of a control message, in nanoseconds.
+    fn stamps(times: [u64; 3]) -> Vec<u8> {
+        let fields = times.map(|ns| [(ns / 1_000_000_000) as i64, (ns % 1_000_000_000) as i64]);
+        let bytes = fields.concat().iter().flat_map(|field| field.to_ne_bytes()).collect::<Vec<u8>>();
+        control(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &bytes)
+    }
+
+    /// The extended error of a stamp at this point, of the byte with this number.
+    fn extended(origin: u8, point: u32, id: u32) -> Vec<u8> {
+        let mut bytes = libc::ENOMSG.to_ne_bytes().to_vec();
+        bytes.extend([origin, 0, 0, 0]);
+        bytes.extend(point.to_ne_bytes());
+        bytes.extend(id.to_ne_bytes());
+        control(libc::SOL_IP, libc::IP_RECVERR, &bytes)
+    }
+
+    /// What control messages say that lie one behind the other.
+    fn read(messages: &[Vec<u8>]) -> QueuedError {
+        let mut aligned: Vec<u64> = messages
+            .concat()
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+            .collect();
+        // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_control = aligned.as_mut_ptr().cast();
+        message.msg_controllen = (aligned.len() * 8) as _;
+        queued_error_of(&message)
+    }
+
+    #[test]
+    fn an_entry_is_the_stamp_of_the_kernel_or_of_the_card() {
+        let stamp = |point, wall| QueuedError::Stamp { id: 77, point, wall };
+        let of = |times, point| read(&[stamps(times), extended(ORIGIN_STAMP, point, 77)]);
+        assert_eq!(of([5_000_000_007, 0, 0], POINT_SENT), stamp(TransmitPoint::Left, 5_000_000_007));
+        assert_eq!(of([9, 0, 0], POINT_SCHEDULED), stamp(TransmitPoint::Scheduled, 9));
+        assert_eq!(of([0, 0, 3_000_000_001], POINT_SENT), stamp(TransmitPoint::Card, 3_000_000_001));
+        assert_eq!(of([4, 0, 3], POINT_SENT), stamp(TransmitPoint::Card, 3), "the card's is the rarer one");
+    }
+
+    #[test]
+    fn an_entry_without_a_time_or_of_another_kind_is_no_stamp() {
+        assert_eq!(read(&[stamps([0; 3]), extended(ORIGIN_STAMP, POINT_SENT, 1)]), QueuedError::Other(0));
+        assert_eq!(read(&[stamps([7, 0, 0]), extended(ORIGIN_STAMP, 2, 1)]), QueuedError::Other(0), "an ACK");
+        assert_eq!(read(&[extended(ORIGIN_STAMP, POINT_SENT, 1)]), QueuedError::Other(0));
+        assert_eq!(read(&[extended(2, POINT_SENT, 1)]), QueuedError::Other(libc::ENOMSG));
+        assert_eq!(read(&[stamps([7, 0, 0])]), QueuedError::Other(0));
+        assert_eq!(read(&[]), QueuedError::Other(0));
     }
 }

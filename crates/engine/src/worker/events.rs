@@ -35,6 +35,7 @@ pub fn handle<C: Codec>(
         Event::Received { bytes, stamp, read } => {
             state.read_at = read;
             let chunk = Chunk { bytes, stamp, read };
+            state.reporter.note_server(state.endpoints[slot].server);
             let answered = population.handle_received(state, slot, chunk);
             let connection = &mut state.connections[slot];
             state.reporter.received(chunk.bytes.len(), answered.unwrap_or(0));

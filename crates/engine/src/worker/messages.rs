@@ -11,6 +11,7 @@ use pummel_logic::measure::recorder::{Counts, Tally};
 use pummel_logic::protocol::udp;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
+use pummel_logic::workload::rows::Lateness;
 use pummel_logic::workload::window::Finding;
 
 use crate::sys::CpuTime;
@@ -224,6 +225,8 @@ pub struct WorkerEnd {
     pub handshake: Histogram,
     /// How many TLS handshakes resumed a session.
     pub resumed: u64,
+    /// How late the requests of a trace were asked; `None` where none was replayed.
+    pub lateness: Option<Lateness>,
     /// The account of clients that come and go.
     pub churn: Option<Box<Churn>>,
     /// Requests of the measured phase whose rows were dropped.

@@ -11,6 +11,7 @@ pub mod deadlines;
 pub mod departures;
 mod events;
 mod expiry;
+pub mod feed;
 mod load_model;
 pub mod meeting;
 pub(crate) mod message_sender;
@@ -24,9 +25,11 @@ mod setup;
 pub mod silence;
 mod stamping;
 mod state;
+pub mod steering;
 pub mod trouble;
 
 use std::io;
+use std::sync::Arc;
 
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::{Codec, Fault};
@@ -38,6 +41,7 @@ use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::expire;
+use crate::worker::feed::RowFeed;
 use crate::worker::meeting::{Meeting, Readiness};
 use crate::worker::messages::PhaseFate;
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
@@ -45,6 +49,7 @@ use crate::worker::reporter::WorkerReporter;
 pub use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
 pub use crate::worker::state::ClientEntry;
 use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::steering::{Follower, SteeredRate};
 
 /// One thread's backend, clients, connections and measurements.
 #[derive(Debug)]
@@ -52,6 +57,10 @@ pub struct Worker<C, B> {
     backend: B,
     population: Population,
     state: WorkerState<C>,
+    /// Where the requests of a trace come from; `None` where none is replayed.
+    feed: Option<Box<RowFeed>>,
+    /// What changes the rate; `None` where nothing does.
+    follower: Option<Box<Follower>>,
 }
 
 impl<C: Codec, B: Backend> Worker<C, B> {
@@ -65,7 +74,31 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     ) -> Worker<C, B> {
         let population = Population::staying(maker.has_window());
         let state = WorkerState::new(setup, limits, maker, reporter, backend.now());
-        Worker { backend, population, state }
+        Worker { backend, population, state, feed: None, follower: None }
+    }
+
+    /// The worker, which takes the requests of a trace from this feed.
+    pub fn fed_by(self, feed: Option<RowFeed>) -> Worker<C, B> {
+        Worker { feed: feed.map(Box::new), ..self }
+    }
+
+    /// The worker, whose clients follow this rate; `None` where the rate is that of the schedules.
+    pub fn steered_by(self, rate: Option<Arc<SteeredRate>>) -> Worker<C, B> {
+        Worker { follower: rate.map(|rate| Box::new(Follower::new(rate))), ..self }
+    }
+
+    /// Begins part `part` of a trace with the phase that follows.
+    pub fn begin_part(&mut self, part: u32) {
+        if let Some(feed) = &mut self.feed {
+            feed.begin(part);
+        }
+    }
+
+    /// Ends the part of a trace with the phase under way.
+    pub fn end_part(&mut self) {
+        if let Some(feed) = &mut self.feed {
+            feed.end();
+        }
     }
 
     /// The worker, with a copy of this codec on every connection, so that the codec's settings hold for all of them.
@@ -225,6 +258,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             let counts = self.state.connections[slot].session.datagram_counts();
             self.state.reporter.add_datagrams(&counts);
         }
+        self.state.reporter.note_lateness(self.state.maker.lateness());
         self.state.reporter
     }
 
@@ -237,7 +271,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         begin: Nanos,
         mut enough: impl FnMut(&WorkerState<C>) -> bool,
     ) -> io::Result<Nanos> {
-        let Worker { backend, population, state } = self;
+        let Worker { backend, population, state, feed, follower } = self;
         let mut now = backend.now();
         while now < begin {
             now = backend.wait(begin)?;
@@ -265,6 +299,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if !state.relieved.is_empty() {
                 population.relieve(state, backend, now);
             }
+            if let Some(feed) = feed {
+                feed.look(state, now);
+            }
             population.serve_woken(state, backend, due_until);
             state.open_queued(backend, now);
             if now >= population.next_due() {
@@ -279,6 +316,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 return Ok(over);
             }
             let until = state.next_time(now).min(population.next_due()).min(bounds.drain_end);
+            let until = feed.as_ref().map_or(until, |feed| until.min(feed.next_look(now)));
             let woke = backend.now();
             state.reporter.worked(now, woke);
             now = backend.wait_from(woke, until)?;
@@ -292,14 +330,18 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 state.reporter.handle_stamps(backend);
             }
             expire(state, population, backend, now);
-            state.reporter.tick(now);
+            if state.reporter.tick(now)
+                && let Some(follower) = follower
+            {
+                follower.look(population, state);
+            }
         }
     }
 
     /// Ends a phase that was over at `over`: requests without a reply are unfinished, and requests that were due and
     /// were not sent are unsent.
     fn settle(&mut self, over: Nanos) {
-        let Worker { backend, population, state } = self;
+        let Worker { backend, population, state, .. } = self;
         let now = backend.now();
         state.reporter.abandon(true);
         for slot in 0..state.connections.len() {
@@ -314,13 +356,18 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
         state.reporter.abandon(false);
         let mut missing = population.end_phase(state, backend, over);
+        let ends = state.reporter.part_ends(over);
+        let draws_max = (state.limits.unsent_draws_max / ends.len() as u64).max(1);
         let (mut dead, mut skipped, mut skipped_estimated, mut repeated) = (0, 0, 0, 0);
         for entry in &mut state.entries {
             let client = &mut entry.client;
             repeated += client.repeated();
             let (reporter, group) = (&mut state.reporter, client.group());
-            let draws_max = state.limits.unsent_draws_max;
-            client.count_unsent(over, &mut state.maker, draws_max, |unsent| reporter.unsent(group, unsent));
+            for &end in &ends {
+                client.count_unsent(end, &mut state.maker, draws_max, |unsent| {
+                    reporter.unsent_at(group, end.saturating_sub(1), unsent);
+                });
+            }
             dead += client.lost_lanes();
             missing += client.missing();
             skipped += client.skipped().requests;

@@ -141,6 +141,9 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
             return;
         }
         self.reporter.answer(self.client.group(), self.client.number(), answer, message);
+        if answer.ticket.origin == Origin::PairEnd {
+            self.reporter.pair_ended(&{ *answer });
+        }
         self.client.handle_answer(self.lane, answer, self.maker);
         if A::HAS_WINDOWS {
             self.reporter.window(self.slot, self.maker, message);

@@ -90,7 +90,8 @@ impl<C: Codec> WorkerState<C> {
                     }
                 }
                 Wish::Unsent(verb) => {
-                    self.reporter.unsent(entry.client.group(), Unsent { verb, requests: 1, estimated: 0 });
+                    let unsent = Unsent { verb, requests: 1, estimated: 0 };
+                    self.reporter.unsent_at(entry.client.group(), now, unsent);
                     given_up += 1;
                     if given_up >= GIVE_UP_MAX {
                         self.wake(number);

@@ -4,15 +4,23 @@
 //! Where the drawn request is followed by others in its send, the next request of its connection that ends a send is
 //! taken in its place.
 
+use std::collections::VecDeque;
+
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::transmit::{Departure, TransmitTimes};
 use pummel_logic::plan::TransmitSampling;
 use pummel_logic::protocol::Outcome;
 use pummel_logic::rng::mix;
-use pummel_logic::time::Nanos;
+use pummel_logic::time::{Nanos, SECOND};
 
 use crate::backend::{Backend, ConnId, Mark, TransmitStamp};
+
+/// How long the card's stamp of an answered request is waited for, in nanoseconds.
+const LATE_MAX_NS: Nanos = SECOND;
+
+/// Most answered requests of one worker whose card's stamps are waited for; the oldest beyond that is given up.
+const LATE_MAX: usize = 4_096;
 
 /// Most stamped requests of one worker that are under way; requests that are drawn beyond that are not stamped.
 const UNDER_WAY_MAX: u16 = u16::MAX;
@@ -30,6 +38,8 @@ pub struct Stamping {
     free: Vec<u16>,
     /// The stamped requests whose good replies were read in this turn.
     answered: Vec<Answered>,
+    /// Answered requests whose replies the card has stamped, and whose own stamps by the card are waited for.
+    late: VecDeque<Late>,
     /// Marks that were given.
     given: u64,
 }
@@ -40,6 +50,18 @@ struct Answered {
     number: u16,
     sent: Nanos,
     arrived: Option<Nanos>,
+    read: Nanos,
+}
+
+/// An answered request whose stamp by the card is waited for.
+#[derive(Debug)]
+struct Late {
+    conn: ConnId,
+    mark: Mark,
+    /// The card's stamp of the reply.
+    received: Nanos,
+    /// When the stamp is given up.
+    until: Nanos,
 }
 
 impl Stamping {
@@ -52,6 +74,7 @@ impl Stamping {
             under_way: Vec::new(),
             free: Vec::new(),
             answered: Vec::new(),
+            late: VecDeque::new(),
             given: 0,
         }
     }
@@ -112,35 +135,72 @@ impl Stamping {
             return false;
         }
         let arrived = (answer.stamp == Stamp::Kernel).then_some(answer.arrived);
-        self.answered.push(Answered { number: answer.mark, sent: answer.sent, arrived });
+        self.answered.push(Answered { number: answer.mark, sent: answer.sent, arrived, read: answer.read });
         true
     }
 
     /// Takes the stamps of the requests that were answered in this turn, and records them. Returns whether one could not
     /// be true.
     pub fn record(&mut self, backend: &mut impl Backend, times: &mut TransmitTimes) -> bool {
-        let mut is_wrong = false;
-        for Answered { number, sent, arrived } in self.answered.drain(..) {
+        let (mut is_wrong, mut now) = (false, 0);
+        for Answered { number, sent, arrived, read } in self.answered.drain(..) {
+            now = now.max(read);
             let (conn, mark) = self.under_way[usize::from(number) - 1];
             self.free.push(number);
             match backend.transmit_stamp(conn, mark) {
                 TransmitStamp::Left { at, scheduled } => {
                     is_wrong |= !times.record(&Departure { sent, scheduled, left: at, arrived });
+                    if self.sampling.hardware {
+                        match arrived.and_then(|arrived| backend.received_by_card(conn, arrived)) {
+                            Some(received) => {
+                                let until = read.saturating_add(LATE_MAX_NS);
+                                self.late.push_back(Late { conn, mark, received, until });
+                            }
+                            None => times.counts.wire_missing += 1,
+                        }
+                    }
                 }
                 TransmitStamp::Merged => times.counts.tx_merged += 1,
                 TransmitStamp::Missing => times.counts.tx_missing += 1,
             }
         }
+        if !self.late.is_empty() {
+            self.take_late(backend, times, now);
+        }
         is_wrong
+    }
+
+    /// Takes the card's stamps that have come, and gives up those that did not come in time.
+    fn take_late(&mut self, backend: &mut impl Backend, times: &mut TransmitTimes, now: Nanos) {
+        self.late.retain(|late| match backend.left_by_card(late.conn, late.mark) {
+            None if now < late.until => true,
+            left => {
+                times.record_wire(left, late.received);
+                false
+            }
+        });
+        while self.late.len() > LATE_MAX {
+            self.late.pop_front();
+            times.counts.wire_missing += 1;
+        }
+    }
+
+    /// Gives up the card's stamps that have not come by the end of a phase.
+    pub fn give_up(&mut self, times: &mut TransmitTimes) {
+        times.counts.wire_missing += self.late.len() as u64;
+        self.late.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, IoSlice};
+
     use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin};
     use pummel_logic::protocol::{Fault, Verb};
 
     use super::*;
+    use crate::backend::{Close, Event, Handed, Target};
 
     fn ticket(index: u64) -> Ticket {
         Ticket {
@@ -161,7 +221,7 @@ mod tests {
     }
 
     fn stamping(every: u32) -> Stamping {
-        Stamping::new(TransmitSampling { every, scheduled: false }, 1)
+        Stamping::new(TransmitSampling { every, scheduled: false, hardware: false }, 1)
     }
 
     const CONN: ConnId = ConnId { slot: 3, generation: 7 };
@@ -218,5 +278,101 @@ mod tests {
         assert_eq!(begin(&mut stamping).map(|(number, _)| number), Some(17));
         assert!(stamping.handle_answer(&answer(&ticket, Outcome::Hit, 17)));
         assert_eq!(stamping.answered.len(), 1);
+    }
+
+    /// A backend with a network card: what it says of every send and of every reply.
+    #[derive(Default)]
+    struct WithCard {
+        left: Option<Nanos>,
+        received: Option<Nanos>,
+    }
+
+    impl Backend for WithCard {
+        fn now(&self) -> Nanos {
+            0
+        }
+
+        fn open(&mut self, _: ConnId, _: &Target) {}
+
+        fn send(&mut self, _: ConnId, _: &[IoSlice<'_>]) -> Handed {
+            Handed { taken: 0, at: 0 }
+        }
+
+        fn transmit_stamp(&mut self, _: ConnId, _: Mark) -> TransmitStamp {
+            TransmitStamp::Left { at: 6, scheduled: None }
+        }
+
+        fn received_by_card(&mut self, _: ConnId, arrived: Nanos) -> Option<Nanos> {
+            assert_eq!(arrived, 9, "the stamp of the reply");
+            self.received
+        }
+
+        fn left_by_card(&mut self, _: ConnId, _: Mark) -> Option<Nanos> {
+            self.left
+        }
+
+        fn close(&mut self, _: ConnId, _: Close) {}
+
+        fn wait(&mut self, _: Nanos) -> io::Result<Nanos> {
+            Ok(0)
+        }
+
+        fn drain(&mut self, _: &mut impl FnMut(ConnId, Event<'_>)) {}
+    }
+
+    /// Answers one stamped request, whose reply is read at `read`, and records what the backend knows.
+    fn answered(stamping: &mut Stamping, backend: &mut WithCard, times: &mut TransmitTimes, read: Nanos) {
+        let ticket = ticket(0);
+        let (number, _) = stamping.begin(CONN, (0, 0), std::iter::once(&ticket)).expect("every one is drawn");
+        stamping.handle_sent(CONN);
+        assert!(stamping.handle_answer(&Answer { read, ..answer(&ticket, Outcome::Hit, number) }));
+        assert!(!stamping.record(backend, times));
+    }
+
+    fn by_card() -> Stamping {
+        Stamping::new(TransmitSampling { every: 1, scheduled: false, hardware: true }, 1)
+    }
+
+    #[test]
+    fn a_stamp_of_the_card_that_is_late_is_taken_at_a_later_reply() {
+        let (mut stamping, mut times) = (by_card(), TransmitTimes::default());
+        let mut backend = WithCard { left: None, received: Some(1_000_500) };
+        answered(&mut stamping, &mut backend, &mut times, 10);
+        assert_eq!((times.out.count(), times.wire.count(), stamping.late.len()), (1, 0, 1));
+        backend.left = Some(1_000_000);
+        answered(&mut stamping, &mut backend, &mut times, LATE_MAX_NS);
+        assert_eq!((times.wire.count(), times.wire.moments().max), (2, 500));
+        assert_eq!((times.counts.wire_missing, stamping.late.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_stamp_of_the_card_that_does_not_come_is_given_up_after_a_second_and_at_the_end() {
+        let (mut stamping, mut times) = (by_card(), TransmitTimes::default());
+        let mut backend = WithCard { left: None, received: Some(7) };
+        answered(&mut stamping, &mut backend, &mut times, 10);
+        answered(&mut stamping, &mut backend, &mut times, 9 + LATE_MAX_NS);
+        assert_eq!((times.counts.wire_missing, stamping.late.len()), (0, 2), "the second is not over");
+        answered(&mut stamping, &mut backend, &mut times, 10 + LATE_MAX_NS);
+        assert_eq!((times.counts.wire_missing, stamping.late.len()), (1, 2));
+        stamping.give_up(&mut times);
+        assert_eq!((times.counts.wire_missing, stamping.late.len()), (3, 0));
+        assert_eq!((times.wire.count(), times.out.count()), (0, 3), "the kernel's stamps are what they are");
+    }
+
+    #[test]
+    fn without_the_cards_stamp_of_the_reply_nothing_is_waited_for() {
+        let (mut stamping, mut times) = (by_card(), TransmitTimes::default());
+        answered(&mut stamping, &mut WithCard::default(), &mut times, 10);
+        assert_eq!((times.counts.wire_missing, stamping.late.len()), (1, 0));
+    }
+
+    #[test]
+    fn stamps_that_are_waited_for_have_a_limit() {
+        let (mut stamping, mut times) = (by_card(), TransmitTimes::default());
+        let mut backend = WithCard { left: None, received: Some(7) };
+        for _ in 0..LATE_MAX + 3 {
+            answered(&mut stamping, &mut backend, &mut times, 10);
+        }
+        assert_eq!((stamping.late.len(), times.counts.wire_missing), (LATE_MAX, 3));
     }
 }

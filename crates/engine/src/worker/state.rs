@@ -81,6 +81,8 @@ pub struct WorkerState<C> {
     pub congested: usize,
     /// Congested connections whose socket takes bytes again.
     pub relieved: Vec<ConnId>,
+    /// Clients that requests of a trace came for; empty between turns.
+    pub fed: Vec<u32>,
     pub openings: Openings,
     /// Connections to be closed because their peer sent what the protocol does not allow. Their slots may have other
     /// connections by then.
@@ -130,6 +132,7 @@ impl<C: Codec> WorkerState<C> {
             expired: Vec::with_capacity(count),
             congested: 0,
             relieved: Vec::new(),
+            fed: Vec::new(),
             openings: Openings::new(handshake, count),
             broken: Vec::new(),
             active: clients.len(),
@@ -235,6 +238,7 @@ impl<C: Codec> WorkerState<C> {
     /// Closes a connection and ends the requests that are outstanding on it. Its client may open it again if `again` is
     /// set.
     pub fn end_session<A: ReplyAccount>(&mut self, slot: usize, cause: CloseCause, again: bool, now: Nanos) {
+        self.reporter.note_server(self.endpoints[slot].server);
         let connection = &mut self.connections[slot];
         connection.close();
         self.congested -= usize::from(std::mem::take(&mut connection.congested));
@@ -254,6 +258,7 @@ impl<C: Codec> WorkerState<C> {
 
     /// Gives up the requests that are late on a connection of datagrams, which stays open.
     pub fn end_overdue<A: ReplyAccount>(&mut self, slot: usize, now: Nanos) {
+        self.reporter.note_server(self.endpoints[slot].server);
         let connection = &mut self.connections[slot];
         let client = &mut self.entries[connection.client as usize].client;
         let mut replies =
@@ -292,8 +297,8 @@ mod tests {
 
     #[test]
     fn a_client_and_its_connection_take_as_few_bytes_as_written_here() {
-        assert!(size_of::<Client>() <= 416, "{}", size_of::<Client>());
-        assert!(size_of::<ClientEntry>() <= 432, "{}", size_of::<ClientEntry>());
+        assert!(size_of::<Client>() <= 432, "{}", size_of::<Client>());
+        assert!(size_of::<ClientEntry>() <= 448, "{}", size_of::<ClientEntry>());
         assert!(size_of::<Session<Text>>() <= 152, "{}", size_of::<Session<Text>>());
         assert!(size_of::<Connection<Text>>() <= 200, "{}", size_of::<Connection<Text>>());
     }

@@ -1,9 +1,12 @@
 //! The features of a run, and the Plan that has two of them.
 
+use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, ChurningClients, Data, Delete, Depth, Gap, Group, Lengths, Load, Login, Mix, Phase, Plan, Pool,
-    Protocol, Replay, Route, Sequence, Settle, Spawns, Stop, TlsOptions, Transport, Window, Work,
+    Arrivals, Burst, BurstStates, Changes, ChurningClients, Data, DealBy, Delete, Depth, Fills, Gap, Group,
+    Lengths, Load, Login, Mix, Part, Phase, Plan, Pool, Popularity, Protocol, RatePoint, RateShape, Replay,
+    Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Transport,
+    Until, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
@@ -38,11 +41,21 @@ pub enum Feature {
     Phases,
     /// The warm-up is over when the load has settled.
     Settle,
+    /// The measured phase is over when a quantile is known well enough.
+    Until,
+    /// Reads ask for keys that are no records: for new ones, and for those that are never stored.
+    Unstored,
+    /// The rate changes while it is measured.
+    Changes,
+    /// Requests depend on each other: sets follow gets of their key, adds store records that later reads ask for, and reads are scans.
+    Dependent,
+    /// A trace is replayed while it is read.
+    Trace,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Feature; 13] = [
+    pub const ALL: [Feature; 18] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -56,6 +69,11 @@ impl Feature {
         Feature::Noreply,
         Feature::Phases,
         Feature::Settle,
+        Feature::Until,
+        Feature::Unstored,
+        Feature::Changes,
+        Feature::Dependent,
+        Feature::Trace,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -74,6 +92,11 @@ impl Feature {
             Feature::Noreply => "noreply",
             Feature::Phases => "phases",
             Feature::Settle => "settle",
+            Feature::Until => "until",
+            Feature::Unstored => "unstored",
+            Feature::Changes => "changes",
+            Feature::Dependent => "dependent",
+            Feature::Trace => "trace",
         }
     }
 }
@@ -89,9 +112,18 @@ pub fn pairs() -> impl Iterator<Item = Pair> {
 }
 
 /// The pairs that no Plan can express, and why. [`Plan::validate`] refuses other pairs that no run has.
-const UNSAYABLE: [(Pair, &str); 2] = [
+const UNSAYABLE: [(Pair, &str); 11] = [
     ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
     ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
+    ((Feature::Windows, Feature::Dependent), "a window asks for its objects one by one"),
+    ((Feature::MultiGet, Feature::Dependent), "a scan has as many keys as it has, and a pair one"),
+    ((Feature::Noreply, Feature::Dependent), "the end of a pair is a reply"),
+    ((Feature::Windows, Feature::Trace), "a window asks for its own objects"),
+    ((Feature::MultiGet, Feature::Trace), "a row has one key"),
+    ((Feature::Noreply, Feature::Trace), "a trace says what is asked, and all of it is answered"),
+    ((Feature::Unstored, Feature::Trace), "a trace says which keys are asked for"),
+    ((Feature::Dependent, Feature::Trace), "a trace says what is asked"),
+    ((Feature::Windows, Feature::Unstored), "a window asks for its objects, all of which it has stored"),
 ];
 
 /// Why a pair has no run with this seed; `None` where it has.
@@ -113,6 +145,8 @@ pub enum Model {
     Unlimited,
     /// A recording, closed loop or open.
     Replay,
+    /// A trace that is read while the run goes on, at its own times, closed loop or open.
+    Trace,
     /// Clients that come when a slot is free.
     ChurnClosed,
     /// Clients that come at a rate.
@@ -170,8 +204,13 @@ const TIME_NS: u64 = 12 * MILLISECOND;
 /// How long a warm-up lasts at most that is over when its load has settled.
 const SETTLE_NS: u64 = 120 * MILLISECOND;
 
+/// The least and the longest time of a phase that ends when a quantile is known: the first look comes after two seconds.
+const UNTIL_NS: (u64, u64) = (100 * MILLISECOND, 3_000 * MILLISECOND);
+
 /// Requests and clients per second in open loop.
 const RATE: f64 = 6_000.0;
+/// Requests per second of a phase that ends when a quantile is known: about as many as other phases make.
+const UNTIL_RATE: f64 = 50.0;
 const BIRTHS_RATE: f64 = 1_000.0;
 
 /// Requests of each client that comes and goes.
@@ -212,7 +251,11 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
             plan.login = plan.login.filter(|_| plan.database == 0 || draws.once_in(2));
         }
     }
-    if has(Feature::Servers) && !has(Feature::Churn) && !has(Feature::Windows) && model != Model::Replay {
+    if has(Feature::Servers)
+        && !has(Feature::Churn)
+        && !has(Feature::Windows)
+        && !matches!(model, Model::Replay | Model::Trace)
+    {
         plan.route =
             draws.one_of(&[Route::All, Route::RoundRobin, Route::Modulo, Route::Ketama, Route::Crc16]);
     }
@@ -227,9 +270,14 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         plan.verify = 1.0;
     }
     arrive(&mut plan, model, has(Feature::Churn), &mut draws);
+    if has(Feature::Until) && matches!(model, Model::Open | Model::Unlimited) {
+        plan.groups[0].rate = Some(UNTIL_RATE);
+    }
     let work = work(pair, &plan, model, &mut draws);
     let stop = match model {
         Model::Timed | Model::Open | Model::Unlimited => time(TIME_NS),
+        Model::Trace if draws.once_in(3) => Stop { time_ns: None, requests: Some(REQUESTS / 2) },
+        Model::Trace => Stop::default(),
         Model::Replay if draws.once_in(2) => Stop::default(),
         Model::ChurnClosed | Model::ChurnOpen | Model::Windowed if draws.once_in(2) => time(TIME_NS),
         Model::Sequence if draws.once_in(2) => Stop { requests: Some(REQUESTS), ..time(TIME_NS) },
@@ -242,7 +290,22 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if has(Feature::Settle) {
         settle(&mut plan);
     }
+    if has(Feature::Until) {
+        until(&mut plan);
+    }
+    if has(Feature::Changes) {
+        change(&mut plan, &mut draws);
+    }
     Setting { plan, model }
+}
+
+/// Makes the measured phase end when half of the response times are known to be below a time, which some runs find out.
+fn until(plan: &mut Plan) {
+    plan.interval_ns = 100 * MILLISECOND;
+    plan.adaptive.until = Some(Until { quantile: 0.5, half_width: 0.5, least_ns: UNTIL_NS.0 });
+    let Some(at) = plan.phases.iter().position(|phase| phase.recorded) else { return };
+    plan.phases[at].stop = time(UNTIL_NS.1);
+    plan.phases.truncate(at + 1);
 }
 
 /// Makes the phase before the measured one end when its load has settled.
@@ -257,6 +320,33 @@ fn settle(plan: &mut Plan) {
     plan.phases.truncate(at + 2);
 }
 
+/// Makes the rate of the measured phase change.
+fn change(plan: &mut Plan, draws: &mut Draws) {
+    if let Some(measured) = plan.phases.iter().position(|phase| phase.recorded) {
+        plan.phases.truncate(measured + 1);
+    }
+    let points = |points: &[(u64, f64)]| {
+        let point = |&(at_ns, share): &(u64, f64)| RatePoint { at_ns, rate: share * RATE };
+        RateShape::Points(points.iter().map(point).collect())
+    };
+    let sine = Sine { mean: RATE, amplitude: 0.9 * RATE, period_ns: 10 * MILLISECOND, start: 0.5 };
+    let (early, late) = (TIME_NS / 4, TIME_NS / 2);
+    let shape = match draws.below(4) {
+        0 => points(&[(0, 0.0), (TIME_NS, 2.0)]),
+        1 => points(&[(0, 1.0), (early, 3.0), (early, 0.0), (late, 0.0), (late, 1.0)]),
+        2 => points(&[(0, 2.0), (late, 0.0)]),
+        _ => RateShape::Sine(sine),
+    };
+    if let Some(rate) = &mut plan.groups[0].rate {
+        *rate = RateCurve::of(&shape).mean_until(TIME_NS);
+    }
+    let states = BurstStates { factor: 3.0, on_ns: MILLISECOND, off_ns: 3 * MILLISECOND };
+    let burst = draws.once_in(2).then_some(Burst::States(states));
+    let part = |at_ns| Part::plain(format!("from {at_ns}"), at_ns);
+    let parts = if draws.once_in(2) { vec![part(0), part(early), part(late)] } else { Vec::new() };
+    plan.changes = Changes { rate: Some(shape), burst, parts, ..Changes::default() };
+}
+
 /// The load models that a pair can have.
 fn models(pair: Pair) -> Vec<Model> {
     let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
@@ -264,18 +354,27 @@ fn models(pair: Pair) -> Vec<Model> {
     if has(Feature::Windows) {
         return vec![Model::Windowed];
     }
+    if has(Feature::Trace) {
+        return vec![Model::Trace];
+    }
     if has(Feature::Churn) {
         let mut models = vec![Model::ChurnClosed, Model::ChurnOpen];
-        if !any(&[Feature::Verify, Feature::MultiGet, Feature::ReadThrough, Feature::Phases]) {
+        let others =
+            [Feature::Verify, Feature::MultiGet, Feature::ReadThrough, Feature::Phases, Feature::Unstored];
+        if !any(&others) && !has(Feature::Dependent) {
             models.push(Model::Sequence);
         }
         return models;
+    }
+    if has(Feature::Until) || has(Feature::Changes) {
+        return vec![Model::Open, Model::Unlimited];
     }
     if has(Feature::Settle) {
         return vec![Model::Timed, Model::Open, Model::Unlimited];
     }
     let mut models = vec![Model::Closed, Model::Timed, Model::Open, Model::Unlimited];
-    if !any(&[Feature::Udp, Feature::MultiGet, Feature::Noreply, Feature::Verify]) {
+    let mixed = [Feature::Udp, Feature::MultiGet, Feature::Noreply, Feature::Verify, Feature::Unstored];
+    if !any(&mixed) && !has(Feature::Dependent) {
         models.push(Model::Replay);
     }
     models
@@ -303,6 +402,11 @@ fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
         Model::Windowed if is_crowd => group.churn = crowd(Spawns::Closed, None),
         Model::Closed | Model::Timed | Model::Windowed => {}
         Model::Replay if draws.once_in(2) => {}
+        Model::Trace => match draws.below(3) {
+            0 => group.arrivals = Arrivals::Trace,
+            1 => {}
+            _ => (group.arrivals, group.rate) = (arrivals, Some(RATE)),
+        },
         Model::Open | Model::Unlimited | Model::Replay => {
             (group.arrivals, group.rate) = (arrivals, Some(RATE));
             if model == Model::Unlimited {
@@ -335,6 +439,7 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
     let read_through_ns = has(Feature::ReadThrough).then(|| draws.one_of(&[0, MILLISECOND / 10]));
     match model {
         Model::Windowed => return Work::Window(window(pair, draws)),
+        Model::Trace => return Work::Trace(Box::new(trace_replay(plan, read_through_ns, draws))),
         Model::Replay => {
             return Work::Replay(Replay {
                 path: "recorded".to_owned(),
@@ -389,7 +494,8 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
             Verb::Decr,
             Verb::Delete,
         ],
-        protocol if protocol.is_resp() && several => {
+        // Also a scan asks for several keys.
+        protocol if protocol.is_resp() && (several || has(Feature::Dependent)) => {
             &[Verb::Add, Verb::Append, Verb::Incr, Verb::Delete, Verb::Mset]
         }
         protocol if protocol.is_resp() => &[
@@ -414,16 +520,69 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
         ops.push((one, 1.0));
         ops.extend((other != one).then_some((other, 1.0)));
     }
-    let multiset = if ops.iter().any(|(verb, _)| *verb == Verb::Mset) { draws.one_of(&[1, 4]) } else { 1 };
+    let mut dependent = Mix::of(&[]);
+    if has(Feature::Dependent) {
+        depend(&mut dependent, &mut ops, draws);
+    }
+    let is_latest = matches!(dependent.popularity, Popularity::Latest { .. });
+    let several_sets = ops.iter().any(|(verb, _)| *verb == Verb::Mset) && !is_latest;
+    let multiset = if several_sets { draws.one_of(&[1, 4]) } else { 1 };
+    let multiget = if several { draws.one_of(&[2, 5, 12]) } else { dependent.multiget };
+    let (fresh, absent) = match has(Feature::Unstored) {
+        true => draws.one_of(&[(0.4, 0.0), (0.0, 0.4), (0.3, 0.3), (1.0, 0.0)]),
+        false => (0.0, 0.0),
+    };
     Work::Mix(Mix {
-        multiget: if several { draws.one_of(&[2, 5, 12]) } else { 1 },
+        multiget,
         read_through_ns,
         noreply: has(Feature::Noreply),
         multiset,
-        fresh: 0.0,
-        absent: 0.0,
-        ..Mix::of(&ops)
+        fresh,
+        absent,
+        ops,
+        ..dependent
     })
+}
+
+/// Makes requests of a mix depend on each other.
+fn depend(mix: &mut Mix, ops: &mut Vec<(Verb, f64)>, draws: &mut Draws) {
+    match draws.below(3) {
+        0 => mix.read_modify_write = draws.one_of(&[0.5, 1.0]),
+        1 => (mix.scans, mix.multiget) = (true, draws.one_of(&[3, 12])),
+        _ => {
+            mix.popularity = Popularity::Latest { exponent: 0.99 };
+            mix.read_modify_write = draws.one_of(&[0.0, 0.5]);
+        }
+    }
+    if draws.once_in(2) {
+        mix.inserts = true;
+        ops.retain(|(verb, _)| *verb != Verb::Add);
+        ops.push((Verb::Add, 2.0));
+    }
+}
+
+/// The replay of the trace of [`trace_text`](crate::scenes::trace_text), in every way that the arrivals of the plan allow.
+fn trace_replay(plan: &Plan, read_through_ns: Option<u64>, draws: &mut Draws) -> TraceReplay {
+    let group = &plan.groups[0];
+    let pace = match (&group.arrivals, group.rate) {
+        (Arrivals::Trace, _) => TracePace::Trace { speed: draws.one_of(&[0.5, 1.0, 3.0]) },
+        (_, Some(_)) => TracePace::Rate,
+        _ => TracePace::Fast,
+    };
+    let delay = draws.once_in(2).then_some(Dist::Exponential { mean: 0.0005 });
+    TraceReplay {
+        by: draws.one_of(&[None, Some(DealBy::Key), Some(DealBy::Row)]),
+        within_second: draws.one_of(&[WithinSecond::Spread, WithinSecond::Poisson, WithinSecond::Burst]),
+        ttl: draws.one_of(&[TraceTtl::Scale, TraceTtl::Keep, TraceTtl::None]),
+        passes: draws.one_of(&[1, 1, 2]),
+        fresh_passes: draws.once_in(2),
+        sample: draws.one_of(&[1.0, 1.0, 0.5]),
+        amplify: draws.one_of(&[1, 1, 2]),
+        fills: if read_through_ns.is_some() { Fills::Own } else { Fills::Recorded },
+        fill_delay_ns: read_through_ns.unwrap_or(0),
+        fill_delay_s: delay.filter(|_| read_through_ns.is_some()),
+        ..TraceReplay::of(vec!["trace".to_owned()], pace, 10_000)
+    }
 }
 
 fn window(pair: Pair, draws: &mut Draws) -> Window {
@@ -476,15 +635,19 @@ fn phases(all: bool, plan: &Plan, model: Model, work: Work, stop: Stop, draws: &
             };
             phases.push(phase("load", Work::Load(load), Stop::default(), false));
         }
-        Work::Replay(_) if all => {
+        Work::Replay(_) | Work::Trace(_) if all => {
             let load = Load { depth: 4, ..Load::default() };
             phases.push(phase("load", Work::Load(load), Stop::default(), false));
         }
         _ => {}
     }
     if all && !matches!(work, Work::Replay(_)) {
-        let warmup =
-            if draws.once_in(2) { time(TIME_NS / 2) } else { Stop { time_ns: None, requests: Some(40) } };
+        let is_timed = !matches!(&work, Work::Trace(replay) if replay.pace == TracePace::Fast);
+        let warmup = if is_timed && draws.once_in(2) {
+            time(TIME_NS / 2)
+        } else {
+            Stop { time_ns: None, requests: Some(40) }
+        };
         phases.push(phase("warmup", work.clone(), warmup, false));
     }
     phases.push(phase("measure", work.clone(), stop, true));

@@ -44,6 +44,8 @@ pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
             Work::Mix(mix) => asked * (2 + u64::from(mix.multiget)),
             Work::Load(_) | Work::Delete(_) => 5 * plan.data.records * plan.servers.len() as u64,
             Work::Replay(_) => 2 * trace_rows,
+            // Each row may be asked by two copies in two passes, and a cas or a miss is followed by another request.
+            Work::Trace(_) => 8 * trace_rows,
             Work::Window(window) if window.preset => clients * u64::from(window.objects),
             Work::Window(_) => asked,
             Work::Pause(_) => 0,
@@ -95,7 +97,10 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
     }
     // A simulation is quicker than the thread that gives slices back, and at most so many are on their way to it.
     let slices = (measurement.intervals.len() + 6).min(INTERVALS_PER_WORKER + 2) as i64;
-    let memory_bytes = MEMORY_MAX_BYTES + verbs_of(plan) * slices * TIMES_MAX_BYTES;
+    // Parts of the measured phase have times of their own: those of one part or two in a slice, and those of all in the result.
+    let parts = plan.changes.parts.len() as i64;
+    let recorders = slices * (1 + parts.min(2)) + parts;
+    let memory_bytes = MEMORY_MAX_BYTES + verbs_of(plan) * recorders * TIMES_MAX_BYTES;
     holds(spent.memory_bytes < memory_bytes, &|| {
         format!("it took {} bytes of memory where {memory_bytes} are enough", spent.memory_bytes)
     });
@@ -212,6 +217,7 @@ fn verbs_of(plan: &Plan) -> i64 {
         Work::Mix(mix) => mix.ops.len() as i64 + 2,
         Work::Load(_) | Work::Delete(_) | Work::Pause(_) => 1,
         Work::Replay(_) | Work::Window(_) => 2,
+        Work::Trace(_) => 14,
     };
     // Phases that ask the same verbs share the memory; loading and deleting may add one each, and totals are kept beside.
     plan.phases.iter().map(|phase| of(&phase.work)).max().unwrap_or(0) + 3
@@ -224,10 +230,14 @@ fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
     let mut recorded = plan.phases.iter().filter(|phase| phase.recorded);
     let phase = recorded.next().filter(|_| recorded.next().is_none())?;
     let follows = match &phase.work {
-        Work::Mix(mix) => mix.read_through_ns.is_some() || mix.ops.iter().any(|(verb, _)| *verb == Verb::Cas),
+        Work::Mix(mix) => {
+            mix.read_through_ns.is_some()
+                || mix.has_pairs()
+                || mix.ops.iter().any(|(verb, _)| *verb == Verb::Cas)
+        }
         Work::Replay(replay) => replay.read_through_ns.is_some(),
         Work::Window(_) => false,
-        Work::Load(_) | Work::Delete(_) | Work::Pause(_) => return None,
+        Work::Load(_) | Work::Delete(_) | Work::Pause(_) | Work::Trace(_) => return None,
     };
     if follows {
         return None;

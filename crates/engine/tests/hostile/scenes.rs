@@ -4,12 +4,13 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Cursor, Read};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::backend::tls::{Setup, Tls};
-use pummel_engine::run::Inputs;
+use pummel_engine::run::{Inputs, TraceFiles};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
 use pummel_logic::protocol::Verb;
@@ -210,6 +211,7 @@ fn outcome(
     let inputs = Inputs {
         password: plan.login.as_ref().map(|_| PASSWORD.to_owned()),
         trace: (setting.model == Model::Replay).then(|| Arc::clone(trace())),
+        files: (setting.model == Model::Trace).then(|| Arc::new(TraceText) as Arc<dyn TraceFiles>),
         ..Inputs::default()
     };
     let facts = || Arc::clone(facts);
@@ -249,6 +251,42 @@ fn trace() -> &'static Arc<Trace> {
             assert!(trace.push(format!("recorded:{key}").as_bytes(), 10 + key as u32 * 30, stores));
         }
         Arc::new(trace)
+    })
+}
+
+/// The only file of a trace, in memory.
+struct TraceText;
+
+impl TraceFiles for TraceText {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn name(&self, _number: usize) -> String {
+        "trace".to_owned()
+    }
+
+    fn open(&self, _number: usize) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(Cursor::new(trace_text().as_bytes())))
+    }
+}
+
+/// A trace with operations of all kinds for few keys, a row each 0.1 ms, some of them with what no row has.
+pub fn trace_text() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let (mut text, mut draws) = ("time_us,key,op,size,ttl,client\n".to_owned(), Draws::new(1, 5));
+        let ops =
+            ["get", "get", "get", "set", "set", "add", "cas", "delete", "incr", "append", "replace", "touch"];
+        for number in 0..REQUESTS {
+            let (key, op, client) = (draws.below(20), draws.one_of(&ops), draws.below(6));
+            let size = if op == "get" { 0 } else { 10 + key * 30 };
+            text += &format!("{},traced:{key},{op},{size},{},{client}\n", number * 100, key % 3);
+            if number % 50 == 7 {
+                text += "no row,,,\n";
+            }
+        }
+        text
     })
 }
 

@@ -23,12 +23,12 @@ fn servers(count: usize) -> Vec<Server> {
 }
 
 /// `plan` over these servers.
-fn over(servers: &[Server], route: Route, plan: Plan) -> Plan {
+pub fn over(servers: &[Server], route: Route, plan: Plan) -> Plan {
     let names = (0..servers.len()).map(|n| format!("127.0.0.{n}:11211")).collect();
     Plan { servers: names, route, ..plan }
 }
 
-fn run_over(servers: &[Server], plan: &Plan, seed: u64, conditions: NetworkConditions) -> Outcome {
+pub fn run_over(servers: &[Server], plan: &Plan, seed: u64, conditions: NetworkConditions) -> Outcome {
     run(plan, seed, conditions, || Cluster::new(servers))
 }
 

@@ -2,8 +2,12 @@
 //! that only the simulation moves, so that figures are exact.
 
 mod accounts;
+mod changing;
 mod churning;
+mod events;
+mod fills;
 mod flow;
+mod key_churn;
 mod lanes;
 mod little;
 mod loading;
@@ -12,6 +16,8 @@ mod reach;
 mod replay;
 mod setup;
 mod spoilt;
+mod steering;
+mod trace;
 mod truth;
 mod udp;
 mod windows;

@@ -5,11 +5,12 @@ use std::io;
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::run::{Inputs, Run, Wants, Watch};
 use pummel_engine::worker::messages::{Departure, Row};
-use pummel_logic::arrival::Pace;
+use pummel_logic::arrival::pace_of;
 use pummel_logic::measure::little::little;
 use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::recorder::{Counts, Span};
-use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Work};
+use pummel_logic::plan::share::PhaseShare;
+use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -113,7 +114,7 @@ struct ReaderState {
 
 impl Watch for ReaderState {
     fn wants(&self) -> Wants {
-        Wants { rows: true, departures: true, keep: Keep::Histograms, outstanding: false }
+        Wants { rows: true, departures: true, keep: Keep::Histograms, outstanding: false, connections: false }
     }
 
     fn begin(&mut self, _phase: &Phase, at: Nanos) {
@@ -174,7 +175,8 @@ fn assert_accounts_agree(measurement: &Measurement) {
 pub fn schedule(plan: &Plan, length_ns: Nanos) -> Vec<Vec<Nanos>> {
     let group = &plan.groups[0];
     let clients = u64::from(group.clients);
-    let pace = Pace::new(&group.arrivals, group.rate.expect("the plan is in open loop"), clients);
+    let share = PhaseShare::new(plan, plan.phases.len() - 1, Transport::Stream);
+    let pace = pace_of(plan, &share, 0).expect("the plan is in open loop");
     let phase = plan.phases.len() as u64 - 1;
     let times = |client| {
         let mut schedule = pace.schedule(StreamOwner { seed: plan.seed, group: 0, phase, client });

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use super::along::{AlongCurve, CurveGaps};
+use super::curve::RateCurve;
 use super::gap::{Passed, estimated_count, later};
 use super::rate::{Ratio, check_rate};
 use crate::dist::Dist;
@@ -25,6 +27,8 @@ enum Gaps {
     Poisson(f64),
     /// The shape, and the factor that makes nanoseconds of its draws.
     Shape(Arc<Dist>, f64),
+    /// A rate that changes.
+    Curve(CurveGaps),
 }
 
 impl Pace {
@@ -41,6 +45,7 @@ impl Pace {
         let mean_ns = clients as f64 * SECOND as f64 / group_rate;
         let gaps = match arrivals {
             Arrivals::Closed => panic!("closed loop has no schedule"),
+            Arrivals::Trace => panic!("the rows of a trace say when they are due"),
             Arrivals::Constant => Gaps::Constant(Ratio::period_ns(group_rate)),
             Arrivals::Poisson => Gaps::Poisson(mean_ns),
             Arrivals::Shape(dist) => {
@@ -49,6 +54,13 @@ impl Pace {
             }
         };
         Pace { clients, gaps }
+    }
+
+    /// The pace of a group with this many clients that together follow a rate that changes. The arrivals are open ones, and
+    /// [`check`](super::check) has passed.
+    pub fn along(arrivals: &Arrivals, curve: Arc<RateCurve>, clients: u64) -> Pace {
+        assert!(clients > 0, "a group without clients has no pace");
+        Pace { clients, gaps: Gaps::Curve(CurveGaps::new(arrivals, curve, clients)) }
     }
 
     /// The schedule of the client `owner.client` of the group.
@@ -63,6 +75,7 @@ impl Pace {
             Gaps::Shape(dist, factor) => {
                 Process::Shape { stream, dist: Arc::clone(dist), factor: *factor, fraction: 0 }
             }
+            Gaps::Curve(gaps) => Process::Curve(Box::new(AlongCurve::new(gaps, owner))),
         };
         let mut schedule = Schedule { process, i: 0, due_ns: 0 };
         schedule.due_ns = schedule.due();
@@ -76,6 +89,8 @@ impl Pace {
 ///   numbers and cut off to the nanosecond; nothing is summed.
 /// * Poisson: exponential gaps of mean C/rate, the first one before the first request.
 /// * Shape: gaps drawn from the distribution, below 0 as 0, times the factor that makes their mean C/rate.
+/// * A rate that changes: the due time is where the integral of the rate reaches what the process asks for at a rate of 1: i C + k
+///   requests for constant arrivals, C times the sum of gaps of mean 1 otherwise.
 ///
 /// Drawn gaps are summed in whole nanoseconds and 2^-64ths of one, so that the sum stays as exact as its parts.
 #[derive(Clone, Debug)]
@@ -105,6 +120,8 @@ enum Process {
         factor: f64,
         fraction: u64,
     },
+    /// The rate changes.
+    Curve(Box<AlongCurve>),
     /// The caller sets when the next request is due.
     Told,
 }
@@ -168,12 +185,20 @@ impl Schedule {
         due_ns
     }
 
+    /// Follows a rate that was changed: `curve` is the old one up to a moment that lies ahead. A schedule without a rate that changes
+    /// stays as it is.
+    pub fn follow(&mut self, curve: &Arc<RateCurve>) {
+        if let Process::Curve(along) = &mut self.process {
+            self.due_ns = along.follow(curve, self.i);
+        }
+    }
+
     /// Passes over every request that is due before `until_ns` (from the start of the phase), but over at most
     /// `requests_max`. Constant arrivals are counted by arithmetic, whatever their number. Of drawn gaps at most
     /// `draws_max` are drawn; where those do not reach, the rest is estimated from the mean gap, and the schedule goes on
     /// behind `until_ns`. A schedule that is told when its requests are due passes over nothing.
     pub fn pass(&mut self, until_ns: Nanos, requests_max: u64, draws_max: u64) -> Passed {
-        let mean_ns = match &self.process {
+        let mean_ns = match &mut self.process {
             Process::Told => return Passed::default(),
             Process::Constant { period, clients, client } => {
                 let before = period.count_before(until_ns).saturating_sub(u128::from(*client));
@@ -183,13 +208,26 @@ impl Schedule {
                 self.due_ns = self.due();
                 return Passed::exactly(requests);
             }
-            Process::Poisson { mean_ns, .. } => *mean_ns,
-            Process::Shape { dist, factor, .. } => dist.mean_from_zero() * *factor,
+            Process::Curve(along) => {
+                if let Some(first) = along.first_at(until_ns, self.i) {
+                    let requests = (first - self.i).min(requests_max);
+                    self.i += requests;
+                    self.due_ns = self.due();
+                    return Passed::exactly(requests);
+                }
+                None
+            }
+            Process::Poisson { mean_ns, .. } => Some(*mean_ns),
+            Process::Shape { dist, factor, .. } => Some(dist.mean_from_zero() * *factor),
         };
         let mut passed = Passed::default();
         while passed.requests < requests_max && self.due_ns < until_ns {
             if passed.requests == draws_max {
-                let all = estimated_count(until_ns - self.due_ns, mean_ns);
+                let all = match (&mut self.process, mean_ns) {
+                    (Process::Curve(along), _) => along.pass_estimated(self.due_ns, until_ns),
+                    (_, Some(mean_ns)) => estimated_count(until_ns - self.due_ns, mean_ns),
+                    (_, None) => unreachable!("gaps of a rate that stays have a mean"),
+                };
                 passed.estimated = all.min(requests_max - passed.requests);
                 passed.requests += passed.estimated;
                 self.i = self.i.saturating_add(passed.estimated);
@@ -217,6 +255,7 @@ impl Schedule {
                 let gap_ns = dist.draw(stream.draw(self.i)).max(0.0) * *factor;
                 later(self.due_ns, fraction, gap_ns)
             }
+            Process::Curve(along) => along.due(self.i).max(self.due_ns),
             Process::Told => self.due_ns,
         }
     }

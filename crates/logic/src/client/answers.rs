@@ -5,7 +5,8 @@ use super::{Client, Lane};
 use crate::connection::answer::{Answer, Item};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Fault, Outcome, Verb};
-use crate::time::Nanos;
+use crate::rng::mix;
+use crate::time::{NEVER, Nanos};
 use crate::workload::key::Space;
 use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::unstored::is_absent;
@@ -27,8 +28,9 @@ impl Client {
         if ticket.keys == 1 {
             return maker.is_key(ticket.key, item.key).then_some(ticket.key);
         }
-        let (first, end) = (socket.cursor, places_of(ticket, maker));
-        let passed_over = socket.missed.len();
+        let (first, passed_over) = (socket.cursor, socket.missed.len());
+        let end = self.places_of(ticket, maker);
+        maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
         for place in first..end {
             let key = self.read_key(ticket.index, u64::from(place), maker);
             if ticket.origin == Origin::Part && maker.lane_of(0, key) != lane {
@@ -75,7 +77,7 @@ impl Client {
         }
         let ticket = answer.ticket;
         let is_plain = match answer.outcome {
-            Outcome::Hit => ticket.keys == 1 && ticket.origin != Origin::BeforeCas,
+            Outcome::Hit => ticket.keys == 1 && ticket.origin.asks_nothing_more(),
             Outcome::Stored => ticket.check_state == CheckState::None,
             _ => false,
         };
@@ -88,6 +90,7 @@ impl Client {
     #[inline(never)]
     pub(super) fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
+        let follow_ups_before = self.follow_ups.len();
         if let CheckState::Write(version) = ticket.check_state {
             self.settle(lane, version, answer, maker);
         }
@@ -95,14 +98,31 @@ impl Client {
         if may_repeat && ticket.verb == Verb::Set && answer.outcome == LOST {
             self.repeated += 1;
             let (due, key, index) = (answer.read, ticket.key, ticket.index);
-            self.follow(FollowUp { lane, due, verb: Verb::Set, key, cas: 0, index }, answer.read);
+            self.follow(
+                FollowUp {
+                    lane,
+                    due,
+                    verb: Verb::Set,
+                    key,
+                    cas: 0,
+                    index,
+                    origin: Origin::FollowUp,
+                    pair_due: NEVER,
+                },
+                answer.read,
+            );
         }
         if ticket.origin == Origin::BeforeCas {
             self.follow_cas(lane, answer);
+        } else if ticket.origin == Origin::BeforeModify {
+            self.modify(lane, answer);
         } else if ticket.verb.reads() {
             self.follow_read(lane, answer, maker);
         }
         self.end_reply(lane);
+        if ticket.check_state == CheckState::Row {
+            self.end_row(answer, follow_ups_before, maker);
+        }
     }
 
     /// Tells the writer what became of the versions of a write. `first` is the version of its first key; each further key has
@@ -118,7 +138,10 @@ impl Client {
         let ticket = answer.ticket;
         let server = self.socket(lane).server;
         let mut version = first;
-        let places = if ticket.keys == 1 { 1 } else { places_of(ticket, maker) };
+        if ticket.keys > 1 || ticket.origin == Origin::Part {
+            maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
+        }
+        let places = if ticket.keys == 1 { 1 } else { self.places_of(ticket, maker) };
         for place in 0..places {
             let index = match place {
                 // The first key of a part may be any of the whole.
@@ -151,9 +174,30 @@ impl Client {
             (_, _, cas) => (Verb::Cas, cas),
         };
         self.follow(
-            FollowUp { lane, due: answer.read, verb, key: ticket.key, cas, index: ticket.index },
+            FollowUp {
+                lane,
+                due: answer.read,
+                verb,
+                key: ticket.key,
+                cas,
+                index: ticket.index,
+                origin: Origin::FollowUp,
+                pair_due: NEVER,
+            },
             answer.read,
         );
+    }
+
+    /// Remembers the store of the key that a read asked for, whether there was a value to change or not. Keys that do not exist stay
+    /// so, and a read that failed is followed by nothing.
+    fn modify(&mut self, lane: Lane, answer: &Answer<'_>) {
+        let Ticket { key, index, due: pair_due, .. } = *answer.ticket;
+        if matches!(answer.outcome, Outcome::Error(_)) || is_absent(key) {
+            return;
+        }
+        let (due, verb) = (answer.read, Verb::Set);
+        let origin = Origin::FollowUp;
+        self.follow(FollowUp { lane, due, verb, key, cas: 0, index, origin, pair_due }, answer.read);
     }
 
     /// Remembers the stores that follow the answer to a read that is not for a cas.
@@ -162,7 +206,16 @@ impl Client {
             let (key, index) = (answer.ticket.key, answer.ticket.index);
             let due = answer.read.saturating_add(maker.task.read_through().unwrap_or(0));
             return self.follow(
-                FollowUp { lane, due, verb: maker.store_verb(key), key, cas: 0, index },
+                FollowUp {
+                    lane,
+                    due,
+                    verb: maker.store_verb(key),
+                    key,
+                    cas: 0,
+                    index,
+                    origin: Origin::FollowUp,
+                    pair_due: NEVER,
+                },
                 answer.read,
             );
         }
@@ -177,6 +230,15 @@ impl Client {
         socket.missed.clear();
     }
 
+    /// Number of keys of the whole request that the ticket belongs to.
+    #[inline]
+    fn places_of(&self, ticket: &Ticket, maker: &RequestMaker) -> u16 {
+        match ticket.origin {
+            Origin::Part => maker.task.keys_of(ticket.verb, &self.draws.op, ticket.index),
+            _ => ticket.keys,
+        }
+    }
+
     /// Adds a request that an answer asked for, which was read at `read`.
     pub(super) fn follow(&mut self, follow: FollowUp, read: Nanos) {
         self.seen = self.seen.max(read);
@@ -185,14 +247,17 @@ impl Client {
 
     /// Remembers to store the keys that a read missed, where the phase reads through.
     pub(super) fn read_through(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
-        let Some(delay) = maker.task.read_through() else { return };
+        if maker.task.read_through().is_none() {
+            return;
+        }
         let ticket = answer.ticket;
         if !matches!(answer.outcome, Outcome::Hit | Outcome::Miss) {
             return;
         }
         let mut missed = std::mem::take(&mut self.socket_mut(lane).missed);
         if ticket.keys > 1 {
-            for place in self.socket(lane).cursor..places_of(ticket, maker) {
+            maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
+            for place in self.socket(lane).cursor..self.places_of(ticket, maker) {
                 let key = self.read_key(ticket.index, u64::from(place), maker);
                 if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {
                     missed.push(key);
@@ -201,19 +266,22 @@ impl Client {
         } else if answer.outcome == Outcome::Miss {
             missed.push(ticket.key);
         }
-        let (due, index) = (answer.read.saturating_add(delay), ticket.index);
+        let index = ticket.index;
         for &key in missed.iter().filter(|&&key| !is_absent(key)) {
-            self.follow(FollowUp { lane, due, verb: maker.store_verb(key), key, cas: 0, index }, answer.read);
+            let bits = mix(&[self.draws.op.draw_sub(index, FILL_DRAW), key]);
+            let Some(delay) = maker.task.fill_delay(bits) else { break };
+            let (due, verb) = (answer.read.saturating_add(delay), maker.fill_verb(key));
+            self.follow(
+                FollowUp { lane, due, verb, key, cas: 0, index, origin: Origin::FollowUp, pair_due: NEVER },
+                answer.read,
+            );
         }
         self.socket_mut(lane).missed = missed;
     }
 }
 
+/// The draw of a request from which the delays of its fills come: no key of a request has this number.
+const FILL_DRAW: u64 = 1 << 32;
+
 /// The outcome of a request that got no answer in time.
 const LOST: Outcome = Outcome::Error(Fault::Timeout);
-
-/// Number of keys of the whole request that the ticket belongs to.
-#[inline]
-fn places_of(ticket: &Ticket, maker: &RequestMaker) -> u16 {
-    if ticket.origin == Origin::Part { maker.task.keys_of(ticket.verb) } else { ticket.keys }
-}

@@ -26,6 +26,11 @@ impl FollowUps {
         self.queue.is_empty()
     }
 
+    /// Number of requests that wait.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     /// The request that is due first.
     #[inline]
     pub(super) fn front(&self) -> Option<&FollowUp> {
@@ -77,10 +82,20 @@ impl FollowUps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::inflight::Origin;
     use crate::time::NEVER;
 
     fn follow_up(due: Nanos) -> FollowUp {
-        FollowUp { lane: 0, due, verb: Verb::Set, key: due, cas: 0, index: 0 }
+        FollowUp {
+            lane: 0,
+            due,
+            verb: Verb::Set,
+            key: due,
+            cas: 0,
+            index: 0,
+            origin: Origin::FollowUp,
+            pair_due: NEVER,
+        }
     }
 
     fn unsent(follow_ups: &mut FollowUps, until: Nanos) -> u64 {

@@ -135,12 +135,12 @@ impl Client {
         now: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
-        let (index, pieces) = (self.issued, self.pieces);
-        let request = self.draw(index, maker);
+        let (index, own) = (self.issued, self.own);
+        let request = self.draw(index, due, maker);
         let (lane, passage) = self.find_way(&request, now, maker);
         let Passage::Open(opened) = passage else {
             // The request is drawn again later, or is never sent.
-            self.pieces = pieces;
+            self.own = own;
             self.many_mut().unasked.clear();
             return match (passage, &self.schedule) {
                 (Passage::Never, Some(_)) => {
@@ -172,7 +172,10 @@ impl Client {
     /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `unasked` has them
     /// afterwards.
     fn find_way(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
-        let keys = if request.origin == Origin::Arrival { maker.task.keys_of(request.verb) } else { 1 };
+        let keys = match request.origin {
+            Origin::Arrival => maker.task.keys_of(request.verb, &self.draws.op, request.index),
+            _ => 1,
+        };
         if keys == 1 || !maker.routing.owns_keys() {
             let turn = self.turn_of(request.index, maker);
             let lane = maker.lane_of(turn, request.key);
@@ -206,7 +209,7 @@ impl Client {
         }
         match maker.task.verb(self.draws.op.draw(index)) {
             // All pieces of one key have to be stored on one server.
-            Verb::Append | Verb::Prepend => self.number + self.pieces.turn,
+            Verb::Append | Verb::Prepend => self.number + self.own.turn,
             _ => self.number + index,
         }
     }

@@ -12,6 +12,7 @@ mod lanes;
 mod next;
 mod requests;
 pub mod route;
+mod rows;
 mod slots;
 mod split;
 mod window_lanes;
@@ -19,15 +20,17 @@ mod window_state;
 mod windowed;
 mod wish;
 
+use std::sync::Arc;
+
 use self::draws::DrawStreams;
 use self::follow_ups::FollowUps;
 use self::lane_socket::{LaneState, Socket};
-use self::next::Next;
+use self::next::{FollowUp, Next};
 use self::slots::Slots;
 use self::split::Many;
 pub use self::split::Whole;
 pub use self::wish::{PhaseAssignment, Wish};
-use crate::arrival::{Passed, Schedule};
+use crate::arrival::{Passed, RateCurve, Schedule};
 pub use crate::client::route::Lane;
 use crate::connection::inflight::{Origin, Ticket};
 use crate::plan::Late;
@@ -35,6 +38,7 @@ use crate::protocol::Op;
 use crate::rng::StreamOwner;
 use crate::time::{MILLISECOND, NEVER, Nanos};
 use crate::unsent::{self, Unsent};
+use crate::workload::events::EventRequest;
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::verify::stale::Writer;
 
@@ -73,8 +77,8 @@ pub struct Client {
     seen: Nanos,
     /// Gives its writes their versions, where values are checked.
     writer: Option<Box<Writer>>,
-    /// The key that its pieces are added to, and their bytes since it was stored anew.
-    pieces: Pieces,
+    /// What it has stored that decides about its next keys.
+    own: OwnKeys,
     /// Stores of this phase that were asked again. Each took a timeout, so that 32 bits are enough.
     repeated: u32,
     /// The client is interrupted, or its phase is over and ends on time: it sends nothing and opens no lane any more.
@@ -83,13 +87,15 @@ pub struct Client {
     retired: bool,
 }
 
-/// The value that a client appends and prepends to.
+/// The keys that only one client writes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pieces {
-    /// How many keys were filled before.
+struct OwnKeys {
+    /// How many keys were filled with pieces before.
     turn: u64,
-    /// Bytes of the value under the current key; 0 while it is not stored.
+    /// Bytes of the pieces under the current key; 0 while it is not stored.
     bytes: u64,
+    /// How many records were stored that no other request stores.
+    inserted: u64,
 }
 
 impl Client {
@@ -113,7 +119,7 @@ impl Client {
             follow_ups: FollowUps::default(),
             seen: 0,
             writer: writer.map(Box::new),
-            pieces: Pieces::default(),
+            own: OwnKeys::default(),
             repeated: 0,
             stopped: false,
             retired: false,
@@ -137,6 +143,16 @@ impl Client {
         self.stopped = false;
         self.assignment = assignment;
         self.begin_window();
+    }
+
+    /// Takes in what the events of the phase that has begun ask of the client.
+    pub fn add_events(&mut self, maker: &mut RequestMaker) {
+        for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.number) {
+            let due = self.assignment.begin.saturating_add(at_ns);
+            let follow =
+                FollowUp { lane, due, verb, key, cas: 0, index: 0, origin: Origin::Event, pair_due: NEVER };
+            self.follow_ups.add(follow, self.assignment.end);
+        }
     }
 
     /// Returns the next request if it is a read of one key that is due now and nothing else is to be done first. In all
@@ -168,8 +184,13 @@ impl Client {
         if self.many.is_some() {
             return self.poll_lanes(now, maker);
         }
-        if maker.task.is_exhausted() {
-            self.assignment.requests = self.assignment.requests.min(self.issued);
+        if maker.task.is_replaying() {
+            if maker.task.is_rows() {
+                return self.poll_rows(now, maker);
+            }
+            if maker.task.is_exhausted() {
+                self.assignment.requests = self.assignment.requests.min(self.issued);
+            }
         }
         if let Some((due, ready)) = self.plain_arrival(now) {
             return self.arrive(due, ready, maker);
@@ -201,7 +222,7 @@ impl Client {
         if maker.task.is_sequence() {
             return self.ask_step(index, due, ready, maker);
         }
-        let request = self.draw(index, maker);
+        let request = self.draw(index, due, maker);
         self.ask(request, due, ready, maker)
     }
 
@@ -246,9 +267,22 @@ impl Client {
         self.retired = false;
     }
 
+    /// Follows a rate that was changed: `curve` is the old one up to a moment that lies ahead.
+    pub fn follow_rate(&mut self, curve: &Arc<RateCurve>) {
+        if let Some(schedule) = &mut self.schedule {
+            schedule.follow(curve);
+        }
+        self.retired = false;
+    }
+
     /// Whether the client sends nothing of its schedule in the drain. The worker stops it when its phase is over.
     pub fn ends_on_time(&self) -> bool {
         self.assignment.ends_on_time
+    }
+
+    /// Requests of the schedule since keys change, those of this phase included.
+    pub fn asked(&self) -> u64 {
+        self.assignment.asked_before.saturating_add(self.issued)
     }
 
     /// Requests of this phase that were left out because they would have been late; the number of some of them may be
@@ -281,7 +315,7 @@ impl Client {
         if self.assignment.late == Late::Skipped && is_last_slot {
             self.skip(now);
         }
-        let request = self.draw(index, maker);
+        let request = self.draw(index, due, maker);
         self.ask(request, due, ready, maker)
     }
 
@@ -363,6 +397,9 @@ impl Client {
             return;
         }
         let until = self.assignment.end.min(now);
+        if maker.task.is_rows() {
+            return self.count_unsent_rows(until, maker, &mut unsent);
+        }
         let left = self.assignment.requests.saturating_sub(self.issued);
         // Requests of a schedule beyond the last row of a trace are none.
         let left = maker.task.rows_left().map_or(left, |rows| left.min(rows));
@@ -371,6 +408,8 @@ impl Client {
             // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
             None => Passed::exactly(self.slots.count_free_since_before(until).min(left)),
         };
+        let last_due = until.saturating_sub(1).max(self.assignment.begin);
+        maker.turn_to(self.number, self.moment(self.issued, last_due));
         let (op, first) = (&self.draws.op, self.issued);
         unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), &mut unsent);
         maker.task.pass_rows(passed.requests);

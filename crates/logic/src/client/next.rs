@@ -3,9 +3,9 @@
 use crate::client::route::Lane;
 use crate::connection::inflight::Origin;
 use crate::protocol::Verb;
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 
-/// A request that an answer asked for.
+/// A request that an answer, or an event, asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FollowUp {
     /// The lane that the answer came on.
@@ -15,6 +15,10 @@ pub(super) struct FollowUp {
     pub(super) key: u64,
     pub(super) cas: u64,
     pub(super) index: u64,
+    /// [`Origin::FollowUp`], or [`Origin::Event`] for a request that no answer asked for.
+    pub(super) origin: Origin,
+    /// When the read was due that the request forms a pair with; [`NEVER`] where it forms none.
+    pub(super) pair_due: Nanos,
 }
 
 /// A request that is about to be asked.
@@ -27,13 +31,16 @@ pub(super) struct NextRequest {
     pub(super) key: u64,
     pub(super) cas: u64,
     pub(super) origin: Origin,
+    /// When the read was due that the request forms a pair with; [`NEVER`] where it forms none.
+    pub(super) pair_due: Nanos,
 }
 
 impl FollowUp {
     #[inline]
     pub(super) fn request(self) -> NextRequest {
-        let FollowUp { verb, key, cas, index, .. } = self;
-        NextRequest { verb, index, key, cas, origin: Origin::FollowUp }
+        let FollowUp { verb, key, cas, index, origin, pair_due, .. } = self;
+        let origin = if pair_due == NEVER { origin } else { Origin::PairEnd };
+        NextRequest { verb, index, key, cas, origin, pair_due }
     }
 }
 

@@ -4,18 +4,19 @@ use super::next::NextRequest;
 use super::{Client, Wish};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{MetaAsk, Op, Verb};
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
+use crate::workload::events::EXPIRED_S;
 use crate::workload::key::Space;
 use crate::workload::mix::space_of;
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker, Write};
 use crate::workload::value::Version;
 
 impl Client {
-    /// What request `index` of the schedule asks.
+    /// What request `index` of the schedule asks, which is due at `due`.
     #[inline(always)]
-    pub(super) fn draw(&mut self, index: u64, maker: &mut RequestMaker) -> NextRequest {
-        if let Some((verb, key)) = maker.in_order(index, self.number) {
-            return NextRequest { verb, index, key, cas: 0, origin: Origin::Arrival };
+    pub(super) fn draw(&mut self, index: u64, due: Nanos, maker: &mut RequestMaker) -> NextRequest {
+        if let Some((verb, key)) = maker.in_order(index, self.number, self.moment(index, due)) {
+            return NextRequest { verb, index, key, cas: 0, origin: Origin::Arrival, pair_due: NEVER };
         }
         let verb = maker.task.verb(self.draws.op.draw(index));
         let (verb, key, origin) = match verb {
@@ -24,18 +25,53 @@ impl Client {
                 (verb, key, Origin::Arrival)
             }
             Verb::Cas => (Verb::Gets, self.record(index, 0, Space::Plain, maker), Origin::BeforeCas),
+            Verb::Get => (verb, self.read_key(index, 0, maker), self.origin_of_get(index, maker)),
             verb if verb.reads() && verb != Verb::Hget => {
                 (verb, self.read_key(index, 0, maker), Origin::Arrival)
             }
-            verb => (verb, self.record(index, 0, space_of(verb), maker), Origin::Arrival),
+            Verb::Add if maker.task.inserts() => (verb, self.insert(maker), Origin::Arrival),
+            verb => (verb, self.written_key(index, verb, maker), Origin::Arrival),
         };
-        NextRequest { verb, index, key, cas: 0, origin }
+        NextRequest { verb, index, key, cas: 0, origin, pair_due: NEVER }
+    }
+
+    /// Whether a get is all that its request is, or the first half of a pair.
+    #[inline(always)]
+    fn origin_of_get(&self, index: u64, maker: &RequestMaker) -> Origin {
+        if maker.task.modifies(&self.draws.op, index) { Origin::BeforeModify } else { Origin::Arrival }
+    }
+
+    /// The key of the next record that the client stores itself.
+    fn insert(&mut self, maker: &RequestMaker) -> u64 {
+        let number = self.own.inserted;
+        self.own.inserted += 1;
+        maker.task.own_key(self.number, number)
+    }
+
+    /// The key of request `index`, which writes.
+    #[inline(always)]
+    fn written_key(&self, index: u64, verb: Verb, maker: &RequestMaker) -> u64 {
+        match space_of(verb) {
+            Space::Plain if maker.task.is_latest() => self.newest_key(index, maker),
+            space => self.record(index, 0, space, maker),
+        }
+    }
+
+    /// The key of request `index`, where the newest records are the most popular.
+    fn newest_key(&self, index: u64, maker: &RequestMaker) -> u64 {
+        maker.task.newest_key(&self.draws.key, index, self.number, self.own.inserted)
+    }
+
+    /// When request `index` was due, from the beginning of the phase, and its number since keys change.
+    #[inline]
+    pub(super) fn moment(&self, index: u64, due: Nanos) -> (Nanos, u64) {
+        (due.wrapping_sub(self.assignment.begin), index.wrapping_add(self.assignment.asked_before))
     }
 
     /// Index of key `place` of request `index`, in a space.
     #[inline(always)]
     pub(super) fn record(&self, index: u64, place: u64, space: Space, maker: &RequestMaker) -> u64 {
-        maker.records.index(space, maker.choose(&self.draws.key, index, place, self.number))
+        maker.record_key(space, (&self.draws.op, &self.draws.key), (index, place), self.number)
     }
 
     /// Index of key `place` of read `index`.
@@ -54,25 +90,31 @@ impl Client {
         if let Some(key) = maker.unstored_key(ops, keys, (index, place), self.number) {
             return key;
         }
+        if maker.task.scans() {
+            return maker.scanned(self.record(index, 0, Space::Plain, maker), place);
+        }
         let space = match maker.task.has_spaces() {
             true => maker.task.space(ops.draw_sub(index, 1 + place)),
             false => Space::Plain,
         };
+        if space == Space::Plain && maker.task.is_latest() {
+            return self.newest_key(index, maker);
+        }
         self.record(index, place, space, maker)
     }
 
     /// The verb and key of the next piece. A client adds only to keys of its own, because it cannot know the length of a
     /// value that other clients add to. Before a value would grow too long, the client stores the next key anew.
     pub(super) fn add_piece(&mut self, verb: Verb, maker: &RequestMaker) -> (Verb, u64) {
-        let (key, limit) = maker.piece_key(self.number, self.pieces.turn);
+        let (key, limit) = maker.piece_key(self.number, self.own.turn);
         let piece = maker.records.piece_bytes(key);
-        if self.pieces.bytes > 0 && self.pieces.bytes + piece <= limit {
-            self.pieces.bytes += piece;
+        if self.own.bytes > 0 && self.own.bytes + piece <= limit {
+            self.own.bytes += piece;
             return (verb, key);
         }
-        self.pieces.turn += u64::from(self.pieces.bytes > 0);
-        let (key, _) = maker.piece_key(self.number, self.pieces.turn);
-        self.pieces.bytes = maker.records.piece_bytes(key);
+        self.own.turn += u64::from(self.own.bytes > 0);
+        let (key, _) = maker.piece_key(self.number, self.own.turn);
+        self.own.bytes = maker.records.piece_bytes(key);
         (Verb::Set, key)
     }
 
@@ -85,7 +127,7 @@ impl Client {
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
-        let NextRequest { verb, index, key, cas, origin } = request;
+        let NextRequest { verb, index, key, cas, origin, pair_due } = request;
         self.slots.take();
         let mut ticket = Ticket {
             due,
@@ -99,10 +141,10 @@ impl Client {
             keys: 1,
         };
         if !verb.reads() {
-            return self.ask_write(ticket, cas, maker);
+            return self.ask_write(ticket, (cas, pair_due), maker);
         }
-        if origin == Origin::Arrival {
-            ticket.keys = maker.task.keys_of(verb);
+        if matches!(origin, Origin::Arrival | Origin::BeforeModify) {
+            ticket.keys = maker.task.keys_of(verb, &self.draws.op, index);
             self.draws.care_for(&mut ticket, maker);
         }
         let expiry_bits = self.expiry_bits(verb, index, maker);
@@ -137,12 +179,13 @@ impl Client {
     pub(super) fn ask_write<'a>(
         &mut self,
         mut ticket: Ticket,
-        cas: u64,
+        (cas, pair_due): (u64, Nanos),
         maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let Ticket { verb, key, index, .. } = ticket;
-        if verb == Verb::Mset && maker.task.keys_of(verb) > 1 {
-            ticket.keys = maker.task.keys_of(verb);
+        let keys = if verb == Verb::Mset { maker.task.keys_of(verb, &self.draws.op, index) } else { 1 };
+        if keys > 1 {
+            ticket.keys = keys;
             ticket.check_state = self.add_pairs(index, ticket.keys, maker);
             return Wish::Ask { lane: 0, op: maker.write_many(), ticket };
         }
@@ -151,13 +194,19 @@ impl Client {
             version = writer.send();
             ticket.check_state = CheckState::Write(version);
         }
+        let is_event = ticket.origin == Origin::Event;
         let expiry_bits = self.expiry_bits(verb, index, maker);
         let size_bits = if maker.records.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
-        Wish::Ask {
-            lane: 0,
-            op: maker.write(Write { verb, key, version, cas, expiry_bits, size_bits }),
-            ticket,
+        if pair_due != NEVER {
+            ticket.index = pair_due;
         }
+        let op = maker.write(Write { verb, key, version, cas, expiry_bits, size_bits });
+        let op = match verb {
+            Verb::Touch if is_event => Op { expiry_s: EXPIRED_S, noreply: false, ..op },
+            _ if is_event => Op { noreply: false, ..op },
+            _ => op,
+        };
+        Wish::Ask { lane: 0, op, ticket }
     }
 
     /// The random bits that the expiry of a request is drawn from; 0 where the expiry is not drawn.

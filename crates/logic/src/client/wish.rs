@@ -55,6 +55,8 @@ pub struct PhaseAssignment {
     pub ends_on_time: bool,
     /// Most stores that are asked again after a timeout.
     pub repeats: u64,
+    /// Requests of the client's schedule in the phases before, since keys change.
+    pub asked_before: u64,
 }
 
 impl PhaseAssignment {
@@ -70,6 +72,7 @@ impl PhaseAssignment {
             spacing_ns: 0,
             ends_on_time: false,
             repeats: 0,
+            asked_before: 0,
         }
     }
 }

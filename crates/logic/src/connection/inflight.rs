@@ -14,7 +14,8 @@ pub struct Ticket {
     pub due: Nanos,
     /// The time in nanoseconds from which on only the generator delayed the request.
     pub ready: Nanos,
-    /// Number of the draw that made the request, counted within its client and phase.
+    /// Number of the draw that made the request, counted within its client and phase; in the second half of a pair
+    /// ([`Origin::PairEnd`]) the time in nanoseconds at which the first half was due.
     pub index: u64,
     /// Index of the request's first key.
     pub key: u64,
@@ -46,10 +47,26 @@ pub enum Origin {
     Arrival,
     /// The arrival of a request was due that several lanes share; this request is the part of one lane.
     Part,
-    /// The request reads the CAS unique for a cas that follows.
-    BeforeCas,
     /// The answer to another request made it necessary.
     FollowUp,
+    /// An event of the plan asks for it.
+    Event,
+    /// The request stores what a read asked for, and both are a pair.
+    PairEnd,
+    /// The request reads the CAS unique for a cas that follows.
+    BeforeCas,
+    /// The request reads what is stored anew afterwards.
+    BeforeModify,
+    /// The request of a trace was due; the client keeps its key until it is answered.
+    Row,
+}
+
+impl Origin {
+    /// Whether the client has nothing to do when such a request finds what it asked for.
+    #[inline]
+    pub fn asks_nothing_more(self) -> bool {
+        (self as u8) < Origin::BeforeCas as u8
+    }
 }
 
 /// An unanswered request.

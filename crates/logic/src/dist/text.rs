@@ -7,7 +7,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::error::{DistError, NUMBER_MAX, WEIGHTED, refused};
-use super::{Dist, Range, Weighted};
+use super::{Dist, ETC_ARRIVAL_HOURS, Range, Weighted};
 
 /// A distribution's text after parsing. All forms but `file:PATH` are complete in themselves.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,12 +16,18 @@ pub enum Spec {
     Ready(Dist),
     /// The path in `file:PATH`. The caller reads the file and passes its text to [`Dist::from_lines`].
     File(String),
+    /// The path in `cachelib:PATH`, of sizes as CacheLib publishes them. The caller reads the file.
+    Cachelib(String),
 }
 
 impl FromStr for Spec {
     type Err = DistError;
 
     fn from_str(text: &str) -> Result<Spec, DistError> {
+        if let Some(path) = text.strip_prefix("cachelib:") {
+            let wrong = || refused(text, "cachelib:PATH with a file of CacheLib's sizes, such as sizes.json");
+            return if path.is_empty() { Err(wrong()) } else { Ok(Spec::Cachelib(path.to_owned())) };
+        }
         match text.strip_prefix("file:") {
             Some("") => Err(refused(text, "file:PATH with one number a line in the file")),
             Some(path) => Ok(Spec::File(path.to_owned())),
@@ -31,15 +37,15 @@ impl FromStr for Spec {
 }
 
 /// `fixed:V` or `V`, `uniform:LO,HI`, `normal:MEAN,SD`, `exponential:MEAN`, `pareto:LOC,SCALE,SHAPE`,
-/// `gev:LOC,SCALE,SHAPE`, `etc-key`, `etc-value`, `etc-arrival`, `weighted:LO-HI@P,...`. Numbers are bare, without
-/// units. `file:PATH` is [`DistError::Unread`] here and known to [`Spec`].
+/// `gev:LOC,SCALE,SHAPE`, `etc-key`, `etc-value`, `etc-arrival[:HOUR]`, `weighted:LO-HI@P,...`. Numbers are bare, without
+/// units. `file:PATH` and `cachelib:PATH` are [`DistError::Unread`] here and known to [`Spec`].
 impl FromStr for Dist {
     type Err = DistError;
 
     fn from_str(text: &str) -> Result<Dist, DistError> {
         match text.parse()? {
             Spec::Ready(dist) => Ok(dist),
-            Spec::File(path) => Err(DistError::Unread { path }),
+            Spec::File(path) | Spec::Cachelib(path) => Err(DistError::Unread { path }),
         }
     }
 }
@@ -131,7 +137,13 @@ fn parse(text: &str) -> Result<Dist, DistError> {
         "weighted" if has_colon => return parse_ranges(text, parameters),
         "etc-key" => (Dist::EtcKey, (!has_colon).then_some(Dist::EtcKey)),
         "etc-value" => (Dist::EtcValue, (!has_colon).then_some(Dist::EtcValue)),
-        "etc-arrival" => (Dist::EtcArrival, (!has_colon).then_some(Dist::EtcArrival)),
+        "etc-arrival" if has_colon => {
+            let gaps = parameters.parse().ok().and_then(|hour: usize| ETC_ARRIVAL_HOURS.get(hour));
+            let (scale, shape) =
+                *gaps.ok_or_else(|| refused(text, "etc-arrival:HOUR with an hour from 0 to 23"))?;
+            return Ok(Dist::Pareto { loc: 0.0, scale, shape });
+        }
+        "etc-arrival" => (Dist::EtcArrival, Some(Dist::EtcArrival)),
         "fixed" | "uniform" | "normal" | "exponential" | "pareto" | "gev" => (
             of_numbers(name, &[1.0; 3]),
             numbers.filter(|n| n.len() == count(name)).map(|n| of_numbers(name, &n)),
@@ -185,7 +197,7 @@ fn number(text: &str) -> Option<f64> {
 pub const FORMS: &str = "  V or fixed:V             uniform:LO,HI            normal:MEAN,SD
   exponential:MEAN         pareto:LOC,SCALE,SHAPE   gev:LOC,SCALE,SHAPE
   weighted:LO-HI@P,...     file:PATH (one number a line)
-  etc-key, etc-value, etc-arrival (Facebook's ETC pool)
+  etc-key, etc-value, etc-arrival[:HOUR] (Facebook's ETC pool; the gaps of an hour of its day, 0 to 23)
 ";
 
 /// The forms of a distribution, for text that is none of them.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::figures::Quantile;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 /// A calibration that is older than this says nothing any more, in seconds.
@@ -73,13 +74,33 @@ pub struct Overshoot {
     pub max_ns: Nanos,
 }
 
-/// Receive stamps of the kernel.
+/// Stamps of the kernel, and what the network cards can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StampFigures {
     /// Replies that were looked at.
     pub replies: u64,
-    /// Of those, replies without a stamp.
+    /// Of those, replies without a receive stamp.
     pub missing: u64,
+    /// Of those, replies that shared a read with a later one, so that their stamp is too late.
+    pub late: u64,
+    /// Of those, replies whose stamp could not be true.
+    pub rejected: u64,
+    /// Requests that the kernel was asked to stamp when they left.
+    pub transmit_asked: u64,
+    /// Of those, requests without a transmit stamp that is their own and can be true.
+    pub transmit_missing: u64,
+    /// The network cards that are up, but for loopback.
+    pub cards: Vec<CardStamps>,
+}
+
+/// Whether a network card can stamp packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardStamps {
+    /// Name of the card.
+    pub name: String,
+    /// Whether it stamps packets in both directions by a clock of its own; `None` where that is not known.
+    pub stamps_packets: Option<bool>,
 }
 
 /// By how much the service times of one run were longer than the server held the replies, request by request, in
@@ -105,10 +126,37 @@ pub struct LagFloor {
     pub rate: u64,
     /// How the generator waited: `spin` or `block`.
     pub wait: String,
-    /// The median.
+    /// The median; 0 without requests.
     pub p50_ns: Nanos,
-    /// The 99th percentile.
+    /// The 99th percentile; 0 without requests.
     pub p99_ns: Nanos,
+    /// The median is more than `p50_ns`: it falls among the requests that were not sent or not answered.
+    #[serde(default)]
+    pub p50_above: bool,
+    /// The 99th percentile is more than `p99_ns`.
+    #[serde(default)]
+    pub p99_above: bool,
+}
+
+impl LagFloor {
+    /// The lag at a rate, with its median and its 99th percentile.
+    pub fn of(rate: u64, wait: &str, p50: Quantile, p99: Quantile) -> LagFloor {
+        let figure = |quantile| match quantile {
+            Quantile::Known(ns) => (ns, false),
+            Quantile::Above(ns) => (ns, true),
+            Quantile::Absent => (0, false),
+        };
+        let ((p50_ns, p50_above), (p99_ns, p99_above)) = (figure(p50), figure(p99));
+        LagFloor { rate, wait: wait.to_owned(), p50_ns, p99_ns, p50_above, p99_above }
+    }
+}
+
+/// Whether a run was such that its times may be believed: its lag's p99 is known and below this share of the median service time.
+pub fn is_prompt(lag_p99: Quantile, service_p50: Quantile, share: f64) -> bool {
+    match (lag_p99, service_p50) {
+        (Quantile::Known(lag_ns), Quantile::Known(service_ns)) => (lag_ns as f64) < share * service_ns as f64,
+        _ => false,
+    }
 }
 
 /// How much runs of one thing differ: standard deviations of the logarithm, in millionths.
@@ -207,10 +255,15 @@ pub struct Surroundings {
     pub huge_pages: Option<String>,
     /// Whether there is swap that is used.
     pub swaps: Option<bool>,
-    /// Whether a quota limits the CPU time of the container.
-    pub has_quota: Option<bool>,
-    /// Whether this is a virtual machine.
-    pub is_virtual: Option<bool>,
+    /// For how long the limit of a control group held this process back while it was calibrated.
+    pub throttled_ns: Option<Nanos>,
+    /// Share of the time that the hypervisor took from the CPUs of this process meanwhile, in thousandths.
+    pub steal_permille: Option<u64>,
+    /// Share of the time for which CPUs were busy meanwhile that share a core with one of this process and are none of its own, in
+    /// thousandths.
+    pub siblings_busy_permille: Option<u64>,
+    /// The network card whose interrupts came to the CPUs of this process while irqbalance may move them.
+    pub interrupting_card: Option<String>,
 }
 
 /// A sentence about a bad figure, and the command that may mend it.
@@ -234,61 +287,95 @@ const GAP_BAD_NS: Nanos = MILLISECOND;
 /// Time to leave an idle state that is much, in microseconds.
 const IDLE_EXIT_BAD_US: u64 = 50;
 
+/// Share of the time that a hypervisor takes beyond chance, in thousandths.
+const STEAL_BAD_PERMILLE: u64 = 1;
+
+/// Share of the time for which a sibling is busy that slows its core, in thousandths.
+const SIBLINGS_BAD_PERMILLE: u64 = 100;
+
 /// What may be mended, where a figure was bad; nothing is said of settings that did no harm.
 pub fn advice(figures: &Calibration, around: &Surroundings) -> Vec<Advice> {
-    let mut all = Vec::new();
-    let mut add = |is_so: bool, says: String, command| {
-        if is_so {
-            all.push(Advice { says, command });
-        }
-    };
-    let source = figures.clock.source.as_deref();
-    let reading_ns = figures.clock.reading_ps / 1_000;
-    let is_slow_clock =
-        figures.clock.reading_ps > READING_BAD_PS && source.is_some_and(|source| source != "tsc");
-    add(
-        is_slow_clock,
-        format!(
-            "every reading of the clock costs {reading_ns} ns, since its source is {}",
-            source.unwrap_or("")
-        ),
-        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
-    );
-    let late_ns = figures.timer.sleeps.first().map_or(0, |sleep| sleep.p99_ns);
-    let late = format!("sleeps of 50 us last {} us longer at p99", late_ns / MICROSECOND);
-    let is_late = late_ns > SLEEP_BAD_NS;
-    let governor = around.governor.as_deref().filter(|governor| *governor != "performance");
-    add(
-        is_late && governor.is_some(),
-        format!("{late}, and the frequency governor is {}", governor.unwrap_or("")),
-        "sudo cpupower frequency-set -g performance",
-    );
-    let exit_us = around.idle_exit_us.unwrap_or(0);
-    add(
-        is_late && exit_us > IDLE_EXIT_BAD_US,
-        format!("{late}, and the deepest idle state takes {exit_us} us to leave"),
-        "sudo cpupower idle-set -D 50",
-    );
     let gap_ns = figures.timer.gaps_ns.first().copied().unwrap_or(0);
     let gap = format!("a spinning thread stood still for {:.1} ms", gap_ns as f64 / MILLISECOND as f64);
-    let stands_still = gap_ns > GAP_BAD_NS;
-    add(
-        stands_still && around.has_quota == Some(true),
-        format!("{gap}, and a quota limits the container's CPU time"),
-        "docker update --cpus 0 CONTAINER",
-    );
-    add(
-        stands_still && around.huge_pages.as_deref() == Some("always"),
-        format!("{gap}, and the kernel makes huge pages by itself"),
-        "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
-    );
-    add(stands_still && around.swaps == Some(true), format!("{gap}, and there is swap"), "sudo swapoff -a");
-    add(
-        stands_still && around.is_virtual == Some(true),
-        format!("{gap}, in a virtual machine: another machine on its host may take the CPU (steal)"),
-        "vmstat 1",
-    );
+    let gap = (gap_ns > GAP_BAD_NS).then_some(gap);
+    let late_ns = figures.timer.sleeps.first().map_or(0, |sleep| sleep.p99_ns);
+    let late = format!("sleeps of 50 us last {} us longer at p99", late_ns / MICROSECOND);
+    let late = (late_ns > SLEEP_BAD_NS).then_some(late);
+    let mut all: Vec<Advice> = clock_advice(&figures.clock).into_iter().collect();
+    all.extend(late.iter().flat_map(|late| sleep_advice(late, around)));
+    all.extend(gap.iter().flat_map(|gap| gap_advice(gap, around)));
+    all.extend(gap.or(late).iter().flat_map(|slow| neighbour_advice(slow, around)));
     all
+}
+
+fn clock_advice(clock: &ClockFigures) -> Option<Advice> {
+    let source = clock.source.as_deref().filter(|source| *source != "tsc")?;
+    let reading_ns = clock.reading_ps / 1_000;
+    (clock.reading_ps > READING_BAD_PS).then(|| Advice {
+        says: format!("every reading of the clock costs {reading_ns} ns, since its source is {source}"),
+        command: "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
+    })
+}
+
+/// What may make sleeps long, which they are by these words.
+fn sleep_advice(late: &str, around: &Surroundings) -> Vec<Advice> {
+    let governor = around.governor.as_deref().filter(|governor| *governor != "performance");
+    let governor = governor.map(|governor| Advice {
+        says: format!("{late}, and the frequency governor is {governor}"),
+        command: "sudo cpupower frequency-set -g performance",
+    });
+    let exit_us = around.idle_exit_us.filter(|exit_us| *exit_us > IDLE_EXIT_BAD_US);
+    let idle = exit_us.map(|exit_us| Advice {
+        says: format!("{late}, and the deepest idle state takes {exit_us} us to leave"),
+        command: "sudo cpupower idle-set -D 50",
+    });
+    governor.into_iter().chain(idle).collect()
+}
+
+/// What may make a thread stand still, which one did by these words.
+fn gap_advice(gap: &str, around: &Surroundings) -> Vec<Advice> {
+    let throttled_ms = around.throttled_ns.unwrap_or(0) / MILLISECOND;
+    let steal = around.steal_permille.unwrap_or(0);
+    let rows = [
+        (
+            throttled_ms > 0,
+            format!("a limit of the container's CPU time held this process back for {throttled_ms} ms"),
+            "docker update --cpus 0 CONTAINER",
+        ),
+        (
+            around.huge_pages.as_deref() == Some("always"),
+            "the kernel makes huge pages by itself".to_owned(),
+            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        (around.swaps == Some(true), "there is swap".to_owned(), "sudo swapoff -a"),
+        (
+            steal >= STEAL_BAD_PERMILLE,
+            format!(
+                "the hypervisor took the CPUs for {:.1} % of the time (steal): a machine with CPUs of its own would not",
+                steal as f64 / 10.0
+            ),
+            "vmstat 1",
+        ),
+    ];
+    let bad = rows.into_iter().filter(|(is_so, ..)| *is_so);
+    bad.map(|(_, why, command)| Advice { says: format!("{gap}, and {why}"), command }).collect()
+}
+
+/// What else takes time from the cores of this process, which were slow by these words.
+fn neighbour_advice(slow: &str, around: &Surroundings) -> Vec<Advice> {
+    let busy = around.siblings_busy_permille.filter(|busy| *busy >= SIBLINGS_BAD_PERMILLE);
+    let busy = busy.map(|busy| Advice {
+        says: format!(
+            "{slow}, and CPUs that share a core with those of this process were busy for {:.0} % of the time",
+            busy as f64 / 10.0
+        ),
+        command: "echo off | sudo tee /sys/devices/system/cpu/smt/control",
+    });
+    let card = around.interrupting_card.as_deref().map(|card| Advice {
+        says: format!("{slow}, and irqbalance lets {card} interrupt the CPUs of this process"),
+        command: "sudo systemctl stop irqbalance",
+    });
+    busy.into_iter().chain(card).collect()
 }
 
 /// The age of a calibration as words: hours below two days, then days.
@@ -317,6 +404,18 @@ mod tests {
         let error = ServiceError::of("0", pairs).expect("there are requests");
         assert_eq!((error.requests, error.p50_ns, error.max_ns), (3, 100, 1_000));
         assert_eq!(ServiceError::of("0", []), None);
+    }
+
+    #[test]
+    fn a_quantile_among_requests_that_were_not_answered_is_no_short_time() {
+        let lag = LagFloor::of(100_000, "spin", Quantile::Known(300), Quantile::Above(9_000));
+        assert_eq!((lag.p50_ns, lag.p50_above, lag.p99_ns, lag.p99_above), (300, false, 9_000, true));
+        assert!(is_prompt(Quantile::Known(99), Quantile::Known(1_000), 0.1));
+        assert!(!is_prompt(Quantile::Known(100), Quantile::Known(1_000), 0.1));
+        for unknown in [Quantile::Above(1), Quantile::Absent] {
+            assert!(!is_prompt(unknown, Quantile::Known(1_000), 0.1));
+            assert!(!is_prompt(Quantile::Known(1), unknown, 0.1));
+        }
     }
 
     #[test]
@@ -351,8 +450,10 @@ mod tests {
             idle_exit_us: Some(200),
             huge_pages: Some("always".to_owned()),
             swaps: Some(true),
-            has_quota: Some(true),
-            is_virtual: Some(true),
+            throttled_ns: Some(40 * MILLISECOND),
+            steal_permille: Some(25),
+            siblings_busy_permille: Some(400),
+            interrupting_card: Some("eth0".to_owned()),
         };
         let clock =
             ClockFigures { source: Some("hpet".to_owned()), reading_ps: 30_000, ..ClockFigures::default() };
@@ -362,7 +463,23 @@ mod tests {
         figures.timer.sleeps = vec![Overshoot { asked_ns: 50_000, p99_ns: 400_000, ..Overshoot::default() }];
         figures.timer.gaps_ns = vec![3 * MILLISECOND];
         let all = advice(&figures, &around);
-        assert_eq!(all.len(), 7, "{all:?}");
+        assert_eq!(all.len(), 9, "{all:?}");
+        for words in [
+            "held this process back for 40 ms",
+            "2.5 % of the time (steal)",
+            "busy for 40 %",
+            "lets eth0 interrupt",
+        ] {
+            assert!(all.iter().any(|advice| advice.says.contains(words)), "{words}: {all:?}");
+        }
+        let calm = Surroundings {
+            throttled_ns: Some(0),
+            steal_permille: Some(0),
+            siblings_busy_permille: Some(3),
+            interrupting_card: None,
+            ..around.clone()
+        };
+        assert_eq!(advice(&figures, &calm).len(), 5, "what did no harm is not blamed");
         assert!(all[0].says.contains("900 ns") && all[0].says.contains("hpet"), "{all:?}");
         assert!(all.iter().all(|advice| !advice.command.is_empty()));
         assert_eq!(advice(&figures, &Surroundings::default()).len(), 1, "what is not known is not blamed");
@@ -377,7 +494,7 @@ mod tests {
     #[test]
     fn figures_are_written_and_read_alike() {
         let figures = Calibration {
-            lag: vec![LagFloor { rate: 1_000, wait: "spin".to_owned(), p50_ns: 1, p99_ns: 2 }],
+            lag: vec![LagFloor::of(1_000, "spin", Quantile::Known(1), Quantile::Above(2))],
             noise: Some(NoiseFloor { pairs: 10, ..NoiseFloor::default() }),
             ..Calibration::default()
         };

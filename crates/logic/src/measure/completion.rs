@@ -142,9 +142,15 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
 ///
 /// What a Plan promises by number is held against what was done: records to store, requests to make, connections of clients
 /// that come and go, rows of a recording. A time is a promise where requests are due until it is over; clients that come and
-/// go may end before it, since none may be due in its last gap.
-pub fn share_shortfall(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
-    unstored_share(plan, share, measurement).or_else(|| unmeasured_share(plan, share, measurement))
+/// go may end before it, since none may be due in its last gap. `agreed_ns` is the time of a measurement whose end was found
+/// while it went on, in place of the plan's.
+pub fn share_shortfall(
+    plan: &Plan,
+    share: &ProcessShare,
+    measurement: &Measurement,
+    agreed_ns: Option<Nanos>,
+) -> Option<String> {
+    unstored_share(plan, share, measurement).or_else(|| unmeasured_share(plan, share, measurement, agreed_ns))
 }
 
 /// The records of its share that a process did not try to store.
@@ -178,7 +184,12 @@ fn records_over(plan: &Plan, share: &ProcessShare, loading: Transport) -> u64 {
 
 /// The time for which a process did not measure, or the requests that it did not make. Where a phase has both a time and a
 /// number of requests, either ends it.
-fn unmeasured_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
+fn unmeasured_share(
+    plan: &Plan,
+    share: &ProcessShare,
+    measurement: &Measurement,
+    agreed_ns: Option<Nanos>,
+) -> Option<String> {
     let recorded = plan.phases.iter().enumerate().filter(|(_, phase)| phase.recorded);
     let recorded: Vec<(usize, &Phase)> = recorded.collect();
     let is_of = |is_such: fn(&Work) -> bool| {
@@ -193,7 +204,8 @@ fn unmeasured_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement
     if let Some((_, churn)) = plan.churning_group() {
         return unborn_share(&recorded, churn.calls, share, measurement);
     }
-    let time_ns = recorded.iter().map(|(_, phase)| phase.stop.time_ns).sum::<Option<Nanos>>();
+    let planned_ns = recorded.iter().map(|(_, phase)| phase.stop.time_ns).sum::<Option<Nanos>>();
+    let time_ns = agreed_ns.or(planned_ns);
     let requests = recorded.iter().map(|&(number, phase)| {
         phase.stop.requests?;
         PhaseShare::new(plan, number, Transport::Stream).requests_in(share)
@@ -559,7 +571,7 @@ mod tests {
         ];
         for (time_ns, requests, measured_ns, made, expected) in rows {
             let (plan, share, measurement) = shared(Stop { time_ns, requests }, made, measured_ns);
-            let reason = share_shortfall(&plan, &share, &measurement);
+            let reason = share_shortfall(&plan, &share, &measurement, None);
             assert_eq!(reason.as_deref(), expected, "{time_ns:?} {requests:?} {measured_ns} {made}");
         }
     }
@@ -579,7 +591,11 @@ mod tests {
         plan.servers = vec!["a:1".to_owned()];
         assert_eq!(records_of_share(&plan, &share), 10);
         let short = Some("stored 0 of its 10 records, and did not try to store all of them");
-        assert_eq!(share_shortfall(&plan, &share, &measurement).as_deref(), short, "no load was heard of");
+        assert_eq!(
+            share_shortfall(&plan, &share, &measurement, None).as_deref(),
+            short,
+            "no load was heard of"
+        );
         for (stored, errors, expected) in [
             (10, 0, None),
             (9, 1, None),
@@ -588,7 +604,7 @@ mod tests {
         ] {
             measurement.load = Some(LoadResult { records: 10, stored, errors, ..LoadResult::default() });
             assert_eq!(
-                share_shortfall(&plan, &share, &measurement).as_deref(),
+                share_shortfall(&plan, &share, &measurement, None).as_deref(),
                 expected,
                 "{stored} {errors}"
             );
@@ -618,12 +634,12 @@ mod tests {
                 [(records, 0, false), (0, records, false), (records - 1, 0, true)]
             {
                 measurement.load = Some(LoadResult { records, stored, errors, ..LoadResult::default() });
-                let short = share_shortfall(&plan, &share, &measurement);
+                let short = share_shortfall(&plan, &share, &measurement, None);
                 assert_eq!(short.is_some(), is_short, "{records} {stored} {errors}: {short:?}");
             }
         }
         measurement.load = Some(LoadResult { records: 7, stored: 7, ..LoadResult::default() });
-        let short = share_shortfall(&plan, &share, &measurement).expect("it had other records");
+        let short = share_shortfall(&plan, &share, &measurement, None).expect("it had other records");
         assert!(short.starts_with("stored 7 of its 50 records"), "{short}");
     }
 
@@ -644,7 +660,7 @@ mod tests {
             plan.groups[0].churn = Some(crate::plan::ChurningClients { spawns, calls, sequence: None });
             (share.threads, share.workers) = (2, 3);
             measurement.connections.churn = Some(Box::new(Churn { begun, ..Churn::default() }));
-            let short = share_shortfall(&plan, &share, &measurement);
+            let short = share_shortfall(&plan, &share, &measurement, None);
             assert_eq!(short.as_deref(), expected, "{time_ns:?} {requests:?} {begun}");
         }
     }
@@ -666,12 +682,12 @@ mod tests {
                 reads_only: false,
             });
             (measurement.recording_rows, measurement.skipped) = (rows, skipped);
-            let short = share_shortfall(&plan, &share, &measurement);
+            let short = share_shortfall(&plan, &share, &measurement, None);
             assert_eq!(short.as_deref(), expected, "{rows:?} {made} {skipped}");
             plan.phases[0].stop.time_ns = Some(SECOND);
-            assert_eq!(share_shortfall(&plan, &share, &measurement), None, "the time ended it");
+            assert_eq!(share_shortfall(&plan, &share, &measurement, None), None, "the time ended it");
             plan.phases[0].stop.time_ns = Some(2 * SECOND);
-            let short = share_shortfall(&plan, &share, &measurement);
+            let short = share_shortfall(&plan, &share, &measurement, None);
             assert_eq!(short.as_deref(), expected.map(|_| "measured 1.0 s of 2.0 s"), "nothing ended it");
         }
     }

@@ -17,15 +17,17 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// The waits of a run whose clients have depth 1 and Poisson arrivals; absent for others, and where a slot was asked
+    /// The waits of a run whose clients have depth 1 and Poisson arrivals at one rate; absent for others, and where a slot was asked
     /// for more than it can do, since such a queue has no mean wait.
     ///
     /// W = lambda E\[S^2\] / (2 (1 - lambda E\[S\])), S = lag + service, lambda the rate of one client (Kleinrock,
     /// Queueing Systems I, 5.6). Lag and service are taken to be independent of each other.
     pub fn of(case: &Case<'_>) -> Option<Waits> {
         let [group] = case.plan.groups.as_slice() else { return None };
-        let is_such =
-            group.arrivals == Arrivals::Poisson && group.depth == Depth::Limit(1) && group.churn.is_none();
+        let is_such = group.arrivals == Arrivals::Poisson
+            && group.depth == Depth::Limit(1)
+            && group.churn.is_none()
+            && case.plan.changes.is_nothing();
         let wait = case.moments(Span::Wait);
         if !is_such || wait.count == 0 || case.measurement.measured_ns == 0 {
             return None;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::measure::counters::Bytes;
 use crate::measure::histogram::Histogram;
+use crate::measure::parts::{ServerRecord, SliceConnections, merge_servers};
 use crate::measure::recorder::{Counts, Recorder};
 use crate::measure::transmit::TransmitTimes;
 use crate::protocol::Verb;
@@ -24,6 +25,8 @@ pub struct Interval {
     pub end_ns: Nanos,
     /// The recorders, by group of the Plan.
     pub groups: Vec<Recorder>,
+    /// The requests of all groups by the part of the phase in which they were due, by number; empty where the phase has no parts.
+    pub parts: BTreeMap<usize, Box<Recorder>>,
     /// Bytes over the wire.
     pub bytes: Bytes,
     /// Turns of the worker's loop.
@@ -33,8 +36,15 @@ pub struct Interval {
     /// Number of requests that a client had outstanding with each new one, that one included; `None` where this is not
     /// counted.
     pub outstanding: Option<Box<Histogram>>,
+    /// From the time at which the read of a pair was due to the arrival of the reply to its store; `None` where no reads are followed
+    /// by stores.
+    pub pairs: Option<Box<Histogram>>,
     /// When sampled requests left; `None` where no request is stamped.
     pub transmit: Option<Box<TransmitTimes>>,
+    /// What became of connections.
+    pub connections: SliceConnections,
+    /// The requests by server, by the number of the server in the Plan; empty where there is one server.
+    pub servers: Vec<ServerRecord>,
     /// Number of the worker whose memory the slice is; merging and restarting leave it.
     pub worker: usize,
 }
@@ -47,11 +57,15 @@ impl Interval {
             start_ns: 0,
             end_ns: 0,
             groups: groups.into_iter().map(|verbs| Recorder::new(verbs.into_iter())).collect(),
+            parts: BTreeMap::new(),
             bytes: Bytes::default(),
             turns: Turns::default(),
             window: WindowCounts::default(),
             outstanding: None,
+            pairs: None,
             transmit: None,
+            connections: SliceConnections::default(),
+            servers: Vec::new(),
             worker: 0,
         }
     }
@@ -64,6 +78,11 @@ impl Interval {
     /// Makes the slice also count outstanding requests where `outstanding` says so.
     pub fn counting(self, outstanding: bool) -> Interval {
         Interval { outstanding: outstanding.then(Box::default), ..self }
+    }
+
+    /// Makes the slice also keep the times of pairs, where `pairs` says so.
+    pub fn pairing(self, pairs: bool) -> Interval {
+        Interval { pairs: pairs.then(Box::default), ..self }
     }
 
     /// Makes the slice also keep when sampled requests left, where `stamping` says so.
@@ -83,15 +102,28 @@ impl Interval {
         for (recorder, more) in self.groups.iter_mut().zip(&mut other.groups) {
             recorder.merge(more);
         }
+        for (number, more) in &mut other.parts {
+            self.part(*number).merge(more);
+        }
         self.bytes.merge(&other.bytes);
         self.turns.merge(&other.turns);
         self.window.merge(&other.window);
         if let (Some(ours), Some(theirs)) = (&mut self.outstanding, &other.outstanding) {
             ours.merge(theirs);
         }
+        if let Some(theirs) = &other.pairs {
+            self.pairs.get_or_insert_default().merge(theirs);
+        }
         if let Some(theirs) = &other.transmit {
             self.transmit.get_or_insert_default().merge(theirs);
         }
+        self.connections.merge(&other.connections);
+        merge_servers(&mut self.servers, &other.servers);
+    }
+
+    /// The recorder of a part of the phase, which takes its memory with the first request.
+    pub fn part(&mut self, number: usize) -> &mut Recorder {
+        self.parts.entry(number).or_insert_with(|| Box::new(Recorder::new(std::iter::empty())))
     }
 
     /// The counts of all verbs and groups of the slice together.
@@ -109,15 +141,21 @@ impl Interval {
         self.start_ns = start_ns;
         self.end_ns = start_ns;
         self.groups.iter_mut().for_each(Recorder::clear);
+        self.parts.clear();
         self.bytes = Bytes::default();
         self.turns = Turns::default();
         self.window = WindowCounts::default();
         if let Some(outstanding) = &mut self.outstanding {
             outstanding.clear();
         }
+        if let Some(pairs) = &mut self.pairs {
+            pairs.clear();
+        }
         if let Some(transmit) = &mut self.transmit {
             transmit.clear();
         }
+        self.connections = SliceConnections::default();
+        self.servers.clear();
     }
 }
 

@@ -13,11 +13,13 @@ use crate::measure::flight::FlightTime;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::Interval;
 use crate::measure::messages::count_message;
+use crate::measure::parts::{ServerRecord, merge_servers};
 use crate::measure::recorder::{Ops, Tally};
+use crate::measure::replayed::Replayed;
 use crate::measure::transmit::TransmitTimes;
 use crate::measure::uncertainty::Windows;
-use crate::plan::Clock;
 use crate::plan::memory::INTERVALS_KEPT_MAX;
+use crate::plan::{Clock, RatePoint};
 use crate::protocol::udp;
 use crate::time::Nanos;
 use crate::workload::window::WindowCounts;
@@ -35,7 +37,7 @@ pub const SCHEMA: u32 = 1;
 
 /// Everything that a run leaves behind. Measured are the recorded phases with their drain, unless a field says
 /// otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// Layout of this data; [`SCHEMA`].
@@ -63,8 +65,15 @@ pub struct Measurement {
     /// The warm-up that was over when its load had settled; `None` where the plan has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
+    /// How the rate was changed by hand, in the order of time; `None` where it could not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steered: Option<Vec<RatePoint>>,
     /// The measured requests, by group of the Plan.
     pub groups: Vec<GroupMeasurement>,
+    /// The measured requests by the part of the phase in which they were due, in the order of the Plan; empty where the phase has no
+    /// parts, and shorter than the Plan where nothing was due in the last parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Ops>,
     /// The measured phase in slices, at most [`INTERVALS_KEPT_MAX`] of them.
     pub intervals: Vec<Slice>,
     /// The measured phase in windows, from which it is known how sure its figures are; `None` where none were kept.
@@ -87,6 +96,10 @@ pub struct Measurement {
     /// asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<Histogram>,
+    /// The times of pairs of a read and the store that follows it, from the time at which the read was due to the arrival of the
+    /// store's reply; `None` where the Plan has no pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<Histogram>,
     /// When sampled requests left this machine; `None` where that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit: Option<TransmitTimes>,
@@ -96,10 +109,17 @@ pub struct Measurement {
     /// Rows of the recording that the run replays, over all processes; `None` where it replays none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_rows: Option<u64>,
+    /// What became of the trace that the run replayed while it was read; `None` where it replayed none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
     /// The load; `None` where the run had none.
     pub load: Option<LoadResult>,
     /// Connections.
     pub connections: Connections,
+    /// The measured requests by server, by the number of the server in the Plan: the first
+    /// [`SERVERS_TIMED_MAX`](crate::measure::connections::SERVERS_TIMED_MAX) of them; empty with one server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerRecord>,
     /// Counts of datagrams in the whole run; `None` where no server was reached over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<udp::DatagramCounts>,
@@ -147,8 +167,11 @@ pub struct Measurement {
 pub struct WarmUp {
     /// How long the warm-up took.
     pub elapsed_ns: Nanos,
-    /// Whether the load had settled. Otherwise the time was over.
+    /// Whether the load had settled. Otherwise the time was over, or the run was ended.
     pub settled: bool,
+    /// Whether the run was ended in the warm-up, before the load had settled and before the time was over.
+    #[serde(default)]
+    pub cut_short: bool,
 }
 
 /// How a run ended.
@@ -199,6 +222,7 @@ impl Measurement {
             timeout_ns,
             warm_up: None,
             groups: groups.into_iter().map(|name| GroupMeasurement { name, ops: Ops::default() }).collect(),
+            parts: Vec::new(),
             intervals: Vec::new(),
             windows: None,
             intervals_merged: 0,
@@ -206,11 +230,15 @@ impl Measurement {
             skipped: 0,
             skipped_estimated: 0,
             outstanding: None,
+            pairs: None,
             transmit: None,
             samples: None,
             recording_rows: None,
+            replayed: None,
+            steered: None,
             load: None,
             connections: Connections::default(),
+            servers: Vec::new(),
             udp: None,
             verify: Verify::default(),
             noreply_errors: 0,
@@ -238,12 +266,19 @@ impl Measurement {
             group.ops.merge(recorder.ops());
             self.whole_run.ops.add(recorder.ops());
         }
+        for (number, recorder) in &mut interval.parts {
+            self.part(*number).merge(recorder.ops());
+        }
         self.bytes.merge(&interval.bytes);
         self.whole_run.bytes.merge(&interval.bytes);
         self.generator.turns.merge(&interval.turns);
         self.window.merge(&interval.window);
+        merge_servers(&mut self.servers, &interval.servers);
         if let Some(outstanding) = &interval.outstanding {
             self.outstanding.get_or_insert_default().merge(outstanding);
+        }
+        if let Some(pairs) = &interval.pairs {
+            self.pairs.get_or_insert_default().merge(pairs);
         }
         if let Some(transmit) = &interval.transmit {
             self.transmit.get_or_insert_default().merge(transmit);
@@ -266,6 +301,14 @@ impl Measurement {
             self.intervals[at].merge(&later, self.timeout_ns);
             self.intervals_merged += 1;
         }
+    }
+
+    /// The requests that were due in a part of the phase.
+    fn part(&mut self, number: usize) -> &mut Ops {
+        if self.parts.len() <= number {
+            self.parts.resize_with(number + 1, Ops::default);
+        }
+        &mut self.parts[number]
     }
 
     /// The requests of all groups together.
@@ -315,6 +358,9 @@ impl Measurement {
         for (group, more) in self.groups.iter_mut().zip(&other.groups) {
             group.ops.merge(&more.ops);
         }
+        for (number, more) in other.parts.iter().enumerate() {
+            self.part(number).merge(more);
+        }
         self.merge_intervals(&other.intervals);
         self.intervals_merged += other.intervals_merged;
         match (&mut self.windows, &other.windows) {
@@ -330,14 +376,23 @@ impl Measurement {
         if let Some(more) = &other.outstanding {
             self.outstanding.get_or_insert_default().merge(more);
         }
+        if let Some(more) = &other.pairs {
+            self.pairs.get_or_insert_default().merge(more);
+        }
         if let Some(more) = &other.transmit {
             self.transmit.get_or_insert_default().merge(more);
         }
         self.recording_rows = self.recording_rows.or(other.recording_rows);
+        match (&mut self.replayed, &other.replayed) {
+            (Some(replayed), Some(other)) => replayed.merge(other),
+            (replayed @ None, Some(other)) => *replayed = Some(other.clone()),
+            (_, None) => {}
+        }
         if let Some(more) = &other.load {
             self.load.get_or_insert_default().merge(more);
         }
         self.connections.merge(&other.connections);
+        merge_servers(&mut self.servers, &other.servers);
         if let Some(more) = &other.udp {
             self.udp.get_or_insert_default().merge(more);
         }

@@ -30,7 +30,9 @@ pub mod measurement;
 mod messages;
 pub mod ops;
 pub mod parcel;
+pub mod parts;
 pub mod recorder;
+pub mod replayed;
 pub mod sample;
 pub mod scalability;
 #[cfg(test)]

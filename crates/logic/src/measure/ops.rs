@@ -52,6 +52,11 @@ pub struct AnatomyCell {
 pub struct Ops(pub(super) [Option<Box<OpRecord>>; Verb::COUNT]);
 
 impl Times {
+    /// These histograms, by [`Span`].
+    pub fn of_histograms(histograms: [Histogram; Span::COUNT]) -> Times {
+        Times(histograms)
+    }
+
     /// The histogram of one span.
     pub fn of(&self, span: Span) -> &Histogram {
         &self.0[span as usize]
@@ -133,8 +138,13 @@ impl Ops {
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &Ops) {
         for (verb, op) in other.iter() {
-            self.entry(verb).merge(op);
+            self.add(verb, op);
         }
+    }
+
+    /// Adds requests of one verb.
+    pub fn add(&mut self, verb: Verb, op: &OpRecord) {
+        self.entry(verb).merge(op);
     }
 
     /// All verbs together.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::histogram::{CellSums, NotAHistogram, SparseHistogram};
+use crate::measure::histogram::{CellSums, CoarseHistogram, NotAHistogram, SparseHistogram};
 use crate::measure::interval::{Interval, Turns};
 use crate::measure::measurement::Bytes;
-use crate::measure::recorder::{Counts, Span};
+use crate::measure::parts::{ServerRecord, SliceConnections, SlicePart, are_sound, merge_servers};
+use crate::measure::recorder::{Counts, Recorder, Span};
 use crate::measure::transmit::SparseTransmitTimes;
+use crate::plan::PARTS_MAX;
 use crate::protocol::Verb;
 use crate::time::Nanos;
 use crate::workload::window::WindowCounts;
@@ -23,6 +25,9 @@ pub struct Parcel {
     end_ns: Nanos,
     /// For every group of the Plan, what was asked and how long it took.
     groups: Vec<BTreeMap<Verb, Packed>>,
+    /// For every part of the phase in which requests were due, those requests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    parts: BTreeMap<usize, BTreeMap<Verb, Packed>>,
     bytes: Bytes,
     turns: Turns,
     #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
@@ -30,7 +35,13 @@ pub struct Parcel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outstanding: Option<SparseHistogram>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pairs: Option<SparseHistogram>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     transmit: Option<SparseTransmitTimes>,
+    #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
+    connections: SliceConnections,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<ServerRecord>,
 }
 
 /// Requests of one verb.
@@ -57,11 +68,34 @@ pub enum Misfit {
 impl Parcel {
     /// The parcel of a whole slice.
     pub fn of(interval: &mut Interval) -> Parcel {
+        let groups = interval.groups.iter_mut().map(packed).collect();
+        let parts = interval.parts.iter_mut().map(|(number, recorder)| (*number, packed(recorder))).collect();
+        Parcel {
+            index: interval.index,
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            groups,
+            parts,
+            bytes: interval.bytes,
+            turns: interval.turns,
+            window: interval.window,
+            outstanding: interval.outstanding.as_ref().map(|histogram| histogram.to_sparse()),
+            pairs: interval.pairs.as_ref().map(|histogram| histogram.to_sparse()),
+            transmit: interval.transmit.as_ref().map(|times| SparseTransmitTimes::of(times)),
+            connections: interval.connections,
+            servers: interval.servers.clone(),
+        }
+    }
+
+    /// The parcel of what decides when a phase is over: counts and response times. All else of the slice is left out.
+    pub fn of_responses(interval: &mut Interval) -> Parcel {
         let groups = interval.groups.iter_mut().map(|recorder| {
             let packed = recorder.ops().iter().map(|(verb, op)| {
-                let times = Span::ALL.map(|span| op.times.of(span).to_sparse());
-                let sums = (op.lag_by_response.clone(), op.wait_by_response.clone());
-                let (lag_by_response, wait_by_response) = sums;
+                let times = Span::ALL.map(|span| match span {
+                    Span::Response => op.times.of(span).to_sparse(),
+                    _ => SparseHistogram::empty(),
+                });
+                let (lag_by_response, wait_by_response) = (CellSums::default(), CellSums::default());
                 (verb, Packed { counts: op.counts, times, lag_by_response, wait_by_response })
             });
             packed.collect()
@@ -71,11 +105,15 @@ impl Parcel {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
             groups: groups.collect(),
-            bytes: interval.bytes,
-            turns: interval.turns,
-            window: interval.window,
-            outstanding: interval.outstanding.as_ref().map(|histogram| histogram.to_sparse()),
-            transmit: interval.transmit.as_ref().map(|times| SparseTransmitTimes::of(times)),
+            parts: BTreeMap::new(),
+            bytes: Bytes::default(),
+            turns: Turns::default(),
+            window: WindowCounts::default(),
+            outstanding: None,
+            pairs: None,
+            transmit: None,
+            connections: SliceConnections::default(),
+            servers: Vec::new(),
         }
     }
 
@@ -89,6 +127,11 @@ impl Parcel {
         if self.groups.len() != interval.groups.len() {
             return Err(Misfit::Groups);
         }
+        if !are_sound(&self.servers) {
+            return Err(Misfit::Times(NotAHistogram(
+                "the times of a server are beyond the table".to_owned(),
+            )));
+        }
         if is_first {
             (interval.index, interval.start_ns, interval.end_ns) = (self.index, self.start_ns, self.end_ns);
         }
@@ -101,15 +144,26 @@ impl Parcel {
                 recorder.merge_sparse(*verb, counts, times, sums).map_err(Misfit::Times)?;
             }
         }
+        for (number, ops) in self.parts.iter().filter(|(number, _)| **number < PARTS_MAX) {
+            for (verb, Packed { counts, times, lag_by_response, wait_by_response }) in ops {
+                let sums = [lag_by_response, wait_by_response];
+                interval.part(*number).merge_sparse(*verb, counts, times, sums).map_err(Misfit::Times)?;
+            }
+        }
         interval.bytes.merge(&self.bytes);
         interval.turns.merge(&self.turns);
         interval.window.merge(&self.window);
         if let Some(more) = &self.outstanding {
             interval.outstanding.get_or_insert_default().merge_sparse(more).map_err(Misfit::Times)?;
         }
+        if let Some(more) = &self.pairs {
+            interval.pairs.get_or_insert_default().merge_sparse(more).map_err(Misfit::Times)?;
+        }
         if let Some(more) = &self.transmit {
             more.add_to(interval.transmit.get_or_insert_default()).map_err(Misfit::Times)?;
         }
+        interval.connections.merge(&self.connections);
+        merge_servers(&mut interval.servers, &self.servers);
         Ok(())
     }
 
@@ -125,12 +179,10 @@ impl Parcel {
         self.start_ns = self.start_ns.min(later.start_ns);
         self.end_ns = self.end_ns.max(later.end_ns);
         for (ops, more) in self.groups.iter_mut().zip(&later.groups) {
-            for (verb, more) in more {
-                match ops.get_mut(verb) {
-                    Some(packed) => packed.merge(more),
-                    None => drop(ops.insert(*verb, more.clone())),
-                }
-            }
+            append_ops(ops, more);
+        }
+        for (number, more) in &later.parts {
+            append_ops(self.parts.entry(*number).or_default(), more);
         }
         self.bytes.merge(&later.bytes);
         self.turns.merge(&later.turns);
@@ -140,12 +192,53 @@ impl Parcel {
             (None, Some(more)) => self.outstanding = Some(more.clone()),
             (_, None) => {}
         }
+        match (&mut self.pairs, &later.pairs) {
+            (Some(pairs), Some(more)) => pairs.merge(more),
+            (None, Some(more)) => self.pairs = Some(more.clone()),
+            (_, None) => {}
+        }
         match (&mut self.transmit, &later.transmit) {
             (Some(transmit), Some(more)) => transmit.merge(more),
             (None, Some(more)) => self.transmit = Some(more.clone()),
             (_, None) => {}
         }
+        self.connections.merge(&later.connections);
+        merge_servers(&mut self.servers, &later.servers);
         Ok(())
+    }
+
+    /// What the process had of the slice: counts, and quantiles of its response times, within 3 %.
+    pub fn part(&self) -> SlicePart {
+        let mut all = ServerRecord { service: CoarseHistogram::default(), ..ServerRecord::default() };
+        for packed in self.groups.iter().flat_map(BTreeMap::values) {
+            all.completed += packed.counts.completed;
+            all.unanswered += packed.counts.unanswered();
+            all.failed += packed.counts.requests().saturating_sub(packed.counts.completed);
+            packed.times[Span::Response as usize].fold_into(&mut all.service);
+        }
+        // Requests without an answer are among those that were not completed.
+        all.failed = all.failed.saturating_sub(all.unanswered);
+        all.part()
+    }
+}
+
+/// What a recorder has of each verb.
+fn packed(recorder: &mut Recorder) -> BTreeMap<Verb, Packed> {
+    let packed = recorder.ops().iter().map(|(verb, op)| {
+        let times = Span::ALL.map(|span| op.times.of(span).to_sparse());
+        let sums = (op.lag_by_response.clone(), op.wait_by_response.clone());
+        let (lag_by_response, wait_by_response) = sums;
+        (verb, Packed { counts: op.counts, times, lag_by_response, wait_by_response })
+    });
+    packed.collect()
+}
+
+fn append_ops(ops: &mut BTreeMap<Verb, Packed>, more: &BTreeMap<Verb, Packed>) {
+    for (verb, more) in more {
+        match ops.get_mut(verb) {
+            Some(packed) => packed.merge(more),
+            None => drop(ops.insert(*verb, more.clone())),
+        }
     }
 }
 
@@ -182,6 +275,7 @@ mod tests {
                 noreply: false,
             };
             interval.groups[(at % 2) as usize].record(&sample);
+            interval.part((at / 30) as usize).record(&sample);
             if let Some(histogram) = &mut interval.outstanding {
                 histogram.record(at);
             }

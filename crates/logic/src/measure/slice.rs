@@ -8,6 +8,7 @@ use crate::measure::counters::{Bytes, Turns};
 use crate::measure::figures::{Figures, Unanswered};
 use crate::measure::histogram::{Histogram, Sketch};
 use crate::measure::interval::Interval;
+use crate::measure::parts::{ServerRecord, SliceConnections, SlicePart, merge_parts};
 use crate::measure::recorder::{Counts, Ops, Span};
 use crate::protocol::Verb;
 use crate::time::Nanos;
@@ -32,6 +33,16 @@ pub struct Slice {
     /// The times of all requests of the slice, folded; absent in results of versions that kept none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sketch: Option<SliceSketch>,
+    /// What became of connections.
+    #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
+    pub connections: SliceConnections,
+    /// What each of several servers had of the slice, by its number in the Plan; empty with one server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<SlicePart>,
+    /// What each process of a distributed run had of the slice, in the order of the processes; empty where there is one, or
+    /// more than [`MEMBERS_TIMED_MAX`](crate::measure::parts::MEMBERS_TIMED_MAX).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<SlicePart>,
 }
 
 /// The times of the requests of a slice in few cells, so that every slice keeps them.
@@ -44,6 +55,15 @@ pub struct SliceSketch {
     pub service: Sketch,
     /// Requests that got no answer.
     pub unanswered: u64,
+}
+
+impl SliceSketch {
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &SliceSketch) {
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.unanswered += other.unanswered;
+    }
 }
 
 /// The requests of one verb in a slice.
@@ -78,6 +98,9 @@ impl Slice {
             bytes: interval.bytes,
             turns: interval.turns,
             sketch: None,
+            connections: interval.connections,
+            servers: interval.servers.iter().map(ServerRecord::part).collect(),
+            members: Vec::new(),
         };
         if let [recorder] = interval.groups.as_mut_slice() {
             slice.keep(recorder.ops(), timeout_ns, keep);
@@ -131,11 +154,12 @@ impl Slice {
         }
         self.bytes.merge(&other.bytes);
         self.turns.merge(&other.turns);
+        self.connections.merge(&other.connections);
+        merge_parts(&mut self.servers, &other.servers);
+        merge_parts(&mut self.members, &other.members);
         // Of one that keeps none, the times of the other alone would be half of the truth.
         self.sketch = self.sketch.take().zip(other.sketch.as_ref()).map(|(mut sketch, more)| {
-            sketch.response.merge(&more.response);
-            sketch.service.merge(&more.service);
-            sketch.unanswered += more.unanswered;
+            sketch.merge(more);
             sketch
         });
     }

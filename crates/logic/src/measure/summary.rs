@@ -9,7 +9,7 @@ use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
 use crate::measure::trust::Trust;
 use crate::measure::uncertainty::UntilResult;
 use crate::measure::uncertainty::steadiness::{Change, Steadiness};
-use crate::plan::{Goal, Plan};
+use crate::plan::{Goal, Part, Plan};
 use crate::protocol::Verb;
 use crate::time::{MICROSECOND, Nanos, seconds};
 
@@ -91,6 +91,43 @@ pub struct GroupSummary {
     pub ops: Vec<OpSummary>,
 }
 
+/// The requests that were due in one part of the measured phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartSummary {
+    /// Name of the part in the Plan.
+    pub name: String,
+    /// When the part began, in nanoseconds from the beginning of the phase.
+    pub at_ns: Nanos,
+    /// Length of the part, in nanoseconds.
+    pub length_ns: Nanos,
+    /// All verbs together.
+    pub totals: Totals,
+    /// By verb.
+    pub ops: Vec<OpSummary>,
+}
+
+impl PartSummary {
+    /// The parts of a measurement that was made after `plan`, as far as the phase went.
+    pub fn all_of(measurement: &Measurement, plan: &Plan) -> Vec<PartSummary> {
+        let sure = Sure { measurement, is_level: false };
+        let parts = &plan.changes.parts;
+        let ends = parts.iter().skip(1).map(|part| part.at_ns).chain(std::iter::once(Nanos::MAX));
+        let nothing = Ops::default();
+        let of = |(number, (part, end_ns)): (usize, (&Part, Nanos))| {
+            let length_ns = end_ns.min(measurement.measured_ns).saturating_sub(part.at_ns);
+            let ops = measurement.parts.get(number).unwrap_or(&nothing);
+            (length_ns > 0).then(|| PartSummary {
+                name: part.name.clone(),
+                at_ns: part.at_ns,
+                length_ns,
+                totals: Totals::of(sure, &ops.all(), seconds(length_ns), None),
+                ops: OpSummary::all_of(sure, ops, None),
+            })
+        };
+        parts.iter().zip(ends).enumerate().filter_map(of).collect()
+    }
+}
+
 /// A goal of the Plan and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GoalResult {
@@ -144,6 +181,26 @@ impl Summary {
             steadiness,
             until,
         }
+    }
+
+    /// The figures of each part of the measured phase, as far as it went. Who was the limit, and how far times may be believed, is
+    /// what the whole says; groups are left out.
+    pub fn of_parts(measurement: &Measurement, plan: &Plan) -> Vec<Summary> {
+        let whole = Summary::of(measurement, plan);
+        let nothing = Ops::default();
+        let of = |(number, part): (usize, PartSummary)| {
+            let all = measurement.parts.get(number).unwrap_or(&nothing).all();
+            let goal = |goal: &Goal| GoalResult::of(*goal, &all, measurement.timeout_ns, None);
+            Summary {
+                seconds: seconds(part.length_ns),
+                totals: part.totals,
+                ops: part.ops,
+                groups: Vec::new(),
+                goals: plan.goals.iter().map(goal).collect(),
+                ..whole.clone()
+            }
+        };
+        PartSummary::all_of(measurement, plan).into_iter().enumerate().map(of).collect()
     }
 
     /// Whether a goal was missed, or may have been missed.

@@ -42,6 +42,11 @@ impl Tally {
         }
     }
 
+    /// Adds requests of one verb.
+    pub fn add_counts(&mut self, verb: Verb, counts: &Counts) {
+        self.0[verb as usize].merge(counts);
+    }
+
     /// Adds what `other` counted.
     pub fn merge(&mut self, other: &Tally) {
         for (counts, more) in self.0.iter_mut().zip(&other.0) {

@@ -19,6 +19,10 @@ pub struct TransmitTimes {
     pub served: Histogram,
     /// left - scheduled: the queueing discipline, where its stamps were asked for; part of `out`.
     pub queued: Histogram,
+    /// From the card's stamp of the request to its stamp of the reply, by the card's clock alone, where its stamps were
+    /// asked for.
+    #[serde(default)]
+    pub wire: Histogram,
     /// Counts of sampled requests without these times.
     pub counts: TransmitCounts,
 }
@@ -33,6 +37,10 @@ pub struct TransmitCounts {
     pub tx_merged: u64,
     /// The stamp could not be true: it lay outside of the time between sending and arrival.
     pub tx_rejected: u64,
+    /// The card's stamps were asked for, and that of the request, or that of the reply, did not come within a second or was
+    /// impossible.
+    #[serde(default)]
+    pub wire_missing: u64,
 }
 
 /// The times of one sampled request, on the monotonic clock in nanoseconds.
@@ -74,12 +82,24 @@ impl TransmitTimes {
         self.out.merge(&other.out);
         self.served.merge(&other.served);
         self.queued.merge(&other.queued);
+        self.wire.merge(&other.wire);
         self.counts.merge(&other.counts);
+    }
+
+    /// Records the card's stamps of a request and of its reply, of which the first may be missing. A reply that came before
+    /// its request is none.
+    pub fn record_wire(&mut self, left: Option<Nanos>, received: Nanos) {
+        match left.and_then(|left| received.checked_sub(left)) {
+            Some(wire) => self.wire.record(wire),
+            None => self.counts.wire_missing += 1,
+        }
     }
 
     /// Makes the times empty, and keeps their memory.
     pub fn clear(&mut self) {
-        [&mut self.out, &mut self.served, &mut self.queued].into_iter().for_each(Histogram::clear);
+        [&mut self.out, &mut self.served, &mut self.queued, &mut self.wire]
+            .into_iter()
+            .for_each(Histogram::clear);
         self.counts = TransmitCounts::default();
     }
 }
@@ -90,6 +110,7 @@ impl TransmitCounts {
         self.tx_missing = self.tx_missing.saturating_add(other.tx_missing);
         self.tx_merged = self.tx_merged.saturating_add(other.tx_merged);
         self.tx_rejected = self.tx_rejected.saturating_add(other.tx_rejected);
+        self.wire_missing = self.wire_missing.saturating_add(other.wire_missing);
     }
 }
 
@@ -100,6 +121,9 @@ pub struct SparseTransmitTimes {
     out: SparseHistogram,
     served: SparseHistogram,
     queued: SparseHistogram,
+    /// Absent where no card stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wire: Option<SparseHistogram>,
     counts: TransmitCounts,
 }
 
@@ -110,6 +134,7 @@ impl SparseTransmitTimes {
             out: times.out.to_sparse(),
             served: times.served.to_sparse(),
             queued: times.queued.to_sparse(),
+            wire: (times.wire.count() > 0).then(|| times.wire.to_sparse()),
             counts: times.counts,
         }
     }
@@ -122,7 +147,8 @@ impl SparseTransmitTimes {
         times.counts.merge(&self.counts);
         times.out.merge_sparse(&self.out)?;
         times.served.merge_sparse(&self.served)?;
-        times.queued.merge_sparse(&self.queued)
+        times.queued.merge_sparse(&self.queued)?;
+        self.wire.as_ref().map_or(Ok(()), |wire| times.wire.merge_sparse(wire))
     }
 
     /// Adds the times of a later slice of the same process.
@@ -130,6 +156,11 @@ impl SparseTransmitTimes {
         self.out.merge(&other.out);
         self.served.merge(&other.served);
         self.queued.merge(&other.queued);
+        match (&mut self.wire, &other.wire) {
+            (Some(wire), Some(more)) => wire.merge(more),
+            (None, Some(more)) => self.wire = Some(more.clone()),
+            (_, None) => {}
+        }
         self.counts.merge(&other.counts);
     }
 }
@@ -166,6 +197,21 @@ mod tests {
     }
 
     #[test]
+    fn the_card_knows_the_time_between_its_own_stamps_alone() {
+        let mut times = TransmitTimes::default();
+        // The card's clock has nothing to do with that of this machine.
+        times.record_wire(Some(7), 7 + 21_000);
+        times.record_wire(None, 9);
+        times.record_wire(Some(10), 9);
+        assert_eq!((times.wire.count(), times.wire.moments().max, times.counts.wire_missing), (1, 21_000, 2));
+        let sparse = SparseTransmitTimes::of(&TransmitTimes::default());
+        assert!(
+            !serde_json::to_string(&sparse).unwrap().contains("\"wire\""),
+            "without a card nothing is sent"
+        );
+    }
+
+    #[test]
     fn the_queueing_discipline_is_part_of_the_way_out() {
         let mut times = TransmitTimes::default();
         times.record(&Departure { scheduled: Some(SENT + 1_000), ..departure(8_000, Some(9_000)) });
@@ -178,10 +224,12 @@ mod tests {
             let mut times = TransmitTimes::default();
             lefts.for_each(|left| _ = times.record(&departure(left * 999, Some(500_000))));
             times.counts.tx_missing = 1;
+            times.record_wire(Some(5), 5 + 7_000);
             times
         };
         let mut whole = of(0..300);
         whole.counts.tx_missing = 2;
+        whole.record_wire(Some(5), 5 + 7_000);
         let (mut here, mut far, other) = (of(0..100), of(0..100), of(100..300));
         here.merge(&other);
         assert_eq!(here, whole);

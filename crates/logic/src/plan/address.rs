@@ -101,9 +101,29 @@ pub fn sources(text: &str) -> Result<Vec<String>, AddressError> {
     }
 }
 
+/// Whether a word is an address of IP, alone or with a port.
+pub fn is_of_ip(word: &str) -> bool {
+    let is_ip = |text: &str| text.parse::<IpAddr>().is_ok();
+    let bare = |host: &str| host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some_and(is_ip);
+    let with_port = |(host, port): (&str, &str)| {
+        port.parse::<u16>().is_ok() && (bare(host) || host.contains('.') && is_ip(host))
+    };
+    is_ip(word) || bare(word) || word.rsplit_once(':').is_some_and(with_port)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_are_addresses_of_ip_are_known_from_other_words() {
+        for word in ["10.0.0.1", "10.0.0.1:80", "::1", "[::1]", "[fe80::1]:5", "fe80::1"] {
+            assert!(is_of_ip(word), "{word}");
+        }
+        for word in ["", "7.0.15", "12:30:05", "a:1", "1.2.3.4:99999", "1.2.3.4.5", "[::1", "dead", "3:4"] {
+            assert!(!is_of_ip(word), "{word}");
+        }
+    }
 
     #[test]
     fn servers_get_the_port_that_they_lack() {

@@ -18,6 +18,8 @@ pub enum Arrivals {
     Poisson,
     /// With gaps of this shape, scaled so that their mean fits the rate.
     Shape(Dist),
+    /// At the times of the trace that is replayed.
+    Trace,
 }
 
 /// The open processes that have a word of their own on a command line.
@@ -47,6 +49,7 @@ impl fmt::Display for Arrivals {
             Arrivals::Constant => out.write_str("constant gaps"),
             Arrivals::Poisson => out.write_str("poisson"),
             Arrivals::Shape(dist) => write!(out, "gaps {dist}"),
+            Arrivals::Trace => out.write_str("as in the trace"),
         }
     }
 }

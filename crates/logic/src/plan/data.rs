@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::absent::is_default;
+use super::absent::{is_default, is_zero};
 use crate::dist::Dist;
 
 /// The records: which keys there are and what is stored under them.
@@ -25,9 +25,33 @@ pub struct Data {
     pub value_size: Dist,
     /// Expiry in seconds, 0 for none.
     pub expiry_s: Dist,
+    /// Lengths of the values of the most popular records, in the order of popularity; all records behind the last class have
+    /// `value_size`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub value_classes: Vec<ValueClass>,
     /// The rules by which keys and values are made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub style: Style,
+}
+
+/// The most popular records up to a share of all, behind those of the class before, and the lengths of their values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueClass {
+    /// Share of the records with which the class ends, above 0 and below 1; record 0 is the most popular one.
+    pub until: f64,
+    /// Length of a value in bytes.
+    pub value_size: Dist,
+}
+
+/// Most classes of records with lengths of their own.
+pub const VALUE_CLASSES_MAX: usize = 16;
+
+impl Data {
+    /// The distributions of the lengths of values.
+    pub fn value_sizes(&self) -> impl Iterator<Item = &Dist> {
+        self.value_classes.iter().map(|class| &class.value_size).chain([&self.value_size])
+    }
 }
 
 /// The rules by which keys and values are made.
@@ -42,6 +66,9 @@ pub struct Style {
     /// last bytes name the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_bytes: Option<u32>,
+    /// By how many percent of itself an expiry is longer or shorter at most, 0 to 100; every length in between is as likely.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub expiry_jitter_percent: u32,
 }
 
 /// The rule by which a key is made from its index.

@@ -1,8 +1,8 @@
 //! The defaults of a Plan and of its parts.
 
 use super::{
-    Adaptive, Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Mix, Plan, Popularity,
-    Protocol, Route, SCHEMA, Socket, Style, Transport, Wait,
+    Adaptive, Arrivals, Backend, Changes, ClientPolicy, Clock, Data, Depth, Engine, Fill, Group, Labels, Mix,
+    Plan, Popularity, Protocol, Route, SCHEMA, Socket, Style, Transport, Wait,
 };
 use crate::dist::Dist;
 use crate::protocol::{MetaAsk, Verb};
@@ -34,8 +34,12 @@ impl Default for Plan {
             allow_partial_load: false,
             evidence: true,
             server_stats_ns: None,
+            server_stats_at: Vec::new(),
             adaptive: Adaptive::default(),
+            changes: Changes::default(),
             anonymous: false,
+            fail_on: Vec::new(),
+            labels: Labels::new(),
             groups: Vec::new(),
             phases: Vec::new(),
         }
@@ -73,6 +77,7 @@ impl Default for Data {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            value_classes: Vec::new(),
             style: Style::default(),
         }
     }
@@ -99,9 +104,15 @@ impl Mix {
         Mix {
             ops: ops.to_vec(),
             popularity: Popularity::Uniform,
+            churn: None,
             multiget: 1,
             read_through_ns: None,
+            fill: Fill::default(),
+            fill_delay_s: None,
             noreply: false,
+            read_modify_write: 0.0,
+            inserts: false,
+            scans: false,
             multiset: 1,
             fresh: 0.0,
             absent: 0.0,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::absent::is_false;
+
 /// Threads and what they use of the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,12 +33,20 @@ pub struct TransmitSampling {
     pub every: u32,
     /// Whether a request is also stamped where it enters the queueing discipline of the device.
     pub scheduled: bool,
+    /// Whether the network card also stamps requests and their replies, by its own clock.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hardware: bool,
 }
 
 impl fmt::Display for TransmitSampling {
     /// Writes the sampling as `--stamps` takes it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}", if self.scheduled { "tx+sched" } else { "tx" }, self.every)
+        let kind = match (self.hardware, self.scheduled) {
+            (true, _) => "nic",
+            (false, true) => "tx+sched",
+            (false, false) => "tx",
+        };
+        write!(out, "{kind}:{}", self.every)
     }
 }
 

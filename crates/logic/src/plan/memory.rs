@@ -1,6 +1,6 @@
 //! The memory that a plan needs where it is run, computed from the plan alone.
 
-use super::{Depth, Group, Plan, Work};
+use super::{Depth, Fills, Group, Plan, TRACE_VERBS, Work};
 use crate::time::{Nanos, seconds};
 
 /// Most memory that a plan may need, in bytes. A million connections with one request each fit, and a thousand threads;
@@ -51,6 +51,9 @@ const WITNESS_BYTES: u64 = 8 << 20;
 /// A worker: its thread, its backend with its buffers, its queues.
 const WORKER_BYTES: u64 = 4 << 20;
 
+/// The reader of a trace with what waits between it and the workers.
+const TRACE_BYTES: u64 = 64 << 20;
+
 /// The five histograms of one verb of one group.
 const VERB_BYTES: u64 = 5 * 64 * 1_024;
 
@@ -98,6 +101,7 @@ pub fn need_bytes(plan: &Plan) -> u64 {
         .saturating_add(workers)
         .saturating_add(interval * INTERVALS_PER_WORKER as u64)
         .saturating_add(kept)
+        .saturating_add(if plan.trace().is_some() { TRACE_BYTES } else { 0 })
         .saturating_add(PROCESS_BYTES)
 }
 
@@ -120,6 +124,7 @@ fn follow_up_bytes(plan: &Plan) -> u64 {
     let read_through = plan.phases.iter().filter_map(|phase| match &phase.work {
         Work::Mix(mix) => Some((mix.read_through_ns?, u64::from(mix.multiget))),
         Work::Replay(replay) => Some((replay.read_through_ns?, 1)),
+        Work::Trace(replay) => (replay.fills == Fills::Own).then_some((replay.fill_delay_ns, 1)),
         _ => None,
     });
     let waiting = read_through.map(|(delay_ns, keys)| {
@@ -149,7 +154,7 @@ fn requests_at_once(plan: &Plan, group: &Group) -> u64 {
         Work::Load(load) => u64::from(load.depth),
         Work::Delete(delete) => u64::from(delete.depth),
         Work::Window(_) | Work::Pause(_) => 1,
-        Work::Mix(_) | Work::Replay(_) => {
+        Work::Mix(_) | Work::Replay(_) | Work::Trace(_) => {
             let calls = group.churn.as_ref().map_or(u64::MAX, |churn| churn.calls);
             u64::from(depth_of(group)).min(calls)
         }
@@ -161,10 +166,10 @@ fn requests_at_once(plan: &Plan, group: &Group) -> u64 {
 fn request_bytes(plan: &Plan) -> u64 {
     let stores = plan.phases.iter().any(|phase| match &phase.work {
         Work::Mix(mix) => mix.read_through_ns.is_some() || mix.ops.iter().any(|(verb, _)| verb.stores()),
-        Work::Load(_) | Work::Replay(_) | Work::Window(_) => true,
+        Work::Load(_) | Work::Replay(_) | Work::Trace(_) | Work::Window(_) => true,
         Work::Delete(_) | Work::Pause(_) => false,
     });
-    let value = plan.data.value_size.mean_from_zero();
+    let value = plan.data.value_sizes().map(crate::dist::Dist::mean_from_zero).fold(0.0, f64::max);
     let copied = if stores && value <= COPIED_VALUE_MAX_BYTES { value as u64 } else { 0 };
     REQUEST_BYTES + copied
 }
@@ -175,6 +180,7 @@ fn verbs_of(work: &Work) -> u64 {
         Work::Mix(mix) => 2 * mix.ops.len() as u64,
         Work::Load(_) | Work::Delete(_) => 1,
         Work::Replay(_) | Work::Window(_) => 2,
+        Work::Trace(_) => TRACE_VERBS.len() as u64,
         Work::Pause(_) => 0,
     }
 }

@@ -7,10 +7,16 @@ mod absent;
 mod adaptive;
 pub mod address;
 mod arrivals;
+mod bucket_shares;
+mod changes;
 mod data;
 mod defaults;
 pub mod detect;
+mod event;
+mod fail_on;
 mod group;
+mod key_churn;
+mod labels;
 mod machine;
 pub mod memory;
 mod phase;
@@ -19,6 +25,7 @@ mod protocol;
 mod rank_shares;
 pub mod share;
 pub mod timing;
+mod trace;
 pub mod validate;
 mod window;
 
@@ -28,13 +35,22 @@ use self::absent::{is_false, is_true, is_zero, yes};
 
 pub use self::adaptive::{Adaptive, Settle, Until};
 pub use self::arrivals::Arrivals;
-pub use self::data::{Data, KeyStyle, Style, ValueStyle};
+pub use self::bucket_shares::{BucketShare, BucketShares};
+pub use self::changes::{
+    Burst, BurstSources, BurstStates, Changes, Day, PARTS_MAX, POINTS_MAX, Part, RatePoint, RateShape, Sine,
+};
+pub use self::data::{Data, KeyStyle, Style, VALUE_CLASSES_MAX, ValueClass, ValueStyle};
+pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankError, RankRange};
+pub use self::fail_on::FailOn;
 pub use self::group::{ChurningClients, ClientPolicy, Depth, Gap, Group, Late, Sequence, Spawns};
+pub use self::key_churn::{CHURN_ACCEPTED, ChurnError, KeyChurn, LIFE_MIN};
+pub use self::labels::{LABEL_ACCEPTED, LABELS_MAX, Labels, is_label, labels_text};
 pub use self::machine::{Backend, Clock, Engine, Socket, TlsOptions, TransmitSampling, Wait};
-pub use self::phase::{Delete, Load, Mix, Pause, Phase, Replay, Stop, Work};
+pub use self::phase::{Delete, Fill, Load, Mix, Pause, Phase, Replay, Stop, Work};
 pub use self::popularity::{POPULARITIES, Popularity, PopularityError};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
+pub use self::trace::{DealBy, Fills, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond};
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::protocol::Verb;
 use crate::protocol::text::BOGUS_WORD;
@@ -104,20 +120,77 @@ pub struct Plan {
     /// How often servers are asked for their statistics within the measured phases, in nanoseconds; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_stats_ns: Option<Nanos>,
+    /// Addresses at which servers are asked for their statistics in place of `servers`, which are a proxy then; empty: the
+    /// servers themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_stats_at: Vec<String>,
     /// What is decided while the run goes on.
     #[serde(default, skip_serializing_if = "Adaptive::is_nothing")]
     pub adaptive: Adaptive,
+    /// What the run may not be, beside its goals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fail_on: Vec<FailOn>,
+    /// Names and values that the user gave the run, for its result and its metrics; they change nothing else.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// What changes while the measured phase goes on.
+    #[serde(default, skip_serializing_if = "Changes::is_nothing")]
+    pub changes: Changes,
     /// The groups of clients.
     pub groups: Vec<Group>,
     /// The phases of the run, one after the other.
     pub phases: Vec<Phase>,
 }
 
+/// How long the records keep their keys in a phase; `None` where they keep them.
+fn churn_of(phase: &Phase) -> Option<&KeyChurn> {
+    match &phase.work {
+        Work::Mix(mix) => mix.churn.as_ref(),
+        _ => None,
+    }
+}
+
 impl Plan {
+    /// Nanoseconds for which keys have changed before phase `number`, by the times of the phases before it; `None` where that is
+    /// known only when they are over.
+    pub fn churned_before(&self, number: usize) -> Option<Nanos> {
+        let before = self.phases[..number].iter().filter(|phase| churn_of(phase).is_some());
+        let mut sum: Nanos = 0;
+        for phase in before {
+            let time_ns = phase.stop.time_ns.filter(|_| phase.stop.requests.is_none());
+            sum = sum.saturating_add(time_ns.filter(|_| self.adaptive.settle.is_none())?);
+        }
+        Some(sum)
+    }
+
+    /// Whether records get other keys in phase `number`, at least in a part of it.
+    pub fn churns(&self, number: usize) -> bool {
+        let phase = &self.phases[number];
+        let in_parts = phase.recorded && self.changes.parts.iter().any(|part| part.churn.is_some());
+        churn_of(phase).is_some() || in_parts
+    }
+
+    /// The Plan without its labels, as results hold it: they stand beside it there.
+    #[must_use]
+    pub fn without_labels(&self) -> Plan {
+        self.clone().with_labels(Labels::new())
+    }
+
+    /// The Plan with these labels in place of its own.
+    #[must_use]
+    pub fn with_labels(self, labels: Labels) -> Plan {
+        Plan { labels, ..self }
+    }
+
     /// What results call the requests of a verb: the word that is sent, where the plan has one of its own.
     pub fn name_of(&self, verb: Verb) -> &'static str {
         let bogus = self.sequence().is_some_and(|sequence| sequence.bogus);
         if bogus && verb == Verb::Set { BOGUS_WORD } else { verb.name() }
+    }
+
+    /// The addresses at which servers are asked for their statistics.
+    pub fn servers_asked(&self) -> &[String] {
+        if self.server_stats_at.is_empty() { &self.servers } else { &self.server_stats_at }
     }
 
     /// The sequence that all requests belong to; `None` where the plan has none.
@@ -144,6 +217,14 @@ impl Plan {
     /// Whether a phase replays a recording.
     pub fn replays(&self) -> bool {
         self.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_)))
+    }
+
+    /// The trace that phases replay while it is read; `None` where none does.
+    pub fn trace(&self) -> Option<&TraceReplay> {
+        self.phases.iter().find_map(|phase| match &phase.work {
+            Work::Trace(replay) => Some(&**replay),
+            _ => None,
+        })
     }
 
     /// Whether the time of a recorded phase before this one is not over when this one begins, since a deletion divides

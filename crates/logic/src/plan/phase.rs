@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::absent::{is_false, is_one, is_zero_share, one};
+use super::key_churn::KeyChurn;
 use super::popularity::Popularity;
+use super::trace::TraceReplay;
 use super::window::Window;
+use crate::dist::Dist;
 use crate::protocol::{MetaAsk, Verb};
 use crate::time::Nanos;
 
@@ -34,6 +37,8 @@ pub enum Work {
     Window(Window),
     /// Make the requests of a recording, as fast as the arrivals allow.
     Replay(Replay),
+    /// Make the requests of a trace, which is read while the run goes on.
+    Trace(Box<TraceReplay>),
     /// Delete some of the records, as fast as it goes.
     Delete(Delete),
     /// Make no requests; connections stay open.
@@ -114,9 +119,28 @@ pub struct Mix {
     /// Share of the keys read that do not exist and are never stored, 0 to 1; popular as the records are.
     #[serde(default, skip_serializing_if = "is_zero_share")]
     pub absent: f64,
+    /// How long the records keep their keys; absent: for ever. Where the plan has parts, until a part says something else. All
+    /// mixes of a plan have one, so that a warm-up and what follows it ask for the same keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<KeyChurn>,
     /// After a miss, store the missed key after this delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_through_ns: Option<Nanos>,
+    /// How a missed key is stored.
+    #[serde(default, skip_serializing_if = "Fill::is_set")]
+    pub fill: Fill,
+    /// The delays of these stores in seconds, where they differ; `read_through_ns` is their mean then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill_delay_s: Option<Dist>,
+    /// Share of the gets, 0 to 1, after whose answer the same client stores the key anew: reading, changing and writing.
+    #[serde(default, skip_serializing_if = "is_zero_share")]
+    pub read_modify_write: f64,
+    /// Each add stores a record of its own, which no other request stored before; a client's own ones are its newest records.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub inserts: bool,
+    /// Reads ask for 1 to `multiget` records that follow each other, each number as likely.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub scans: bool,
     /// Ask the server not to answer writes.
     pub noreply: bool,
     /// Keys of each mset, 1 or more.
@@ -127,7 +151,30 @@ pub struct Mix {
     pub meta: MetaAsk,
 }
 
+/// How a key is stored that a read missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fill {
+    /// Whatever is there by now.
+    #[default]
+    Set,
+    /// Only where nothing is there: of clients that missed the key at one time the first one stores it.
+    Add,
+}
+
+impl Fill {
+    /// Whether the store is a plain one.
+    fn is_set(&self) -> bool {
+        *self == Fill::Set
+    }
+}
+
 impl Mix {
+    /// Whether some reads are followed by a store of their key.
+    pub fn has_pairs(&self) -> bool {
+        self.read_modify_write > 0.0
+    }
+
     /// Whether reads ask for keys that are no records.
     pub fn reads_unstored(&self) -> bool {
         self.fresh + self.absent > 0.0

@@ -5,15 +5,20 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::bucket_shares::BucketShares;
 use super::rank_shares::RankShares;
 
 /// The forms of a popularity, as messages name them.
-pub const POPULARITIES: &str =
-    "uniform, zipf:EXPONENT, hot:KEYS,REQUESTS, ranks:RANKS=SHARE,..., ycsb or sequential";
+pub const POPULARITIES: &str = "uniform, zipf:EXPONENT, latest:EXPONENT, hot:KEYS,REQUESTS, ranks:RANKS=SHARE,..., buckets:RECORDS@WEIGHT,..., ycsb or \
+     sequential";
 
 /// What is accepted behind `ranks:`.
 const RANKS_ACCEPTED: &str = "ranks:RANKS=SHARE,... with up to 64 rising numbers of records (or shares of them, such as \
                               1%) and the rising shares of the requests, 0 to 1, that so many most popular records get";
+
+/// What is accepted behind `buckets:`.
+const BUCKETS_ACCEPTED: &str = "buckets:RECORDS@WEIGHT,... with up to 65536 numbers of records and the finite weights, 0 or more, of \
+                                their requests together";
 
 /// The spread of requests over the records. Where the records are not equally popular, record 0 is the hottest.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +28,12 @@ pub enum Popularity {
     /// Record r is asked for in proportion to (r + 1)^-`exponent`.
     Zipf {
         /// 0 (all records equally popular) to 3.
+        exponent: f64,
+    },
+    /// Zipf's law backwards from the newest record: the client's own records ([`Mix::inserts`](super::Mix::inserts)) from the last
+    /// one on, and then the records from the last one on. Record 0 is the coldest.
+    Latest {
+        /// 0 to 3.
         exponent: f64,
     },
     /// The first records are hot, the others cold; within both parts all records are equally popular.
@@ -37,6 +48,8 @@ pub enum Popularity {
     Ycsb,
     /// Shares of the requests that the most popular records get.
     Ranks(RankShares),
+    /// Numbers of equally popular records, and the weights of their requests.
+    Buckets(BucketShares),
     /// One after the other, all clients together: client k of C asks for records k, C + k, 2C + k and so on, and
     /// begins again behind the last one.
     Sequential,
@@ -59,7 +72,7 @@ impl fmt::Display for PopularityError {
 
 impl std::error::Error for PopularityError {}
 
-/// `uniform`, `zipf:EXPONENT`, `hot:KEYS,REQUESTS`, `ranks:RANKS=SHARE,...`, `ycsb` or `sequential`.
+/// One of [`POPULARITIES`].
 impl FromStr for Popularity {
     type Err = PopularityError;
 
@@ -74,7 +87,17 @@ impl FromStr for Popularity {
             }
             "ycsb" => (parameters.is_none().then_some(Popularity::Ycsb), "ycsb without parameters"),
             "ranks" => (parameters.and_then(|text| text.parse().ok()).map(Popularity::Ranks), RANKS_ACCEPTED),
-            "zipf" => (numbers.and_then(zipf), "zipf:EXPONENT with EXPONENT from 0 to 3"),
+            "buckets" => {
+                (parameters.and_then(|text| text.parse().ok()).map(Popularity::Buckets), BUCKETS_ACCEPTED)
+            }
+            "zipf" => (
+                numbers.and_then(exponent).map(|exponent| Popularity::Zipf { exponent }),
+                "zipf:EXPONENT with EXPONENT from 0 to 3",
+            ),
+            "latest" => (
+                numbers.and_then(exponent).map(|exponent| Popularity::Latest { exponent }),
+                "latest:EXPONENT with EXPONENT from 0 to 3",
+            ),
             "hot" => {
                 (numbers.and_then(hot), "hot:KEYS,REQUESTS with shares 0 < KEYS <= 1 and 0 <= REQUESTS <= 1")
             }
@@ -84,9 +107,9 @@ impl FromStr for Popularity {
     }
 }
 
-fn zipf(numbers: Vec<f64>) -> Option<Popularity> {
+fn exponent(numbers: Vec<f64>) -> Option<f64> {
     match numbers[..] {
-        [exponent] if (0.0..=3.0).contains(&exponent) => Some(Popularity::Zipf { exponent }),
+        [exponent] if (0.0..=3.0).contains(&exponent) => Some(exponent),
         _ => None,
     }
 }
@@ -106,10 +129,12 @@ impl fmt::Display for Popularity {
         match self {
             Popularity::Uniform => out.write_str("uniform"),
             Popularity::Zipf { exponent } => write!(out, "zipf:{exponent}"),
+            Popularity::Latest { exponent } => write!(out, "latest:{exponent}"),
             Popularity::Hot { keys, requests } => write!(out, "hot:{keys},{requests}"),
             Popularity::Sequential => out.write_str("sequential"),
             Popularity::Ycsb => out.write_str("ycsb"),
             Popularity::Ranks(shares) => write!(out, "ranks:{shares}"),
+            Popularity::Buckets(shares) => write!(out, "buckets:{shares}"),
         }
     }
 }

@@ -167,7 +167,7 @@ impl<'a> PhaseShare<'a> {
             // How many keys a recording has, only its reader knows.
             Work::Delete(_) if plan.replays() => Some(0),
             Work::Delete(delete) => Some(delete_records(delete, plan.data.records)),
-            Work::Mix(_) | Work::Replay(_) | Work::Pause(_) | Work::Window(_) => None,
+            Work::Mix(_) | Work::Replay(_) | Work::Trace(_) | Work::Pause(_) | Work::Window(_) => None,
         };
         let requests = requests_of_phase(plan, phase, records);
         PhaseShare { number, phase, requests, plan, records, loaders: loaders(loading) }
@@ -250,6 +250,10 @@ impl<'a> PhaseShare<'a> {
     /// Requests that a client draws. Where clients stand in blocks, a server that has more clients than others does not
     /// get more requests.
     fn draws_of(&self, client: ClientId) -> u64 {
+        // The reader of a trace ends the phase.
+        if matches!(self.phase.work, Work::Trace(_)) {
+            return u64::MAX;
+        }
         let Some(requests) = self.phase.stop.requests else { return u64::MAX };
         let requests = requests_of_group(self.plan, client.group, requests);
         let group = &self.plan.groups[client.group];
@@ -268,7 +272,9 @@ impl<'a> PhaseShare<'a> {
             Work::Load(load) => load.depth,
             Work::Delete(delete) => delete.depth,
             Work::Window(_) => 1,
-            Work::Mix(_) | Work::Replay(_) | Work::Pause(_) => memory::depth_of(&self.plan.groups[group]),
+            Work::Mix(_) | Work::Replay(_) | Work::Trace(_) | Work::Pause(_) => {
+                memory::depth_of(&self.plan.groups[group])
+            }
         }
     }
 
@@ -309,6 +315,7 @@ impl<'a> PhaseShare<'a> {
 /// server, has `records` to go through.
 fn requests_of_phase(plan: &Plan, phase: &Phase, records: Option<u64>) -> Option<u64> {
     match (&phase.work, records) {
+        (Work::Trace(_), _) => None,
         (Work::Window(window), _) if window.preset => Some(plan.clients() * u64::from(window.objects)),
         (_, Some(records)) if plan.route.owns_keys() => Some(records),
         (_, Some(records)) => Some(records * plan.servers.len() as u64),

@@ -3,8 +3,11 @@
 //! A run in closed loop shows the capacity C. Halvings of (0, C) find about where the goals are crossed. Ten runs around the
 //! crossing, in random order so that a slow hour makes no trend, give a straight line of ln(quantile / limit) over
 //! z = -ln(1 - rate / C), which is exact for one exponential queue and close for others. The rates at which the 95 % band of the
-//! line contains 0 are the answer, and a run at the lower end has to confirm it by its own upper bound. One run beyond the upper end and one
-//! more at the answer show whether the server recovers from overload.
+//! line contains 0 are the answer, and a run at the lower end has to confirm it by its own upper bound. One run that begins beyond
+//! the upper end and goes on at the answer shows whether the server recovers from overload.
+//!
+//! Where the generator was the limit of the run in closed loop, C is the generator's and the server's is not known: the line is then
+//! drawn over the rate itself, no rate above C is asked for, and the answer says so.
 
 mod line;
 pub mod placing;
@@ -69,10 +72,9 @@ pub enum Role {
     Around,
     /// To see whether the rate that was found meets the goals in a run of its own.
     Confirm,
-    /// To see what becomes of the server beyond its limit.
+    /// To see what becomes of the server beyond its limit, and whether it is after that what it was before: the run goes on
+    /// at [`RateSearch::answer`] without a pause.
     Overload,
-    /// To see whether the server is after an overload what it was before.
-    After,
 }
 
 impl Role {
@@ -84,7 +86,6 @@ impl Role {
             Role::Around => "around",
             Role::Confirm => "confirm",
             Role::Overload => "overload",
-            Role::After => "after",
         }
     }
 }
@@ -110,6 +111,8 @@ pub struct Seen {
     pub margin_high: Option<f64>,
     /// Whether requests were answered about as fast as they were asked.
     pub carried: bool,
+    /// The sentence about the generator, without its full stop, where it was the limit; `None` where it was not.
+    pub generator: Option<String>,
     /// Why the run says nothing about the server, as a sentence without a full stop; `None` where it counts.
     pub unsound: Option<String>,
 }
@@ -162,7 +165,6 @@ enum Stage {
         made: u32,
     },
     Overload,
-    After,
     Done,
 }
 
@@ -175,6 +177,8 @@ pub struct RateSearch {
     stage: Stage,
     /// The capacity, in requests per second.
     capacity: f64,
+    /// The sentence about the generator, where the capacity is the generator's; `None` where it is the server's.
+    generator: Option<String>,
     /// Points of the line: rate and margin.
     points: Vec<(f64, f64)>,
     /// Runs that were made around the crossing.
@@ -194,6 +198,7 @@ impl RateSearch {
             precision,
             stage: Stage::Peak,
             capacity: 0.0,
+            generator: None,
             points: Vec::new(),
             around_runs: 0,
             ceiling: f64::INFINITY,
@@ -212,7 +217,6 @@ impl RateSearch {
             Stage::Around { left } => ask(Role::Around, *left.last().expect("a stage without runs is left")),
             Stage::Confirming { rate, .. } => ask(Role::Confirm, *rate),
             Stage::Overload => ask(Role::Overload, self.overload()),
-            Stage::After => ask(Role::After, self.answer.rate?),
             Stage::Done => None,
         }
     }
@@ -227,9 +231,16 @@ impl RateSearch {
         self.points.len()
     }
 
-    /// The capacity of the server, in requests per second; 0 before the first run.
+    /// The rate in closed loop, in requests per second; 0 before the first run. It is the capacity of the server where the
+    /// generator was not the limit.
     pub fn capacity(&self) -> f64 {
         self.capacity
+    }
+
+    /// The sentence about the generator, without its full stop, where it was the limit in closed loop: the capacity of the server is
+    /// not known then. `None` where it was not.
+    pub fn generator(&self) -> Option<&str> {
+        self.generator.as_deref()
     }
 
     /// Takes in what the run showed that [`RateSearch::next`] asked for.
@@ -264,13 +275,13 @@ impl RateSearch {
             Stage::Top => self.begin_around(rate),
             Stage::Around { left } => self.handle_around(left, rate, seen),
             Stage::Confirming { made, .. } => self.handle_confirmation(rate, made + 1, seen),
-            Stage::Overload => self.stage = Stage::After,
-            Stage::After | Stage::Done => {}
+            Stage::Overload | Stage::Done => {}
         }
     }
 
     fn handle_peak(&mut self, seen: &Seen) {
         self.capacity = seen.rate;
+        self.generator.clone_from(&seen.generator);
         if seen.rate > 0.0 {
             self.stage = Stage::Halving { low: 0.0, high: seen.rate, made: 0 };
         } else {
@@ -359,7 +370,9 @@ impl RateSearch {
         if seen.met_surely() {
             self.answer.rate = Some(rate);
             self.answer.interval.get_or_insert((rate, rate));
-            self.stage = Stage::Overload;
+            // What the generator cannot send overloads no server.
+            let can_overload = self.generator.is_none() || self.overload() <= self.greatest();
+            self.stage = if can_overload { Stage::Overload } else { Stage::Done };
             return;
         }
         self.add_point(rate, seen);
@@ -429,14 +442,16 @@ impl RateSearch {
         OVERLOAD * self.answer.interval.map_or(self.greatest(), |(_, high)| high)
     }
 
-    /// -ln(1 - rate / C).
+    /// -ln(1 - rate / C), or rate / C where C is the generator's.
     fn z(&self, rate: f64) -> f64 {
-        -libm::log(1.0 - (rate / self.capacity).min(SHARE_MAX))
+        let share = (rate / self.capacity).min(SHARE_MAX);
+        if self.generator.is_some() { share } else { -libm::log(1.0 - share) }
     }
 
     /// The rate of a z; 0 for a z below 0.
     fn rate_at(&self, z: f64) -> f64 {
-        self.capacity * (1.0 - libm::exp(-z)).max(0.0)
+        let share = if self.generator.is_some() { z } else { 1.0 - libm::exp(-z) };
+        self.capacity * share.max(0.0)
     }
 }
 

@@ -17,17 +17,18 @@ impl Seen {
             margin,
             margin_high: margin_high(measurement, summary),
             carried,
+            generator: summary
+                .verdict
+                .is_generator()
+                .then(|| summary.verdict.says.trim_end_matches('.').to_owned()),
             unsound: None,
         };
         let is_unsteady = summary.steadiness.as_ref().is_some_and(|steadiness| !steadiness.is_steady());
         // A goal that is met although the generator is at its end is met all the more.
-        let is_generator = summary.verdict.is_generator() && !seen.met();
+        let generator = seen.generator.clone().filter(|_| !seen.met());
         // Beyond its limit a server has no steady times: the rate was missed, which says something.
-        let unsound = match (is_unsteady && carried, is_generator) {
-            (true, _) => Some("the run was not steady".to_owned()),
-            (false, true) => Some(summary.verdict.says.trim_end_matches('.').to_owned()),
-            (false, false) => None,
-        };
+        let unsteady = (is_unsteady && carried).then(|| "the run was not steady".to_owned());
+        let unsound = unsteady.or(generator);
         Seen { unsound, ..seen }
     }
 }

@@ -38,7 +38,7 @@ impl Simulated {
             margin: Some(margin),
             margin_high: self.bound.map(|bound| margin + bound),
             carried: rate < self.gives_way,
-            unsound: None,
+            ..Seen::default()
         }
     }
 }
@@ -87,11 +87,9 @@ fn four_halvings_ten_runs_in_random_order_and_a_confirmation_are_made() {
     let (least, most) =
         (around.iter().copied().fold(f64::MAX, f64::min), around.iter().copied().fold(0.0, f64::max));
     assert!(least > 600.0 && most < 900.0 && most / least > 1.2, "{around:?}");
-    let last: Vec<Role> = runs[runs.len() - 2..].iter().map(|ask| ask.role).collect();
-    assert_eq!(last, [Role::Overload, Role::After]);
-    assert_eq!(runs[runs.len() - 1].rate, answer.rate);
     let (_, high) = answer.interval.expect("known");
-    assert_eq!(runs[runs.len() - 2].rate, Some(1.2 * high));
+    let last = runs[runs.len() - 1];
+    assert_eq!((last.role, last.rate, count(&runs, Role::Overload)), (Role::Overload, Some(1.2 * high), 1));
 }
 
 #[test]
@@ -185,4 +183,46 @@ fn a_server_that_completes_nothing_ends_the_search_at_once() {
     search.handle(&Seen::default());
     assert_eq!(search.next(), None);
     assert!(search.answer().reason.is_some());
+}
+
+/// The answer, all runs and the search at its end, where the generator can ask for 600 requests per second and the server carries
+/// 1,000.
+fn searched_by_a_weak_generator(server: &Simulated) -> (Answer, Vec<Ask>) {
+    let mut search = RateSearch::new(server.seed, None);
+    let mut runs = Vec::new();
+    while let Some(ask) = search.next() {
+        runs.push(ask);
+        assert!(runs.len() <= 80, "the search does not end: {runs:?}");
+        let seen = match ask.rate {
+            None => {
+                Seen { rate: 600.0, generator: Some("its thread was busy".to_owned()), ..Seen::default() }
+            }
+            Some(_) => server.run(ask, runs.len() as u64),
+        };
+        search.handle(&seen);
+    }
+    assert_eq!(search.generator(), Some("its thread was busy"));
+    (search.answer().clone(), runs)
+}
+
+#[test]
+fn a_peak_that_was_the_generators_bounds_what_is_asked_for_and_is_not_the_servers() {
+    let (mut held, mut too_high) = (0, 0);
+    for seed in 0..100 {
+        let (answer, runs) = searched_by_a_weak_generator(&Simulated::new(450.0, 0.05, seed));
+        let greatest = runs
+            .iter()
+            .filter(|ask| ask.role != Role::Overload)
+            .filter_map(|ask| ask.rate)
+            .fold(0.0, f64::max);
+        assert!(greatest <= 588.0, "{greatest}");
+        held += u32::from(answer.interval.is_some_and(|(low, high)| (low..=high).contains(&450.0)));
+        too_high += u32::from(answer.rate.is_some_and(|rate| rate > 1.02 * 450.0));
+    }
+    assert!(held >= 88, "{held} of 100 intervals of a straight line in the rate contain the knee");
+    assert!(too_high <= 4, "{too_high} of 100 answers promise too much");
+
+    let (answer, runs) = searched_by_a_weak_generator(&Simulated::new(900.0, 0.03, 3));
+    assert_eq!((answer.at_least, count(&runs, Role::Overload)), (true, 0), "{answer:?}");
+    assert!(answer.rate.is_some_and(|rate| rate <= 588.0), "{answer:?}");
 }

@@ -292,6 +292,7 @@ mod tests {
             key_size,
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            value_classes: Vec::new(),
             style: Style::default(),
         }
     }

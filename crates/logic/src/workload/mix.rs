@@ -1,6 +1,6 @@
 //! Which operation a request asks, and in which of the key spaces.
 
-use crate::plan::Mix;
+use crate::plan::{Fill, Mix};
 use crate::protocol::Verb;
 use crate::workload::key::Space;
 
@@ -96,7 +96,13 @@ pub fn verbs_of(mix: &Mix) -> Vec<Verb> {
             Verb::Append | Verb::Prepend => verbs.push(Verb::Set),
             Verb::Hget if mix.read_through_ns.is_some() => verbs.push(Verb::Hset),
             verb if verb.reads() && (mix.read_through_ns.is_some() || mix.meta.renews()) => {
-                verbs.push(Verb::Set);
+                // What the meta protocol renews is always set.
+                if mix.fill == Fill::Set || mix.meta.renews() {
+                    verbs.push(Verb::Set);
+                }
+                if mix.fill == Fill::Add {
+                    verbs.push(Verb::Add);
+                }
             }
             _ => {}
         }
@@ -154,7 +160,13 @@ mod tests {
             popularity: Popularity::Uniform,
             multiget: 1,
             read_through_ns: None,
+            fill: Fill::default(),
+            churn: None,
+            fill_delay_s: None,
             noreply: false,
+            read_modify_write: 0.0,
+            inserts: false,
+            scans: false,
             multiset: 1,
             fresh: 0.0,
             absent: 0.0,

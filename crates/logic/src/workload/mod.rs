@@ -1,11 +1,16 @@
 //! What is asked: which operation, which key, which value.
 
+mod changing;
+pub(crate) mod churn;
+pub(crate) mod events;
 pub mod key;
 pub mod mix;
+mod mix_task;
 pub mod popularity;
 mod records;
 pub mod request;
 mod routing;
+pub mod rows;
 pub mod sequence;
 pub mod shuffle;
 mod stable_size;

@@ -1,8 +1,10 @@
 //! How requests spread over the records, and which record a draw asks for.
 
+mod latest;
 mod ranks;
 mod zipf;
 
+pub(crate) use self::latest::{Latest, Newest};
 use self::ranks::Ranks;
 use self::zipf::Zipf;
 use crate::plan::Popularity;
@@ -29,6 +31,8 @@ pub struct Chooser {
 enum Choice {
     Uniform,
     Zipf(Zipf),
+    /// The same law from the last record backwards.
+    Backwards(Zipf),
     /// YCSB's law: a rank of this one, hashed to a record.
     Folded(Zipf),
     Ranks(Box<Ranks>),
@@ -48,6 +52,8 @@ impl Chooser {
             Popularity::Uniform => Choice::Uniform,
             Popularity::Zipf { exponent: 0.0 } => Choice::Uniform,
             Popularity::Zipf { exponent } => Choice::Zipf(Zipf::new(records, exponent)),
+            Popularity::Latest { exponent } => Choice::Backwards(Zipf::new(records, exponent)),
+            Popularity::Buckets(ref shares) => Choice::Ranks(Box::new(Ranks::of_buckets(shares, records))),
             Popularity::Ycsb => Choice::Folded(Zipf::new(YCSB_RANKS, YCSB_EXPONENT)),
             Popularity::Ranks(ref shares) => Choice::Ranks(Box::new(Ranks::new(shares, records))),
             Popularity::Hot { keys, requests } => match hot_records(keys, records) {
@@ -73,6 +79,7 @@ impl Chooser {
         match &self.choice {
             Choice::Uniform => rng::below(stream.draw(i), self.records),
             Choice::Zipf(zipf) => zipf.rank(stream, i) - 1,
+            Choice::Backwards(zipf) => self.records - zipf.rank(stream, i),
             Choice::Folded(zipf) => folded(zipf.rank(stream, i) - 1, self.records),
             Choice::Ranks(ranks) => ranks.record(stream.draw(i), stream.draw_sub(i, 1)),
             &Choice::Hot(hot, requests) => {

@@ -3,11 +3,15 @@
 use crate::dist::Dist;
 use crate::plan::Data;
 use crate::protocol::{Value, Verb, lines};
+use crate::rng::{mix, unit};
 use crate::workload::key::{KeyMaker, Space, Spaces};
 use crate::workload::value::{COUNTER, HeaderBuffer, PIECES_LIMIT_BYTES, ValueMaker, Version};
 
 /// The longest expiry that memcached takes as a span and not as a date (`protocol.txt`, section "Expiration times").
 const EXPIRY_MAX_S: u64 = 30 * 24 * 60 * 60;
+
+/// Names the draws by which expiries differ among all that come from the bits of one request.
+const JITTER: u64 = 0x6a_6974;
 
 /// Keys, values and expiries of the records, which are constant for a run.
 #[derive(Debug)]
@@ -18,6 +22,8 @@ pub(crate) struct Records {
     pub(super) values: ValueMaker,
     pub(super) spaces: Spaces,
     expiry_s: Dist,
+    /// By what share of itself an expiry is longer or shorter at most.
+    expiry_jitter: f64,
     /// Counters are stored as numbers alone, without the blanks behind them.
     pub(super) bare_counters: bool,
 }
@@ -46,6 +52,7 @@ impl Records {
             keys,
             values,
             expiry_s: data.expiry_s.clone(),
+            expiry_jitter: f64::from(data.style.expiry_jitter_percent) / 100.0,
             bare_counters: false,
         }
     }
@@ -102,7 +109,7 @@ impl Records {
     /// Whether requests of this verb carry an expiry that has to be drawn.
     #[inline]
     pub(crate) fn sets_expiry(&self, verb: Verb) -> bool {
-        !matches!(self.expiry_s, Dist::Fixed(_)) && verb.has_expiry()
+        (!matches!(self.expiry_s, Dist::Fixed(_)) || self.expiry_jitter > 0.0) && verb.has_expiry()
     }
 
     /// Whether a write of this verb draws its own length.
@@ -116,10 +123,23 @@ impl Records {
     pub(super) fn expiry_of(&self, verb: Verb, bits: u64) -> i64 {
         match (&self.expiry_s, verb.has_expiry()) {
             (_, false) => 0,
+            (dist, true) if self.expiry_jitter > 0.0 => {
+                jittered(dist.draw_size(bits, 0, EXPIRY_MAX_S), self.expiry_jitter, bits)
+            }
             (Dist::Fixed(seconds), true) => *seconds as i64,
             (drawn, true) => drawn.draw_size(bits, 0, EXPIRY_MAX_S) as i64,
         }
     }
+}
+
+/// An expiry in seconds that is longer or shorter by up to a share of itself, which follows from `bits`; none stays none, and no
+/// other becomes none.
+fn jittered(expiry_s: u64, jitter: f64, bits: u64) -> i64 {
+    if expiry_s == 0 {
+        return 0;
+    }
+    let factor = 1.0 + jitter * (2.0 * unit(mix(&[bits, JITTER])) - 1.0);
+    libm::round(expiry_s as f64 * factor).clamp(1.0, EXPIRY_MAX_S as f64) as i64
 }
 
 /// Whether text protocols can carry every key: none has a blank or a control character, which only the prefix could bring.
@@ -133,6 +153,33 @@ mod tests {
     use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer};
 
     #[test]
+    fn jitter_spreads_expiries_evenly_about_what_they_would_be() {
+        let mut data = Data { expiry_s: Dist::Fixed(1_000.0), ..Data::default() };
+        let draws = 20_000_u64;
+        let drawn = |data: &Data| {
+            let records = Records::new(KeyMaker::new(data).unwrap(), ValueMaker::new(data).unwrap(), data);
+            assert_eq!(records.sets_expiry(Verb::Set), data.style.expiry_jitter_percent > 0);
+            let of = |draw| records.expiry_of(Verb::Set, mix(&[draw]));
+            (0..draws).map(of).collect::<Vec<i64>>()
+        };
+        assert!(drawn(&data).iter().all(|expiry_s| *expiry_s == 1_000));
+        data.style.expiry_jitter_percent = 10;
+        let expiries = drawn(&data);
+        assert!(expiries.iter().all(|expiry_s| (900..=1_100).contains(expiry_s)));
+        let mean = expiries.iter().sum::<i64>() as f64 / draws as f64;
+        assert!((mean - 1_000.0).abs() < 2.5, "{mean}");
+        for (low, high) in [(900, 950), (975, 1_025), (1_050, 1_100)] {
+            let share = expiries.iter().filter(|expiry_s| (low..high).contains(*expiry_s)).count() as f64;
+            assert!((share / draws as f64 - 0.25).abs() < 0.02, "{low}: {share}");
+        }
+        // An expiry of a second stays one, and none stays none.
+        for (expiry_s, least, most) in [(1.0, 1, 2), (0.0, 0, 0)] {
+            (data.expiry_s, data.style.expiry_jitter_percent) = (Dist::Fixed(expiry_s), 100);
+            assert!(drawn(&data).iter().all(|expiry_s| (least..=most).contains(expiry_s)), "{expiry_s}");
+        }
+    }
+
+    #[test]
     fn keys_are_text_where_their_prefix_is() {
         let prefixes =
             [("", true), ("user:", true), ("ü", true), ("a b", false), ("a\n", false), ("\u{7f}", false)];
@@ -144,6 +191,7 @@ mod tests {
                 key_size: Dist::Fixed(20.0),
                 value_size: Dist::Fixed(200.0),
                 expiry_s: Dist::Fixed(0.0),
+                value_classes: Vec::new(),
                 style: crate::plan::Style::default(),
             };
             let keys = KeyMaker::new(&data).unwrap();

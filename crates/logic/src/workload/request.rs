@@ -3,16 +3,22 @@
 use std::sync::Arc;
 
 use crate::client::route::{Lane, Router};
-use crate::plan::{Data, Work};
+use crate::plan::{Data, Fill, Work};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
 use crate::rng::Stream;
-use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker};
+use crate::time::Nanos;
+pub use crate::workload::changing::PhaseChanges;
+use crate::workload::churn::AskedAt;
+use crate::workload::events::{EventRequest, Loss};
+use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space};
 use crate::workload::mix::store_of;
+use crate::workload::mix_task::KeyAt;
 use crate::workload::records::Records;
 pub(crate) use crate::workload::records::Write;
 use crate::workload::routing::Routing;
+use crate::workload::rows::{Lateness, RowBatch, Rows};
 use crate::workload::sequence::{SequenceStep, Sequencer};
-use crate::workload::task::{KeyAt, Task, TaskKind};
+use crate::workload::task::{Task, TaskKind};
 use crate::workload::trace::{RecordedKeys, Trace};
 use crate::workload::value::{HEADER_BYTES, HeaderBuffer, ValueMaker, Version};
 use crate::workload::verify::reads::ReadChecks;
@@ -22,6 +28,9 @@ use crate::workload::window_requests::WindowRequests;
 
 /// What incr adds and decr takes away.
 const DELTA: u64 = 1;
+
+/// What short values of a trace are cut from: each is a number below 2^64.
+const COUNTER_DIGITS: &[u8] = b"10000000000000000000";
 
 /// What a request remembers for checks of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +43,8 @@ pub enum CheckState {
     Read(Mark),
     /// Length of the value in bytes, or the number, of a request of a sequence.
     Length(u64),
+    /// The request is one of a trace, whose key is kept until it is answered.
+    Row,
 }
 
 /// What is to be done with an answer, beside measuring it.
@@ -95,6 +106,14 @@ impl RequestMaker {
         }
     }
 
+    /// Lets the requests of the phase that has begun change as `changes` says; `seed` decides what is left to chance for all
+    /// workers alike.
+    pub fn begin_changes(&mut self, work: &Work, changes: &PhaseChanges<'_>, seed: u64) {
+        if let Work::Mix(mix) = work {
+            self.task.begin_changes(mix, changes, seed, self.records.count());
+        }
+    }
+
     /// Makes requests for clients with windows, where there is a maker of windows.
     pub fn with_window(mut self, window: Option<WindowMaker>) -> RequestMaker {
         self.window = window.map(|maker| Box::new(WindowRequests::new(maker)));
@@ -111,6 +130,66 @@ impl RequestMaker {
     pub fn with_trace(mut self, trace: Arc<Trace>, worker: u64, workers: u64) -> RequestMaker {
         self.task.set_trace(trace, worker, workers);
         self
+    }
+
+    /// Replays a trace whose requests come while the run goes on. `places` are the places of the clients of this process among
+    /// those of their worker, by their numbers; this worker has `clients` of them.
+    pub fn with_rows(mut self, places: Arc<[u32]>, clients: usize) -> RequestMaker {
+        self.task.set_rows(Rows::new(places, clients));
+        self
+    }
+
+    /// Whether requests of a trace are wanted that wait for their clients.
+    pub fn wants_rows(&self) -> bool {
+        self.task.is_rows() && self.task.rows().has_room()
+    }
+
+    /// Number of requests of a trace that wait for their clients.
+    pub fn waiting_rows(&self) -> usize {
+        if self.task.is_rows() { self.task.rows().len() } else { 0 }
+    }
+
+    /// Takes in requests of a trace. Hands over the places of the clients that had none.
+    pub fn take_rows(&mut self, batch: &RowBatch, mut wake: impl FnMut(usize)) {
+        let rows = self.task.rows_mut();
+        for (row, key) in batch.rows() {
+            if rows.add(row, key) {
+                wake(row.client as usize);
+            }
+        }
+        if batch.ends_part {
+            rows.end();
+        }
+    }
+
+    /// Notes that no request of a trace waited for so long although the trace goes on.
+    pub fn note_starved(&mut self, time_ns: Nanos) {
+        self.task.rows_mut().lateness.starved_ns += time_ns;
+    }
+
+    /// How late the requests of the last part of a trace were asked; `None` where none is replayed.
+    pub fn lateness(&self) -> Option<Lateness> {
+        self.task.has_rows().then(|| self.task.rows().lateness)
+    }
+
+    /// A request of a trace, whose key is kept in this place.
+    pub(crate) fn ask_row(&mut self, verb: Verb, place: u64, cas: u64) -> Op<'_> {
+        let rows = self.task.rows();
+        let (value_bytes, ttl_s) = rows.value_and_ttl(place);
+        let expiry_s = if verb.has_expiry() { i64::from(ttl_s) } else { 0 };
+        let value = match verb.stores() {
+            // A value that short may be a counter: digits are what incr and decr work on.
+            true if value_bytes as usize <= COUNTER_DIGITS.len() => {
+                Value::plain(&COUNTER_DIGITS[..value_bytes as usize])
+            }
+            true => {
+                let header = &mut self.buffer.header;
+                self.records.values.value_of_len(place, Version::LOADED, value_bytes as usize, header)
+            }
+            false => Value::default(),
+        };
+        let delta = if matches!(verb, Verb::Incr | Verb::Decr) { DELTA } else { 0 };
+        Op { value, expiry_s, cas, delta, ..Op::new(verb, rows.key(place)) }
     }
 
     /// Loads counters as bare numbers where `bare` is set: Redis counts only what is a number from end to end, where
@@ -205,15 +284,35 @@ impl RequestMaker {
     /// Whether the server sent the key with this index. A protocol that does not repeat keys sends an empty one.
     #[inline]
     pub(crate) fn is_key(&mut self, index: u64, sent: &[u8]) -> bool {
-        sent.is_empty() || self.records.keys.key(index, &mut self.buffer.key) == sent
+        let is_sent = |key: &[u8]| key == sent;
+        sent.is_empty()
+            || match self.task.is_rows() {
+                true => is_sent(self.task.rows().key(index)),
+                false => is_sent(self.records.keys.key(index, &mut self.buffer.key)),
+            }
     }
 
     /// The verb and key of request `index` of client `number`, in a phase that goes through its records one by one;
-    /// `None` in other phases.
+    /// `None` in other phases. The request is due so long after the beginning of the phase, and is number `asked` of its client
+    /// since keys change.
     #[inline]
-    pub(crate) fn in_order(&mut self, index: u64, number: u64) -> Option<(Verb, u64)> {
+    pub(crate) fn in_order(
+        &mut self,
+        index: u64,
+        number: u64,
+        (since_ns, asked): (Nanos, u64),
+    ) -> Option<(Verb, u64)> {
         match &mut self.task.kind {
-            TaskKind::Mix(_) | TaskKind::Rest | TaskKind::Sequence { .. } | TaskKind::Window { .. } => None,
+            TaskKind::Mix(_)
+            | TaskKind::Rest
+            | TaskKind::Sequence { .. }
+            | TaskKind::Window { .. }
+            | TaskKind::Rows => None,
+            TaskKind::Changing(changing) => {
+                let requests = all_requests(asked, &self.routing, number);
+                changing.turn_to(AskedAt { since_ns, requests });
+                None
+            }
             TaskKind::Replay(cursor) => Some(cursor.take()),
             TaskKind::Load(spaces) => {
                 let key = self.records.index_at(spaces, self.routing.place(index, number));
@@ -228,10 +327,39 @@ impl RequestMaker {
         }
     }
 
-    /// The record of key `place` of request `index` of client `number`.
+    /// Goes back to the moment at which request number `asked` of client `number` was due, in a phase whose requests change.
     #[inline]
-    pub(crate) fn choose(&self, stream: &Stream, index: u64, place: u64, number: u64) -> u64 {
-        self.task.choose(stream, index, place, number, self.routing.clients)
+    pub(crate) fn turn_to(&mut self, number: u64, (since_ns, asked): (Nanos, u64)) {
+        let requests = all_requests(asked, &self.routing, number);
+        self.task.turn_to(AskedAt { since_ns, requests });
+    }
+
+    /// The index of key `place` of request `index` of client `number`, in a space. `streams` are the
+    /// client's streams of operations and of keys.
+    #[inline]
+    pub(crate) fn record_key(
+        &self,
+        space: Space,
+        streams: (&Stream, &Stream),
+        (index, place): (u64, u64),
+        number: u64,
+    ) -> u64 {
+        let at = KeyAt { index, place, client: number, clients: self.routing.clients };
+        self.task.key(self.records.spaces, space, streams, at)
+    }
+
+    /// The requests that the events of this phase ask of client `number`.
+    pub(crate) fn event_requests(&mut self, number: u64) -> Vec<EventRequest> {
+        let mut requests = Vec::new();
+        for Loss { at_ns, verb, ranks } in self.task.losses().to_vec() {
+            for (place, record) in (ranks.first..=ranks.last).enumerate() {
+                let key = self.task.key_at(record, AskedAt { since_ns: at_ns, requests: 0 });
+                let bytes = self.records.keys.key(key, &mut self.buffer.key);
+                let lanes = self.routing.event_lanes(place as u64, number, bytes);
+                requests.extend(lanes.map(|lane| EventRequest { at_ns, verb, key, lane }));
+            }
+        }
+        requests
     }
 
     /// The key that is no record, where key `place` of read `index` of client `number` is such a one. `ops` is the client's
@@ -247,6 +375,11 @@ impl RequestMaker {
         self.task.unstored_key(ops, keys, at)
     }
 
+    /// The record `place` records behind this one.
+    pub(crate) fn scanned(&self, first: u64, place: u64) -> u64 {
+        self.task.scanned(first, place, self.records.count())
+    }
+
     /// The key that client `number` appends its pieces to in its turn, and how many bytes of pieces the client may store
     /// under it.
     pub(crate) fn piece_key(&self, number: u64, turn: u64) -> (u64, u64) {
@@ -257,6 +390,14 @@ impl RequestMaker {
     #[inline]
     pub(crate) fn store_verb(&self, index: u64) -> Verb {
         if self.task.is_replay() { Verb::Set } else { store_of(self.records.spaces.space(index)) }
+    }
+
+    /// The verb that stores a record that was missed.
+    pub(crate) fn fill_verb(&self, index: u64) -> Verb {
+        match (self.store_verb(index), self.task.fill()) {
+            (Verb::Set, Fill::Add) => Verb::Add,
+            (verb, _) => verb,
+        }
     }
 
     /// What is to be done with the answer to a read of so many keys.
@@ -337,7 +478,7 @@ impl RequestMaker {
     pub(crate) fn write(&mut self, write: Write) -> Op<'_> {
         let Write { verb, cas, .. } = write;
         let expiry_s = self.records.expiry_of(verb, write.expiry_bits);
-        let noreply = matches!(&self.task.kind, TaskKind::Mix(mix) if mix.noreply) && verb != Verb::Version;
+        let noreply = self.task.asks_no_reply() && verb != Verb::Version;
         if let TaskKind::Replay(cursor) = &self.task.kind {
             let (key, len) = (cursor.trace.key(write.key), cursor.trace.value_bytes(write.key));
             let header = &mut self.buffer.header;
@@ -369,4 +510,9 @@ impl RequestMaker {
         let op = Op::new(verb, sequencer.key(step.number));
         Op { value, expiry_s, noreply, cas: 1, delta: step.size, ..op }
     }
+}
+
+/// The number of requests of all clients when client `number` asks its request number `asked`, as far as this client can tell.
+fn all_requests(asked: u64, routing: &Routing, number: u64) -> u64 {
+    asked.saturating_mul(routing.clients).saturating_add(number)
 }

@@ -38,6 +38,32 @@ impl Routing {
         index * self.clients.min(self.loaders) + number
     }
 
+    /// The lanes over which client `number` makes the request of an event about the record at this place of the event, whose key this
+    /// is. All clients together make one such request for each server that has the record.
+    pub(super) fn event_lanes(
+        &self,
+        place: u64,
+        number: u64,
+        key: &[u8],
+    ) -> impl Iterator<Item = Lane> + use<> {
+        let servers = self.router.servers() as u64;
+        let (lanes, own) = match self.router.rounds() {
+            Rounds::PerServer => {
+                let (rank, mates) = rank_among_mates(number, self.clients, servers, self.router.block());
+                (0..Lane::from(place % mates == rank), None)
+            }
+            Rounds::Turns => {
+                let is_own = |lane: u64| (place * servers + lane) % self.clients == number;
+                (0..servers as Lane, Some((0..servers).map(is_own).collect::<Vec<bool>>()))
+            }
+            Rounds::Once => {
+                let lane = self.router.lane_of(0, key);
+                (lane..lane + Lane::from(place % self.clients == number), None)
+            }
+        };
+        lanes.filter(move |&lane| own.as_ref().is_none_or(|own| own[usize::from(lane)]))
+    }
+
     /// The place of request `index` of client `number` in a phase that goes through the records one by one.
     #[inline]
     pub(super) fn place(&self, index: u64, number: u64) -> u64 {

@@ -18,6 +18,30 @@ pub(super) enum StableSize {
     },
     /// Each index has the value of the distribution at its hash, and `before` more.
     Hashed { dist: Dist, before: u64, min: u64, max: u64 },
+    /// The most popular records have sizes of their own.
+    ByRank(Box<SizeClasses>),
+}
+
+/// Sizes of records by their popularity.
+#[derive(Clone, Debug)]
+pub(super) struct SizeClasses {
+    /// Number of records in each space of keys, and the first number that is no record's.
+    records: u64,
+    records_end: u64,
+    /// The first record behind each class, and the sizes of the class.
+    classes: Vec<(u64, StableSize)>,
+    /// The sizes of all other records.
+    rest: StableSize,
+}
+
+impl SizeClasses {
+    fn of(&self, index: u64) -> u64 {
+        // Keys that are no records are less popular than any record.
+        let is_record = index < self.records_end;
+        let record = index % self.records;
+        let class = self.classes.iter().find(|(end, _)| is_record && record < *end);
+        class.map_or(&self.rest, |(_, sizes)| sizes).of_each(index)
+    }
 }
 
 impl StableSize {
@@ -38,6 +62,17 @@ impl StableSize {
         }
     }
 
+    /// Sizes of `records` records in each space of keys: of the classes up to the record with which each ends, and of the rest.
+    /// Numbers from `records_end` on belong to no record.
+    pub(super) fn by_rank(
+        records: u64,
+        records_end: u64,
+        classes: Vec<(u64, StableSize)>,
+        rest: StableSize,
+    ) -> StableSize {
+        StableSize::ByRank(Box::new(SizeClasses { records, records_end, classes, rest }))
+    }
+
     /// The size that belongs to an index.
     #[inline(always)]
     pub(super) fn of(&self, index: u64) -> u64 {
@@ -52,6 +87,7 @@ impl StableSize {
     fn of_each(&self, index: u64) -> u64 {
         match self {
             StableSize::Fixed(size) => *size,
+            StableSize::ByRank(classes) => classes.of(index),
             StableSize::Drawn { stream, dist, min, max } => dist.draw_size(stream.draw(index), *min, *max),
             StableSize::Hashed { dist, before, min, max } => {
                 // The cast takes what is negative to 0; `round` takes halves away from it, as C's does.

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use crate::plan::share::delete_records;
-use crate::plan::{Load, Mix, Popularity, Work};
+use crate::plan::{Fill, Fills, Load, Mix, TracePace, Work};
 use crate::protocol::{MetaAsk, Verb};
-use crate::rng::{Stream, mix};
-use crate::time::Nanos;
-use crate::workload::key::Space;
-use crate::workload::mix::MixTable;
-use crate::workload::popularity::Chooser;
+use crate::rng::{Stream, below, mix, unit};
+use crate::time::{Nanos, from_seconds};
+use crate::workload::changing::{ChangingTask, DrawnFrom, PhaseChanges};
+use crate::workload::churn::AskedAt;
+use crate::workload::events::{Loss, losses};
+use crate::workload::key::{Space, Spaces};
+use crate::workload::mix_task::{DELAY_MAX_S, KeyAt, MODIFY_DRAW, MixTask, SCAN_DRAW};
+use crate::workload::popularity::Newest;
+use crate::workload::rows::Rows;
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::shuffle::Shuffle;
 use crate::workload::trace::{RecordedKeys, Trace, TraceCursor, TraceShare};
-use crate::workload::unstored::{ABSENT_FROM, Unstored, Wanted, fresh_key};
+use crate::workload::unstored::{ABSENT_FROM, Wanted, fresh_key, own_key};
 
 /// Names the order of deletion among all that a seed decides.
 const DELETED: u64 = 0x64_656c_6574;
@@ -26,6 +30,8 @@ pub(crate) struct Task {
     pub(super) asks_meta: bool,
     /// The requests that were recorded, and which of them are this worker's.
     trace: Option<TraceShare>,
+    /// The requests of a trace that come while the run goes on.
+    rows: Option<Box<Rows>>,
     /// The keys of the trace, which deletions delete where there are some.
     recorded: Option<RecordedKeys>,
     /// Keys and sizes in the order of asking, where they are counted and not chosen.
@@ -33,6 +39,8 @@ pub(crate) struct Task {
     /// A number that no other run has, and the number of phases that began.
     run: u64,
     phases: u64,
+    /// Records that are lost at moments of this phase.
+    losses: Vec<Loss>,
 }
 
 /// What the clients do in a phase.
@@ -44,74 +52,18 @@ pub(super) enum TaskKind {
     Load(Vec<Space>),
     /// Requests are drawn from a mix.
     Mix(Box<MixTask>),
+    /// Requests are drawn from a mix that changes while the phase goes on.
+    Changing(Box<ChangingTask>),
     /// The sequencer chooses keys and sizes.
     Sequence { verb: Verb, noreply: bool },
     /// Every client works on its window; with `preset`, it sets every object once and does nothing else.
     Window { preset: bool },
     /// The rows of a trace are asked.
     Replay(TraceCursor),
+    /// The rows of a trace are asked, each by its own client, while they are read.
+    Rows,
     /// The records at the first `records` places of `order` are deleted; with `recorded`, these keys of the trace.
     Delete { order: Shuffle, records: u64, recorded: Option<RecordedKeys> },
-}
-
-/// Which key of which request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeyAt {
-    /// Number of the request among its client's.
-    pub(super) index: u64,
-    /// Number of the key in the request.
-    pub(super) place: u64,
-    /// Number of the client.
-    pub(super) client: u64,
-    /// Number of clients.
-    pub(super) clients: u64,
-}
-
-/// A mix, made ready for drawing.
-#[derive(Debug)]
-pub(super) struct MixTask {
-    pub(super) table: MixTable,
-    chooser: Chooser,
-    /// Keys read that are no records, where there are some.
-    unstored: Option<Unstored>,
-    /// Reads ask for plain records and nothing else.
-    reads_plainly: bool,
-    /// What makes the keys that nobody asks for again others than those of every other phase and run.
-    fresh_salt: u64,
-    /// The popularity is sequential.
-    sequential: bool,
-    /// Keys of a read.
-    multiget: u16,
-    /// Keys of an mset.
-    multiset: u16,
-    /// Draws of keys that belong to one request.
-    stride: u64,
-    meta: MetaAsk,
-    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
-    read_through: Option<Nanos>,
-    pub(super) noreply: bool,
-}
-
-impl MixTask {
-    fn new(mix: &Mix, records: u64, fresh_salt: u64) -> MixTask {
-        let table = MixTable::new(mix);
-        let unstored = Unstored::of(mix);
-        MixTask {
-            reads_plainly: !table.has_spaces() && unstored.is_none(),
-            fresh_salt,
-            unstored,
-            table,
-            // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
-            chooser: Chooser::new(&mix.popularity, records, 0, 1),
-            sequential: mix.popularity == Popularity::Sequential,
-            multiget: mix.multiget as u16,
-            multiset: mix.multiset as u16,
-            stride: u64::from(mix.multiget.max(mix.multiset)),
-            meta: mix.meta,
-            read_through: mix.read_through_ns,
-            noreply: mix.noreply,
-        }
-    }
 }
 
 impl Task {
@@ -121,16 +73,23 @@ impl Task {
             kind: TaskKind::Rest,
             asks_meta: false,
             trace: None,
+            rows: None,
             recorded: None,
             sequencer: None,
             run,
             phases: 0,
+            losses: Vec::new(),
         }
     }
 
     /// Makes rows `worker`, `worker + workers` and so on of a trace the part that this worker asks in a replay.
     pub(super) fn set_trace(&mut self, trace: Arc<Trace>, worker: u64, workers: u64) {
         self.trace = Some(TraceShare { trace, first: worker, step: workers, divided_at: worker });
+    }
+
+    /// Makes these the requests that a replay asks which is read while the run goes on.
+    pub(super) fn set_rows(&mut self, rows: Rows) {
+        self.rows = Some(Box::new(rows));
     }
 
     /// Makes these the keys that a deletion of the recording deletes.
@@ -149,6 +108,7 @@ impl Task {
         }
         let is_divided = matches!(self.kind, TaskKind::Delete { .. });
         self.phases += 1;
+        self.losses.clear();
         let fresh_salt = mix(&[self.run, self.phases]);
         self.kind = match work {
             Work::Load(load) => TaskKind::Load(load_spaces(load)),
@@ -162,6 +122,12 @@ impl Task {
                 let next = if is_divided { share.divided_at } else { share.first };
                 TaskKind::Replay(TraceCursor::new(replay, share, next))
             }
+            Work::Trace(replay) => {
+                let read_through = (replay.fills == Fills::Own).then_some(replay.fill_delay_ns);
+                let is_fast = replay.pace == TracePace::Fast;
+                self.rows_mut().restart(is_fast, read_through, replay.fill_delay_s.clone());
+                TaskKind::Rows
+            }
             Work::Delete(delete) => {
                 let recorded = self.recorded.clone();
                 let records = recorded.as_ref().map_or(records, RecordedKeys::count);
@@ -171,6 +137,58 @@ impl Task {
             Work::Pause(_) => TaskKind::Rest,
         };
         self.asks_meta = self.meta() != MetaAsk::default();
+    }
+
+    /// Lets the requests of the phase that has begun, whose work is `mix`, change as `changes` says. `seed` decides what is left
+    /// to chance for all workers alike.
+    pub(super) fn begin_changes(&mut self, mix: &Mix, changes: &PhaseChanges<'_>, seed: u64, records: u64) {
+        self.losses = losses(changes.events);
+        let fresh_salt = self::mix(&[self.run, self.phases]);
+        let from = DrawnFrom { records, seed, run: self.run, fresh_salt };
+        if let Some(changing) = ChangingTask::of(mix, changes, from) {
+            self.kind = TaskKind::Changing(Box::new(changing));
+        }
+    }
+
+    /// Goes to the moment at which a request is due, in a phase whose requests change.
+    #[inline]
+    pub(crate) fn turn_to(&mut self, at: AskedAt) {
+        if let TaskKind::Changing(changing) = &mut self.kind {
+            changing.turn_to(at);
+        }
+    }
+
+    /// Whether this phase replays a trace.
+    #[inline]
+    pub(crate) fn is_replaying(&self) -> bool {
+        matches!(self.kind, TaskKind::Replay(_) | TaskKind::Rows)
+    }
+
+    /// Whether this phase replays a trace that is read while the run goes on.
+    #[inline]
+    pub(crate) fn is_rows(&self) -> bool {
+        matches!(self.kind, TaskKind::Rows)
+    }
+
+    /// Whether a phase of the run replays such a trace.
+    pub(super) fn has_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// The requests of such a trace.
+    ///
+    /// # Panics
+    /// Panics when the plan replays none.
+    pub(crate) fn rows(&self) -> &Rows {
+        self.rows.as_ref().expect("the engine takes no replay without its trace")
+    }
+
+    /// The requests of such a trace, to add and to take.
+    ///
+    /// # Panics
+    /// Panics when the plan replays none.
+    pub(crate) fn rows_mut(&mut self) -> &mut Rows {
+        self.rows.as_mut().expect("the engine takes no replay without its trace")
     }
 
     /// Whether no request is left for any client.
@@ -201,7 +219,7 @@ impl Task {
     /// Whether this phase replays a trace, so that the index of a key is the number of a row.
     #[inline]
     pub(super) fn is_replay(&self) -> bool {
-        matches!(self.kind, TaskKind::Replay(_))
+        matches!(self.kind, TaskKind::Replay(_) | TaskKind::Rows)
     }
 
     /// Whether keys are counted and sizes drawn in the order of asking.
@@ -220,7 +238,7 @@ impl Task {
     pub(crate) fn verb_of_one(&self, bits: u64) -> Option<Verb> {
         let TaskKind::Mix(mix) = &self.kind else { return None };
         let verb = mix.table.verb(bits);
-        (mix.multiget == 1 && verb.reads() && verb != Verb::Hget).then_some(verb)
+        (mix.reads_singly && verb.reads() && verb != Verb::Hget).then_some(verb)
     }
 
     /// The verb of a draw.
@@ -228,9 +246,10 @@ impl Task {
     pub(crate) fn verb(&self, bits: u64) -> Verb {
         match &self.kind {
             TaskKind::Mix(mix) => mix.table.verb(bits),
+            TaskKind::Changing(changing) => changing.mix().table.verb(bits),
             TaskKind::Sequence { verb, .. } => *verb,
             TaskKind::Load(_) | TaskKind::Rest | TaskKind::Window { .. } => Verb::Set,
-            TaskKind::Replay(_) => Verb::Get,
+            TaskKind::Replay(_) | TaskKind::Rows => Verb::Get,
             TaskKind::Delete { .. } => Verb::Delete,
         }
     }
@@ -239,6 +258,7 @@ impl Task {
     pub(crate) fn only_verb(&self) -> Option<Verb> {
         match &self.kind {
             TaskKind::Mix(mix) => mix.table.only(),
+            TaskKind::Changing(changing) => changing.mix().table.only(),
             _ => Some(self.verb(0)),
         }
     }
@@ -248,16 +268,38 @@ impl Task {
     pub(crate) fn deal(&self, requests: u64, bits: u64, mut each: impl FnMut(Verb, u64)) {
         match &self.kind {
             TaskKind::Mix(mix) => mix.table.deal(requests, bits, each),
+            TaskKind::Changing(changing) => changing.mix().table.deal(requests, bits, each),
             _ => each(self.verb(0), requests),
         }
     }
 
-    /// The record of key `place` of request `index` of client `number` of `clients`.
+    /// Records that are lost at moments of this phase.
+    pub(super) fn losses(&self) -> &[Loss] {
+        &self.losses
+    }
+
+    /// The index of the key that a plain record has at a moment.
+    pub(super) fn key_at(&mut self, record: u64, at: AskedAt) -> u64 {
+        let TaskKind::Changing(changing) = &mut self.kind else { return record };
+        changing.turn_to(at);
+        changing.key_of(record)
+    }
+
+    /// The index of the key that a request asks for in a space. `ops` is the client's stream of operations, and `keys` that of
+    /// keys.
     #[inline]
-    pub(super) fn choose(&self, stream: &Stream, index: u64, place: u64, number: u64, clients: u64) -> u64 {
-        let mix = self.mix();
-        let turn = if mix.sequential { index * clients + number } else { index };
-        mix.chooser.choose(stream, turn * mix.stride + place)
+    pub(super) fn key(
+        &self,
+        spaces: Spaces,
+        space: Space,
+        (ops, keys): (&Stream, &Stream),
+        at: KeyAt,
+    ) -> u64 {
+        match &self.kind {
+            TaskKind::Mix(mix) => spaces.index(space, mix.choose(keys, at)),
+            TaskKind::Changing(changing) => changing.key(spaces, space, (ops, keys), at),
+            _ => unreachable!("only a mix draws keys"),
+        }
     }
 
     /// Whether reads ask for plain records and nothing else.
@@ -266,16 +308,19 @@ impl Task {
         self.mix().reads_plainly
     }
 
-    /// The key that is no record, where key `place` of read `index` of client `number` of `clients` is such a one. `ops` is the
+    /// The key that is no record, or that is hot, where key `place` of read `index` of client `number` of `clients` is such a one. `ops` is the
     /// client's stream of operations, and `keys` that of keys.
     pub(super) fn unstored_key(&self, ops: &Stream, keys: &Stream, at: KeyAt) -> Option<u64> {
+        if let TaskKind::Changing(changing) = &self.kind
+            && let Some(key) = changing.hot_key(ops, at)
+        {
+            return Some(key);
+        }
         let mix = self.mix();
         match mix.unstored?.wanted(ops, at.index, at.place) {
             Wanted::Record => None,
             Wanted::Fresh => Some(fresh_key(mix.fresh_salt, ops, at.index, at.place)),
-            Wanted::Absent => {
-                Some(ABSENT_FROM + self.choose(keys, at.index, at.place, at.client, at.clients))
-            }
+            Wanted::Absent => Some(ABSENT_FROM + mix.choose(keys, at)),
         }
     }
 
@@ -291,15 +336,77 @@ impl Task {
         self.mix().table.space(bits)
     }
 
-    /// Number of keys of a request of this verb.
+    /// Number of keys of request `index` of this verb; `ops` is its client's stream of operations.
     #[inline]
-    pub(crate) fn keys_of(&self, verb: Verb) -> u16 {
-        match (&self.kind, verb) {
-            (_, Verb::Hget) => 1,
-            (TaskKind::Mix(mix), Verb::Mset) => mix.multiset,
-            (TaskKind::Mix(mix), verb) if verb.reads() => mix.multiget,
+    pub(crate) fn keys_of(&self, verb: Verb, ops: &Stream, index: u64) -> u16 {
+        let mix = match &self.kind {
+            TaskKind::Mix(mix) => &**mix,
+            TaskKind::Changing(changing) => changing.mix(),
+            _ => return 1,
+        };
+        match verb {
+            Verb::Hget => 1,
+            Verb::Mset => mix.multiset,
+            verb if verb.reads() && mix.scans => {
+                1 + below(ops.draw_sub(index, SCAN_DRAW), mix.multiget.into()) as u16
+            }
+            verb if verb.reads() => mix.multiget,
             _ => 1,
         }
+    }
+
+    /// Whether adds store records of their own.
+    #[inline]
+    pub(crate) fn inserts(&self) -> bool {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix.inserts,
+            TaskKind::Changing(changing) => changing.mix().inserts,
+            _ => false,
+        }
+    }
+
+    /// Whether get `index` is followed by a store of its key; `ops` is its client's stream of operations.
+    #[inline]
+    pub(crate) fn modifies(&self, ops: &Stream, index: u64) -> bool {
+        let share = match &self.kind {
+            TaskKind::Mix(mix) => mix.read_modify_write,
+            TaskKind::Changing(changing) => changing.mix().read_modify_write,
+            _ => 0.0,
+        };
+        share > 0.0 && unit(ops.draw_sub(index, MODIFY_DRAW)) < share
+    }
+
+    /// Whether keys are chosen by [`Task::newest_key`].
+    #[inline]
+    pub(crate) fn is_latest(&self) -> bool {
+        self.mix().latest.is_some()
+    }
+
+    /// The key of request `index` of a client that has stored `own` records itself, where the newest records are the most popular.
+    pub(crate) fn newest_key(&self, keys: &Stream, index: u64, client: u64, own: u64) -> u64 {
+        let Some(latest) = &self.mix().latest else {
+            unreachable!("only a popularity of the newest asks for them")
+        };
+        match latest.choose(keys, index, own) {
+            Newest::Loaded(record) => record,
+            Newest::Own(number) => self.own_key(client, number),
+        }
+    }
+
+    /// The key of record `number` of those that a client stores itself.
+    pub(crate) fn own_key(&self, client: u64, number: u64) -> u64 {
+        own_key(self.run, client, number)
+    }
+
+    /// The record that is read at a place of a scan which begins at this one; behind the last record follows the first one.
+    pub(super) fn scanned(&self, first: u64, place: u64, records: u64) -> u64 {
+        (first + place) % records
+    }
+
+    /// Whether reads ask for records that follow each other.
+    #[inline]
+    pub(crate) fn scans(&self) -> bool {
+        self.mix().scans
     }
 
     /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
@@ -307,7 +414,9 @@ impl Task {
     pub(crate) fn read_through(&self) -> Option<Nanos> {
         match &self.kind {
             TaskKind::Mix(mix) => mix.read_through,
+            TaskKind::Changing(changing) => changing.mix().read_through,
             TaskKind::Replay(cursor) => cursor.read_through,
+            TaskKind::Rows => self.rows().read_through,
             TaskKind::Load(_)
             | TaskKind::Delete { .. }
             | TaskKind::Rest
@@ -316,11 +425,46 @@ impl Task {
         }
     }
 
+    /// Whether writes ask for no reply.
+    #[inline]
+    pub(super) fn asks_no_reply(&self) -> bool {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix.noreply,
+            TaskKind::Changing(changing) => changing.mix().noreply,
+            _ => false,
+        }
+    }
+
+    /// How a key is stored that was missed.
+    pub(crate) fn fill(&self) -> Fill {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix.fill,
+            TaskKind::Changing(changing) => changing.mix().fill,
+            _ => Fill::Set,
+        }
+    }
+
+    /// How long after a miss the key is stored that 64 random bits stand for, in nanoseconds; `None` where it is not.
+    pub(crate) fn fill_delay(&self, bits: u64) -> Option<Nanos> {
+        let mean = self.read_through()?;
+        let delay = match &self.kind {
+            TaskKind::Mix(mix) => mix.fill_delay_s.as_ref(),
+            TaskKind::Changing(changing) => changing.mix().fill_delay_s.as_ref(),
+            TaskKind::Rows => self.rows().fill_delay_s.as_ref(),
+            _ => None,
+        };
+        match delay {
+            Some(delay) => Some(from_seconds(delay.draw(bits).clamp(0.0, DELAY_MAX_S))),
+            None => Some(mean),
+        }
+    }
+
     /// What the reads of this phase ask beyond the value.
     #[inline]
     pub(super) fn meta(&self) -> MetaAsk {
         match &self.kind {
             TaskKind::Mix(mix) => mix.meta,
+            TaskKind::Changing(changing) => changing.mix().meta,
             _ => MetaAsk::default(),
         }
     }
@@ -335,6 +479,7 @@ impl Task {
     fn mix(&self) -> &MixTask {
         match &self.kind {
             TaskKind::Mix(mix) => mix,
+            TaskKind::Changing(changing) => changing.mix(),
             _ => unreachable!("only a mix draws keys"),
         }
     }

@@ -1,4 +1,4 @@
-//! Keys that are no records: those that nobody asks for again, and those that do not exist.
+//! Keys that are no records: those that nobody asks for again, those that do not exist, and where those of later generations are.
 //!
 //! Both are functions of the client and the number of its request, so that they need no memory. The keys that nobody asks for
 //! again are others in every run and in every phase, so that none of them is there already.
@@ -12,8 +12,14 @@ pub(crate) const ABSENT_FROM: u64 = 1_000_000_000_000_000;
 /// Where the numbers of keys that nobody asks for again begin.
 pub(crate) const FRESH_FROM: u64 = 2_000_000_000_000_000;
 
-/// One above the numbers of keys that nobody asks for again: keys have room for 16 digits.
-const FRESH_END: u64 = 10_000_000_000_000_000;
+/// One above the numbers of keys that nobody asks for again.
+const FRESH_END: u64 = 6_000_000_000_000_000;
+
+/// Where the numbers of keys begin that records get at the end of a life.
+pub(crate) const RENEWED_FROM: u64 = FRESH_END;
+
+/// One above the numbers of these keys: keys have room for 16 digits.
+pub(crate) const RENEWED_END: u64 = 10_000_000_000_000_000;
 
 /// Names the draws of these keys among all of one request; below are those of the spaces of its keys, of which a read has at
 /// most 1,000.
@@ -21,6 +27,9 @@ const DRAWS_FROM: u64 = 2_048;
 
 /// Names the draws of keys that nobody asks for again.
 const FRESH_DRAWS_FROM: u64 = 2 * DRAWS_FROM;
+
+/// Names the records that clients store themselves among all keys of a run.
+const OWN_RECORDS: u64 = 0x6f77_6e72;
 
 /// Shares of the keys read that are no records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,10 +71,21 @@ impl Unstored {
 }
 
 /// The number of the key that nobody asks for again, from a `salt` that no other phase of any run has and the client's stream of
-/// operations. Of ten million such keys two are the same in one of 150 runs.
+/// operations. Of ten million such keys two are the same in one of 80 runs.
 pub(super) fn fresh_key(salt: u64, ops: &Stream, index: u64, place: u64) -> u64 {
     let draw = ops.draw_sub(index, FRESH_DRAWS_FROM + place);
-    FRESH_FROM + below(mix(&[salt, draw]), FRESH_END - FRESH_FROM)
+    key_from_bits(mix(&[salt, draw]))
+}
+
+/// The number of a key that no record has and no other bits stand for.
+pub(super) fn key_from_bits(bits: u64) -> u64 {
+    FRESH_FROM + below(bits, FRESH_END - FRESH_FROM)
+}
+
+/// The number of record `number` of those that a client stores itself in the run with this number. Other clients and runs have
+/// others, but for the chance of [`fresh_key`].
+pub(super) fn own_key(run: u64, client: u64, number: u64) -> u64 {
+    key_from_bits(mix(&[run, OWN_RECORDS, client, number]))
 }
 
 /// Whether the key with this number is one that does not exist.

@@ -128,13 +128,61 @@ pub struct ValueMaker {
     block_words: Stream,
     spot_seed: u64,
     short_seed: u64,
-    len: StableSize,
+    lengths: ValueLengths,
     /// The distribution that every write draws its length from, and the greatest length in bytes; `None` where lengths belong
     /// to keys.
     fresh: Option<(Dist, u64)>,
-    spaces: Spaces,
     /// Counters may fall below 0.
     has_signed_counters: bool,
+}
+
+/// Lengths of values without their bytes.
+#[derive(Clone, Debug)]
+pub struct ValueLengths {
+    len: StableSize,
+    spaces: Spaces,
+}
+
+impl ValueLengths {
+    /// The lengths of this data.
+    ///
+    /// # Errors
+    /// Returns [`ValueTooLarge`] when values may become larger than [`VALUE_MAX_BYTES`].
+    pub fn new(data: &Data) -> Result<ValueLengths, ValueTooLarge> {
+        Ok(ValueLengths::reaching(data, reached(data, 0)?))
+    }
+
+    /// The lengths of this data, cut to `most_bytes`.
+    fn reaching(data: &Data, most_bytes: u64) -> ValueLengths {
+        let seed = mix(&[data.seed, VALUE_SIZES]);
+        let sizes = |dist: &Dist| StableSize::new(dist, seed, 0, most_bytes);
+        let all = sizes(&data.value_size);
+        let until = |share: f64| libm::round(share * data.records as f64) as u64;
+        let classes: Vec<(u64, StableSize)> =
+            data.value_classes.iter().map(|class| (until(class.until), sizes(&class.value_size))).collect();
+        let spaces = Spaces::new(data.records);
+        let len = match classes.is_empty() {
+            true => all,
+            false => StableSize::by_rank(data.records, spaces.end(), classes, all),
+        };
+        ValueLengths { len, spaces }
+    }
+
+    /// Length of the value of a key by its index, in bytes. In the pieces' space, that of one piece.
+    #[inline]
+    pub fn of(&self, index: u64) -> usize {
+        match self.spaces.space(index) {
+            Space::Plain | Space::Hashes | Space::Commands => self.len.of(index) as usize,
+            Space::Pieces => self.len.of(index).clamp(HEADER_BYTES as u64, PIECE_MAX_BYTES) as usize,
+            Space::Counters => COUNTER_MAX_BYTES,
+        }
+    }
+}
+
+/// The largest length that the values of this data have, at least `least_bytes`.
+fn reached(data: &Data, least_bytes: u64) -> Result<u64, ValueTooLarge> {
+    let reaches_bytes = largest_of(data).max(least_bytes);
+    if reaches_bytes > VALUE_MAX_BYTES { Err(ValueTooLarge { reaches_bytes }) } else { Ok(reaches_bytes) }
 }
 
 /// Zeros of a value that are copied, which is cheaper than another part of a system call.
@@ -155,10 +203,7 @@ impl ValueMaker {
     /// # Errors
     /// Returns [`ValueTooLarge`] when values may become larger than [`VALUE_MAX_BYTES`].
     pub fn reaching(data: &Data, least_bytes: u64) -> Result<ValueMaker, ValueTooLarge> {
-        let reaches_bytes = largest(&data.value_size).max(least_bytes);
-        if reaches_bytes > VALUE_MAX_BYTES {
-            return Err(ValueTooLarge { reaches_bytes });
-        }
+        let reaches_bytes = reached(data, least_bytes)?;
         let block_words = Stream::from_seed(mix(&[data.seed, BLOCK]));
         let body_max = reaches_bytes.max(PIECE_MAX_BYTES) - HEADER_BYTES as u64;
         Ok(ValueMaker {
@@ -166,9 +211,8 @@ impl ValueMaker {
             block_words,
             spot_seed: mix(&[data.seed, SPOTS]),
             short_seed: mix(&[data.seed, SHORTS]),
-            len: StableSize::new(&data.value_size, mix(&[data.seed, VALUE_SIZES]), 0, reaches_bytes),
+            lengths: ValueLengths::reaching(data, reaches_bytes),
             fresh: (data.style.values == ValueStyle::Fresh).then(|| (data.value_size.clone(), reaches_bytes)),
-            spaces: Spaces::new(data.records),
             has_signed_counters: false,
         })
     }
@@ -197,7 +241,7 @@ impl ValueMaker {
 
     /// The ranges of indexes.
     pub fn spaces(&self) -> Spaces {
-        self.spaces
+        self.lengths.spaces
     }
 
     /// The block that [`Value::shared_at`] points into.
@@ -209,11 +253,7 @@ impl ValueMaker {
     /// that of one piece.
     #[inline]
     pub fn len_of(&self, index: u64) -> usize {
-        match self.spaces.space(index) {
-            Space::Plain | Space::Hashes | Space::Commands => self.len.of(index) as usize,
-            Space::Pieces => self.len.of(index).clamp(HEADER_BYTES as u64, PIECE_MAX_BYTES) as usize,
-            Space::Counters => COUNTER_MAX_BYTES,
-        }
+        self.lengths.of(index)
     }
 
     /// Whether every write draws its own length.
@@ -234,7 +274,7 @@ impl ValueMaker {
     /// room for the bytes that are not shared.
     #[inline]
     pub fn value<'a>(&'a self, index: u64, version: Version, own: &'a mut HeaderBuffer) -> Value<'a> {
-        match self.spaces.space(index) {
+        match self.lengths.spaces.space(index) {
             Space::Counters => Value::plain(COUNTER),
             _ => self.value_of_len(index, version, self.len_of(index), own),
         }
@@ -350,6 +390,11 @@ impl FrameHeader {
     }
 }
 
+/// The largest value that the records of this data have, in bytes.
+pub fn largest_of(data: &Data) -> u64 {
+    data.value_sizes().map(largest).max().unwrap_or(0)
+}
+
 /// The largest size that a distribution gives, in bytes.
 pub fn largest(sizes: &Dist) -> u64 {
     let (_, top) = sizes.support();
@@ -379,6 +424,7 @@ mod tests {
             key_size: Dist::Fixed(30.0),
             value_size,
             expiry_s: Dist::Fixed(0.0),
+            value_classes: Vec::new(),
             style: crate::plan::Style::default(),
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use pummel_logic::measure::certainty::Certainty;
+use pummel_logic::measure::histogram::rank;
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
 use pummel_logic::measure::interval_sum::IntervalSum;
 use pummel_logic::measure::measurement::{Keep, Measurement};
-use pummel_logic::measure::recorder::Sample;
+use pummel_logic::measure::recorder::{Sample, Span};
 use pummel_logic::measure::uncertainty::{BASE_NS, Windows};
 use pummel_logic::plan::Clock;
 use pummel_logic::protocol::{Outcome, Verb};
@@ -65,18 +66,7 @@ impl Part {
             add_part(&mut self.open, done, |spare| self.spares.push(spare));
             self.collect();
         }
-        self.workers[worker].groups[0].record(&Sample {
-            verb: Verb::Get,
-            outcome: Outcome::Hit,
-            keys: 1,
-            hits: 1,
-            due: arrived,
-            ready: arrived,
-            sent: arrived,
-            arrived: arrived + time_ns,
-            read: arrived + time_ns,
-            noreply: false,
-        });
+        self.workers[worker].groups[0].record(&sample(arrived, time_ns));
     }
 
     /// Adds the slices that all workers are through with to the measurement.
@@ -107,9 +97,14 @@ impl Part {
 
 /// The measurement of a run whose requests are dealt in turn to so many workers of each of so many agents.
 pub fn measurement(traffic: &Traffic, seed: u64, agents: usize, workers: usize) -> Measurement {
-    let mut parts: Vec<Part> = (0..agents).map(|_| Part::new(workers, traffic.length_ns)).collect();
     let mut arrivals: Vec<Arrival> = Vec::new();
     traffic.run(seed, |arrival| arrivals.push(arrival));
+    measured(arrivals, traffic.length_ns, agents, workers)
+}
+
+/// The measurement of a run of `length_ns` with these requests, which are dealt in turn to so many workers of each of so many agents.
+pub fn measured(mut arrivals: Vec<Arrival>, length_ns: Nanos, agents: usize, workers: usize) -> Measurement {
+    let mut parts: Vec<Part> = (0..agents).map(|_| Part::new(workers, length_ns)).collect();
     // Requests are recorded when they end.
     arrivals.sort_by_key(|(arrived, time_ns)| arrived + time_ns);
     for (turn, arrival) in arrivals.into_iter().enumerate() {
@@ -122,10 +117,55 @@ pub fn measurement(traffic: &Traffic, seed: u64, agents: usize, workers: usize) 
     whole.expect("there is a part")
 }
 
+/// Passes the slices of a run of `length_ns` with these requests on, as one worker hands them over.
+pub fn slices(requests: &[Arrival], length_ns: Nanos, mut take: impl FnMut(&mut Interval)) {
+    let mut ended: Vec<Arrival> = requests.to_vec();
+    ended.sort_by_key(|(arrived, time_ns)| arrived + time_ns);
+    let mut ended = ended.into_iter().peekable();
+    let mut tick = slice();
+    for index in 0..length_ns / BASE_NS {
+        tick.restart(index, index * BASE_NS);
+        tick.end_ns = (index + 1) * BASE_NS;
+        while let Some((arrived, time_ns)) =
+            ended.next_if(|(arrived, time_ns)| arrived + time_ns < tick.end_ns)
+        {
+            tick.groups[0].record(&sample(arrived, time_ns));
+        }
+        take(&mut tick);
+    }
+}
+
+/// A get that came at this moment and took this time.
+fn sample(arrived: Nanos, time_ns: Nanos) -> Sample {
+    Sample {
+        verb: Verb::Get,
+        outcome: Outcome::Hit,
+        keys: 1,
+        hits: 1,
+        due: arrived,
+        ready: arrived,
+        sent: arrived,
+        arrived: arrived + time_ns,
+        read: arrived + time_ns,
+        noreply: false,
+    }
+}
+
 /// The certainty of such a run.
 pub fn certainty(traffic: &Traffic, seed: u64, agents: usize, workers: usize) -> Certainty {
-    let measurement = measurement(traffic, seed, agents, workers);
+    certainty_of(&measurement(traffic, seed, agents, workers))
+}
+
+/// The quantile of the responses of a run, in nanoseconds.
+pub fn quantile_of(measurement: &Measurement, quantile: f64) -> f64 {
+    let all = measurement.ops().all();
+    let fine = all.times.of(Span::Response);
+    fine.at_rank(rank(quantile, fine.count())).unwrap_or(0) as f64
+}
+
+/// The certainty of a run.
+pub fn certainty_of(measurement: &Measurement) -> Certainty {
     // A summary gives none of a run that it takes for unsteady, which some of these are by chance.
-    let certainty = Certainty::of(&measurement, &measurement.ops().all(), |_, _| true);
+    let certainty = Certainty::of(measurement, &measurement.ops().all(), |_, _| true);
     certainty.expect("the run is long enough")
 }

@@ -41,7 +41,8 @@ fn files_of(plan: &Plan) -> impl Iterator<Item = (&String, FileUse)> {
         Work::Replay(replay) => Some((&replay.path, FileUse::Recording)),
         _ => None,
     });
-    small.chain(recordings)
+    let traces = plan.trace().into_iter().flat_map(|replay| &replay.paths).map(|path| (path, FileUse::Trace));
+    small.chain(recordings).chain(traces)
 }
 
 /// What a plan's file is read for.
@@ -49,6 +50,7 @@ fn files_of(plan: &Plan) -> impl Iterator<Item = (&String, FileUse)> {
 enum FileUse {
     Small,
     Recording,
+    Trace,
 }
 
 /// The paths of the files that a plan names, in the order of their names, each once.
@@ -63,6 +65,8 @@ pub struct PlanFiles {
     pub contents: HashMap<String, Vec<u8>>,
     /// The recording that is replayed.
     pub recording: Option<File>,
+    /// The files of the trace that is replayed while it is read, by their paths in the plan.
+    pub trace: Vec<(String, File)>,
 }
 
 /// A file below an allowed directory.
@@ -111,6 +115,7 @@ impl AllowedFiles {
                 FileUse::Recording => {
                     files.recording.get_or_insert(file);
                 }
+                FileUse::Trace => files.trace.push((path.clone(), file)),
             }
         }
         Ok(files)

@@ -44,7 +44,7 @@ impl Limits {
     /// Returns what there is too much of, and how much is accepted.
     pub fn check_size(self, plan: &Plan) -> Result<(), String> {
         let sizes = [
-            ("servers", plan.servers.len(), SERVERS_MAX),
+            ("servers", plan.servers.len() + plan.server_stats_at.len(), SERVERS_MAX),
             ("groups", plan.groups.len(), GROUPS_MAX),
             ("phases", plan.phases.len(), PHASES_MAX),
         ];
@@ -138,7 +138,7 @@ fn need_bytes(plan: &Plan, share: &ProcessShare) -> u64 {
 /// Bytes of the longest value that a plan may store.
 fn longest_value_bytes(plan: &Plan) -> u64 {
     let in_sequence = plan.sequence().map_or(0, |sequence| sequence::largest(sequence.sizes, u64::MAX));
-    value::largest(&plan.data.value_size).min(value::VALUE_MAX_BYTES).max(in_sequence)
+    value::largest_of(&plan.data).min(value::VALUE_MAX_BYTES).max(in_sequence)
 }
 
 fn megabytes(bytes: u64) -> String {

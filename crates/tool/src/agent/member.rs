@@ -1,5 +1,6 @@
 //! The part of a run in one process: the engine on a thread of its own, which takes commands and tells events.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -9,17 +10,19 @@ use std::time::Duration;
 
 use pummel_engine::clock;
 use pummel_engine::run::{Gate, Inputs, Run, RunError, Wants, Watch};
-use pummel_engine::worker::messages::Row;
+use pummel_engine::worker::messages::{ConnectionEvent, Row};
 use pummel_logic::measure::completion::Loaded;
-use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::interval::{Interval, Turns};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
+use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Phase;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
 use crate::job::provenance::note_build;
+use crate::snapshot::{SharedSnapshot, Snapshot};
 
 /// How often a member that waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,6 +42,10 @@ pub struct MemberTask {
     pub wants: Wants,
     /// The inputs of the run that are not in the plan.
     pub inputs: Inputs,
+    /// The name of the run, as its controller knows it; empty where the controller does not say it.
+    pub run_name: String,
+    /// What the metrics of this process show; `None` where nothing shows it.
+    pub snapshot: Option<SharedSnapshot>,
 }
 
 /// An event of a member.
@@ -71,6 +78,13 @@ pub enum MemberEvent {
     },
     /// The member's part of a slice.
     Slice(Box<Parcel>),
+    /// The member's part of a tick of a phase whose end the controller finds.
+    Tick {
+        /// Which phase.
+        phase: u32,
+        /// Counts and response times.
+        part: Box<Parcel>,
+    },
     /// Requests; their times are relative to the beginning of the first measured phase.
     Rows(Vec<Row>),
     /// How far a phase is.
@@ -119,10 +133,15 @@ pub struct CutShort {
     pub at: Nanos,
 }
 
+/// When phases end before their time, on the monotonic clock, by number: at most one of each phase of the plan.
+type PhaseEnds = BTreeMap<u32, Nanos>;
+
 /// Passes commands to a member.
 #[derive(Clone, Debug)]
 pub struct MemberControl {
+    phases: u32,
     go: SyncSender<Nanos>,
+    ends: Arc<Mutex<PhaseEnds>>,
     stop: Arc<AtomicBool>,
     cut_short: Arc<OnceLock<CutShort>>,
 }
@@ -133,6 +152,16 @@ impl MemberControl {
     pub fn go(&self, at: Nanos) -> bool {
         // A member that has come to an end does not listen any more.
         !matches!(self.go.try_send(at), Err(TrySendError::Full(_)))
+    }
+
+    /// The phase with this number ends at `at`, on the monotonic clock, unless it ends before that. Returns false, and has no
+    /// effect, for a phase that the plan does not have.
+    pub fn end_phase(&self, phase: u32, at: Nanos) -> bool {
+        let is_known = phase < self.phases;
+        if is_known {
+            self.ends.lock().unwrap_or_else(|broken| broken.into_inner()).entry(phase).or_insert(at);
+        }
+        is_known
     }
 
     /// The run ends now, because the controller says so.
@@ -162,12 +191,29 @@ pub fn begin(
     let (go, told) = sync_channel(task.plan.phases.len());
     let stop = Arc::new(AtomicBool::new(false));
     let cut_short = Arc::new(OnceLock::new());
-    let control = MemberControl { go, stop: Arc::clone(&stop), cut_short: Arc::clone(&cut_short) };
+    let ends = Arc::new(Mutex::new(PhaseEnds::new()));
+    let control = MemberControl {
+        phases: task.plan.phases.len() as u32,
+        go,
+        ends: Arc::clone(&ends),
+        stop: Arc::clone(&stop),
+        cut_short: Arc::clone(&cut_short),
+    };
     thread::Builder::new().name("member".to_owned()).spawn(move || {
-        let waiting = Waiting { say: &say, told: Mutex::new(told), stop: &stop, phase: AtomicU32::new(0) };
+        let told = Mutex::new(told);
+        let waiting = Waiting { say: &say, told, ends: &ends, stop: &stop, phase: AtomicU32::new(0) };
         let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
+        watch.show(|snapshot| {
+            snapshot.belong_to(&task.run_name);
+            snapshot.announce(&task.plan);
+        });
         let run = Run::new(&task.plan).with_inputs(&task.inputs).with_process_share(&task.part, &waiting);
         let result = run.start(&mut watch, &|| stop.load(Ordering::Acquire));
+        let measured = result.as_ref().ok();
+        watch.show(|snapshot| {
+            let summary = measured.map(|measured| Summary::of(measured, &task.plan));
+            snapshot.end(&task.plan, measured.zip(summary.as_ref()));
+        });
         say(match result {
             Ok(mut measurement) => {
                 note_build(&mut measurement);
@@ -186,6 +232,7 @@ pub fn begin(
 struct Waiting<'a, S> {
     say: &'a S,
     told: Mutex<Receiver<Nanos>>,
+    ends: &'a Mutex<PhaseEnds>,
     stop: &'a AtomicBool,
     phase: AtomicU32,
 }
@@ -205,6 +252,11 @@ impl<S: Fn(MemberEvent) -> bool + Sync> Gate for Waiting<'_, S> {
             }
         };
         self.await_hand_over(at).then_some(at)
+    }
+
+    fn early_end(&self, phase: usize) -> Option<Nanos> {
+        let ends = self.ends.lock().unwrap_or_else(|broken| broken.into_inner());
+        ends.get(&(phase as u32)).copied()
     }
 }
 
@@ -240,6 +292,13 @@ impl<S: Fn(MemberEvent) -> bool> Speaker<'_, S> {
         }
     }
 
+    /// Changes what the metrics of this process show.
+    fn show(&self, change: impl FnOnce(&mut Snapshot)) {
+        if let Some(snapshot) = &self.task.snapshot {
+            change(&mut snapshot.lock());
+        }
+    }
+
     fn number(&self, phase: &Phase) -> u32 {
         let place = self.task.plan.phases.iter().position(|other| std::ptr::eq(other, phase));
         place.unwrap_or(0) as u32
@@ -248,7 +307,7 @@ impl<S: Fn(MemberEvent) -> bool> Speaker<'_, S> {
 
 impl<S: Fn(MemberEvent) -> bool> Watch for Speaker<'_, S> {
     fn wants(&self) -> Wants {
-        self.task.wants
+        Wants { connections: self.task.snapshot.is_some(), ..self.task.wants }
     }
 
     fn notice(&mut self, words: &str) {
@@ -259,6 +318,7 @@ impl<S: Fn(MemberEvent) -> bool> Watch for Speaker<'_, S> {
         if phase.recorded {
             self.began.get_or_insert(at);
         }
+        self.show(|snapshot| snapshot.begin(phase, (clock::wall() + at).saturating_sub(clock::now())));
         self.say(MemberEvent::Began(self.number(phase)));
     }
 
@@ -267,11 +327,30 @@ impl<S: Fn(MemberEvent) -> bool> Watch for Speaker<'_, S> {
     }
 
     fn progress(&mut self, phase: &Phase, ended: u64, of: Option<u64>) {
+        self.show(|snapshot| snapshot.progress(ended, of));
         self.say(MemberEvent::Progress { phase: self.number(phase), ended, of });
     }
 
     fn interval(&mut self, interval: &mut Interval) {
+        self.show(|snapshot| snapshot.add(&self.task.plan, interval));
         self.say(MemberEvent::Slice(Box::new(Parcel::of(interval))));
+    }
+
+    fn slice(&mut self, so_far: &Measurement) {
+        self.show(|snapshot| snapshot.slice(&self.task.plan, so_far));
+    }
+
+    fn worker_turns(&mut self, worker: usize, turns: &Turns) {
+        self.show(|snapshot| snapshot.worker(worker, turns));
+    }
+
+    fn connection(&mut self, _server: usize, event: ConnectionEvent) {
+        self.show(|snapshot| snapshot.connection(event));
+    }
+
+    fn tick(&mut self, phase: &Phase, slice: &mut Interval) {
+        let part = Box::new(Parcel::of_responses(slice));
+        self.say(MemberEvent::Tick { phase: self.number(phase), part });
     }
 
     fn rows(&mut self, rows: &[Row]) {

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use pummel_engine::backend::tls::{FileReader, Setup};
-use pummel_engine::run::{Inputs, Permit, RunError, Wants, password_of, permitted};
+use pummel_engine::run::{Inputs, Permit, RunError, TraceFiles, Wants, password_of, permitted};
 use pummel_engine::sys;
 use pummel_logic::measure::measurement::Keep;
 use pummel_logic::plan::share::ProcessShare;
@@ -21,7 +21,11 @@ use crate::agent::overrides::LocalOverrides;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2;
 use crate::job::inputs::{replay_of, trace_of};
+use crate::job::trace_files::OpenFiles;
 use crate::stderr::say;
+
+/// Most characters of the name of a run.
+const RUN_NAME_MAX: usize = 200;
 
 /// The reason of a check that was given up.
 const CONTROLLER_GONE: &str = "the controller is gone";
@@ -80,7 +84,7 @@ fn checked_task(
     let recording_limit = policy.limits.check(&plan, &part).map_err(Refusal::here)?;
     let permit = permit_of(policy);
     check_targets(&plan, &permit, is_wanted)?;
-    let PlanFiles { contents, recording } = files;
+    let PlanFiles { contents, recording, trace: trace_files } = files;
     let password = password_for(&plan, order, &contents)?;
     let tls_files = reader_of(contents);
     if let Some(options) = &plan.tls {
@@ -93,10 +97,20 @@ fn checked_task(
             departures: false,
             keep: Keep::Figures,
             outstanding: order.outstanding,
+            connections: false,
         },
-        inputs: Inputs { password, trace, permit: Some(permit), tls_files: Some(tls_files) },
+        inputs: Inputs {
+            password,
+            trace,
+            files: plan.trace().map(|_| Arc::new(OpenFiles(trace_files)) as Arc<dyn TraceFiles>),
+            permit: Some(permit),
+            steering: None,
+            tls_files: Some(tls_files),
+        },
         plan,
         part,
+        run_name: order.run.chars().filter(|character| !character.is_control()).take(RUN_NAME_MAX).collect(),
+        snapshot: None,
     })
 }
 
@@ -189,7 +203,8 @@ fn permit_of(policy: &AccessPolicy) -> Permit {
 /// which the check may be given up.
 fn check_targets(plan: &Plan, permit: &Permit, is_wanted: &dyn Fn() -> bool) -> Result<(), Refusal> {
     let mut one = plan.clone();
-    for server in &plan.servers {
+    one.server_stats_at.clear();
+    for server in plan.servers.iter().chain(&plan.server_stats_at) {
         if !is_wanted() {
             return Err(Refusal::here(CONTROLLER_GONE));
         }

@@ -55,7 +55,8 @@ impl AccessPolicy {
                     .to_owned(),
             );
         }
-        if let Some(path) = plan.servers.iter().find(|server| server.starts_with('/')) {
+        let mut servers = plan.servers.iter().chain(&plan.server_stats_at);
+        if let Some(path) = servers.find(|server| server.starts_with('/')) {
             return Err(format!(
                 "server {path} is a unix socket, and only an agent with --token-file or TLS connects to those"
             ));

@@ -27,6 +27,7 @@ use crate::agent::proto::{COMMAND_BYTES_MAX, DESCRIPTION, PATIENCE, PROTOCOL, bu
 use crate::agent::refusals::refused;
 use crate::agent::session::AgentSession;
 use crate::report::output::print;
+use crate::snapshot::SharedSnapshot;
 
 /// Events of a job that wait to be sent; the job waits where there are more.
 const EVENTS: usize = 64;
@@ -54,6 +55,8 @@ pub struct AgentConfig {
     pub overrides: LocalOverrides,
     /// What it says of the orders that it follows.
     pub on_order: Option<OrderLog>,
+    /// What its metrics show; `None` where nothing shows it.
+    pub snapshot: Option<SharedSnapshot>,
 }
 
 /// Serves until the process is interrupted.
@@ -73,6 +76,7 @@ pub fn serve(config: AgentConfig, interrupts: &'static AtomicU32) -> io::Result<
             policy: Arc::clone(&policy),
             overrides: config.overrides,
             on_order: config.on_order,
+            snapshot: config.snapshot,
             lease: Arc::default(),
             sessions: AtomicU64::new(0),
         };
@@ -150,6 +154,7 @@ struct AgentService {
     policy: Arc<AccessPolicy>,
     overrides: LocalOverrides,
     on_order: Option<OrderLog>,
+    snapshot: Option<SharedSnapshot>,
     lease: Arc<Lease>,
     sessions: AtomicU64,
 }
@@ -185,6 +190,7 @@ impl Agent for AgentService {
             policy: Arc::clone(&self.policy),
             overrides: self.overrides.clone(),
             on_order: self.on_order,
+            snapshot: self.snapshot.clone(),
             lease: Arc::clone(&self.lease),
             number: self.sessions.fetch_add(1, Ordering::Relaxed),
             peer,

@@ -25,6 +25,7 @@ use crate::agent::proto::v2::command::What as Told;
 use crate::agent::proto::v2::event::What as Word;
 use crate::agent::proto::{BEAT, PATIENCE, mismatch, pack_rows, v2};
 use crate::agent::refusals::refused;
+use crate::snapshot::SharedSnapshot;
 use crate::stderr::{say, visible};
 
 /// Most characters that are kept of what a controller calls itself.
@@ -38,6 +39,8 @@ pub(super) struct AgentSession {
     pub(super) policy: Arc<AccessPolicy>,
     pub(super) overrides: LocalOverrides,
     pub(super) on_order: Option<OrderLog>,
+    /// What the metrics of the agent show.
+    pub(super) snapshot: Option<SharedSnapshot>,
     pub(super) lease: Arc<Lease>,
     /// No other session of the agent has this number.
     pub(super) number: u64,
@@ -185,6 +188,12 @@ impl AgentSession {
                             refused(self.peer.address, "it begins more phases than its plan has");
                             break;
                         },
+                        Some(Told::EndPhase(end)) => if let Some(control) = &control
+                            && !control.end_phase(end.phase, end.at_ns)
+                        {
+                            refused(self.peer.address, "it ends a phase that its plan has not");
+                            break;
+                        },
                         Some(Told::Stop(_)) => match &control {
                             Some(control) => control.stop(),
                             None => return,
@@ -234,6 +243,7 @@ impl AgentSession {
     fn begin(&self, task: MemberTask, over: Arc<watch::Sender<bool>>) -> io::Result<MemberControl> {
         let (events, lease, number) = (self.events.clone(), Arc::clone(&self.lease), self.number);
         let runtime = Handle::current();
+        let task = MemberTask { snapshot: self.snapshot.clone(), ..task };
         member::begin(task, move |member_event| {
             let is_last = member_event.is_last();
             let word = event(word_of(member_event));
@@ -264,6 +274,9 @@ fn word_of(event: MemberEvent) -> Word {
         MemberEvent::PhaseOver { phase, late_ns } => Word::PhaseOver(v2::PhaseOver { phase, late_ns }),
         MemberEvent::Slice(parcel) => {
             Word::Interval(v2::Interval { slice: json(serde_json::to_vec(&parcel)).into() })
+        }
+        MemberEvent::Tick { phase, part } => {
+            Word::Tick(v2::Tick { phase, slice: json(serde_json::to_vec(&part)).into() })
         }
         MemberEvent::Rows(rows) => Word::Rows(pack_rows(&rows)),
         MemberEvent::Progress { phase, ended, of } => Word::Progress(v2::Progress { phase, ended, of }),

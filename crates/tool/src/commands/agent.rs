@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use pummel_engine::sys;
-use pummel_logic::time::Nanos;
+use pummel_engine::{clock, sys};
+use pummel_logic::time::{Nanos, SECOND};
 
 use crate::agent::files::AllowedFiles;
 use crate::agent::limits::Limits;
@@ -22,8 +22,11 @@ use crate::agent::service::{AgentConfig, serve};
 use crate::commands::agent_cert;
 use crate::commands::agent_cert::CertArgs;
 use crate::exit_status::{Exit, answer};
-use crate::job::UsageError;
+use crate::job::{Front, UsageError};
 use crate::launch::{Watchdog, first_line};
+use crate::metrics::options;
+use crate::metrics::server::MetricsServer;
+use crate::snapshot::{Identity, Role, SharedSnapshot};
 use crate::stderr::say;
 use crate::values;
 
@@ -83,6 +86,9 @@ pub struct ServeArgs {
     /// Refuse plans with more connections here. Default: as many as the limit of open files allows
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub max_connections: Option<u64>,
+    /// Serve the metrics of this agent's part for Prometheus at http://ADDR:PORT/metrics; a port alone is one of 127.0.0.1
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = options::listen, allow_hyphen_values = true)]
+    pub metrics: Option<SocketAddr>,
 }
 
 /// The longest silence of a standard input whose end is the agent's end; `None` where silence may last for ever.
@@ -122,10 +128,30 @@ pub fn agent(args: &AgentArgs) -> Exit {
     match &args.command {
         Some(AgentCommand::Cert(args)) => agent_cert::cert(args),
         None => match config_of(&args.serve) {
-            Ok(config) => serve_until_unneeded(config, args.serve.input_silence()),
+            Ok(config) => match with_metrics(config, args.serve.metrics) {
+                Ok((config, _server)) => serve_until_unneeded(config, args.serve.input_silence()),
+                Err(error) => {
+                    say(format_args!("error: {error}"));
+                    Exit::Failed
+                }
+            },
             Err(error) => answer(&error.into()),
         },
     }
+}
+
+/// The configuration with what its metrics show, and the thread that serves them, where there is an address for it.
+fn with_metrics(
+    config: AgentConfig,
+    listen: Option<SocketAddr>,
+) -> io::Result<(AgentConfig, Option<MetricsServer>)> {
+    let Some(listen) = listen else { return Ok((config, None)) };
+    let run = format!("agent {} {}", config.listen, clock::wall() / SECOND);
+    let snapshot = SharedSnapshot::new(Identity { run, role: Role::Agent, front: Front::Native.name() });
+    snapshot.lock().keeps_ops = true;
+    let server = MetricsServer::start(listen, snapshot.clone(), None)?;
+    say(format_args!("metrics at http://{}/metrics", server.address()));
+    Ok((AgentConfig { snapshot: Some(snapshot), ..config }, Some(server)))
 }
 
 /// Serves until the process is interrupted, or standard input ends or is silent for too long where that is its end.
@@ -217,7 +243,7 @@ pub fn guarded(
     if policy.targets.is_empty() {
         policy.targets = if policy.knows_callers() { Network::any() } else { Network::loopback() };
     }
-    Ok(AgentConfig { listen, policy, overrides, on_order: None })
+    Ok(AgentConfig { listen, policy, overrides, on_order: None, snapshot: None })
 }
 
 fn is_loopback(address: IpAddr) -> bool {

@@ -1,18 +1,22 @@
-//! `pummel compare`: two sides of stored results.
+//! `pummel compare`: two to eight sides of stored results.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use crate::commands::ab::exit_of;
 use crate::commands::judge_options::JudgeArgs;
 use crate::exit_status::{Exit, answer};
-use crate::job::{Format, UsageError};
+use crate::job::UsageError;
 use crate::report::comparison;
-use crate::report::comparison::{Comparison, NotASide, Side, StoredFile, side_of, sides_of};
+use crate::report::comparison::{
+    Comparison, NotASide, Question, SIDE_NAMES, Side, SideNames, StoredFile, is_ab, side_of, sides_of,
+};
+use crate::report::document::Document;
 use crate::report::output::{Output, print};
+use crate::report::page::{ComparedSides, Embed, PageOptions, of_comparison};
 use crate::report::stored::json_of;
 use crate::stderr::say;
 
@@ -23,35 +27,52 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct CompareArgs {
-    /// JSON results of A, separated by commas: of `run` or `run --repeat`; or the one result of `ab`, which has both sides. `-`
-    /// is standard input
-    #[arg(value_name = "A.json[,A2.json,...]", value_hint = ValueHint::FilePath)]
-    pub a: String,
-    /// JSON results of B
-    #[arg(value_name = "B.json[,B2.json,...]", value_hint = ValueHint::FilePath)]
-    pub b: Option<String>,
+    /// Results of 2 to 8 sides, each of which is compared with the first: files of one side are separated by commas, of `run` or
+    /// `run --repeat`, as JSON, packed by gzip, or as report pages; or the one result of `ab`, which has both sides. `-` is
+    /// standard input
+    #[arg(value_name = "A.json[,A2.json,...]", required = true, num_args = 1..=SIDE_NAMES.len(), value_hint = ValueHint::FilePath)]
+    pub sides: Vec<String>,
     /// How they are judged.
     #[command(flatten)]
     pub judge: JudgeArgs,
     /// Judge also runs that did not alternate: a slower hour is then taken for a difference
     #[arg(long, help_heading = "Judgement")]
     pub accept_order: bool,
+    /// Write the comparison as a page of HTML with pictures
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// Title of the page. Default: its first sentence
+    #[arg(long, value_name = "TEXT", requires = "output", help_heading = "Output")]
+    pub title: Option<String>,
     /// Write the comparison as JSON to a file, or with - to standard output in place of the text
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
     /// Form of what goes to standard output
     #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
-    pub format: Format,
+    pub format: CompareFormat,
+}
+
+/// The forms of a comparison on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompareFormat {
+    /// For people
+    Text,
+    /// A summary for a job's page or a comment
+    Markdown,
+    /// For programs
+    Json,
 }
 
 const EXAMPLES: &str = "\
-What differs in plans, servers and machines comes first. Runs that alternated in mixed order (as those of `ab`, or of two
-`run --repeat` of one run each by turns) are compared pair by pair. All runs of A before all of B may differ because the
+What differs in plans, servers and machines comes first. Runs that alternated in mixed order (as those of `ab`, or of two \
+`run --repeat` of one run each by turns) are compared pair by pair. All runs of A before all of B may differ because the \
 machine did: that is said, and never judged unless --accept-order is given. Six runs a side or more show a difference.
+A side whose generator was the limit is never called faster or slower.
 
 Examples:
-  pummel compare before.json after.json
+  pummel compare before.json after.json -o compared.html
   pummel compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json
+  pummel compare memcached.json redis.html valkey.json.gz -o servers.html
   pummel compare ab.json --worse p99:5%
 
 Exit status:
@@ -87,48 +108,91 @@ impl From<io::Error> for Refusal {
 }
 
 fn compared(args: &CompareArgs) -> Result<Exit, Refusal> {
-    let output = args.json.as_deref().map(Output::prepare).transpose()?;
+    let json = args.json.as_deref().map(Output::prepare).transpose()?;
+    let page = args.output.as_deref().map(Output::prepare).transpose()?;
     let question = args.judge.question(args.accept_order);
-    let comparison = match sides(args)? {
-        Sides::Pairs(sides) => Comparison::of_pairs("compare", sides, &question),
-        Sides::Results(sides) => Comparison::of_results(sides, &question),
-    };
-    if let Some(output) = &output {
-        output.finish(&comparison::json(&comparison))?;
+    let Stored { comparisons, documents } = stored(args, &question)?;
+    if let Some(output) = &json {
+        output.finish(&comparison::json_of_all(&comparisons))?;
     }
-    if !output.as_ref().is_some_and(Output::is_standard) {
+    if let Some(output) = &page {
+        let options = PageOptions { title: args.title.clone(), embed: Embed::Full };
+        let sides = ComparedSides { comparisons: &comparisons, documents: &documents };
+        output.finish(&of_comparison(&sides, &options))?;
+    }
+    if ![&json, &page].into_iter().flatten().any(Output::is_standard) {
         match args.format {
-            Format::Text => print(comparison::text(&comparison).as_bytes())?,
-            Format::Json => print(&comparison::json(&comparison))?,
+            CompareFormat::Text => print(comparison::text_of_all(&comparisons).as_bytes())?,
+            CompareFormat::Markdown => print(comparison::markdown_of_all(&comparisons).as_bytes())?,
+            CompareFormat::Json => print(&comparison::json_of_all(&comparisons))?,
         }
     }
-    Ok(exit_of(&comparison))
+    Ok(worst(&comparisons))
 }
 
-/// Two sides, and how they were stored.
-enum Sides {
-    /// In one file, pair by pair.
-    Pairs([Side; 2]),
-    /// In files of their own.
-    Results([Side; 2]),
+/// The exit status of several comparisons: that of one that was violated, else of one that cannot be judged.
+fn worst(comparisons: &[Comparison]) -> Exit {
+    let exits: Vec<Exit> = comparisons.iter().map(exit_of).collect();
+    let worst = [Exit::Interrupted, Exit::Missed, Exit::Failed];
+    worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Complete)
 }
 
-fn sides(args: &CompareArgs) -> Result<Sides, Refusal> {
-    let first = files("A", &args.a)?;
-    let Some(second) = &args.b else {
-        let sides = match first.as_slice() {
-            [one] => sides_of(one).map_err(|why| refusal("A", &args.a, &why))?,
+/// What the files hold.
+struct Stored {
+    /// Each side beside the first.
+    comparisons: Vec<Comparison>,
+    /// The whole results of each side, of which pictures are drawn; empty of a side that keeps only figures.
+    documents: Vec<Vec<Document>>,
+}
+
+fn stored(args: &CompareArgs, question: &Question) -> Result<Stored, Refusal> {
+    check_standard_input(&args.sides)?;
+    let names = SIDE_NAMES.into_iter().zip(&args.sides);
+    let all: Vec<Vec<StoredFile>> =
+        names.map(|(name, list)| files(name, list)).collect::<Result<Vec<_>, Refusal>>()?;
+    if let [alone] = all.as_slice() {
+        let sides = match alone.as_slice() {
+            [one] => sides_of(one).map_err(|why| refusal("A", &args.sides[0], &why))?,
             _ => None,
         };
-        return sides.map(Sides::Pairs).ok_or_else(|| {
+        let Some(sides) = sides else {
             let missing = "results of B are required, unless the one result of A is that of `pummel ab`";
-            Refusal::Usage(UsageError::Missing(missing.to_owned()))
-        });
+            return Err(Refusal::Usage(UsageError::Missing(missing.to_owned())));
+        };
+        let is_experiment = alone.iter().all(is_ab);
+        let question = Question { loads_may_differ: is_experiment, ..question.clone() };
+        let comparison = Comparison::of_pairs("compare", sides, &question);
+        return Ok(Stored { comparisons: vec![comparison], documents: vec![Vec::new(), Vec::new()] });
+    }
+    let mut sides: Vec<Side> = Vec::new();
+    for (place, files) in all.iter().enumerate() {
+        sides.push(side_of(files).map_err(|why| refusal(SIDE_NAMES[place], &args.sides[place], &why))?);
+    }
+    let (first, others) = sides.split_first().expect("there are two sides or more");
+    let comparison = |(place, other): (usize, &Side)| {
+        let names = SideNames([SIDE_NAMES[0], SIDE_NAMES[place + 1]]);
+        Comparison::of_results([first.clone(), other.clone()], &Question { names, ..question.clone() })
     };
-    let second_files = files("B", second)?;
-    let first = side_of(&first).map_err(|why| refusal("A", &args.a, &why))?;
-    let second = side_of(&second_files).map_err(|why| refusal("B", second, &why))?;
-    Ok(Sides::Results([first, second]))
+    Ok(Stored {
+        comparisons: others.iter().enumerate().map(comparison).collect(),
+        documents: all.iter().map(|files| documents(files)).collect(),
+    })
+}
+
+/// Refuses standard input that is named more than once: it is read once.
+fn check_standard_input(sides: &[String]) -> Result<(), Refusal> {
+    let count = sides.iter().flat_map(|list| list.split(',')).filter(|name| *name == "-").count();
+    match count {
+        0 | 1 => Ok(()),
+        _ => Err(Refusal::Usage(UsageError::Missing(
+            "standard input ('-') is named twice: it is accepted once, since it is read once".to_owned(),
+        ))),
+    }
+}
+
+/// The results of single runs among files.
+fn documents(files: &[StoredFile]) -> Vec<Document> {
+    files.iter().filter_map(|file| Document::read(&file.bytes).ok()).collect()
 }
 
 fn refusal(flag: &str, value: &str, why: &NotASide) -> Refusal {
@@ -166,4 +230,21 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is greater than 1 GiB"));
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_input_is_named_once() {
+        let is_accepted = |sides: &[&str]| {
+            let sides: Vec<String> = sides.iter().map(|side| (*side).to_owned()).collect();
+            check_standard_input(&sides).is_ok()
+        };
+        assert!(is_accepted(&["-", "a.json"]) && is_accepted(&["a.json", "./-"]));
+        for sides in [&["-", "-"][..], &["-,-", "a.json"], &["a.json,-", "-"]] {
+            assert!(!is_accepted(sides), "{sides:?}");
+        }
+    }
 }

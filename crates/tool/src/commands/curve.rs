@@ -6,14 +6,15 @@ use pummel_logic::measure::summary::{QUANTILES, Summary};
 use pummel_logic::measure::uncertainty::Upper;
 use pummel_logic::rate_search::placing::{CurvePoint, first_rates, next_rate};
 
-use crate::commands::series::{CurveRunner, Stop, first_job, prepared};
+use crate::commands::run_maker::SeriesEnd;
+use crate::commands::series::{CurveRunner, first_job, hidden_where_refused, prepared, series};
 use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
 use crate::native::{RunArgs, Typed};
 
 /// Options of `pummel curve`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES, mut_args(hidden_where_refused))]
 pub struct CurveArgs {
     /// Those of `pummel run`, for every run.
     #[command(flatten)]
@@ -21,7 +22,7 @@ pub struct CurveArgs {
 }
 
 const EXAMPLES: &str = "\
-A run in closed loop shows the capacity C; five runs follow up to 0.9 C, in random order, and then each where neighbours differ
+A run in closed loop shows the capacity C; five runs follow up to 0.9 C, in random order, and then each where neighbours differ \
 most in p99 beyond their 95 % intervals: 12 to 20 runs at rates. With --goal the exit status is 3 when a run misses it.
 
 Example, some two minutes:
@@ -34,29 +35,23 @@ pub fn curve(args: &CurveArgs, inputs: &FrontInputs) -> Exit {
         Err(error) => return answer(&error.into()),
     };
     // The first run is a closed loop; what its rate will be is not known yet.
-    let job = match first_job(&run, inputs, &[None, Some(1.0)]) {
-        Ok(job) => job,
-        Err(stop) => return stop.exit(),
-    };
-    let mut runner = match CurveRunner::new("curve", &run, inputs, (&job, detection)) {
-        Ok(runner) => runner,
-        Err(stop) => return stop.exit(),
-    };
-    let stop = place_points(&mut runner, job.plan.seed).err();
-    let exit = if runner.missed_a_goal() { Exit::Missed } else { Exit::Complete };
-    runner.conclude(stop, exit)
+    let job = first_job(&run, inputs, &[None, Some(1.0)]);
+    series("curve", (&run, detection), inputs, job, |runner, job| {
+        place_points(runner, job.plan.seed)?;
+        Ok(runner.exit())
+    })
 }
 
-fn place_points(runner: &mut CurveRunner<'_>, seed: u64) -> Result<(), Stop> {
-    runner.measure("peak", None, None)?;
+fn place_points(runner: &mut CurveRunner<'_>, seed: u64) -> Result<(), SeriesEnd> {
+    runner.measure("peak", None)?;
     let capacity = runner.last().map_or(0.0, |point| point.summary.totals.rate);
     if capacity <= 0.0 {
-        return Err(Stop::Failed("the server completed nothing in closed loop".to_owned()));
+        return Err(SeriesEnd::Failed("the server completed nothing in closed loop".to_owned()));
     }
     let mut points = Vec::new();
     let mut first = first_rates(capacity, seed);
     while let Some(rate) = first.pop().or_else(|| next_rate(&points, capacity)) {
-        runner.measure("curve", Some(rate), None)?;
+        runner.measure("curve", Some(rate))?;
         let point = runner.last().expect("a run was just made");
         // What was not carried has no steady quantile; it is the end of the curve.
         let value = if point.carried() { value_of(&point.summary) } else { None };

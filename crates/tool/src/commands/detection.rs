@@ -2,12 +2,20 @@
 
 use pummel_engine::run;
 
-use crate::job::FrontInputs;
 use crate::job::detection::Detection;
+use crate::job::result_files::ResultFiles;
+use crate::job::{FrontInputs, Job};
 use crate::native::Typed;
 use crate::native::detection::{Detectable, with_protocol};
 
-/// The options with the protocol that their servers speak, and what came of asking them.
+/// The options with the protocol that their servers speak, and what came of asking them. Nothing is asked where a result
+/// cannot be written.
 pub fn detected<A: Detectable>(typed: &Typed<A>, inputs: &FrontInputs) -> (Typed<A>, Detection) {
-    with_protocol(typed, inputs, &run::detect)
+    let unwritable = |job: &Job| match job.outputs.files.conflict() {
+        Some((form, file, accepted)) => {
+            Some(format!("invalid value '{}' for '{}': {accepted}", file.display(), form.flag()))
+        }
+        None => ResultFiles::check(&job.outputs.files).err().map(|error| error.to_string()),
+    };
+    with_protocol(typed, inputs, &run::detect, &unwritable)
 }

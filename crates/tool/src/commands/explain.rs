@@ -36,7 +36,7 @@ pub struct ExplainArgs {
 }
 
 const EXAMPLES: &str = "\
-Nothing is sent, and no server is needed. Where --protocol is left open the plan has text, or resp2 where every server listens
+Nothing is sent, and no server is needed. Where --protocol is left open the plan has text, or resp2 where every server listens \
 on port 6379; a run would ask the servers.
 
 Examples:

@@ -35,6 +35,7 @@ impl JudgeArgs {
             claims: self.worse.iter().chain(&self.within).copied().collect(),
             accept_order,
             accept_unsteady: self.accept_unsteady,
+            ..Question::default()
         }
     }
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use crate::commands::stored::{StoredResult, load};
 use crate::exit_status::Exit;
 use crate::report::output::Output;
-use crate::report::page::{Embed, PageOptions, of_curve, of_run};
+use crate::report::page::{Embed, PageOptions, of_curve, of_pair, of_repetition, of_run};
 use crate::report::stored::Stored;
 use crate::stderr::say;
 
@@ -15,7 +15,7 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct PageArgs {
-    /// A result of run, load, search or scan: what --json or --report wrote, also packed by gzip; `-` is standard input
+    /// A result, a series or a pair that --json or --report wrote; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// The page; `-` is standard output
@@ -35,7 +35,9 @@ The page needs no network and no script: pictures, tables, the plan and the data
 Examples:
   pummel run -s cache1 --json result.json && pummel report result.json -o report.html
   pummel run -s cache1 --report report.html
-  pummel search -s cache1 --goal p99:1ms --json curve.json && pummel report curve.json";
+  pummel search -s cache1 --goal p99:1ms --json curve.json && pummel report curve.json
+
+Two to eight results on one page: `pummel compare A.json B.json -o compared.html`.";
 
 /// Writes the page of a stored result.
 pub fn report(args: &PageArgs) -> Exit {
@@ -50,6 +52,8 @@ pub fn report(args: &PageArgs) -> Exit {
     let page = match &stored {
         Stored::Run(document) => of_run(document, &options),
         Stored::Curve(curve) => of_curve(curve, &json, &options),
+        Stored::Repetition(runs) => of_repetition(runs, &options),
+        Stored::Pair(pair) => of_pair(pair, &options),
     };
     match Output::prepare(&args.output).and_then(|output| output.finish(&page)) {
         Ok(()) => Exit::Complete,

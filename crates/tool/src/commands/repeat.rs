@@ -9,10 +9,11 @@ use crate::commands::single;
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
-use crate::job::{FrontInputs, Job, Outputs, UsageError};
+use crate::job::{FrontInputs, Job, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
 use crate::report::comparison::SideSource;
+use crate::report::page;
 use crate::report::repetition;
 use crate::report::repetition::Repetition;
 use crate::stderr::say;
@@ -31,6 +32,33 @@ pub struct RunCommandArgs {
     /// How often.
     #[command(flatten)]
     pub repeat: RepeatArgs,
+    /// Whether somebody steers it.
+    #[command(flatten)]
+    pub steer: SteerArgs,
+}
+
+/// Whether a run is steered.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct SteerArgs {
+    /// Let keys of --live change the rate while the run is measured: p pauses and goes on, + and - change it by 5 %, * and / make
+    /// it twice and half of it. Open loop with one rate and a time, in one process, without goals. The result says what was
+    /// changed, and has the plan that repeats the run
+    #[cfg(feature = "live")]
+    #[arg(long, requires = "live", conflicts_with = "repeat")]
+    pub steer: bool,
+}
+
+impl SteerArgs {
+    #[cfg(feature = "live")]
+    fn is_wanted(&self) -> bool {
+        self.steer
+    }
+
+    #[cfg(not(feature = "live"))]
+    fn is_wanted(&self) -> bool {
+        false
+    }
 }
 
 /// How often a run is made.
@@ -51,12 +79,20 @@ fn repetitions(text: &str) -> Result<u32, ValueError> {
 }
 
 /// The forms of the result of repeated runs.
-const FORMS: [SeriesForm<Repetition>; 2] = [("json", repetition::json), ("csv", repetition::csv)];
+const FORMS: [SeriesForm<Repetition>; 4] = [
+    ("json", repetition::json),
+    ("csv", repetition::csv),
+    ("report", page::render_repetition),
+    ("summary", repetition::markdown),
+];
 
 /// Makes the run, or the runs.
 pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
     let Some(count) = args.repeat.repeat else {
-        return single::follow(&args.run, inputs);
+        return match args.steer.is_wanted() {
+            true => single::follow_steered(&args.run, inputs),
+            false => single::follow(&args.run, inputs),
+        };
     };
     let (typed, detection) = detected(&args.run, inputs);
     let job = match job_of(&typed, inputs) {
@@ -72,6 +108,7 @@ pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
 /// The job of the first run, without files of its own.
 fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
     let refused = [
+        ("--fail-on", "it judges one run"),
         ("--interval", "the result of several runs has no intervals"),
         ("--until", "runs that are compared have one length"),
         ("--anonymous", "the result of several runs names its servers"),
@@ -82,7 +119,7 @@ fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErro
     }
     let job = native::run(typed, inputs)?;
     check_here(&job)?;
-    Ok(Job { outputs: Outputs::default(), ..job })
+    Ok(Job { outputs: job.outputs.of_series(), ..job })
 }
 
 fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)) -> Result<Exit, SeriesEnd> {
@@ -94,7 +131,7 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
     let mut repetition = Repetition {
         plan: job.plan.clone().into_plan(),
         asked: count,
-        restarted: care != ServerCare::None,
+        restarted: Some(care != ServerCare::None),
         source: SideSource::default(),
         runs: Vec::new(),
         reason: None,
@@ -121,6 +158,7 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
             break;
         }
     }
+    driver.close_view();
     repetition.reason = end.as_ref().and_then(SeriesEnd::reason);
     repetition.interrupted = matches!(end, Some(SeriesEnd::Interrupted));
     let is_missed = repetition.wrong_values() > 0 || repetition.missed().0 > 0;
@@ -129,6 +167,10 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
         None if is_missed => Exit::Missed,
         None => Exit::Complete,
     };
-    let reports = Reports { text: repetition::text, json: repetition::json };
-    Ok(files.finish(output, &repetition, reports, exit))
+    let reports = Reports { text: repetition::text, markdown: repetition::markdown, json: repetition::json };
+    let exit = files.finish(output, &repetition, reports, exit);
+    match driver.close() {
+        Err(error) if exit != Exit::Interrupted => Ok(SeriesEnd::from(error).exit()),
+        _ => Ok(exit),
+    }
 }

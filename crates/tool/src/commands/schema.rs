@@ -1,4 +1,4 @@
-//! `pummel schema`: the JSON schemas of results.
+//! `pummel schema`: the JSON schemas of results and plans.
 
 use std::io::ErrorKind;
 
@@ -16,13 +16,21 @@ pub struct SchemaArgs {
     pub name: SchemaName,
 }
 
-/// The kinds of results that have a schema.
+/// The kinds of JSON that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SchemaName {
-    /// What --json of run and load writes
+    /// What --json of run and load writes, and `pummel merge`
+    #[value(alias = "merge")]
     Result,
-    /// What --json of search and scan writes
+    /// What --json of search, scan and curve writes
     Curve,
+    /// What --json of run --repeat writes, and `pummel merge --as-runs`
+    Repeat,
+    /// What --json of ab and compare writes
+    #[value(aliases = ["ab", "compare"])]
+    Comparison,
+    /// What `pummel explain --format json` prints and `pummel run --plan` reads
+    Plan,
 }
 
 impl SchemaName {
@@ -31,6 +39,9 @@ impl SchemaName {
         match self {
             SchemaName::Result => include_str!("../../../../docs/result.schema.json"),
             SchemaName::Curve => include_str!("../../../../docs/curve.schema.json"),
+            SchemaName::Repeat => include_str!("../../../../docs/repeat.schema.json"),
+            SchemaName::Comparison => include_str!("../../../../docs/comparison.schema.json"),
+            SchemaName::Plan => include_str!("../../../../docs/plan.schema.json"),
         }
     }
 }

@@ -2,19 +2,20 @@
 
 use clap::Args;
 use pummel_logic::measure::uncertainty::Windows;
-use pummel_logic::rate_search::{RateSearch, Recovery, Role, Seen};
+use pummel_logic::rate_search::{Ask, RateSearch, Recovery, Role, Seen};
 use pummel_logic::time::{Nanos, SECOND};
 
-use crate::commands::series::{CurveRunner, Stop, first_job, prepared};
+use crate::commands::run_maker::SeriesEnd;
+use crate::commands::series::{CurveRunner, first_job, hidden_where_refused, prepared, series};
 use crate::exit_status::{Exit, answer};
-use crate::job::{FrontInputs, UsageError};
+use crate::job::{FrontInputs, Job, UsageError};
 use crate::native::{RunArgs, Typed};
 use crate::report::search_words::SearchResult;
 use crate::values::{self, ValueError};
 
 /// Options of `pummel search`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES, mut_args(hidden_where_refused))]
 pub struct SearchArgs {
     /// Add runs until the interval of the answer is as narrow as this, such as 2%. Default: ten runs around the answer
     #[arg(long, value_name = "SHARE", value_parser = precision, allow_hyphen_values = true)]
@@ -25,10 +26,10 @@ pub struct SearchArgs {
 }
 
 const EXAMPLES: &str = "\
-A run in closed loop shows how much there can be; four halvings find about where the goal is missed; ten runs around that rate,
-in random order, show how the quantile rises with the rate. The answer is the rate at which the goal is met with 95 %
-confidence, and one more run there has to meet it with its upper bound; --precision asks for more runs. At the end the server is
-overloaded for 5 s, to see whether it recovers. A rate that is not carried (less than 95 % of it is answered in time) does not
+A run in closed loop shows how much there can be; four halvings find about where the goal is missed; ten runs around that rate, \
+in random order, show how the quantile rises with the rate. The answer is the rate at which the goal is met with 95 % \
+confidence, and one more run there has to meet it with its upper bound; --precision asks for more runs. At the end the server is \
+overloaded for 5 s, and the run goes on at the answer without a pause, to see whether it recovers. A rate that is not carried (less than 95 % of it is answered in time) does not \
 meet the goal, however lenient that is. --json and --csv write all runs. The exit status is 3 when no rate is known to meet the goal.
 
 Example, some two minutes:
@@ -40,6 +41,9 @@ Exit status:
   2    the command line cannot be followed; nothing was sent
   3    no rate is known to meet the goal, or a verification failed
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
+
+/// The role of what follows the overload.
+const AFTER: &str = "after";
 
 /// How long the server is overloaded.
 const OVERLOAD_NS: Nanos = 5 * SECOND;
@@ -58,23 +62,22 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
         Err(error) => return answer(&error.into()),
     };
     // The first run is a closed loop; what its rate will be is not known yet.
-    let job = match first_job(&run, inputs, &[None, Some(1.0)]) {
-        Ok(job) => job,
-        Err(stop) => return stop.exit(),
-    };
-    let mut runner = match CurveRunner::new("search", &run, inputs, (&job, detection)) {
-        Ok(runner) => runner,
-        Err(stop) => return stop.exit(),
-    };
+    let job = first_job(&run, inputs, &[None, Some(1.0)]).and_then(with_goals);
+    series("search", (&run, detection), inputs, job, |runner, job| {
+        let search = RateSearch::new(job.plan.seed, args.precision);
+        Searching { search, before: None, overload: None }.run(runner)?;
+        let met = runner.search_result().is_some_and(|result| result.answer.rate.is_some());
+        Ok(if met { Exit::Complete } else { Exit::Missed })
+    })
+}
+
+/// The job, if its rates have something to meet.
+fn with_goals(job: Job) -> Result<Job, SeriesEnd> {
     if job.plan.goals.is_empty() {
         let text = "'--goal' is required, such as p99:1ms: it says what the rate has to meet".to_owned();
-        return answer(&UsageError::Missing(text).into());
+        return Err(UsageError::Missing(text).into());
     }
-    let mut searching =
-        Searching { search: RateSearch::new(job.plan.seed, args.precision), before: None, overload: None };
-    let stop = searching.run(&mut runner).err();
-    let met = runner.search_result().is_some_and(|result| result.answer.rate.is_some());
-    runner.conclude(stop, if met { Exit::Complete } else { Exit::Missed })
+    Ok(job)
 }
 
 /// A search under way.
@@ -88,31 +91,16 @@ struct Searching {
 
 impl Searching {
     /// Makes all runs. The result so far is in the curve of `runner` also where it ends early.
-    fn run(&mut self, runner: &mut CurveRunner<'_>) -> Result<(), Stop> {
+    fn run(&mut self, runner: &mut CurveRunner<'_>) -> Result<(), SeriesEnd> {
         while let Some(ask) = self.search.next() {
             let name = ask.role.name();
             match ask.role {
                 Role::Overload => {
-                    self.overload = ask.rate;
-                    let overloaded = runner.measure(name, ask.rate, Some(OVERLOAD_NS));
-                    if ends_search(overloaded.err())? {
-                        return Ok(());
-                    }
-                    self.search.handle(&Seen::default());
-                }
-                Role::After => {
-                    match runner.measure(name, ask.rate, None) {
-                        Ok(after) => {
-                            let recovery = self.before.as_ref().zip(after.windows.as_ref());
-                            let recovery = recovery.and_then(|(before, after)| Recovery::of(before, after));
-                            runner.set_search_result(self.result(recovery));
-                        }
-                        Err(why) => _ = ends_search(Some(why))?,
-                    }
+                    self.overload(runner, ask)?;
                     self.search.handle(&Seen::default());
                 }
                 Role::Peak | Role::Halve | Role::Around | Role::Confirm => {
-                    let measurement = runner.measure(name, ask.rate, None)?;
+                    let measurement = runner.measure(name, ask.rate)?;
                     let point = runner.last().expect("a run was just made");
                     self.search.handle(&Seen::of(&measurement, &point.summary, point.carried()));
                     if ask.role == Role::Confirm {
@@ -125,10 +113,24 @@ impl Searching {
         Ok(())
     }
 
+    /// Overloads the server and goes on at the answer, in one run.
+    fn overload(&mut self, runner: &mut CurveRunner<'_>, ask: Ask) -> Result<(), SeriesEnd> {
+        let (Some(overload), Some(rate)) = (ask.rate, self.search.answer().rate) else { return Ok(()) };
+        let stretches = [(ask.role.name(), overload), (AFTER, rate)];
+        let whole = runner.measure_in_turn(stretches, OVERLOAD_NS).map_err(|why| beyond_answer(why, ask))?;
+        let Some(whole) = whole else { return Ok(()) };
+        self.overload = Some(overload);
+        let recovery = self.before.as_ref().zip(whole.windows.as_ref());
+        let recovery = recovery.and_then(|(before, whole)| Recovery::of(before, whole, OVERLOAD_NS));
+        runner.set_search_result(self.result(recovery));
+        Ok(())
+    }
+
     fn result(&self, recovery: Option<Recovery>) -> SearchResult {
         SearchResult {
             answer: self.search.answer().clone(),
             capacity: self.search.capacity(),
+            generator: self.search.generator().map(str::to_owned),
             line_runs: self.search.line_runs(),
             overload: self.overload,
             recovery,
@@ -136,19 +138,31 @@ impl Searching {
     }
 }
 
-/// Whether the runs about the overload end here: the answer is known, and stays, whatever they came to. An interruption is
-/// one all the same.
-fn ends_search(why: Option<Stop>) -> Result<bool, Stop> {
+/// Why a search ends whose answer is known, and stays: the run with the overload failed.
+fn beyond_answer(why: SeriesEnd, ask: Ask) -> SeriesEnd {
+    let rate = ask.rate.unwrap_or_default();
     match why {
-        None => Ok(false),
-        Some(Stop::Interrupted) => Err(Stop::Interrupted),
-        Some(_) => Ok(true),
+        SeriesEnd::Failed(what) => SeriesEnd::Failed(format!(
+            "the answer was known when the server was overloaded, with {rate:.0} requests per second, and the run with that \
+             overload failed: {what}"
+        )),
+        why => why,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_fails_in_the_overload_is_named_and_fails_the_search() {
+        let ask = Ask { role: Role::Overload, rate: Some(900.0) };
+        let why = beyond_answer(SeriesEnd::Failed("a:1: connection refused".to_owned()), ask);
+        let SeriesEnd::Failed(said) = why else { panic!("it failed") };
+        assert!(said.contains("overloaded, with 900 requests"), "{said}");
+        assert!(said.ends_with("a:1: connection refused"), "{said}");
+        assert!(matches!(beyond_answer(SeriesEnd::Interrupted, ask), SeriesEnd::Interrupted));
+    }
 
     #[test]
     fn a_precision_is_a_share_in_percent() {

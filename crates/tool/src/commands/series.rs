@@ -2,26 +2,27 @@
 
 use std::io;
 
-use clap::Args;
-use pummel_engine::run::RunError;
+use clap::{Arg, Args};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
-use pummel_logic::plan::{Plan, Work};
-use pummel_logic::time::{Nanos, seconds};
+use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, Work};
+use pummel_logic::time::{Nanos, SECOND, seconds};
 
 use crate::commands::detection::detected;
+use crate::commands::run_maker::{SeriesEnd, SeriesStyle};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
-use crate::job::runner::{Dealing, NotRun};
-use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
-use crate::job::{Format, FrontInputs, Job, Outputs, UsageError};
+use crate::job::outputs;
+use crate::job::runner::Dealing;
+use crate::job::{FrontInputs, Job, ReportFormat, UsageError};
 use crate::native;
+use crate::native::typed_rate::TypedRate;
 use crate::native::{RunArgs, Typed};
 use crate::report::curve;
 use crate::report::curve::{Curve, Point};
-use crate::report::forms::Form;
+use crate::report::forms::{FORMS, Form};
 use crate::report::output::{Output, print};
 use crate::report::search_words::SearchResult;
 use crate::stderr::say;
@@ -30,7 +31,7 @@ use crate::values::{ValueError, WarmUpTime};
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = SCAN_EXAMPLES, after_long_help = SCAN_EXAMPLES)]
+#[command(after_help = SCAN_EXAMPLES, after_long_help = SCAN_EXAMPLES, mut_args(hidden_where_refused))]
 pub struct ScanArgs {
     /// Rates: the first, the last that may be, and the distance, such as 10k:50k:10k
     #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, required_unless_present = "over", allow_hyphen_values = true)]
@@ -153,22 +154,14 @@ pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
     let Some(Rates { low, high, step }) = args.rates else {
         return answer(&UsageError::Missing("'--rates' or '--over' is required".to_owned()).into());
     };
-    let job = match first_job(&run, inputs, &[Some(low)]) {
-        Ok(job) => job,
-        Err(stop) => return stop.exit(),
-    };
-    let mut runner = match CurveRunner::new("scan", &run, inputs, (&job, detection)) {
-        Ok(runner) => runner,
-        Err(stop) => return stop.exit(),
-    };
-    let count = ((high - low) / step + 1e-9) as u32;
-    for n in 0..=count {
-        if let Err(stop) = runner.measure("scan", Some(low + f64::from(n) * step), None) {
-            return runner.conclude(Some(stop), Exit::Complete);
+    let job = first_job(&run, inputs, &[Some(low)]);
+    series("scan", (&run, detection), inputs, job, |runner, _| {
+        let count = ((high - low) / step + 1e-9) as u32;
+        for n in 0..=count {
+            runner.measure("scan", Some(low + f64::from(n) * step))?;
         }
-    }
-    let exit = if runner.missed_a_goal() { Exit::Missed } else { Exit::Complete };
-    runner.conclude(None, exit)
+        Ok(runner.exit())
+    })
 }
 
 /// Measures in closed loop at every level.
@@ -177,22 +170,13 @@ fn scan_over((run, detection): (&Typed<RunArgs>, Detection), over: Over, inputs:
     // The greatest level asks for the most; the first run is made at the least.
     let checked = first_job(&at_level(run, over.kind, over.high), inputs, &[None])
         .and_then(|_| first_job(&at_level(run, over.kind, over.low), inputs, &[None]));
-    let job = match checked {
-        Ok(job) => job,
-        Err(stop) => return stop.exit(),
-    };
-    let mut runner = match CurveRunner::new("scan", run, inputs, (&job, detection)) {
-        Ok(runner) => runner,
-        Err(stop) => return stop.exit(),
-    };
-    for level in levels {
-        let typed = at_level(&at(run, None), over.kind, level);
-        if let Err(stop) = runner.make("scan", &typed, None, Some((over.kind.name(), level))) {
-            return runner.conclude(Some(stop), Exit::Complete);
+    series("scan", (run, detection), inputs, checked, |runner, _| {
+        for level in levels {
+            let typed = at_level(&at(run, None), over.kind, level);
+            runner.make("scan", &typed, None, Some((over.kind.name(), level)))?;
         }
-    }
-    let exit = if runner.missed_a_goal() { Exit::Missed } else { Exit::Complete };
-    runner.conclude(None, exit)
+        Ok(runner.exit())
+    })
 }
 
 /// The options of a run at a level.
@@ -206,72 +190,26 @@ fn at_level(typed: &Typed<RunArgs>, kind: Kind, level: u32) -> Typed<RunArgs> {
     typed
 }
 
-/// Why there are no more runs.
-pub enum Stop {
-    /// The command line cannot be followed.
-    Usage(UsageError),
-    /// Something is not as it has to be.
-    Failed(String),
-    /// The words are on standard error; the exit status is left.
-    Reported(Exit),
-    /// A signal ended the series.
-    Interrupted,
-}
-
-impl Stop {
-    /// Says why, where that was not said. Returns the exit status.
-    pub fn exit(self) -> Exit {
-        match self {
-            Stop::Usage(error) => answer(&error.into()),
-            Stop::Failed(what) => {
-                say(format_args!("error: {what}"));
-                Exit::Failed
-            }
-            Stop::Reported(exit) => exit,
-            Stop::Interrupted => Exit::Interrupted,
-        }
-    }
-}
-
-impl From<NotRun> for Stop {
-    fn from(why: NotRun) -> Stop {
-        match why {
-            NotRun::Interrupted => Stop::Interrupted,
-            NotRun::Usage(text) | NotRun::Here(RunError::Plan(text)) => {
-                Stop::Usage(UsageError::Missing(text))
-            }
-            NotRun::Here(error @ RunError::Tls(_)) => Stop::Usage(UsageError::Missing(error.to_string())),
-            why => Stop::Failed(why.to_string()),
-        }
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Failed(error.to_string())
-    }
-}
-
-/// The words about runs of which each is one line when it is over: only notices are shown meanwhile.
-struct SeriesStyle;
-
-impl Style for SeriesStyle {
-    fn event(&mut self, event: Event<'_>, _: Moment, out: &mut StyleOutput) {
-        if let Event::Notice(words) = event {
-            out.line(format_args!("WARNING: {words}"));
-        }
-    }
-
-    fn end(&mut self, _: &Ended<'_>, _: Moment, _: &mut StyleOutput) -> Exit {
-        Exit::Complete
-    }
-
-    fn failure(&self, words: &str) -> (String, Exit) {
-        (format!("error: {words}"), Exit::Failed)
-    }
-
-    fn usage_status(&self) -> Exit {
-        Exit::Usage
+/// Makes the runs of a series, and writes what they show together. `job` is the first of them, and `make` makes all and returns the exit
+/// status.
+pub fn series(
+    command: &'static str,
+    (typed, detection): (&Typed<RunArgs>, Detection),
+    inputs: &FrontInputs,
+    job: Result<Job, SeriesEnd>,
+    make: impl FnOnce(&mut CurveRunner<'_>, &Job) -> Result<Exit, SeriesEnd>,
+) -> Exit {
+    let job = match job {
+        Ok(job) => job,
+        Err(end) => return end.exit(),
+    };
+    let mut runner = match CurveRunner::new(command, typed, inputs, (&job, detection)) {
+        Ok(runner) => runner,
+        Err(end) => return end.exit(),
+    };
+    match make(&mut runner, &job) {
+        Ok(exit) => runner.conclude(None, exit),
+        Err(end) => runner.conclude(Some(end), Exit::Complete),
     }
 }
 
@@ -295,19 +233,20 @@ impl<'a> CurveRunner<'a> {
     /// Checks that everything that the runs need can be read and written, before anything is sent.
     ///
     /// # Errors
-    /// Returns [`Stop`] when something cannot.
-    pub fn new(
+    /// Returns [`SeriesEnd`] when something cannot.
+    fn new(
         command: &'static str,
         typed: &'a Typed<RunArgs>,
         inputs: &FrontInputs,
         (job, detection): (&'a Job, Detection),
-    ) -> Result<CurveRunner<'a>, Stop> {
+    ) -> Result<CurveRunner<'a>, SeriesEnd> {
         let driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle)
-            .map_err(Stop::Reported)?;
+            .map_err(SeriesEnd::Reported)?;
         let mut files = Vec::new();
         for (form, path) in typed.args.output.files.0.iter() {
             let Some(render) = form.series else { continue };
-            files.push(SeriesFile { form, render, output: Output::prepare(path)? });
+            let output = outputs::open(form, path)?;
+            files.extend(output.map(|output| SeriesFile { form, render, output }));
         }
         Ok(CurveRunner {
             typed,
@@ -318,6 +257,7 @@ impl<'a> CurveRunner<'a> {
             curve: Curve {
                 command,
                 goals: job.plan.goals.clone(),
+                labels: job.plan.labels.clone(),
                 points: Vec::new(),
                 search: None,
                 reason: None,
@@ -325,23 +265,79 @@ impl<'a> CurveRunner<'a> {
         })
     }
 
-    /// Makes a run at a rate, or in closed loop, and adds it to the curve; with a `time_ns` it is so long, whatever the
-    /// command line says.
+    /// Makes a run at a rate, or in closed loop, and adds it to the curve.
     ///
     /// # Errors
-    /// Returns [`Stop`] when the run cannot begin, is not complete, or is interrupted.
-    pub fn measure(
+    /// Returns [`SeriesEnd`] when the run cannot begin, is not complete, or is interrupted.
+    pub fn measure(&mut self, role: &'static str, asked: Option<f64>) -> Result<Measurement, SeriesEnd> {
+        self.make(role, &at(self.typed, asked), asked, None)
+    }
+
+    /// Makes one run without a warm-up at two rates, of which the first lasts `first_ns` and the second as long as a run of the
+    /// command line does, without a pause between them; adds each stretch to the curve, with its role. Returns `None`, and says
+    /// why, where the load of the command line cannot change its rate. It is never the first run.
+    ///
+    /// # Errors
+    /// Returns [`SeriesEnd`] when the run cannot begin, is not complete, or is interrupted.
+    pub fn measure_in_turn(
         &mut self,
-        role: &'static str,
-        asked: Option<f64>,
-        time_ns: Option<Nanos>,
-    ) -> Result<Measurement, Stop> {
-        let mut typed = at(self.typed, asked);
-        if time_ns.is_some() {
-            (typed.args.pace.time, typed.args.pace.requests) = (time_ns, None);
-            typed.args.pace.warmup = WarmUpTime::Fixed(0);
+        stretches: [(&'static str, f64); 2],
+        first_ns: Nanos,
+    ) -> Result<Option<Measurement>, SeriesEnd> {
+        let plan = match self.plan_in_turn(stretches, first_ns) {
+            Ok(plan) => plan,
+            Err(why) => {
+                say(format_args!(
+                    "{:>8}: not made, since this load cannot change its rate: {why}",
+                    stretches[0].0
+                ));
+                return Ok(None);
+            }
+        };
+        let measurement = self.run(&plan)?;
+        let windows = measurement.windows.as_ref();
+        let answered_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
+        for ((role, asked), mut summary) in stretches.into_iter().zip(Summary::of_parts(&measurement, &plan))
+        {
+            let due_s = summary.seconds;
+            // What was due in the first stretch may be answered long after it.
+            if let Some(rate) =
+                windows.filter(|_| role == stretches[0].0).and_then(|all| all.rate_until(first_ns))
+            {
+                summary.totals.rate = rate;
+                let needed_s = summary.totals.counts.completed as f64 / rate;
+                summary.seconds = needed_s.min(answered_s).max(due_s);
+            }
+            let wrong_values = None;
+            self.add(Point { role, asked: Some(asked), level: None, due_s, wrong_values, summary })?;
         }
-        self.make(role, &typed, asked, None)
+        if let Some(last) = self.curve.points.last_mut() {
+            last.wrong_values = wrong_values(&measurement, &plan);
+        }
+        Ok(Some(measurement))
+    }
+
+    /// The plan of a run at two rates, or why there is none: some loads cannot change their rate.
+    fn plan_in_turn(
+        &self,
+        stretches: [(&'static str, f64); 2],
+        first_ns: Nanos,
+    ) -> Result<ValidPlan, String> {
+        let [first, second] = stretches;
+        let plan = |typed: &Typed<RunArgs>| native::run(typed, &self.inputs).map(|job| job.plan);
+        let usual = plan(&at(self.typed, Some(second.1))).map_err(|why| why.to_string())?;
+        let second_ns = (due_s(&usual, second.1) * SECOND as f64) as Nanos;
+        let point = |at_ns, rate| RatePoint { at_ns, rate };
+        let points = vec![point(0, first.1), point(first_ns, first.1), point(first_ns, second.1)];
+        let mut typed = self.typed.clone();
+        let pace = &mut typed.args.pace;
+        pace.rate = Some(TypedRate::Shape(RateShape::Points(points)));
+        (pace.time, pace.requests) = (Some(first_ns.saturating_add(second_ns)), None);
+        pace.warmup = WarmUpTime::Fixed(0);
+        let mut plan = plan(&typed).map_err(|why| why.to_string())?.into_plan();
+        let part = |(name, _): (&str, f64), at_ns| Part::plain(name.to_owned(), at_ns);
+        plan.changes.parts = vec![part(first, 0), part(second, first_ns)];
+        plan.validate().map(without_load).map_err(|why| why.to_string())
     }
 
     /// Makes a run with these options at a rate, or in closed loop at a level of something, and adds it to the curve.
@@ -351,22 +347,30 @@ impl<'a> CurveRunner<'a> {
         typed: &Typed<RunArgs>,
         asked: Option<f64>,
         level: Option<(&'static str, u32)>,
-    ) -> Result<Measurement, Stop> {
-        let plan = native::run(typed, &self.inputs).map_err(Stop::Usage)?.plan;
+    ) -> Result<Measurement, SeriesEnd> {
+        let plan = native::run(typed, &self.inputs).map_err(SeriesEnd::Usage)?.plan;
         let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
-        let measurement = self.driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
-        match measurement.status {
-            Status::Complete => {}
-            Status::Interrupted => return Err(Stop::Interrupted),
-            Status::Partial => {
-                return Err(Stop::Failed(measurement.reason.clone().unwrap_or_default()));
-            }
-        }
+        let measurement = self.run(&plan)?;
         let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate));
-        let verify = &measurement.verify;
-        let wrong_values = (plan.verify > 0.0).then_some(verify.failed + verify.stale);
-        let point =
-            Point { role, asked, level, due_s, wrong_values, summary: Summary::of(&measurement, &plan) };
+        let wrong_values = wrong_values(&measurement, &plan);
+        let summary = Summary::of(&measurement, &plan);
+        self.add(Point { role, asked, level, due_s, wrong_values, summary })?;
+        Ok(measurement)
+    }
+
+    /// Makes a run.
+    fn run(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
+        let measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
+        match measurement.status {
+            Status::Complete => Ok(measurement),
+            Status::Interrupted => Err(SeriesEnd::Interrupted),
+            Status::Partial => Err(SeriesEnd::Failed(measurement.reason.clone().unwrap_or_default())),
+        }
+    }
+
+    /// Says what a run showed, and adds it to the curve.
+    fn add(&mut self, point: Point) -> Result<(), SeriesEnd> {
+        let Point { role, asked, level, .. } = point;
         if !self.typed.args.output.quiet {
             let asked = match (asked, level) {
                 (Some(asked), _) => format!("{asked:.0} req/s"),
@@ -385,7 +389,7 @@ impl<'a> CurveRunner<'a> {
         for file in self.files.iter().filter(|file| file.form.is_checkpointed()) {
             file.output.checkpoint(&(file.render)(&self.curve))?;
         }
-        Ok(measurement)
+        Ok(())
     }
 
     /// The last run of the curve.
@@ -393,9 +397,10 @@ impl<'a> CurveRunner<'a> {
         self.curve.points.last()
     }
 
-    /// Whether a run missed a goal.
-    pub fn missed_a_goal(&self) -> bool {
-        self.curve.points.iter().any(|point| !point.met())
+    /// The exit status of a series of which every run was made: whether one missed a goal.
+    pub fn exit(&self) -> Exit {
+        let missed = self.curve.points.iter().any(|point| !point.met());
+        if missed { Exit::Missed } else { Exit::Complete }
     }
 
     /// What the search found so far.
@@ -409,29 +414,26 @@ impl<'a> CurveRunner<'a> {
     }
 
     /// Writes the curve and says how it ended. Returns the exit status.
-    pub fn conclude(mut self, stop: Option<Stop>, exit: Exit) -> Exit {
-        self.curve.reason = match &stop {
-            None | Some(Stop::Reported(_)) => None,
-            Some(Stop::Interrupted) => Some("interrupted".to_owned()),
-            Some(Stop::Failed(what)) => Some(what.clone()),
-            Some(Stop::Usage(error)) => Some(error.to_string()),
-        };
-        let exit = match stop.map_or(exit, Stop::exit) {
+    fn conclude(mut self, stop: Option<SeriesEnd>, exit: Exit) -> Exit {
+        self.driver.close_view();
+        self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason);
+        let exit = match stop.map_or(exit, SeriesEnd::exit) {
             Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
             exit => exit,
         };
         let taken = self.files.iter().any(|file| file.output.is_standard());
-        let as_json = self.typed.args.output.format == Some(Format::Json);
         // Files first: standard output may not be read yet.
         let written = self.files.iter().map(|file| file.output.finish(&(file.render)(&self.curve)));
         let mut results: Vec<io::Result<()>> = written.collect();
-        results.push(match (taken, as_json) {
+        results.push(match (taken, self.typed.args.output.format.unwrap_or_default()) {
             (true, _) => Ok(()),
-            (false, true) => print(&curve::json(&self.curve)),
-            (false, false) => print(curve::text(&self.curve).as_bytes()),
+            (false, ReportFormat::Json) => print(&curve::json(&self.curve)),
+            (false, ReportFormat::Markdown) => print(&curve::markdown(&self.curve)),
+            (false, ReportFormat::Text) => print(curve::text(&self.curve).as_bytes()),
         });
+        results.push(self.driver.close());
         let troubles = results.into_iter().filter_map(Result::err);
-        troubles.fold(exit, |exit, error| match Stop::from(error).exit() {
+        troubles.fold(exit, |exit, error| match SeriesEnd::from(error).exit() {
             // A script ends with the series that is interrupted, whatever else could not be done.
             _ if exit == Exit::Interrupted => exit,
             failed => failed,
@@ -460,15 +462,45 @@ pub fn prepared(
 /// The first of the runs at `rates`, without files of its own. Checks that runs can be made at each of them.
 ///
 /// # Errors
-/// Returns [`Stop`] when one of them could not be made.
-pub fn first_job(typed: &Typed<RunArgs>, inputs: &FrontInputs, rates: &[Option<f64>]) -> Result<Job, Stop> {
+/// Returns [`SeriesEnd`] when one of them could not be made.
+pub fn first_job(
+    typed: &Typed<RunArgs>,
+    inputs: &FrontInputs,
+    rates: &[Option<f64>],
+) -> Result<Job, SeriesEnd> {
     let mut jobs = Vec::with_capacity(rates.len());
     for rate in rates {
-        jobs.push(native::run(&at(typed, *rate), inputs).map_err(Stop::Usage)?);
+        jobs.push(native::run(&at(typed, *rate), inputs).map_err(SeriesEnd::Usage)?);
     }
     let job = jobs.swap_remove(0);
-    check_here(&job).map_err(Stop::Usage)?;
-    Ok(Job { outputs: Outputs::default(), ..job })
+    check_here(&job).map_err(SeriesEnd::Usage)?;
+    Ok(Job { outputs: job.outputs.of_series(), ..job })
+}
+
+/// Options of `pummel run` that mean nothing for several runs of which each has a rate, and those that are accepted beside such
+/// options only.
+const REFUSED: [&str; 13] = [
+    "burst",
+    "calls-per-connection",
+    "conn-rate",
+    "fail-on",
+    "interval",
+    "max-time",
+    "min-time",
+    "parquet",
+    "phases",
+    "plan",
+    "rate",
+    "stage",
+    "until",
+];
+
+/// An option as the help of a series shows it: not where it is refused.
+pub fn hidden_where_refused(arg: Arg) -> Arg {
+    let is_refused = arg.get_long().is_some_and(|name| {
+        REFUSED.contains(&name) || FORMS.iter().any(|form| form.name == name && form.series.is_none())
+    });
+    if is_refused { arg.hide(true) } else { arg }
 }
 
 /// Refuses what means nothing for several runs of which each has a rate.
@@ -479,9 +511,12 @@ fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
         "since clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
     let refused = [
         (args.pace.rate.is_some(), "--rate", one_run),
+        (args.pace.phases.is_some(), "--phases", one_run),
         (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
         (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
         (typed.has("--interval"), "--interval", one_run),
+        (typed.has("--fail-on"), "--fail-on", one_run),
+        (typed.has("--parquet"), "--parquet", one_run),
         (args.pace.until.is_some(), "--until", one_run),
         (args.saved.plan.is_some(), "--plan", one_run),
     ];
@@ -499,11 +534,17 @@ fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
 /// The options of a run at a rate, or in closed loop.
 fn at(typed: &Typed<RunArgs>, rate: Option<f64>) -> Typed<RunArgs> {
     let mut typed = typed.clone();
-    typed.args.pace.rate = rate;
+    typed.args.pace.rate = rate.map(TypedRate::Constant);
     if rate.is_none() {
         typed.args.pace.arrivals = None;
     }
     typed
+}
+
+/// Values that were wrong or old in a run; `None` where none are checked.
+fn wrong_values(measurement: &Measurement, plan: &Plan) -> Option<u64> {
+    let verify = &measurement.verify;
+    (plan.verify > 0.0).then_some(verify.failed + verify.stale)
 }
 
 /// In how many seconds all requests of a run at this rate are due, at the latest but for one in ten thousand runs.

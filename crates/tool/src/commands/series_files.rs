@@ -4,7 +4,8 @@ use std::io;
 
 use crate::commands::run_maker::SeriesEnd;
 use crate::exit_status::Exit;
-use crate::job::{Format, UsageError};
+use crate::job::outputs;
+use crate::job::{ReportFormat, UsageError};
 use crate::native::OutputArgs;
 use crate::report::forms::Form;
 use crate::report::output::{Output, print};
@@ -27,6 +28,10 @@ impl<T> SeriesFiles<T> {
     /// Returns [`SeriesEnd::Usage`] for a form that a series has not, and [`SeriesEnd::Failed`] for a file that cannot be
     /// written.
     pub fn prepare(args: &OutputArgs, forms: &[SeriesForm<T>]) -> Result<SeriesFiles<T>, SeriesEnd> {
+        if args.files.0.parquet().is_some() {
+            let why = "'--parquet' is accepted with one run only, and this is a series of runs";
+            return Err(SeriesEnd::Usage(UsageError::Missing(why.to_owned())));
+        }
         let mut files = Vec::new();
         for (form, path) in args.files.0.iter() {
             let Some((_, render)) = forms.iter().find(|(name, _)| *name == form.name) else {
@@ -35,7 +40,7 @@ impl<T> SeriesFiles<T> {
                     "'{flag}' is accepted with one run only, and this is a series of runs"
                 ))));
             };
-            files.push((form, *render, Output::prepare(path)?));
+            files.extend(outputs::open(form, path)?.map(|output| (form, *render, output)));
         }
         Ok(SeriesFiles { files })
     }
@@ -56,10 +61,11 @@ impl<T> SeriesFiles<T> {
         // Files first: standard output may not be read yet.
         let mut results: Vec<io::Result<()>> =
             self.files.iter().map(|(_, render, output)| output.finish(&render(series))).collect();
-        results.push(match (taken, args.format) {
+        results.push(match (taken, args.format.unwrap_or_default()) {
             (true, _) => Ok(()),
-            (false, Some(Format::Json)) => print(&(report.json)(series)),
-            (false, _) => print((report.text)(series).as_bytes()),
+            (false, ReportFormat::Json) => print(&(report.json)(series)),
+            (false, ReportFormat::Markdown) => print(&(report.markdown)(series)),
+            (false, ReportFormat::Text) => print((report.text)(series).as_bytes()),
         });
         let troubles = results.into_iter().filter_map(Result::err);
         troubles.fold(exit, |exit, error| match SeriesEnd::from(error).exit() {
@@ -74,6 +80,8 @@ impl<T> SeriesFiles<T> {
 pub struct Reports<T> {
     /// For people.
     pub text: fn(&T) -> String,
+    /// For the page of a job or a comment.
+    pub markdown: fn(&T) -> Vec<u8>,
     /// For programs.
     pub json: fn(&T) -> Vec<u8>,
 }

@@ -13,7 +13,7 @@ use crate::native::report;
 use crate::report::document::Document;
 use crate::report::output::print;
 use crate::report::stored::Stored;
-use crate::report::{csv, hgrm, markdown};
+use crate::report::{comparison, csv, hgrm, markdown, repetition};
 use crate::stderr::say;
 
 /// Options of `pummel show`.
@@ -50,7 +50,7 @@ pub enum ShowFormat {
 }
 
 const EXAMPLES: &str = "\
-Of a search or a scan there is --format json; `pummel report` draws it.
+Of a search, a scan or a curve there is --format json; `pummel report` draws it. Of `run --repeat` and `ab` there is all but hgrm.
 
 Examples:
   pummel run -s cache1 --json result.json && pummel show result.json
@@ -84,6 +84,20 @@ pub fn show(args: &ShowArgs) -> Exit {
     match (&stored, args.format) {
         (_, ShowFormat::Json) => out(&json),
         (Stored::Run(document), format) => of_run(args, document, format),
+        (Stored::Repetition(runs), ShowFormat::Text) => out(repetition::text(runs).as_bytes()),
+        (Stored::Repetition(runs), ShowFormat::Markdown) => out(&repetition::markdown(runs)),
+        (Stored::Repetition(runs), ShowFormat::Csv) => out(&repetition::csv(runs)),
+        (Stored::Pair(pair), ShowFormat::Text) => out(comparison::text(pair).as_bytes()),
+        (Stored::Pair(pair), ShowFormat::Markdown) => out(&comparison::markdown(pair)),
+        (Stored::Pair(pair), ShowFormat::Csv) => out(&comparison::csv(pair)),
+        (Stored::Repetition(_) | Stored::Pair(_), ShowFormat::Hgrm) => {
+            say(format_args!(
+                "error: '{}' is the result of `pummel {}`, which keeps no histograms: --format hgrm is accepted of one run",
+                args.file.display(),
+                stored.command()
+            ));
+            Exit::Failed
+        }
         (Stored::Curve(curve), _) => {
             say(format_args!(
                 "error: '{}' is the result of `pummel {}`: --format json prints it, and `pummel report` draws it",

@@ -4,10 +4,13 @@ use crate::commands::detection::detected;
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Extras, check_here, drive};
-use crate::job::{FrontInputs, Job};
-use crate::native::Typed;
+use crate::job::observers::has_terminal;
+use crate::job::{FrontInputs, Job, UsageError};
 use crate::native::detection::Detectable;
+use crate::native::options::RunArgs;
+use crate::native::steering::steered;
 use crate::native::style::NativeStyle;
+use crate::native::{self, Typed};
 
 /// Follows a command line that asks for one run: finds out what its servers speak where the options leave that open, makes
 /// the run and writes its reports.
@@ -18,6 +21,22 @@ pub fn follow<A: Detectable>(typed: &Typed<A>, inputs: &FrontInputs) -> Exit {
         Err(error) => answer(&error.into()),
     }
 }
+
+/// Follows a command line that asks for one run whose rate is changed by keys of the live view.
+pub fn follow_steered(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Exit {
+    if !has_terminal() {
+        return answer(&UsageError::Missing(NO_TERMINAL.to_owned()).into());
+    }
+    let (typed, detection) = detected(typed, inputs);
+    match native::run(&typed, inputs).and_then(steered) {
+        Ok(job) => run_detected(&job, detection),
+        Err(error) => answer(&error.into()),
+    }
+}
+
+/// Why a run cannot be steered whose screen nobody sees.
+const NO_TERMINAL: &str =
+    "'--steer' is accepted on a terminal only: standard error is none, CI is set, or TERM is dumb";
 
 /// Makes the run of a job whose servers were not asked for their protocol, and writes its reports.
 pub fn run(job: &Job) -> Exit {

@@ -27,7 +27,7 @@ pub struct TableArgs {
 }
 
 const EXAMPLES: &str = "\
-Each row of a report is a line of CSV: its file, its rate, its percentiles in microseconds. Reports of --scan are a line for each
+Each row of a report is a line of CSV: its file, its rate, its percentiles in microseconds. Reports of --scan are a line for each \
 rate. The exit status is 1 when a file cannot be read, has no report, or is longer than 64 MiB; the lines of all others are printed.
 
 Example:

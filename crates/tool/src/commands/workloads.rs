@@ -20,7 +20,7 @@ pub struct WorkloadsArgs {
 }
 
 const EXAMPLES: &str = "\
-Each profile names its source, and lists what the source does not say and was assumed. A profile that is saved to a file and
+Each profile names its source, and lists what the source does not say and was assumed. A profile that is saved to a file and \
 changed there is a workload too.
 
 Examples:

@@ -463,6 +463,11 @@ fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
             let parcel = serde_json::from_slice::<Parcel>(&interval.slice);
             MemberEvent::Slice(Box::new(parcel.map_err(|error| foreign(&error.to_string()))?))
         }
+        Word::Tick(tick) => {
+            let part = serde_json::from_slice::<Parcel>(&tick.slice);
+            let part = Box::new(part.map_err(|error| foreign(&error.to_string()))?);
+            MemberEvent::Tick { phase: tick.phase, part }
+        }
         Word::Rows(rows) => MemberEvent::Rows(unpack_rows(&rows).ok_or_else(|| foreign("requests"))?),
         Word::Progress(progress) => {
             MemberEvent::Progress { phase: progress.phase, ended: progress.ended, of: progress.of }

@@ -39,6 +39,8 @@ pub struct ConnectedAgents {
     links: Vec<AgentLink>,
     stop_on_loss: bool,
     allow_version_mismatch: bool,
+    /// The name of the run, for the metrics of agents.
+    run_name: String,
     /// Agents that were started for this command line and end with it. They are dropped after the links, so that no link is
     /// cut in the middle of a message.
     _launched: Vec<LaunchedAgents>,
@@ -46,7 +48,7 @@ pub struct ConnectedAgents {
 
 impl ConnectedAgents {
     /// Connects to all agents of a fleet, by what its command line and the environment say. Agents that are started read the
-    /// files that `plan` names, and no others.
+    /// files that `plan` names, and no others. The metrics of all agents have the run's name.
     ///
     /// # Errors
     /// Returns [`StartError::Usage`] when a file or a variable of the fleet cannot be used, [`StartError::Agents`] when an
@@ -54,6 +56,7 @@ impl ConnectedAgents {
     pub fn connect(
         fleet: &Fleet,
         plan: &Plan,
+        run_name: &str,
         stop: &dyn Fn() -> bool,
     ) -> Result<ConnectedAgents, StartError> {
         let variables = AgentVariables::of_process().map_err(StartError::Usage)?;
@@ -81,6 +84,7 @@ impl ConnectedAgents {
             links,
             stop_on_loss: fleet.stop_on_loss,
             allow_version_mismatch: fleet.allow_version_mismatch,
+            run_name: run_name.to_owned(),
             _launched: launched,
         })
     }
@@ -128,6 +132,8 @@ impl ConnectedAgents {
                 part: share.clone(),
                 wants: watch.wants(),
                 inputs: inputs.clone(),
+                run_name: self.run_name.clone(),
+                snapshot: None,
             };
             let handle = AgentHandle::own(task, say.clone(), members.len());
             let _ = say.send((members.len(), MemberEvent::Accepted));
@@ -150,6 +156,7 @@ impl ConnectedAgents {
             outstanding: wants.outstanding,
             password: inputs.password.clone(),
             allow_version_mismatch: self.allow_version_mismatch,
+            run: self.run_name.clone(),
         }
     }
 

@@ -72,6 +72,21 @@ impl AgentHandle {
         }
     }
 
+    /// Tells the member that phase `phase` ends at `at` of the member's monotonic clock.
+    fn end_phase(&self, phase: u32, at: Nanos) {
+        match self {
+            AgentHandle::Agent(commands) => {
+                drop(commands.send(Told::EndPhase(v2::EndPhase { phase, at_ns: at })));
+            }
+            AgentHandle::Own { control, .. } => {
+                if let Some(control) = control {
+                    // The phase is one of the plan.
+                    let _ = control.end_phase(phase, at);
+                }
+            }
+        }
+    }
+
     /// Tells the member to come to an end.
     pub(super) fn stop(&self) {
         match self {
@@ -111,6 +126,8 @@ pub(super) struct MemberState {
     pub(super) times: Option<ProcessTimes>,
     /// All its slices before this one have come.
     pub(super) next_slice: u64,
+    /// All its ticks of the phase under way before this one have come.
+    pub(super) next_tick: u64,
     /// The slices that have come, added up for the case that the member is lost. They are packed, since there may be very
     /// many members.
     pub(super) sum: Option<Box<Parcel>>,
@@ -148,6 +165,7 @@ impl MemberState {
             ready: None,
             loaded: Loaded::default(),
             next_slice: 0,
+            next_tick: 0,
             sum: None,
             late_ns: None,
             times: None,
@@ -193,7 +211,13 @@ impl MemberState {
     pub(super) fn begin_phase(&mut self, phase: u32, at: Nanos) {
         let at_member = self.link.as_ref().map_or(at, |link| link.offset().theirs(at));
         self.handle.begin_phase(phase, at_member);
-        (self.ended, self.of) = (0, None);
+        (self.ended, self.of, self.next_tick) = (0, None, 0);
+    }
+
+    /// Tells the member that a phase ends at `at` of the controller's monotonic clock.
+    pub(super) fn end_phase(&self, phase: u32, at: Nanos) {
+        let at_member = self.link.as_ref().map_or(at, |link| link.offset().theirs(at));
+        self.handle.end_phase(phase, at_member);
     }
 
     /// Cuts the link to a lost member, so that an agent that only slept finds itself given up.
@@ -202,13 +226,22 @@ impl MemberState {
     }
 
     /// Notes what is missing from the member's share, of which it measured this; `is_told` says that the member was told to
-    /// stop.
-    pub(super) fn note_shortfall(&mut self, plan: &Plan, measurement: &Measurement, is_told: bool) {
+    /// stop, and `agreed_ns` is the time that it was to measure where that was found while the run went on.
+    pub(super) fn note_shortfall(
+        &mut self,
+        plan: &Plan,
+        measurement: &Measurement,
+        is_told: bool,
+        agreed_ns: Option<Nanos>,
+    ) {
         let shortfall = match (measurement.status, &measurement.reason) {
             (Status::Partial, Some(reason)) => Some(format!("{}: {reason}", self.title())),
             (Status::Interrupted, _) if is_told => None,
             (status, _) => {
-                let undone = share_shortfall(plan, &self.share, measurement);
+                // A member that has the whole load finds the end of the measurement by itself.
+                let own_ns =
+                    plan.adaptive.until.filter(|_| self.share.is_whole()).map(|until| until.least_ns);
+                let undone = share_shortfall(plan, &self.share, measurement, agreed_ns.or(own_ns));
                 let early = || (status != Status::Complete).then(|| "ended before it was told to".to_owned());
                 undone.or_else(early).map(|undone| format!("{} {undone}", self.title()))
             }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
-use pummel_engine::run::Watch;
+use pummel_engine::run::{MemberFacts, Watch};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::completion::{Loaded, load_shortfall, records_of_share};
@@ -14,12 +14,14 @@ use pummel_logic::measure::histogram::CoarseHistogram;
 use pummel_logic::measure::load::LoadResult;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
+use pummel_logic::measure::parts::are_sound;
 use pummel_logic::measure::summary::time_text;
 use pummel_logic::measure::uncertainty::{ProcessTimes, deviations, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
 use crate::agent::member::{CutShort, MemberEvent};
+use crate::controller::agreed_ends::AgreedEnds;
 use crate::controller::member_state::{MemberOutcome, MemberState};
 use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of};
 use crate::controller::start_error::StartError;
@@ -58,6 +60,8 @@ pub(super) struct DistributedRun<'a> {
     timeline: Timeline<'a>,
     /// What is known slice by slice.
     slices: MergedSlices<'a>,
+    /// The ends of phases that are found while they go on.
+    ends: AgreedEnds<'a>,
     /// What the members measured that have come to their end.
     all: Measurement,
     /// The phase that begins next.
@@ -82,13 +86,15 @@ impl<'a> DistributedRun<'a> {
         stop_on_loss: bool,
     ) -> DistributedRun<'a> {
         let clients: u64 = members.iter().map(|member| member.share.clients()).sum();
+        let slices = MergedSlices::new(plan, clients * plan.lanes() as u64, members.len());
         DistributedRun {
             plan,
             members,
             watch,
             stop_on_loss,
             timeline: Timeline::new(plan),
-            slices: MergedSlices::new(plan, clients * plan.lanes() as u64),
+            slices,
+            ends: AgreedEnds::new(plan),
             all: empty_measurement(plan),
             phase: 0,
             started_unix_ns: 0,
@@ -110,6 +116,7 @@ impl<'a> DistributedRun<'a> {
     ) -> Result<Measurement, StartError> {
         self.await_accept(heard, stop)?;
         self.say_offsets();
+        self.say_members();
         self.members.iter_mut().for_each(|member| member.handle.connect());
         while self.members.iter().any(MemberState::is_here) {
             if let Some(words) = self.timeline.look(clock::now()) {
@@ -168,6 +175,20 @@ impl<'a> DistributedRun<'a> {
         Ok(())
     }
 
+    /// Tells which processes make the run, and which of them are lost.
+    fn say_members(&mut self) {
+        let of = |(number, member): (usize, &MemberState)| MemberFacts {
+            name: match self.plan.anonymous {
+                true => format!("agent-{}", number + 1),
+                false => member.name.clone(),
+            },
+            clock_error_ns: member.clock_error_ns(),
+            is_lost: member.lost.is_some(),
+        };
+        let members: Vec<MemberFacts> = self.members.iter().enumerate().map(of).collect();
+        self.watch.members(&members);
+    }
+
     /// Gives a notice of each agent whose clock is far from the controller's.
     fn say_offsets(&mut self) {
         let agents = Agents { start_spread_ns: None, members: self.reported_members() };
@@ -201,6 +222,7 @@ impl<'a> DistributedRun<'a> {
                 }
             }
             MemberEvent::Slice(part) => self.take_slice(number, part),
+            MemberEvent::Tick { phase, part } => self.take_tick(number, phase, &part),
             MemberEvent::Rows(rows) => self.hand_over_rows(rows),
             MemberEvent::Progress { phase, ended, of } => {
                 (member.ended, member.of) = (ended, of);
@@ -232,7 +254,7 @@ impl<'a> DistributedRun<'a> {
     fn take_slice(&mut self, number: usize, part: Box<Parcel>) {
         let member = &mut self.members[number];
         let index = part.index;
-        let fits = self.slices.add_part(&part).and_then(|()| match &mut member.sum {
+        let fits = self.slices.add_part(&part, number).and_then(|()| match &mut member.sum {
             Some(sum) => sum.append(&part),
             none => {
                 *none = Some(part);
@@ -244,6 +266,31 @@ impl<'a> DistributedRun<'a> {
         }
         member.next_slice = index + 1;
         self.add_slices();
+    }
+
+    /// Takes in a member's part of a tick of a phase whose end is found while it goes on.
+    fn take_tick(&mut self, number: usize, phase: u32, part: &Parcel) {
+        if self.ends.add_part(phase, part).is_err() {
+            return self.lose(number, "what it measured cannot be read".to_owned());
+        }
+        if phase + 1 == self.phase {
+            self.members[number].next_tick = part.index + 1;
+        }
+        self.look_for_end();
+    }
+
+    /// Looks whether the phase under way has come to its end, and tells it to all members.
+    fn look_for_end(&mut self) {
+        let here = self.members.iter().filter(|member| member.is_here());
+        let end = here.map(|member| member.next_tick).min().unwrap_or(0);
+        let Some(end_ns) = self.ends.look(end).filter(|_| !self.is_stopped) else { return };
+        let lead_ns = self.lead_ns();
+        let (phase, at) = self.ends.agree(end_ns, clock::now(), lead_ns);
+        for member in self.members.iter().filter(|member| member.is_here()) {
+            member.end_phase(phase, at);
+        }
+        let over = at.saturating_add(self.end_timeout_ns);
+        self.due = Some(self.due.map_or(over, |due| due.min(over)));
     }
 
     /// Hands over requests whose times count from the beginning of the first measured phase.
@@ -287,6 +334,7 @@ impl<'a> DistributedRun<'a> {
         }
         self.due = phase.stop.time_ns.map(|time| at.saturating_add(time).saturating_add(self.end_timeout_ns));
         self.timeline.begin(number as usize, at);
+        self.ends.begin(number, at);
         self.watch.begin(phase, at);
         self.phase += 1;
     }
@@ -333,7 +381,7 @@ impl<'a> DistributedRun<'a> {
             self.merge(number, measurement);
             return self.leave(number, at, why, true);
         }
-        member.note_shortfall(self.plan, &measurement, self.is_stopped);
+        member.note_shortfall(self.plan, &measurement, self.is_stopped, self.ends.least_measured_ns());
         self.note_other_recording(number, measurement.recording_rows);
         let is_broken = is_broken(&measurement, self.plan);
         self.merge(number, measurement);
@@ -365,6 +413,7 @@ impl<'a> DistributedRun<'a> {
             self.stop();
         }
         self.add_slices();
+        self.look_for_end();
         self.begin_when_ready();
     }
 
@@ -389,10 +438,12 @@ impl<'a> DistributedRun<'a> {
         member.shortfalls.push(words);
         member.lost = Some(Lost { at_ns, why, left });
         member.outcome.get_or_insert(MemberOutcome::Ended);
+        self.say_members();
         if self.stop_on_loss && !self.is_stopped {
             self.stop();
         }
         self.add_slices();
+        self.look_for_end();
         self.begin_when_ready();
     }
 
@@ -435,6 +486,8 @@ impl<'a> DistributedRun<'a> {
         if let Some(evidence) = all.evidence.as_mut().filter(|_| !are_all_heard) {
             evidence.forget_our_requests();
         }
+        self.ends.finish(clock::now());
+        all.warm_up = self.ends.warm_up;
         all.started_unix_ns = self.started_unix_ns;
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
         let completed: u64 = all.groups.iter().map(|group| group.ops.all().counts.completed).sum();
@@ -515,6 +568,7 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
             .is_none_or(|windows| windows.fits(tick_ns(plan.interval_ns), plan.groups.len()))
         && measurement.connections.connect_by_server.len() <= SERVERS_TIMED_MAX
         && measurement.connections.connect_by_server.iter().all(CoarseHistogram::is_sound)
+        && are_sound(&measurement.servers)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use pummel_engine::run::Watch;
 use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
 use pummel_logic::measure::parcel::{Misfit, Parcel};
+use pummel_logic::measure::parts::{MEMBERS_TIMED_MAX, SlicePart, merge_parts};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;
 
@@ -21,26 +22,46 @@ pub(super) struct MergedSlices<'a> {
     /// Empty slices for reuse, at most as many as were open at one time. They are boxed as they are in `open`.
     #[allow(clippy::vec_box)]
     spares: Vec<Box<Interval>>,
+    /// Number of members whose parts are kept one by one; 0 where they are too many.
+    members: usize,
+    /// What members had of the slices that are open, by index of the slice.
+    parts: BTreeMap<u64, Vec<SlicePart>>,
 }
 
 impl<'a> MergedSlices<'a> {
-    pub(super) fn new(plan: &'a Plan, connections_asked: u64) -> MergedSlices<'a> {
+    pub(super) fn new(plan: &'a Plan, connections_asked: u64, members: usize) -> MergedSlices<'a> {
         let mut so_far = empty_measurement(plan);
         so_far.mark(Status::Partial, "the run is not over");
         so_far.connections.asked = connections_asked;
-        MergedSlices { plan, so_far, open: BTreeMap::new(), spares: Vec::new() }
+        let members = if (2..=MEMBERS_TIMED_MAX).contains(&members) { members } else { 0 };
+        let (open, parts) = (BTreeMap::new(), BTreeMap::new());
+        MergedSlices { plan, so_far, open, spares: Vec::new(), members, parts }
     }
 
-    /// Adds a member's part of a slice.
+    /// Adds the part of a slice of the member of this number.
     ///
     /// # Errors
     /// Returns [`Misfit`] when the part is none of this plan.
-    pub(super) fn add_part(&mut self, part: &Parcel) -> Result<(), Misfit> {
+    pub(super) fn add_part(&mut self, part: &Parcel, member: usize) -> Result<(), Misfit> {
         let (plan, spares) = (self.plan, &mut self.spares);
         let spare = || spares.pop().unwrap_or_else(|| empty_slice(plan));
         let slice = self.open.entry(part.index).or_insert_with(spare);
         let is_first = slice.end_ns == 0;
-        part.add_to(slice, is_first)
+        part.add_to(slice, is_first)?;
+        if member < self.members {
+            let parts =
+                self.parts.entry(part.index).or_insert_with(|| vec![SlicePart::default(); self.members]);
+            parts[member].merge(&part.part());
+        }
+        Ok(())
+    }
+
+    /// Takes the parts of all slices up to this number, which have become one.
+    fn take_parts(parts: &mut BTreeMap<u64, Vec<SlicePart>>, last: u64) -> Vec<SlicePart> {
+        let later = parts.split_off(&(last + 1));
+        let mut all = Vec::new();
+        std::mem::replace(parts, later).into_values().for_each(|more| merge_parts(&mut all, &more));
+        all
     }
 
     /// Hands the slices before `end` to the watch, and adds them to the measurement.
@@ -53,10 +74,18 @@ impl<'a> MergedSlices<'a> {
         };
         while let Some(mut slice) = take_whole(&mut self.open, end, length_ns, &mut give_back) {
             watch.interval(&mut slice);
+            let index = slice.index;
             let merged_before = self.so_far.intervals_merged;
             self.so_far.add(&mut slice, watch.wants().keep);
             if merged_before == 0 && self.so_far.intervals_merged > 0 {
                 watch.notice(&intervals_merged_notice());
+            }
+            let kept = self.so_far.intervals.iter_mut().rev().find(|kept| kept.index == index);
+            let later = self.open.keys().next().copied().unwrap_or(u64::MAX);
+            let parts =
+                MergedSlices::take_parts(&mut self.parts, later.saturating_sub(1).min(end.saturating_sub(1)));
+            if let Some(kept) = kept {
+                merge_parts(&mut kept.members, &parts);
             }
             self.so_far.measured_ns = self.so_far.measured_ns.max(slice.end_ns);
             give_back(slice);
@@ -85,6 +114,55 @@ pub(super) fn empty_measurement(plan: &Plan) -> Measurement {
     Measurement::new(names, plan.engine.clock, plan.timeout_ns)
 }
 
-fn empty_slice(plan: &Plan) -> Box<Interval> {
+pub(super) fn empty_slice(plan: &Plan) -> Box<Interval> {
     Box::new(Interval::new(plan.groups.iter().map(|_| std::iter::empty::<Verb>())))
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::time::SECOND;
+
+    use super::*;
+    use crate::report::example::{Run, sample};
+
+    struct Silent;
+
+    impl Watch for Silent {}
+
+    /// A member's part of the slice of this number, with so many requests.
+    fn part(plan: &Plan, index: u64, requests: u64) -> Parcel {
+        let mut slice = empty_slice(plan);
+        slice.restart(index, index * SECOND);
+        slice.end_ns = (index + 1) * SECOND;
+        (0..requests).for_each(|number| slice.groups[0].record(&sample(number)));
+        Parcel::of(&mut slice)
+    }
+
+    #[test]
+    fn each_interval_says_what_each_of_a_few_members_had_of_it() {
+        let mut plan = Run::new(Keep::Figures).plan;
+        plan.interval_ns = SECOND;
+        let mut slices = MergedSlices::new(&plan, 4, 2);
+        for (index, requests) in [(0, [30, 50]), (1, [20, 0])] {
+            for (member, requests) in requests.into_iter().enumerate() {
+                slices.add_part(&part(&plan, index, requests), member).expect("it fits");
+            }
+        }
+        slices.hand_over(2, &mut Silent);
+        let members: Vec<Vec<u64>> = slices
+            .so_far
+            .intervals
+            .iter()
+            .map(|slice| slice.members.iter().map(|part| part.completed).collect())
+            .collect();
+        assert_eq!(members, [[30, 50], [20, 0]]);
+        assert!(slices.so_far.intervals[0].members.iter().all(|part| part.p99_ns.is_some()));
+        assert_eq!(slices.so_far.intervals[1].members[1].p99_ns, None);
+        assert!(slices.parts.is_empty(), "nothing is kept of slices that are over");
+
+        let mut many = MergedSlices::new(&plan, 4, MEMBERS_TIMED_MAX + 1);
+        many.add_part(&part(&plan, 0, 9), 0).expect("it fits");
+        many.hand_over(1, &mut Silent);
+        assert!(many.so_far.intervals[0].members.is_empty(), "of very many the intervals say nothing");
+    }
 }

@@ -5,21 +5,23 @@
 //! counted and said, times that may not be believed are called so, and what cannot be written changes the exit status.
 //! A front adds its [`Style`].
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::backend::tls::{Setup, TlsError};
 use pummel_engine::clock;
-use pummel_engine::run::{Inputs, RunError, Wants, Watch, password_of};
+use pummel_engine::run::{Inputs, MemberFacts, RunError, Wants, Watch, password_of};
 use pummel_engine::sys;
 use pummel_engine::worker::messages::{ConnectionEvent, Departure, Row};
+use pummel_logic::arrival::steered_plan;
 use pummel_logic::measure::calibration::unix_s;
-use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::interval::{Interval, Turns};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
-use pummel_logic::plan::{Phase, Plan, TlsOptions};
+use pummel_logic::plan::{Phase, Plan, RatePoint, TlsOptions};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
 
@@ -28,6 +30,7 @@ use crate::job::calibration_store;
 use crate::job::calibration_store::Stored;
 use crate::job::detection::Detection;
 use crate::job::inputs::inputs_of;
+use crate::job::observers::{Observers, run_name};
 use crate::job::outlets::{FrontFiles, Outlets};
 use crate::job::provenance::command_line;
 use crate::job::result_files::ResultFiles;
@@ -35,6 +38,7 @@ use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Front, Job, UsageError};
 use crate::report::Report;
+use crate::snapshot::SharedSnapshot;
 use crate::stderr::say;
 
 /// What only the machine knows that sends the requests, where that is this one. Warns of what is not checked.
@@ -115,7 +119,17 @@ pub fn drive(job: &Job, extras: &Extras, style: &mut dyn Style) -> Exit {
         Err(exit) => return exit,
     };
     let result = driver.run(&job.plan, Dealing::Evenly, style);
-    driver.conclude(&job.plan, result, style)
+    let plan = plan_after(&job.plan, result.as_ref().ok());
+    driver.conclude(&plan, result, style)
+}
+
+/// The plan that a run turned out to be: where somebody steered it, the one that repeats it.
+fn plan_after<'a>(plan: &'a ValidPlan, measurement: Option<&Measurement>) -> Cow<'a, ValidPlan> {
+    let changes = measurement.and_then(|measurement| measurement.steered.as_deref()).unwrap_or_default();
+    match steered_plan(plan, changes).validate() {
+        Ok(steered) if !changes.is_empty() => Cow::Owned(steered),
+        _ => Cow::Borrowed(plan),
+    }
 }
 
 /// What has the runs of a job in common.
@@ -126,8 +140,12 @@ pub struct Driver<'a> {
     files: ResultFiles,
     outlets: Outlets,
     inputs: Inputs,
-    /// What is to be said of the inputs when the first run begins.
-    notice: Option<String>,
+    /// What is to be said when the first run begins.
+    notices: Vec<String>,
+    /// The name of the job in metrics.
+    run_name: String,
+    /// What shows the runs while they go on.
+    observers: Observers,
     /// What makes the runs: this process or agents. It is found with the first run.
     runner: Option<Runner>,
     /// Notices that were shown. The runs of a series give the same ones.
@@ -164,6 +182,17 @@ impl<'a> Driver<'a> {
             })?,
         };
         let inputs = Inputs { password, ..inputs };
+        let run_name = run_name(&job.plan, clock::wall());
+        let (observers, unshown) = Observers::start(job, &run_name).map_err(unwritten)?;
+        let inputs = Inputs { steering: observers.steering(), ..inputs };
+        if let Some(words) = observers.announcement() {
+            say(words);
+        }
+        let mut outlets = outlets;
+        if observers.replace_lines() {
+            outlets.replace_progress();
+        }
+        let notices = [unshown.map(str::to_owned), notice].into_iter().flatten().collect();
         let shown = BTreeSet::new();
         Ok(Driver {
             job,
@@ -172,7 +201,9 @@ impl<'a> Driver<'a> {
             files,
             outlets,
             inputs,
-            notice,
+            notices,
+            run_name,
+            observers,
             runner: None,
             shown,
         })
@@ -185,7 +216,7 @@ impl<'a> Driver<'a> {
     pub fn runner(&mut self) -> Result<&Runner, NotRun> {
         if self.runner.is_none() {
             let stop = || self.interrupts.load(Ordering::Relaxed) > 0;
-            self.runner = Some(Runner::of(self.job.fleet.as_ref(), &self.job.plan, &stop)?);
+            self.runner = Some(Runner::of(self.job.fleet.as_ref(), &self.job.plan, &self.run_name, &stop)?);
         }
         Ok(self.runner.as_ref().expect("it was found just now"))
     }
@@ -201,25 +232,51 @@ impl<'a> Driver<'a> {
         style: &mut dyn Style,
     ) -> Result<Measurement, NotRun> {
         self.tell(style, Event::Announced(plan));
-        if let Some(words) = self.notice.take() {
+        if let Some(snapshot) = self.observers.snapshot() {
+            snapshot.lock().announce(plan);
+        }
+        self.notices.extend(self.observers.open_view(self.interrupts));
+        for words in std::mem::take(&mut self.notices) {
             self.tell(style, Event::Notice(&words));
         }
-        let detected = self.detected(style)?;
-        self.runner()?;
-        let Driver { job, interrupts, files, outlets, inputs, runner, shown, .. } = self;
+        let detected = match self.detected(style).and_then(|detected| self.runner().map(|_| detected)) {
+            Ok(detected) => detected,
+            Err(error) => {
+                if let Some(snapshot) = self.observers.snapshot() {
+                    snapshot.lock().end(plan, None);
+                }
+                return Err(error);
+            }
+        };
+        let Driver { job, interrupts, files, outlets, inputs, observers, runner, shown, .. } = self;
         let stop = || interrupts.load(Ordering::Relaxed) > 0;
         let front = job.front.name();
-        let mut watching = Watching { plan, front, files, outlets, shown, style };
+        let snapshot = observers.snapshot().cloned();
+        let mut watching = Watching {
+            plan: Cow::Borrowed(plan),
+            asked: plan,
+            front,
+            files,
+            outlets,
+            observers,
+            shown,
+            snapshot,
+            style,
+        };
         let runner = runner.as_ref().expect("it was found above");
         let mut result = runner.run(plan, dealing, inputs, &mut watching, &stop);
         if let Ok(measurement) = &mut result {
             measurement.detected = detected;
             self.add_calibration(measurement, style);
         }
+        let plan: &ValidPlan = &plan_after(plan, result.as_ref().ok());
+        self.outlets.clear_block();
         self.tell(style, Event::RunOver(plan, result.as_ref().ok()));
-        if let Ok(measurement) = &result
-            && let Some(doubt) = Summary::of(measurement, plan).trust.doubt.filter(|_| !style.says_doubt())
-        {
+        let summary = result.as_ref().ok().map(|measurement| Summary::of(measurement, plan));
+        if let Some(snapshot) = self.observers.snapshot() {
+            snapshot.lock().end(plan, result.as_ref().ok().zip(summary.as_ref()));
+        }
+        if let Some(doubt) = summary.and_then(|summary| summary.trust.doubt).filter(|_| !style.says_doubt()) {
             self.tell(style, Event::Notice(&doubt));
         }
         result
@@ -259,6 +316,19 @@ impl<'a> Driver<'a> {
         self.outlets.write(out);
     }
 
+    /// Gives the terminal back, where a screen has it.
+    pub fn close_view(&mut self) {
+        self.observers.close_view();
+    }
+
+    /// Shows the end of the job for as long as that was asked for, and puts its result where it is to be put.
+    ///
+    /// # Errors
+    /// Returns the error of the push.
+    pub fn close(&mut self) -> io::Result<()> {
+        close(&mut self.observers, self.interrupts)
+    }
+
     /// Makes a result of the reason for which agents refused a run: the results in its files would be those of another run.
     fn leave_reason(&mut self, plan: &ValidPlan, error: &NotRun, style: &dyn Style) {
         let measurement = not_run(plan, error);
@@ -277,6 +347,7 @@ impl<'a> Driver<'a> {
         result: Result<Measurement, NotRun>,
         style: &mut dyn Style,
     ) -> Exit {
+        self.observers.close_view();
         let (mut measurement, refused) = match result {
             Ok(measurement) => (measurement, None),
             // The command line is wrong: nothing was tried, and there is nothing to report.
@@ -286,6 +357,7 @@ impl<'a> Driver<'a> {
                     self.leave_reason(plan, &error, style);
                 }
                 self.outlets.finish(true);
+                self.observers = Observers::default();
                 return style.usage_status();
             }
             Err(error) => (not_run(plan, &error), Some(error)),
@@ -312,7 +384,7 @@ impl<'a> Driver<'a> {
             style.event(Event::Notice(words), moment(), &mut out);
             out.take().into_iter().for_each(Outlets::write_late);
         }
-        let troubles = [written.err(), delivered.trouble];
+        let troubles = [written.err(), delivered.trouble, close(&mut self.observers, self.interrupts).err()];
         troubles.into_iter().flatten().fold(exit, |exit, error| match fail(style, &error.to_string()) {
             // A script ends with the run that is interrupted, whatever else could not be done.
             _ if exit == Exit::Interrupted => exit,
@@ -334,6 +406,11 @@ impl<'a> Driver<'a> {
     }
 }
 
+/// Shows the end of a job, and puts its result where it is to be put.
+fn close(observers: &mut Observers, interrupts: &AtomicU32) -> io::Result<()> {
+    std::mem::take(observers).finish(&|| interrupts.load(Ordering::Relaxed) > 0)
+}
+
 /// The word about calibrations that do not hold any more.
 const STALE: &str = "what is stored of the instrument is of another machine, kernel or version, or more than 30 days old: \
                      `pummel calibrate` makes it anew";
@@ -351,15 +428,28 @@ fn moment() -> Moment {
 
 /// Watches one run: its results are kept, and its events become text.
 struct Watching<'a> {
-    plan: &'a Plan,
+    /// What the run is made after: with the changes by hand so far, where somebody steers it.
+    plan: Cow<'a, Plan>,
+    /// What the run was to be made after.
+    asked: &'a Plan,
     front: &'a str,
     files: &'a mut ResultFiles,
     outlets: &'a mut Outlets,
+    observers: &'a mut Observers,
     shown: &'a mut BTreeSet<String>,
+    /// What metrics and the live view show; `None` where nothing does.
+    snapshot: Option<SharedSnapshot>,
     style: &'a mut dyn Style,
 }
 
 impl Watching<'_> {
+    /// Draws the block of lines, where a terminal shows one.
+    fn draw(&mut self) {
+        if let Some(lines) = self.observers.block() {
+            self.outlets.show_block(&lines);
+        }
+    }
+
     fn tell(&mut self, event: Event<'_>) {
         let mut out = StyleOutput::default();
         self.style.event(event, moment(), &mut out);
@@ -371,10 +461,18 @@ impl Watch for Watching<'_> {
     fn wants(&self) -> Wants {
         let own = self.style.wants();
         let keep = if self.files.want_histograms() { Keep::Histograms } else { own.keep };
-        Wants { rows: own.rows || self.files.want_rows(), keep, ..own }
+        Wants {
+            rows: own.rows || self.files.want_rows(),
+            keep,
+            connections: own.connections || self.snapshot.is_some(),
+            ..own
+        }
     }
 
     fn notice(&mut self, words: &str) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().message(clock::wall(), words);
+        }
         if self.shown.insert(words.to_owned()) {
             self.tell(Event::Notice(words));
         }
@@ -384,25 +482,60 @@ impl Watch for Watching<'_> {
         if phase.recorded {
             self.files.begin(at);
         }
+        if let Some(snapshot) = &self.snapshot {
+            let moment = moment();
+            let wall_ns = (moment.wall_ns + at).saturating_sub(moment.now_ns);
+            snapshot.lock().begin(phase, wall_ns);
+        }
         self.tell(Event::PhaseBegan(phase, at));
     }
 
     fn progress(&mut self, phase: &Phase, ended: u64, of: Option<u64>) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().progress(ended, of);
+        }
+        self.draw();
         self.tell(Event::Progress(phase, ended, of));
     }
 
     fn slice(&mut self, so_far: &Measurement) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().slice(&self.plan, so_far);
+        }
+        self.draw();
         self.tell(Event::Slice(so_far));
         if self.files.want_checkpoint() {
-            let summary = Summary::of(so_far, self.plan);
+            let summary = Summary::of(so_far, &self.plan);
             let report =
-                Report { plan: self.plan, measurement: so_far, summary: &summary, front: self.front };
+                Report { plan: &self.plan, measurement: so_far, summary: &summary, front: self.front };
             self.files.checkpoint(&report);
         }
     }
 
     fn interval(&mut self, interval: &mut Interval) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().add(&self.plan, interval);
+        }
         self.tell(Event::Interval(interval));
+    }
+
+    fn worker_turns(&mut self, worker: usize, turns: &Turns) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().worker(worker, turns);
+        }
+    }
+
+    fn steered(&mut self, changes: &[RatePoint], resumes_at: Option<f64>) {
+        self.plan = Cow::Owned(steered_plan(self.asked, changes));
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().steered(&self.plan, resumes_at);
+        }
+    }
+
+    fn members(&mut self, members: &[MemberFacts]) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().members = members.to_vec();
+        }
     }
 
     fn finding(&mut self, connection: u64, finding: &Finding) {
@@ -414,6 +547,9 @@ impl Watch for Watching<'_> {
     }
 
     fn connection(&mut self, server: usize, event: ConnectionEvent) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().connection(event);
+        }
         self.tell(Event::Connection(server, event));
     }
 

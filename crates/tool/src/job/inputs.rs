@@ -5,11 +5,12 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-use pummel_engine::run::Inputs;
-use pummel_logic::plan::{Plan, Replay, Work};
+use pummel_engine::run::{Inputs, TraceFiles};
+use pummel_logic::plan::{Plan, Replay, TraceReplay, Work};
 use pummel_logic::workload::trace::Trace;
 
 use crate::compat::mutilate::{Reading, TraceForm, read_trace};
+use crate::job::trace_files::{FilesByPath, STDIN};
 use crate::job::unpacked::Unpacked;
 
 /// The first bytes of a file that gzip packed.
@@ -24,10 +25,27 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// # Errors
 /// Returns an error that names the file when it cannot be read or unpacked, or holds no request.
 pub fn inputs_of(plan: &Plan) -> io::Result<(Inputs, Option<String>)> {
+    if let Some(replay) = plan.trace() {
+        return Ok((Inputs { files: Some(files_of(replay)?), ..Inputs::default() }, None));
+    }
     let Some(replay) = replay_of(plan) else { return Ok((Inputs::default(), None)) };
     let file = File::open(&replay.path).map_err(|error| unreadable(replay, &error))?;
     let (trace, notice) = trace_of(plan, replay, file, &|_| Ok(()))?;
     Ok((Inputs { trace: Some(Arc::new(trace)), ..Inputs::default() }, notice))
+}
+
+/// The files of a trace, which are there and can be opened; their formats are found when they are read.
+fn files_of(replay: &TraceReplay) -> io::Result<Arc<dyn TraceFiles>> {
+    for path in replay.paths.iter().filter(|path| *path != STDIN) {
+        let unread = |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot read '{}': {error}", path.escape_debug()))
+        };
+        let file = File::open(path).map_err(unread)?;
+        if file.metadata().map_err(unread)?.is_dir() {
+            return Err(unread(io::ErrorKind::IsADirectory.into()));
+        }
+    }
+    Ok(Arc::new(FilesByPath(replay.paths.clone())))
 }
 
 /// The recording that a plan replays.

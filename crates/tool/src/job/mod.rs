@@ -10,7 +10,7 @@ use std::ptr;
 use pummel_logic::plan::validate::ValidPlan;
 
 use crate::job::fleet::Fleet;
-pub use crate::job::outputs::{Format, Outputs, ResultPaths};
+pub use crate::job::outputs::{Format, Outputs, ReportFormat, ResultPaths};
 
 pub mod agent_variables;
 pub mod background_writer;
@@ -20,6 +20,7 @@ pub mod driver;
 pub mod fleet;
 pub mod inputs;
 pub mod launch_spec;
+pub mod observers;
 pub mod outlets;
 pub mod output_file;
 pub mod outputs;
@@ -30,6 +31,9 @@ pub mod runner;
 pub mod samples;
 pub mod server_program;
 pub mod style;
+#[cfg(feature = "parquet")]
+pub mod table_files;
+pub mod trace_files;
 mod unpacked;
 
 /// What a command line asks for: what to do, and what to write about it.

@@ -30,6 +30,9 @@ pub struct Outlets {
     output: Option<BackgroundText>,
     samples: Option<SamplesFile>,
     bar: Option<ProgressBar>,
+    /// Progress is shown by a block or by a screen.
+    shows_block: bool,
+    block: Option<ProgressBar>,
     /// The first thing that could not be written.
     trouble: Option<io::Error>,
 }
@@ -61,15 +64,57 @@ impl Outlets {
             stdout_is_taken,
             output: None,
             bar: None,
+            shows_block: false,
+            block: None,
             trouble: None,
         })
+    }
+
+    /// Has progress shown by [`Outlets::show_block`], or by a screen, in place of lines and bars.
+    pub fn replace_progress(&mut self) {
+        self.shows_block = true;
+    }
+
+    /// Shows these lines in the place of those that were shown before.
+    pub fn show_block(&mut self, lines: &[String]) {
+        let begin = || {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("{msg}") {
+                bar.set_style(style);
+            }
+            bar
+        };
+        let (bar, text) = (self.block.get_or_insert_with(begin).clone(), lines.join("\n"));
+        draw(move || {
+            bar.set_message(text);
+            bar.tick();
+        });
+    }
+
+    /// Takes the lines of the block away.
+    pub fn clear_block(&mut self) {
+        if let Some(bar) = self.block.take() {
+            draw(move || bar.finish_and_clear());
+        }
+    }
+
+    /// Says a line above the block, where there is one.
+    fn say_beside(&self, line: String) {
+        let Some(bar) = self.block.clone() else { return say(line) };
+        draw(move || {
+            // There is no other place to say that it could not be written.
+            bar.suspend(|| drop(io::stderr().write_all(format!("{line}\n").as_bytes())));
+        });
     }
 
     /// Writes the text of a style, and leaves it empty.
     pub fn write(&mut self, out: &mut StyleOutput) {
         for word in out.take() {
             match word {
-                Word::Line(line) => say(line),
+                Word::Line(line) => self.say_beside(line),
+                // The block or the screen shows it.
+                Word::Progress(_) if self.shows_block => {}
+                Word::Progress(line) => say(line),
                 Word::Error(text) => stderr::write(text),
                 Word::Log(line) => match &self.log {
                     Some(log) => log.add(&line),
@@ -80,6 +125,7 @@ impl Outlets {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     self.with_output(|output| output.add_report(&text));
                 }
+                Word::Bar(_) if self.shows_block => {}
                 Word::Bar(bar) => self.draw(bar),
                 Word::Samples(lines) => {
                     let written = self.samples.take().map_or(Ok(()), |file| file.write(lines));
@@ -94,7 +140,7 @@ impl Outlets {
         match word {
             Word::Line(line) => say(line),
             Word::Error(text) | Word::Log(text) => stderr::write(text),
-            Word::Output(_) | Word::Report(_) | Word::Bar(_) | Word::Samples(_) => {}
+            Word::Output(_) | Word::Report(_) | Word::Progress(_) | Word::Bar(_) | Word::Samples(_) => {}
         }
     }
 

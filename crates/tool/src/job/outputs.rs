@@ -1,19 +1,57 @@
 //! What a command line wants written about its runs, and where to.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 
+use crate::metrics::options::MetricsArgs;
 use crate::report::forms::{FORMS, Form};
+use crate::report::output::Output;
+use crate::stderr::say;
+
+/// The word for the file that GitHub Actions names.
+const AUTO: &str = "auto";
+
+/// The variable that names the summary of a job of GitHub Actions.
+const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 
 /// What a run writes, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs {
     /// What goes to standard output at the end.
-    pub format: Format,
+    pub format: ReportFormat,
     /// No progress on standard error.
     pub quiet: bool,
     /// The files of the result.
     pub files: ResultPaths,
+    /// The metrics of the runs.
+    pub metrics: MetricsArgs,
+    /// A terminal shows the progress by a block of lines in place of one line for each interval.
+    pub block: bool,
+    /// A terminal shows the progress by a whole screen.
+    pub live: bool,
+    /// Keys of that screen change the rate.
+    pub steer: bool,
+}
+
+impl Outputs {
+    /// What every run of a series writes: nothing of its own, since the series has the results, and the metrics of all.
+    #[must_use]
+    pub fn of_series(&self) -> Outputs {
+        Outputs { metrics: self.metrics.clone(), block: self.block, live: self.live, ..Outputs::default() }
+    }
+}
+
+/// The form of the report of runs on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReportFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For the page of a job or a comment.
+    Markdown,
+    /// For programs.
+    Json,
 }
 
 /// The form of what goes to standard output.
@@ -26,9 +64,37 @@ pub enum Format {
     Json,
 }
 
+/// Checks that the file of a form can be written. `None` where the form has no file here: `auto` outside of GitHub Actions,
+/// which is said.
+///
+/// # Errors
+/// Returns the system's error when the file cannot be written; the message names the path.
+pub fn open(form: &Form, path: &Path) -> io::Result<Option<Output>> {
+    if !form.is_appended() {
+        return Output::prepare(path).map(Some);
+    }
+    if path != Path::new(AUTO) {
+        return Output::prepare_appended(path).map(Some);
+    }
+    match std::env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) {
+        Some(path) => Output::prepare_appended(Path::new(&path)).map(Some),
+        None => {
+            say(format_args!(
+                "note: {} auto: {SUMMARY_VARIABLE} is not set, no summary is written",
+                form.flag()
+            ));
+            Ok(None)
+        }
+    }
+}
+
 /// The files that a result is written to, by the names of their forms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ResultPaths(BTreeMap<&'static str, PathBuf>);
+pub struct ResultPaths {
+    forms: BTreeMap<&'static str, PathBuf>,
+    /// The folder of the tables in Parquet.
+    parquet: Option<PathBuf>,
+}
 
 impl ResultPaths {
     /// Has a form written to a file.
@@ -38,17 +104,27 @@ impl ResultPaths {
     pub fn set(&mut self, name: &str, path: impl Into<PathBuf>) {
         let form = FORMS.iter().find(|form| form.name == name);
         let form = form.unwrap_or_else(|| panic!("{name} is the name of no form"));
-        self.0.insert(form.name, path.into());
+        self.forms.insert(form.name, path.into());
     }
 
     /// Has a form not written.
     pub fn remove(&mut self, name: &str) {
-        self.0.remove(name);
+        self.forms.remove(name);
     }
 
     /// The file of a form; `None` where it is not wanted.
     pub fn get(&self, name: &str) -> Option<&Path> {
-        self.0.get(name).map(PathBuf::as_path)
+        self.forms.get(name).map(PathBuf::as_path)
+    }
+
+    /// Has the tables written as Parquet into a folder.
+    pub fn set_parquet(&mut self, folder: impl Into<PathBuf>) {
+        self.parquet = Some(folder.into());
+    }
+
+    /// The folder of the tables in Parquet; `None` where they are not wanted.
+    pub fn parquet(&self) -> Option<&Path> {
+        self.parquet.as_deref()
     }
 
     /// The forms that are wanted with their files, in the order of the table.

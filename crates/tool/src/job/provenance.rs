@@ -57,8 +57,9 @@ pub fn build() -> Build {
         target: told(build_info::TARGET),
         features: Some(build_info::FEATURES)
             .filter(|names| *names != "none")
-            .map(str::to_owned)
             .into_iter()
+            .flat_map(|names| names.split(", "))
+            .map(str::to_owned)
             .collect(),
     }
 }

@@ -9,7 +9,10 @@ use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
 
 use crate::job::ResultPaths;
+use crate::job::outputs;
 use crate::job::samples::{Samples, Written};
+#[cfg(feature = "parquet")]
+use crate::job::table_files::TableFiles;
 use crate::report::Report;
 use crate::report::anonymous::document_of;
 use crate::report::document::Document;
@@ -25,6 +28,8 @@ const CHECKPOINTS_SHARE: Nanos = 50;
 pub struct ResultFiles {
     reports: Vec<ReportFile>,
     samples: Option<Samples>,
+    #[cfg(feature = "parquet")]
+    tables: Option<TableFiles>,
     pace: CheckpointPace,
     /// The first thing that could not be written while the run went on.
     trouble: Option<io::Error>,
@@ -52,16 +57,29 @@ impl ResultFiles {
     /// Returns the system's error for the first file that cannot be written; the message names the path.
     pub fn prepare(paths: &ResultPaths, plan: &Plan) -> io::Result<ResultFiles> {
         let (pace, trouble) = (CheckpointPace::default(), None);
-        let mut files = ResultFiles { reports: Vec::new(), samples: None, pace, trouble };
+        let mut files = ResultFiles { pace, trouble, ..ResultFiles::default() };
         for (form, path) in paths.iter() {
             match form.content {
-                Content::Final(render) | Content::Checkpointed(render) => {
-                    files.reports.push(ReportFile { form, render, output: Output::prepare(path)? });
+                Content::Final(render) | Content::Checkpointed(render) | Content::Appended(render) => {
+                    let output = outputs::open(form, path)?;
+                    files.reports.extend(output.map(|output| ReportFile { form, render, output }));
                 }
                 Content::Requests => files.samples = Some(Samples::create(path, plan)?),
             }
         }
+        #[cfg(feature = "parquet")]
+        if let Some(folder) = paths.parquet() {
+            files.tables = Some(TableFiles::prepare(folder, paths.get("samples"))?);
+        }
         Ok(files)
+    }
+
+    /// Checks that everything could be written now, and leaves everything as it is. A named pipe is not waited for.
+    ///
+    /// # Errors
+    /// Returns the system's error for the first file that cannot be written; the message names the path.
+    pub fn check(paths: &ResultPaths) -> io::Result<()> {
+        paths.iter().try_for_each(|(_, path)| Output::prepare(path).map(drop))
     }
 
     /// Whether the histograms of slices are wanted.
@@ -134,17 +152,28 @@ impl ResultFiles {
         (dropped > 0).then(words)
     }
 
+    /// Whether something is made from the result.
+    fn want_document(&self) -> bool {
+        #[cfg(feature = "parquet")]
+        if self.tables.is_some() {
+            return true;
+        }
+        !self.reports.is_empty()
+    }
+
     /// Writes every result; [`ResultFiles::settle`] was called before. Where one fails, the others are written all the same.
     ///
     /// # Errors
     /// Returns the first error.
     pub fn finish(mut self, report: &Report<'_>) -> io::Result<()> {
-        if self.reports.is_empty() {
+        if !self.want_document() {
             return self.trouble.take().map_or(Ok(()), Err);
         }
         let document = document_of(report);
         let written = |file: &ReportFile| file.output.finish(&(file.render)(&document));
         let mut results: Vec<io::Result<()>> = self.reports.iter().map(written).collect();
+        #[cfg(feature = "parquet")]
+        results.extend(self.tables.iter().map(|tables| tables.finish(&document)));
         results.extend(self.trouble.take().map(Err));
         results.into_iter().collect()
     }

@@ -77,15 +77,22 @@ impl From<StartError> for NotRun {
 }
 
 impl Runner {
-    /// Whoever is asked for, ready to run plans that name the files of `plan`.
+    /// Whoever is asked for, ready to run plans that name the files of `plan`. The run has this name in metrics.
     ///
     /// # Errors
     /// When an agent does not answer.
     #[cfg(feature = "agents")]
-    pub fn of(fleet: Option<&Fleet>, plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
+    pub fn of(
+        fleet: Option<&Fleet>,
+        plan: &Plan,
+        run_name: &str,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Runner, NotRun> {
         match fleet {
             None => Ok(Runner::Here),
-            Some(fleet) => Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, plan, stop)?))),
+            Some(fleet) => {
+                Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, plan, run_name, stop)?)))
+            }
         }
     }
 
@@ -94,7 +101,12 @@ impl Runner {
     /// # Errors
     /// None.
     #[cfg(not(feature = "agents"))]
-    pub fn of(_fleet: Option<&Fleet>, _plan: &Plan, _stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
+    pub fn of(
+        _fleet: Option<&Fleet>,
+        _plan: &Plan,
+        _run_name: &str,
+        _stop: &dyn Fn() -> bool,
+    ) -> Result<Runner, NotRun> {
         Ok(Runner::Here)
     }
 

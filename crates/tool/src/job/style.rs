@@ -23,7 +23,7 @@ use crate::report::Report;
 pub trait Style {
     /// What a run has to hand over for this style beside its figures.
     fn wants(&self) -> Wants {
-        Wants { rows: false, departures: false, keep: Keep::Figures, outstanding: false }
+        Wants { rows: false, departures: false, keep: Keep::Figures, outstanding: false, connections: false }
     }
 
     /// Makes text of an event.
@@ -121,6 +121,8 @@ pub struct StyleOutput {
 pub enum Word {
     /// A line of standard error, without its end.
     Line(String),
+    /// A line of progress, which is left out where a terminal shows the progress in another way.
+    Progress(String),
     /// Text of standard error, as it is.
     Error(String),
     /// A line of the log, with its end; a part of standard error where there is no file for the log.
@@ -153,6 +155,11 @@ impl StyleOutput {
     /// Adds a line of standard error.
     pub fn line(&mut self, text: impl Display) {
         self.words.push(Word::Line(text.to_string()));
+    }
+
+    /// Adds a line of progress.
+    pub fn progress(&mut self, text: impl Display) {
+        self.words.push(Word::Progress(text.to_string()));
     }
 
     /// Adds text of standard error.

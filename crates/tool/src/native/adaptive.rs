@@ -1,11 +1,10 @@
 //! What the options say about a warm-up that ends by itself, and about a measurement that ends when enough is known.
 
-use pummel_logic::plan::{Adaptive, Plan, Settle, Until};
+use pummel_logic::plan::{Adaptive, Settle, Until};
 use pummel_logic::time::{Nanos, SECOND};
 
-use crate::job::UsageError;
-use crate::job::fleet::Fleet;
 use crate::native::options::PaceArgs;
+use crate::native::phase_file::PhaseFile;
 use crate::values::WarmUpTime;
 
 /// How long a run measures that is told neither a time nor a number of requests.
@@ -32,29 +31,19 @@ pub(super) fn warm_up_ns(pace: &PaceArgs) -> Option<Nanos> {
 pub(super) fn measured_ns(pace: &PaceArgs) -> Option<Nanos> {
     match pace.until {
         Some(_) => Some(pace.max_time),
+        None if pace.phases.is_some() => pace.phases.as_ref().map(PhaseFile::time_ns),
+        None if !pace.stage.is_empty() => Some(staged_ns(pace)),
         None => pace.time.or_else(|| pace.requests.is_none().then_some(TIME_DEFAULT_NS)),
     }
+}
+
+/// The time of all stages together.
+fn staged_ns(pace: &PaceArgs) -> Nanos {
+    let stages = pace.stage.iter().flat_map(|stages| &stages.0);
+    stages.map(|stage| stage.time_ns).fold(0, Nanos::saturating_add)
 }
 
 /// The length of the measurement, where it is known before.
 fn known_ns(pace: &PaceArgs) -> Option<Nanos> {
     measured_ns(pace).filter(|_| pace.until.is_none())
-}
-
-/// The agents of a run, where its plan can be run by agents: nothing is agreed with them while a run goes on.
-///
-/// # Errors
-/// Returns [`UsageError`] for agents of a plan whose ends are found while it goes on.
-pub(super) fn agreed(plan: &Plan, fleet: Option<Fleet>) -> Result<Option<Fleet>, UsageError> {
-    let flag = match (plan.adaptive.settle, plan.adaptive.until) {
-        (Some(_), _) => "--warmup auto",
-        (None, Some(_)) => "--until",
-        (None, None) => return Ok(fleet),
-    };
-    match fleet {
-        None => Ok(None),
-        Some(_) => Err(UsageError::Missing(format!(
-            "'{flag}' is accepted in runs of one process, and not beside agents: give them a time"
-        ))),
-    }
 }

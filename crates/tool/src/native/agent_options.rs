@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group};
-use pummel_logic::time::Nanos;
+use pummel_logic::time::{Nanos, SECOND};
 
 use crate::job::UsageError;
 use crate::job::fleet;
@@ -13,6 +13,9 @@ use crate::values;
 
 /// How many requests the measuring clients make in a second, unless it is said.
 const MEASURE_RATE: f64 = 1_000.0;
+
+/// How long agents are waited for, unless it is said.
+const PATIENCE_NS: Nanos = 5 * SECOND;
 
 /// Which machines send the load.
 #[derive(Args, Clone, Debug)]
@@ -24,12 +27,13 @@ pub struct AgentsArgs {
     /// that need no pummel; slurm://N by srun, on N nodes of the allocation that this command is in. May be repeated
     #[arg(long, value_name = "AGENTS", value_parser = fleet::addresses)]
     pub agents: Vec<Vec<AgentAddress>>,
-    /// How long to wait until all agents answer
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time, allow_hyphen_values = true)]
-    pub agents_timeout: Nanos,
-    /// What becomes of the run when an agent is lost: it goes on with the others, or it stops. It is partial either way
-    #[arg(long, value_enum, default_value = "continue")]
-    pub on_agent_loss: OnLoss,
+    /// How long to wait until all agents answer. Default: 5s
+    #[arg(long, value_name = "TIME", value_parser = values::time, allow_hyphen_values = true)]
+    pub agents_timeout: Option<Nanos>,
+    /// What becomes of the run when an agent is lost: it goes on with the others, or it stops. It is partial either way.
+    /// Default: continue
+    #[arg(long, value_enum)]
+    pub on_agent_loss: Option<OnLoss>,
     /// File whose first line is the word that the agents want to hear (their --token-file). Default:
     /// PUMMEL_AGENT_TOKEN_FILE, where that is set
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -83,7 +87,8 @@ pub enum OnLoss {
 /// that is refused.
 pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Fleet>, UsageError> {
     let given = [
-        (args.on_agent_loss == OnLoss::Stop, "--on-agent-loss"),
+        (args.agents_timeout.is_some(), "--agents-timeout"),
+        (args.on_agent_loss.is_some(), "--on-agent-loss"),
         (args.agent_token_file.is_some(), "--agent-token-file"),
         (args.agent_tls_ca.is_some(), "--agent-tls-ca"),
         (args.agent_tls_cert.is_some(), "--agent-tls-cert"),
@@ -135,10 +140,10 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
     };
     Ok(Some(Fleet {
         addresses,
-        patience_ns: args.agents_timeout,
+        patience_ns: args.agents_timeout.unwrap_or(PATIENCE_NS),
         tls,
         token_file: args.agent_token_file.clone(),
-        stop_on_loss: args.on_agent_loss == OnLoss::Stop,
+        stop_on_loss: args.on_agent_loss == Some(OnLoss::Stop),
         allow_version_mismatch: args.allow_version_mismatch,
     }))
 }

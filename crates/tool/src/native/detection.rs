@@ -12,6 +12,9 @@ use crate::native::options::List;
 /// Answers an inquiry.
 pub type Ask<'a> = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected> + 'a;
 
+/// Says why the results of a job cannot be written, if they cannot.
+pub type Unwritable<'a> = dyn Fn(&Job) -> Option<String> + 'a;
+
 /// Options whose servers may have to be asked.
 pub trait Detectable: Clone {
     /// The servers, and how they are spoken to.
@@ -94,15 +97,22 @@ impl Detectable for LoadArgs {
     }
 }
 
+/// Whether the servers of the options have to be asked which protocol they speak.
+pub fn leaves_protocol_open<A: Detectable>(typed: &Typed<A>) -> bool {
+    let target = typed.args.target();
+    target.protocol == TypedProtocol::Auto && !target.udp && !typed.args.is_saved()
+}
+
 /// The options with the protocol that their servers speak, and what came of asking them. `ask` is called where the
-/// protocol is left open and the options make a job in one of the protocols; other options are returned as they are.
+/// protocol is left open, the options make a job in one of the protocols, and its results can be written; other options are
+/// returned as they are.
 pub fn with_protocol<A: Detectable>(
     typed: &Typed<A>,
     inputs: &FrontInputs,
     ask: &Ask<'_>,
+    unwritable: &Unwritable<'_>,
 ) -> (Typed<A>, Detection) {
-    let target = typed.args.target();
-    if target.protocol != TypedProtocol::Auto || target.udp || typed.args.is_saved() {
+    if !leaves_protocol_open(typed) {
         return (typed.clone(), Detection::Unasked);
     }
     // What is wrong with the options is told by the job that is made of them.
@@ -119,11 +129,16 @@ pub fn with_protocol<A: Detectable>(
         target.server = vec![List(vec![servers.join(",")])];
         typed
     };
-    let is_possible = |protocol: &Protocol| A::job(&named(*protocol), inputs).is_ok();
-    let Some(wanted) = std::iter::once(target.assumed_protocol()).chain(Protocol::ALL).find(is_possible)
+    let possible = |protocol| Some((protocol, A::job(&named(protocol), inputs).ok()?));
+    let Some((wanted, job)) =
+        std::iter::once(target.assumed_protocol()).chain(Protocol::ALL).find_map(possible)
     else {
         return (typed, Detection::Unasked);
     };
+    // Nobody is asked for the sake of a run that ends before it begins.
+    if let Some(why) = unwritable(&job) {
+        return (named(wanted), Detection::Refused(why));
+    }
     let inquiry = Inquiry {
         servers: servers.clone(),
         socket: super::socket(typed.args.socket()),
@@ -160,10 +175,11 @@ mod tests {
         let words = std::iter::once("pummel").chain(words.split(' ')).map(OsString::from);
         let line = Line::try_parse_from(words).unwrap();
         let asked = RefCell::new(Vec::new());
-        let (typed, _) = with_protocol(&line.run, &inputs(), &|inquiry: &Inquiry| {
+        let ask = |inquiry: &Inquiry| {
             asked.borrow_mut().extend(inquiry.servers.clone());
             Ok((inquiry.servers[0].clone(), Spoken { protocol: spoken, software: None, login: None }))
-        });
+        };
+        let (typed, _) = with_protocol(&line.run, &inputs(), &ask, &|_| None);
         let plan = RunArgs::job(&typed, &inputs()).unwrap().plan;
         (asked.into_inner(), plan.protocol, plan.servers.clone())
     }
@@ -191,6 +207,22 @@ mod tests {
     fn options_of_one_protocol_alone_let_servers_be_asked() {
         let (asked, protocol, _) = asked("-s a --mix hget:9,hset:1", Protocol::Resp2);
         assert_eq!((asked.len(), protocol), (1, Protocol::Resp2));
+    }
+
+    #[test]
+    fn no_server_is_asked_where_the_results_cannot_be_written() {
+        let words = ["pummel", "-s", "a", "--json", "/no/such/folder/r.json"].map(OsString::from);
+        let line = Line::try_parse_from(words).unwrap();
+        let ask = |_: &Inquiry| panic!("a server is asked");
+        let seen = RefCell::new(Vec::new());
+        let unwritable = |job: &Job| {
+            seen.borrow_mut().extend(job.outputs.files.iter().map(|(_, path)| path.to_owned()));
+            Some("there is no such folder".to_owned())
+        };
+        let (typed, detection) = with_protocol(&line.run, &inputs(), &ask, &unwritable);
+        assert_eq!(detection, Detection::Refused("there is no such folder".to_owned()));
+        assert_eq!(seen.into_inner(), [std::path::PathBuf::from("/no/such/folder/r.json")]);
+        assert!(RunArgs::job(&typed, &inputs()).is_ok(), "the job says what is wrong");
     }
 
     #[test]

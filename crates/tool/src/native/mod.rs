@@ -3,13 +3,20 @@
 mod adaptive;
 #[cfg(feature = "agents")]
 mod agent_options;
+mod changes;
 pub mod detection;
 mod field_options;
-mod options;
+pub mod options;
+pub mod phase_file;
 pub mod report;
 mod report_agents;
+mod result_options;
 pub mod saved;
+pub mod steering;
 pub mod style;
+mod trace_args;
+mod trace_options;
+pub mod typed_rate;
 pub mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,18 +28,18 @@ use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{
-    Adaptive, Arrivals, Backend, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group, Load,
-    Login, Mix, Phase, Plan, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style, TlsOptions, Transport,
-    Wait, Work,
+    Adaptive, Arrivals, Backend, Changes, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group,
+    Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style,
+    TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
-use pummel_logic::time::SECOND;
+use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
 
 use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;
 
 use crate::job::fleet::Fleet;
-use crate::job::{Format, Front, FrontInputs, Job, Outputs, UsageError};
+use crate::job::{Front, FrontInputs, Job, Outputs, ReportFormat, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 use crate::native::options::shape_refusal;
@@ -40,7 +47,20 @@ pub use crate::native::options::{
     BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, OutputArgs,
     PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals, TypedProtocol, WaitName,
 };
-use crate::values::{self, UnreadDist, ValueError};
+pub use crate::native::result_options::ResultArgs;
+use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
+
+/// Options of a load that say what is stored.
+const LOAD_OPTIONS: &[&str] = &[
+    "--workload",
+    "--mix",
+    "--records",
+    "--key-size",
+    "--key-prefix",
+    "--value-size",
+    "--ttl",
+    "--allow-partial-load",
+];
 
 /// How many requests are outstanding on one connection while a run stores its records.
 const LOAD_DEPTH: u32 = 64;
@@ -112,7 +132,8 @@ impl<A> Typed<A> {
             key_size: self.dist(KEY_SIZE, &args.key_size, inputs)?,
             value_size: self.dist(VALUE_SIZE, &args.value_size, inputs)?,
             expiry_s: self.dist(TTL, &args.ttl, inputs)?,
-            style: Style::default(),
+            value_classes: args.value_classes.clone(),
+            style: Style { expiry_jitter_percent: args.ttl_jitter, ..Style::default() },
         })
     }
 }
@@ -126,12 +147,55 @@ impl Typed<RunArgs> {
         let mut typed = self.clone();
         let data = self.data(&self.args.data, inputs)?;
         typed.args.data.keep(data);
+        if let Some(size) = &mut typed.args.trace.missing_size {
+            size.keep(
+                size.read(inputs.read_text).map_err(|error| self.unread("--missing-size <DIST>", &error))?,
+            );
+        }
+        typed.args.mix.popularity = UnreadPopularity::Ready(self.popularity(inputs)?);
+        if let (Some(delay), Some(read)) = (&mut typed.args.mix.read_through, self.fill_delay(inputs)?) {
+            delay.keep(read);
+        }
         if let (Some(TypedArrivals::Shape(dist)), Some(Arrivals::Shape(read))) =
             (&mut typed.args.pace.arrivals, self.arrivals(inputs)?)
         {
             dist.keep(read);
         }
         Ok(typed)
+    }
+
+    /// These options with the share of keys that are no records which makes the share of hits what `--hit-ratio` says.
+    fn with_hit_ratio(&self, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
+        let mut typed = self.clone();
+        let Some(ratio) = self.args.mix.hit_ratio else { return Ok(typed) };
+        if let Some(flag) = ["--fresh", "--absent"].into_iter().find(|flag| self.has(flag)) {
+            let why = "it is accepted without --hit-ratio only, which decides it";
+            return Err(self.usage(flag, String::new(), why.to_owned()));
+        }
+        let ttl = self.dist(TTL, &self.args.data.ttl, inputs)?;
+        let time_ns = adaptive::measured_ns(&self.args.pace).unwrap_or(Nanos::MAX);
+        let run_s = seconds(adaptive::warm_up_ns(&self.args.pace).unwrap_or(0).saturating_add(time_ns));
+        let shortest = 1.0 - f64::from(self.args.data.ttl_jitter) / 100.0;
+        if ttl != Dist::Fixed(0.0) && ttl.support().0 * shortest < run_s {
+            let why = "with --hit-ratio records that live as long as the run, or 0, are accepted: what expires is missed";
+            return Err(self.usage("--ttl", ttl.to_string(), why.to_owned()));
+        }
+        let mix = &mut typed.args.mix;
+        let missed = 1.0 - ratio;
+        (mix.fresh, mix.absent) = if mix.read_through.is_some() { (missed, 0.0) } else { (0.0, missed) };
+        Ok(typed)
+    }
+
+    /// How requests spread over the records.
+    fn popularity(&self, inputs: &FrontInputs) -> Result<Popularity, UsageError> {
+        let read = self.args.mix.popularity.read(inputs.read_text);
+        read.map_err(|error| self.unread("--popularity <POPULARITY>", &error))
+    }
+
+    /// How long after a miss the key is stored, in seconds; `None` where it is not.
+    fn fill_delay(&self, inputs: &FrontInputs) -> Result<Option<Dist>, UsageError> {
+        let delay = self.args.mix.read_through.as_ref();
+        delay.map(|delay| self.dist("--read-through [=<DELAY>]", delay, inputs)).transpose()
     }
 
     /// When requests are due, where `--arrivals` says it.
@@ -224,7 +288,7 @@ pub fn job(words: impl IntoIterator<Item = OsString>, inputs: &FrontInputs) -> R
 /// # Errors
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
-    let typed = &typed.with_workload(inputs)?;
+    let typed = &typed.with_workload(inputs)?.with_phases(inputs)?.with_hit_ratio(inputs)?;
     let args = &typed.args;
     let bound = ["--min-time", "--max-time"].into_iter().find(|flag| typed.has(flag));
     if let Some(flag) = bound.filter(|_| args.pace.until.is_none()) {
@@ -237,8 +301,17 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         #[cfg(feature = "agents")]
         agent_options::none_measure(&args.measuring)?;
         let plan = saved_plan(typed, saved, inputs)?;
-        let fleet = adaptive::agreed(&plan, fleet(args)?)?;
+        let fleet = fleet(args)?;
         return Ok(Job { front: Front::Native, plan, outputs, fleet });
+    }
+    let data = typed.data(&args.data, inputs)?;
+    let (rate, changes) = typed.changes(inputs)?;
+    let replays = typed.replays_trace()?;
+    let mut groups = groups(args, typed.arrivals(inputs)?, rate)?;
+    if replays {
+        let (arrivals, depth) = typed.trace_arrivals();
+        groups[0].depth = depth;
+        groups[0].arrivals = arrivals.unwrap_or(groups[0].arrivals.clone());
     }
     let plan = Plan {
         command: args.mix.command.clone(),
@@ -246,11 +319,18 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
         goals: args.pace.goal.iter().flat_map(|goals| goals.0.clone()).collect(),
-        data: typed.data(&args.data, inputs)?,
+        data,
         allow_partial_load: args.data.allow_partial_load,
         adaptive: adaptive::of(&args.pace),
-        groups: groups(args, typed.arrivals(inputs)?)?,
-        phases: phases(args),
+        changes,
+        fail_on: args.output.result.fail_on(),
+        labels: labels(args)?,
+        groups,
+        phases: if replays {
+            typed.trace_phases(typed.fill_delay(inputs)?, inputs)?
+        } else {
+            phases(args, typed.popularity(inputs)?, typed.fill_delay(inputs)?)
+        },
         ..base(&args.target, &args.engine, &args.socket, inputs, args.pace.threads)?
     };
     let plan = typed.valid(plan)?;
@@ -259,7 +339,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
             "'--allow-partial-load' is accepted where records are stored, and none are here".to_string(),
         ));
     }
-    let fleet = adaptive::agreed(&plan, fleet(args)?)?;
+    let fleet = fleet(args)?;
     Ok(Job { front: Front::Native, plan, outputs, fleet })
 }
 
@@ -272,6 +352,11 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
     let pace = &args.pace;
+    if let Some(flag) = LOAD_OPTIONS.iter().find(|flag| !pace.fill.is_empty() && typed.has(flag)) {
+        return Err(UsageError::Missing(format!(
+            "'{flag}' is not accepted beside '--fill': the file says what is stored"
+        )));
+    }
     let group = Group {
         name: "clients".to_string(),
         clients: pace.connections,
@@ -285,8 +370,13 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
         interval_ns: pace.interval,
         data: typed.data(&args.data, inputs)?,
         allow_partial_load: args.data.allow_partial_load,
+        fail_on: args.output.result.fail_on(),
+        labels: args.output.result.labels()?,
         groups: vec![group],
-        phases: vec![load_phase(&pace.mix.0, pace.depth, true)],
+        phases: match pace.fill.is_empty() {
+            true => vec![load_phase(&pace.mix.0, pace.depth, true)],
+            false => vec![typed.fill_phase()],
+        },
         ..base(&args.target, &args.engine, &args.socket, inputs, pace.threads)?
     };
     let plan = typed.valid(plan)?;
@@ -315,8 +405,8 @@ fn load_fleet(_args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
 }
 
 /// The clients of a run: those that load, and those that measure beside them.
-fn groups(args: &RunArgs, arrivals: Option<Arrivals>) -> Result<Vec<Group>, UsageError> {
-    let loading = group(&args.pace, arrivals);
+fn groups(args: &RunArgs, arrivals: Option<Arrivals>, rate: Option<f64>) -> Result<Vec<Group>, UsageError> {
+    let loading = group(&args.pace, arrivals, rate);
     #[cfg(feature = "agents")]
     if let Some(measuring) = agent_options::measuring(&args.measuring, args.pace.requests, &loading)? {
         return Ok(vec![loading, measuring]);
@@ -330,6 +420,12 @@ fn saved_plan(typed: &Typed<RunArgs>, path: &str, inputs: &FrontInputs) -> Resul
     let mut plan = plan.map_err(|error| typed.unread("--plan <FILE>", &error))?;
     if !typed.args.target.server.is_empty() {
         plan.servers = typed_servers(&typed.args.target, plan.protocol)?;
+    }
+    if !typed.args.output.result.labels.is_empty() {
+        plan.labels = typed.args.output.result.labels()?;
+    }
+    if !typed.args.output.result.fail_on.is_empty() {
+        plan.fail_on = typed.args.output.result.fail_on();
     }
     plan.validate().map_err(|invalid| UsageError::Value {
         flag: "--plan".to_string(),
@@ -369,8 +465,12 @@ fn base(
         allow_partial_load: false,
         evidence: !engine.no_evidence,
         anonymous: engine.anonymous,
+        fail_on: Vec::new(),
+        labels: Labels::new(),
         server_stats_ns: engine.server_stats,
+        server_stats_at: listed_servers(&engine.server_stats_at, "--server-stats-at", protocol)?,
         adaptive: Adaptive::default(),
+        changes: Changes::default(),
         groups: Vec::new(),
         phases: Vec::new(),
     })
@@ -404,8 +504,13 @@ fn login(target: &TargetArgs) -> Result<Option<Login>, UsageError> {
 }
 
 fn typed_servers(target: &TargetArgs, protocol: Protocol) -> Result<Vec<String>, UsageError> {
-    let lists = target.server.iter().flat_map(|list| &list.0);
-    let parsed: Result<Vec<_>, _> = lists.map(|list| servers_in(list, "--server", protocol)).collect();
+    listed_servers(&target.server, "--server", protocol)
+}
+
+/// The servers of all lists that were given for an option.
+fn listed_servers(lists: &[List<String>], flag: &str, protocol: Protocol) -> Result<Vec<String>, UsageError> {
+    let lists = lists.iter().flat_map(|list| &list.0);
+    let parsed: Result<Vec<_>, _> = lists.map(|list| servers_in(list, flag, protocol)).collect();
     parsed.map(|lists| lists.concat())
 }
 
@@ -488,19 +593,19 @@ fn tls(target: &TargetArgs) -> Result<Option<TlsOptions>, UsageError> {
     }
 }
 
-fn group(pace: &PaceArgs, arrivals: Option<Arrivals>) -> Group {
+fn group(pace: &PaceArgs, arrivals: Option<Arrivals>, rate: Option<f64>) -> Group {
     let churn = churn(pace, arrivals.as_ref());
     Group {
         name: "clients".to_string(),
         clients: pace.connections,
         depth: pace.depth,
-        arrivals: match (arrivals, pace.rate) {
+        arrivals: match (arrivals, rate) {
             // They say when clients come.
             (_, None) if pace.conn_rate.is_some() => Arrivals::Closed,
             (None, None) => Arrivals::Closed,
             (arrivals, _) => arrivals.unwrap_or(Arrivals::Poisson),
         },
-        rate: pace.rate,
+        rate,
         churn,
         policy: ClientPolicy::default(),
     }
@@ -518,17 +623,32 @@ fn churn(pace: &PaceArgs, arrivals: Option<&Arrivals>) -> Option<ChurningClients
     Some(ChurningClients { spawns, calls: pace.calls_per_connection.unwrap_or(1), sequence: None })
 }
 
+/// The mean of a distribution of seconds; what no time can be is left for the check of the plan.
+fn mean_ns(dist: &Dist) -> Nanos {
+    from_seconds(dist.mean().clamp(0.0, MEAN_MAX_S))
+}
+
+/// More seconds than a plan accepts anywhere.
+const MEAN_MAX_S: f64 = 1e9;
+
 /// Loading, warm-up, measuring: the first two where they are wanted.
-fn phases(args: &RunArgs) -> Vec<Phase> {
+fn phases(args: &RunArgs, popularity: Popularity, fill_delay: Option<Dist>) -> Vec<Phase> {
     let pace = &args.pace;
     let ops = ops(&args.mix);
+    let adds = ops.iter().any(|(verb, _)| *verb == Verb::Add);
     let mix = Work::Mix(Mix {
         ops: ops.clone(),
-        popularity: args.mix.popularity.clone(),
-        multiget: args.mix.multiget,
+        churn: args.mix.churn.as_ref().and_then(|typed| typed.0.clone()),
+        read_modify_write: args.mix.read_modify_write,
+        inserts: args.mix.insert || adds && matches!(popularity, Popularity::Latest { .. }),
+        scans: args.mix.scan.is_some(),
+        popularity,
+        multiget: args.mix.scan.unwrap_or(args.mix.multiget),
         fresh: args.mix.fresh,
         absent: args.mix.absent,
-        read_through_ns: args.mix.read_through,
+        read_through_ns: fill_delay.as_ref().map(mean_ns),
+        fill: args.mix.fill,
+        fill_delay_s: fill_delay.filter(|delay| !matches!(delay, Dist::Fixed(_))),
         noreply: args.mix.noreply,
         multiset: args.mix.multiset,
         meta: MetaAsk {
@@ -553,6 +673,15 @@ fn phases(args: &RunArgs) -> Vec<Phase> {
     let stop = Stop { time_ns, requests: pace.requests };
     phases.push(Phase { name: "measure".to_string(), work: mix, stop, recorded: true });
     phases
+}
+
+/// The labels that were typed, and the name of a workload whose scans are reads of several keys.
+fn labels(args: &RunArgs) -> Result<Labels, UsageError> {
+    let mut labels = args.output.result.labels()?;
+    if let (Some(name), Some(_)) = (&args.data.workload, args.mix.scan) {
+        labels.entry("workload".to_owned()).or_insert_with(|| format!("{name}-multiget"));
+    }
+    Ok(labels)
 }
 
 /// The operations and their weights, or what stands for them where none are named.
@@ -584,15 +713,22 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
         let value = value.display().to_string();
         Err(UsageError::Value { flag: flag.to_string(), value, accepted: accepted.to_string() })
     };
+    if let Some(folder) = args.files.0.parquet().filter(|_| !cfg!(feature = "parquet")) {
+        return wrong(
+            "--parquet",
+            folder,
+            "this build has no Parquet; `cargo build --release --features parquet` makes one that has",
+        );
+    }
     let stdout = Path::new("-");
     let mut files = args.files.0.clone();
     // JSON on standard output is a format of the report.
     let to_stdout = files.get("json") == Some(stdout);
-    if to_stdout && args.format == Some(Format::Text) {
+    if to_stdout && matches!(args.format, Some(ReportFormat::Text | ReportFormat::Markdown)) {
         return wrong(
             "--json",
             stdout,
-            "a file is accepted beside --format text: only one of them can have standard output",
+            "a file is accepted beside --format text and markdown: only one of them can have standard output",
         );
     }
     if to_stdout {
@@ -601,8 +737,19 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
     if let Some((form, file, accepted)) = files.conflict() {
         return wrong(&form.flag(), file, &accepted);
     }
-    let format = if to_stdout { Format::Json } else { args.format.unwrap_or_default() };
-    Ok(Outputs { format, quiet: args.quiet, files })
+    let format = if to_stdout { ReportFormat::Json } else { args.format.unwrap_or_default() };
+    Ok(Outputs {
+        format,
+        quiet: args.quiet,
+        files,
+        metrics: args.metrics.clone(),
+        block: !args.quiet,
+        #[cfg(feature = "live")]
+        live: args.live,
+        #[cfg(not(feature = "live"))]
+        live: false,
+        steer: false,
+    })
 }
 
 #[cfg(test)]

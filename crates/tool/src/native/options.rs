@@ -3,19 +3,26 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
+use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist;
 use pummel_logic::plan::address::RESP_PORT;
-use pummel_logic::plan::{Arrivals, Depth, Goal, Popularity, Protocol, TransmitSampling};
+use pummel_logic::plan::{
+    Arrivals, Burst, Depth, Fill, Goal, KeyChurn, Protocol, TransmitSampling, ValueClass,
+};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
-use crate::job::{Format, ResultPaths};
+use crate::job::ReportFormat;
+use crate::metrics::options::MetricsArgs;
 #[cfg(feature = "agents")]
 use crate::native::agent_options::{AgentsArgs, MeasuringArgs};
-use crate::report::forms::FORMS;
+use crate::native::phase_file::{PhaseFile, phase_file};
+use crate::native::result_options::{ResultArgs, ResultFileArgs};
+use crate::native::trace_args::TraceArgs;
+use crate::native::typed_rate::{self, Stage, TypedRate};
 use crate::values;
-use crate::values::{Measure, UnreadDist, ValueError, WarmUpTime};
+use crate::values::nearest::hint;
+use crate::values::{Measure, UnreadDist, UnreadPopularity, ValueError, WarmUpTime};
 
 /// Several values that one option gives at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +41,9 @@ pub struct RunArgs {
     /// What is asked.
     #[command(flatten)]
     pub mix: MixArgs,
+    /// The trace that is replayed.
+    #[command(flatten)]
+    pub trace: TraceArgs,
     /// What is stored.
     #[command(flatten)]
     pub data: DataArgs,
@@ -125,7 +135,8 @@ Exit status:
   0    complete
   1    failed or partial; the report is written and says why
   2    the command line cannot be followed; nothing was sent
-  3    a verification failed, a goal was missed or undecided, or --until was not reached
+  3    a verification failed, a goal was missed or undecided, --until was not reached, or --fail-on names
+       what the run was, or what is not known of it
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 const LOAD_EXAMPLES: &str = "\
@@ -191,7 +202,7 @@ pub struct TargetArgs {
     /// Number of the database that every connection selects (RESP)
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub database: u32,
-    /// How long a request may take, from when only the generator stands in its way, and a connection to open
+    /// How long a request may take once a connection could send it, and how long a connection may take to open
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
     pub timeout: Nanos,
     /// Open connections again that the server closed, and go on. Where no --time ends it (loading, --requests), a server
@@ -267,7 +278,7 @@ pub struct PaceArgs {
     /// times --time
     #[arg(long, value_name = "TIME|auto[:MAX]", default_value = "0s", value_parser = values::warm_up, allow_hyphen_values = true)]
     pub warmup: WarmUpTime,
-    /// Measure until the 95 % interval of this quantile of the response time is so narrow, such as p99:2%, in place of --time;
+    /// Measure until the 95 % interval of this quantile of the response time is as narrow as this, such as p99:2%, in place of --time;
     /// exit with status 3 where --max-time is over before that
     #[arg(long, value_name = "QUANTILE:PERCENT", value_parser = values::quantile_within, conflicts_with_all = ["time", "requests"],
           allow_hyphen_values = true)]
@@ -291,9 +302,24 @@ pub struct PaceArgs {
     #[arg(short, long, value_name = "N", default_value = "1", value_parser = depth, allow_hyphen_values = true)]
     pub depth: Depth,
     /// Requests per second, over all connections: open loop. Default: closed loop, where each connection asks again as
-    /// soon as it is answered
-    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
-    pub rate: Option<f64>,
+    /// soon as it is answered. 1x, 0.5x and so on is so much of the rate that the source of --workload had. A rate may change while it
+    /// is measured: FROM..TO (a straight line), sine:MEAN,AMPLITUDE,PERIOD[,START],
+    /// day:MEAN[,PERIOD] (the 24 hours of Facebook's pool ETC) or file:PATH (lines `seconds,rate`)
+    #[arg(long, value_name = "RATE", value_parser = typed_rate::rate, allow_hyphen_values = true)]
+    pub rate: Option<TypedRate>,
+    /// Stages of the rate, one after the other, beginning with --rate: TIME:RATE goes there in a straight line, TIME alone stays;
+    /// 0s:RATE jumps. They take the place of --time
+    #[arg(long, value_name = "TIME[:RATE],...", value_parser = stages, conflicts_with_all = ["time", "until"], requires = "rate",
+          allow_hyphen_values = true)]
+    pub stage: Vec<List<Stage>>,
+    /// Phases that follow each other without a gap, from a file (TOML) of [[phase]] with name, time and, where they differ from the
+    /// command line, rate (20k or 5k..60k), mix and popularity. They take the place of --time, and each has figures of its own
+    #[arg(long, value_name = "FILE", value_parser = phase_file, conflicts_with_all = ["time", "until", "stage", "requests"])]
+    pub phases: Option<PhaseFile>,
+    /// Bursts of the rate, which keep its mean: FACTOR,ON,OFF multiplies it by FACTOR for times of mean ON, with times of mean OFF
+    /// between; hurst:H,ON[,SOURCES] has bursts on all scales of time, of sources (200) that are on and off for times of mean ON
+    #[arg(long, value_name = "BURST", value_parser = typed_rate::burst, allow_hyphen_values = true)]
+    pub burst: Option<Burst>,
     /// When requests are due in open loop; `help` names the processes.
     #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true, help = arrivals_help())]
     pub arrivals: Option<TypedArrivals>,
@@ -305,7 +331,7 @@ pub struct PaceArgs {
     /// --conn-rate: 1
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub calls_per_connection: Option<u64>,
-    /// Seed of arrivals and of the choice of operations and keys. Default: chance; the report shows it
+    /// Seed of arrivals and of the choice of operations and keys. Default: drawn; the report shows it
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub seed: Option<u64>,
     /// The least time between two lines of progress, and between two intervals of the result
@@ -320,6 +346,11 @@ pub struct PaceArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Load")]
 pub struct LoadPaceArgs {
+    /// Store the items of this file in place of records: what memcached writes for `lru_crawler metadump all`, or CSV with a
+    /// header key,size,ttl; plain, .gz or .zst. Keys, lengths and the time that is left are kept, contents are pummel's own.
+    /// May be repeated
+    #[arg(long, value_name = "FILE")]
+    pub fill: Vec<String>,
     /// Threads
     #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub threads: u32,
@@ -355,9 +386,11 @@ pub struct MixArgs {
     pub command: Option<String>,
     /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
     /// the requests), ranks:R=SHARE,... (share of the requests that the R most popular records get, R being a number or
-    /// such as 1%), ycsb (the law that YCSB calls zipfian) or sequential
+    /// such as 1%), buckets:RECORDS@WEIGHT,... (so many records with this weight together), cachelib:FILE (such buckets, as CacheLib's
+    /// pop.json has them), latest:EXPONENT (zipf from the newest record back, which --insert adds to), ycsb (the law that YCSB calls
+    /// zipfian) or sequential
     #[arg(long, value_name = "POPULARITY", default_value = "uniform", value_parser = popularity, allow_hyphen_values = true)]
-    pub popularity: Popularity,
+    pub popularity: UnreadPopularity,
     /// Keys of each read
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub multiget: u32,
@@ -368,6 +401,25 @@ pub struct MixArgs {
     /// left
     #[arg(long, value_name = "SHARE", default_value = "0", hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
     pub absent: f64,
+    /// Share of the keys read that are found, where all records are stored: short for --absent 1-SHARE, and with --read-through for
+    /// --fresh 1-SHARE, whose fills push out others where the server is too small
+    #[arg(long, value_name = "SHARE", value_parser = values::fraction, allow_negative_numbers = true)]
+    pub hit_ratio: Option<f64>,
+    /// Let records get other keys in the course of time, which were never stored, and keep their popularity. LIFE is how long they
+    /// keep one: a time or a DIST of times (needs --rate), requests:LIFE in requests of all connections, share:SHARE with the
+    /// records that are replaced for each request, default (70 % live 15 minutes, 30 % a day), or
+    /// none
+    #[arg(long, value_name = "LIFE", value_parser = typed_churn, allow_hyphen_values = true)]
+    pub churn: Option<TypedChurn>,
+    /// Share of the gets after whose reply the same connection sets the key: the report has both, and the times of the pairs
+    #[arg(long, value_name = "SHARE", default_value = "0", hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
+    pub read_modify_write: f64,
+    /// Let each add of --mix store a record of its own, which is on no server yet. So it is with --popularity latest:EXPONENT
+    #[arg(long)]
+    pub insert: bool,
+    /// Ask for the records of a scan, which --workload has, by one read: 1 to 100 records that follow each other
+    #[arg(long, value_name = "HOW", value_enum, requires = "workload")]
+    pub scan_as: Option<ScanAs>,
     /// Keys of each mset (RESP)
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub multiset: u32,
@@ -387,12 +439,20 @@ pub struct MixArgs {
     /// meta). With --protocol meta
     #[arg(long)]
     pub meta_details: bool,
-    /// Store a key that was missed, at once or after a delay
-    #[arg(long, value_name = "DELAY", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = values::time)]
-    pub read_through: Option<Nanos>,
+    /// Store a key that was missed, at once or after a delay, which stands for a database: a time or a DIST of times, such as
+    /// exponential:5ms
+    #[arg(long, value_name = "DELAY", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+          value_parser = values::dist_of_times)]
+    pub read_through: Option<UnreadDist>,
+    /// How --read-through stores a key: set, or add, which leaves alone what another client has stored meanwhile
+    #[arg(long, value_name = "HOW", default_value = "set", hide_default_value = true, value_parser = fill)]
+    pub fill: Fill,
     /// Ask the server not to answer writes
     #[arg(long)]
     pub noreply: bool,
+    /// The most records of a scan, where the workload scans.
+    #[arg(skip)]
+    pub scan: Option<u32>,
     /// Check the values that come back, or this share of them; without a number all. A wrong one makes the exit status 3
     #[arg(long, value_name = "FRACTION", num_args = 0..=1, default_missing_value = "1", value_parser = values::fraction, allow_negative_numbers = true)]
     pub verify: Option<f64>,
@@ -421,12 +481,19 @@ pub struct DataArgs {
     /// Length of a value in bytes, up to 1GiB
     #[arg(long, value_name = "DIST", default_value = "200", value_parser = bytes, allow_hyphen_values = true)]
     pub value_size: UnreadDist,
+    /// The most popular records with lengths of their own, which only a workload names.
+    #[arg(skip)]
+    pub value_classes: Vec<ValueClass>,
     /// What every key begins with. Default: nothing
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub key_prefix: String,
     /// Expiry of what is stored and touched: whole seconds or a time, 0 for none, up to 30 days
     #[arg(long, value_name = "DIST", default_value = "0", value_parser = values::dist_of_times, allow_hyphen_values = true)]
     pub ttl: UnreadDist,
+    /// By how much of itself an expiry is longer or shorter at most, such as 10%, so that what was stored together does not expire
+    /// together; whole percents
+    #[arg(long, value_name = "PERCENT", default_value = "0", hide_default_value = true, value_parser = values::percent, allow_hyphen_values = true)]
+    pub ttl_jitter: u32,
     /// Call a run complete although only a part of the records could be stored. One whose load stored nothing is partial all
     /// the same, and measures nothing
     #[arg(long)]
@@ -459,9 +526,15 @@ pub struct EngineArgs {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s",
           value_parser = values::time, allow_hyphen_values = true, conflicts_with = "no_evidence")]
     pub server_stats: Option<Nanos>,
-    /// Also stamp one request in N when it leaves this machine: `tx`, or `tx+sched` to stamp it also where it enters the
-    /// queueing discipline, with `:N` behind it [N: 64]
-    #[arg(long, value_name = "tx[+sched][:N]", value_parser = transmit_sampling)]
+    /// Ask these servers for their statistics, and not those of --server: the servers behind a proxy, as HOST, HOST:PORT or
+    /// /path/of/a/socket. They are spoken to as those of --server are
+    #[arg(long, value_name = "SERVERS", value_parser = servers, allow_hyphen_values = true,
+          conflicts_with = "no_evidence")]
+    pub server_stats_at: Vec<List<String>>,
+    /// Also stamp one request in N when it leaves this machine: `tx`; `tx+sched` to stamp it also where it enters the
+    /// queueing discipline; or `nic` to have it and its reply stamped by the network card, which has to be set up for that;
+    /// with `:N` behind it [N: 64]
+    #[arg(long, value_name = "tx|tx+sched|nic[:N]", value_parser = transmit_sampling)]
     pub stamps: Option<TransmitSampling>,
     /// CPUs that threads are pinned to, in turn, such as 0,2-5. Default: not pinned
     #[arg(long, value_name = "LIST", value_parser = cpus, allow_hyphen_values = true)]
@@ -527,46 +600,23 @@ pub struct OutputArgs {
     /// The files of the result.
     #[command(flatten)]
     pub files: ResultFileArgs,
+    /// What the result carries beside its figures.
+    #[command(flatten)]
+    pub result: ResultArgs,
     /// Form of the report on standard output. Default: text
     #[arg(long, value_enum)]
-    pub format: Option<Format>,
+    pub format: Option<ReportFormat>,
     /// No progress
     #[arg(long)]
     pub quiet: bool,
-}
-
-/// The options of all forms of results that are files.
-#[derive(Clone, Debug, Default)]
-pub struct ResultFileArgs(pub ResultPaths);
-
-impl FromArgMatches for ResultFileArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut paths = ResultPaths::default();
-        for form in FORMS {
-            if let Some(path) = matches.get_one::<PathBuf>(form.name) {
-                paths.set(form.name, path.clone());
-            }
-        }
-        Ok(ResultFileArgs(paths))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = ResultFileArgs::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for ResultFileArgs {
-    fn augment_args(command: Command) -> Command {
-        FORMS.iter().fold(command, |command, form| {
-            let option = Arg::new(form.name).long(form.name).value_name("FILE").help(form.help);
-            command.arg(option.value_parser(value_parser!(PathBuf)))
-        })
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        ResultFileArgs::augment_args(command)
-    }
+    /// Show the run on the whole screen of the terminal: rates, times and their picture, errors, the generator. Its key ? lists
+    /// the others
+    #[cfg(feature = "live")]
+    #[arg(long, conflicts_with = "quiet")]
+    pub live: bool,
+    /// The metrics of the runs.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 }
 
 /// A saved plan in place of options.
@@ -576,19 +626,43 @@ pub struct SavedArgs {
     /// Run a plan that `pummel explain` saved (TOML or JSON). The plan says everything: beside it only --server, which
     /// takes the place of the plan's servers, and the options under Output are accepted
     #[arg(long, value_name = "FILE",
-          conflicts_with_all = ["PaceArgs", "MixArgs", "DataArgs", "EngineArgs", "SocketArgs", "route", "protocol", "udp", "tls",
+          conflicts_with_all = ["PaceArgs", "MixArgs", "TraceArgs", "DataArgs", "EngineArgs", "SocketArgs", "route", "protocol", "udp", "tls",
               "tls_ca", "tls_cert", "tls_key", "tls_server_name", "tls_insecure", "user", "password_file", "database",
               "timeout", "reconnect"])]
     pub plan: Option<String>,
 }
 
+/// What `--churn` says; nothing for `none`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypedChurn(pub Option<KeyChurn>);
+
+fn typed_churn(text: &str) -> Result<TypedChurn, ValueError> {
+    if text == "none" {
+        Ok(TypedChurn(None))
+    } else {
+        values::churn(text).map(|churn| TypedChurn(Some(churn)))
+    }
+}
+
 /// As they are typed: which port they lack is known when the protocol is.
+fn fill(text: &str) -> Result<Fill, ValueError> {
+    match text {
+        "set" => Ok(Fill::Set),
+        "add" => Ok(Fill::Add),
+        _ => Err(ValueError("set and add are accepted".to_owned())),
+    }
+}
+
 fn servers(text: &str) -> Result<List<String>, ValueError> {
     values::servers(text).map(|_| List(vec![text.to_string()]))
 }
 
 fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {
     values::weights(text).map(List)
+}
+
+fn stages(text: &str) -> Result<List<Stage>, ValueError> {
+    typed_rate::stages(text).map(List)
 }
 
 fn goals(text: &str) -> Result<List<Goal>, ValueError> {
@@ -651,9 +725,22 @@ fn protocols() -> impl TypedValueParser<Value = TypedProtocol> {
         .map(|name| Protocol::from_name(&name).map_or(TypedProtocol::Auto, TypedProtocol::Named))
 }
 
-fn popularity(text: &str) -> Result<Popularity, ValueError> {
-    text.parse().map_err(|error: pummel_logic::plan::PopularityError| {
-        ValueError(format!("{} is accepted", error.accepted))
+/// What stands for a scan, which memcached has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScanAs {
+    /// One read of several keys.
+    Multiget,
+}
+
+fn popularity(text: &str) -> Result<UnreadPopularity, ValueError> {
+    if let Some(path) = text.strip_prefix("cachelib:").filter(|path| !path.is_empty()) {
+        return Ok(UnreadPopularity::Cachelib(path.to_owned()));
+    }
+    text.parse().map(UnreadPopularity::Ready).map_err(|error: pummel_logic::plan::PopularityError| {
+        let typed = text.split(':').next().unwrap_or_default();
+        let forms = error.accepted.split(", ").flat_map(|form| form.split(" or "));
+        let names = forms.filter_map(|form| form.split(':').next()).filter(|name| *name != typed);
+        ValueError(format!("{} is accepted{}", error.accepted, hint(typed, names)))
     })
 }
 

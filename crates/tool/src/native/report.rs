@@ -1,9 +1,13 @@
 //! pummel's own report: response time first, with what it is made of beside it, and a word on whom to believe.
 
 mod around;
+mod changes;
+mod classes;
 mod heading;
+mod hits;
 mod judgement;
 mod page;
+mod parts;
 mod server_stats;
 mod steadiness;
 mod tables;
@@ -24,7 +28,7 @@ use self::server_stats::server_stats;
 use self::tables::tables;
 use self::units::{byte_text, duration_text, micros_text};
 use crate::native::report_agents;
-use crate::report::document::{Document, RequestTotals, VerifyResult};
+use crate::report::document::{Document, FailOnAnswer, RequestTotals, VerifyResult};
 use crate::report::numbers::number;
 use crate::report::{calibration_words, transmit};
 
@@ -40,18 +44,22 @@ pub fn render(document: &Document) -> String {
         page.line("\nAll groups");
     }
     tables(&mut page, document, &document.ops, &document.totals);
+    parts::parts(&mut page, document);
     page.line("");
     requests_without_answer(&mut page, document);
     requests_estimated(&mut page, &document.totals);
+    hits::hits(&mut page, document);
     errors(&mut page, document);
     around(&mut page, document);
     crew(&mut page, document);
     renewals(&mut page, document);
     verification(&mut page, document);
+    trace(&mut page, document);
     generator(&mut page, document);
     server_stats(&mut page, document);
     steadiness::ends(&mut page, document);
     goals(&mut page, document);
+    failures(&mut page, document);
     judgement(&mut page, document);
     page.text
 }
@@ -175,6 +183,41 @@ fn verification(page: &mut Page, document: &Document) {
     }
 }
 
+/// What became of the trace that was replayed.
+fn trace(page: &mut Page, document: &Document) {
+    let Some(trace) = &document.trace else { return };
+    let end = if trace.whole { "all of it" } else { "not to its end" };
+    page.field(
+        "Trace",
+        &format!(
+            "{} read, {end}; {} of {} asked for about {}; {:.1} s of its time",
+            counted(trace.rows, "row"),
+            counted(trace.requests, "request"),
+            counted(trace.kept, "kept row"),
+            counted(trace.keys, "key"),
+            trace.covered_s
+        ),
+    );
+    if let Some(replay) = document.plan.trace().filter(|replay| replay.sample < 1.0) {
+        let share = number(replay.sample * 100.0);
+        let kept = number(trace.kept as f64 * 100.0 / trace.rows.max(1) as f64);
+        page.field(
+            "",
+            &format!(
+                "a sample of {share} % of the keys has {kept} % of the rows; a server with {share} % of the memory is as full"
+            ),
+        );
+    }
+    let latest = duration_text(trace.latest_us / 1e6);
+    page.field(
+        "",
+        &format!("{} more than 10 ms after they were due, the latest by {latest}", grouped(trace.late_rows)),
+    );
+    for notice in &trace.notices {
+        page.field("", notice);
+    }
+}
+
 fn generator(page: &mut Page, document: &Document) {
     let generator = &document.generator;
     let mut text = String::new();
@@ -243,6 +286,22 @@ fn goals(page: &mut Page, document: &Document) {
         let limit = micros_text(goal.limit_us);
         let doubt = if document.is_trusted() { "" } else { ", partly the generator's own" };
         page.field("Goal", &format!("response time {name} within {limit}: {met} ({reached}{doubt})"));
+    }
+}
+
+/// What the run was not to be, and whether it was.
+fn failures(page: &mut Page, document: &Document) {
+    let words = document.plan.fail_on.iter().map(|on| {
+        let answer = match document.answer(*on) {
+            FailOnAnswer::Yes(_) => "YES, FAILED",
+            FailOnAnswer::No => "no",
+            FailOnAnswer::Unknown(_) => "not judged",
+        };
+        format!("{}: {answer}", on.name())
+    });
+    let words = words.collect::<Vec<_>>().join(", ");
+    if !words.is_empty() {
+        page.field("Fail on", &words);
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use pummel_logic::plan::{Plan, SCHEMA};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::job::Format;
 use crate::values::ValueError;
@@ -16,7 +17,7 @@ struct Head {
 }
 
 /// The plan in a file, whose text `read_text` returns: JSON when the file's name ends in `.json` or its first character is
-/// `{`, else TOML.
+/// `{`, else TOML. Of the result of a run in JSON it is the plan that was run.
 ///
 /// # Errors
 /// Returns [`ValueError`] when `read_text` cannot read the file, and when the text has another schema or holds no plan.
@@ -28,7 +29,21 @@ pub fn read(path: &str, read_text: impl Fn(&str) -> io::Result<String>) -> Resul
         None if text.trim_start().starts_with('{') => Form::Json,
         None => Form::Toml,
     };
-    parse(&text, form).map_err(wrong)
+    parse(&plan_of_result(text, form), form).map_err(wrong)
+}
+
+/// The text of a plan: the one in a result where the text is one, which has its plan and its status side by side.
+fn plan_of_result(text: String, form: Form) -> String {
+    #[derive(Deserialize)]
+    struct InResult {
+        plan: Value,
+        #[serde(rename = "status")]
+        _status: String,
+    }
+    match form {
+        Form::Json => serde_json::from_str(&text).map_or(text, |result: InResult| result.plan.to_string()),
+        Form::Toml => text,
+    }
 }
 
 /// A plan as the text of a file: JSON when its name ends in `.json`, else TOML.
@@ -83,5 +98,26 @@ fn write(plan: &Plan, form: Form) -> String {
             text.push('\n');
             text
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_of_a_result_is_read_and_a_plan_as_it_is() {
+        let plan = Plan { seed: 77, ..Plan::default() };
+        let saved = print(&plan, Format::Json);
+        let result =
+            format!("{{\"schema\": 1, \"status\": \"complete\", \"seconds\": 2.5, \"plan\": {saved}}}");
+        for text in [saved, result] {
+            for name in ["plan.json", "any"] {
+                assert_eq!(read(name, |_| Ok(text.clone())).as_ref(), Ok(&plan), "{text}");
+            }
+        }
+        let foreign = "{\"status\": \"complete\", \"plan\": {\"schema\": 99}}";
+        let error = read("plan.json", |_| Ok(foreign.to_owned())).expect_err("it is of another schema");
+        assert!(error.to_string().contains("schema 99"), "{error}");
     }
 }

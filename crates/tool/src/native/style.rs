@@ -10,12 +10,12 @@ use pummel_logic::time::seconds;
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
-use crate::job::{Format, Outputs};
+use crate::job::{Outputs, ReportFormat};
 use crate::native::report::render;
 use crate::report::Report;
 use crate::report::anonymous::document_of;
 use crate::report::document::slice_rate;
-use crate::report::json;
+use crate::report::{json, markdown};
 
 /// The words of `pummel run` and `pummel load`.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub struct NativeStyle {
     /// No progress is shown.
     quiet: bool,
     /// The form of standard output.
-    format: Format,
+    format: ReportFormat,
 }
 
 impl NativeStyle {
@@ -49,7 +49,7 @@ impl Style for NativeStyle {
             }
             Event::Progress(_, ended, Some(of)) => out.bar(Bar::At(ended, of)),
             Event::Slice(so_far) => {
-                so_far.intervals.iter().last().iter().for_each(|slice| out.line(line(slice)))
+                so_far.intervals.iter().last().iter().for_each(|slice| out.progress(line(slice)))
             }
             _ => {}
         }
@@ -62,10 +62,11 @@ impl Style for NativeStyle {
         }
         if !ended.stdout_is_taken {
             match self.format {
-                Format::Json => out.report(json::render(&document_of(&ended.report))),
+                ReportFormat::Json => out.report(json::render(&document_of(&ended.report))),
                 // A table of zeros says nothing.
-                Format::Text if obstacle.is_some() => {}
-                Format::Text => out.report(render(&document_of(&ended.report)).into_bytes()),
+                ReportFormat::Text if obstacle.is_some() => {}
+                ReportFormat::Markdown => out.report(markdown::render(&document_of(&ended.report))),
+                ReportFormat::Text => out.report(render(&document_of(&ended.report)).into_bytes()),
             }
         }
         exit_of(ended)
@@ -129,6 +130,11 @@ fn line(slice: &Slice) -> String {
     )
 }
 
+/// Whether the run was something that it was not to be.
+fn has_failed(report: &Report<'_>) -> bool {
+    !report.plan.fail_on.is_empty() && !document_of(report).failures().is_empty()
+}
+
 fn exit_of(ended: &Ended<'_>) -> Exit {
     if let Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_))) = ended.refused {
         return Exit::Usage;
@@ -141,7 +147,11 @@ fn exit_of(ended: &Ended<'_>) -> Exit {
             let failed = measurement.verify.failed > 0 || measurement.verify.stale > 0;
             let summary = ended.report.summary;
             let is_short = summary.until.is_some_and(|until| !until.is_reached);
-            if failed || is_short || summary.missed_a_goal() { Exit::Missed } else { Exit::Complete }
+            if failed || is_short || summary.missed_a_goal() || has_failed(&ended.report) {
+                Exit::Missed
+            } else {
+                Exit::Complete
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Adaptive, Goal, Popularity};
+use pummel_logic::plan::{Adaptive, Changes, FailOn, Fill, Goal, KeyChurn, Popularity, TransmitSampling};
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
 
@@ -29,7 +29,13 @@ fn defaults() -> Plan {
         popularity: Popularity::Uniform,
         multiget: 1,
         read_through_ns: None,
+        fill: Fill::default(),
+        churn: None,
+        fill_delay_s: None,
         noreply: false,
+        read_modify_write: 0.0,
+        inserts: false,
+        scans: false,
         multiset: 1,
         fresh: 0.0,
         absent: 0.0,
@@ -73,13 +79,18 @@ fn defaults() -> Plan {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            value_classes: Vec::new(),
             style: Style::default(),
         },
         allow_partial_load: false,
         evidence: true,
         server_stats_ns: None,
+        server_stats_at: Vec::new(),
         adaptive: Adaptive::default(),
+        changes: Changes::default(),
         anonymous: false,
+        fail_on: Vec::new(),
+        labels: Labels::new(),
         groups: vec![Group {
             name: "clients".to_string(),
             clients: 50,
@@ -217,6 +228,20 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         ("--popularity sequential", |plan| mix(plan).popularity = Popularity::Sequential),
         ("--multiget 24", |plan| mix(plan).multiget = 24),
         ("--read-through", |plan| mix(plan).read_through_ns = Some(0)),
+        ("--hit-ratio 0.75", |plan| mix(plan).absent = 0.25),
+        ("--hit-ratio 0.75 --read-through", |plan| {
+            mix(plan).fresh = 0.25;
+            mix(plan).read_through_ns = Some(0);
+        }),
+        ("--hit-ratio 1", |_| {}),
+        ("--read-through --fill add", |plan| {
+            mix(plan).read_through_ns = Some(0);
+            mix(plan).fill = Fill::Add;
+        }),
+        ("--read-through=exponential:5ms", |plan| {
+            mix(plan).read_through_ns = Some(5 * MILLISECOND);
+            mix(plan).fill_delay_s = Some(Dist::Exponential { mean: 0.005 });
+        }),
         ("--read-through=5ms", |plan| mix(plan).read_through_ns = Some(5 * MILLISECOND)),
         ("--noreply", |plan| mix(plan).noreply = true),
         ("--protocol resp3 --mix hget:9,hset:1", |plan| {
@@ -274,6 +299,12 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         ("--value-size etc-value", |plan| plan.data.value_size = Dist::EtcValue),
         ("--key-prefix user:", |plan| plan.data.key_prefix = "user:".to_string()),
         ("--ttl 1h", |plan| plan.data.expiry_s = Dist::Fixed(3_600.0)),
+        ("--ttl 1h --ttl-jitter 10%", |plan| {
+            plan.data.expiry_s = Dist::Fixed(3_600.0);
+            plan.data.style.expiry_jitter_percent = 10;
+        }),
+        ("--churn share:0.01", |plan| mix(plan).churn = Some(KeyChurn::Share(0.01))),
+        ("--churn none", |_| {}),
         ("--data-seed 9", |plan| plan.data.seed = 9),
     ];
     check_rows(rows);
@@ -309,6 +340,20 @@ fn every_option_of_engine_sockets_and_server_means_one_change_of_the_plan() {
         ("--wait spin", |plan| plan.engine.wait = Wait::Spin),
         ("--wait block", |plan| plan.engine.wait = Wait::Block),
         ("--anonymous", |plan| plan.anonymous = true),
+        ("--server-stats-at b,c:1 --server-stats-at /d", |plan| {
+            plan.server_stats_at = ["b:11211", "c:1", "/d"].map(str::to_string).to_vec();
+        }),
+        ("--stamps nic:8", |plan| {
+            let sampling = TransmitSampling { every: 8, scheduled: false, hardware: true };
+            plan.engine.stamps = Some(sampling);
+        }),
+        ("--fail-on untrusted,limited --fail-on limited", |plan| {
+            plan.fail_on = vec![FailOn::Limited, FailOn::Untrusted];
+        }),
+        ("--label branch=main --label build=a=b", |plan| {
+            let labels = [("branch", "main"), ("build", "a=b")];
+            plan.labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        }),
         ("--clock user", |plan| plan.engine.clock = Clock::User),
         ("--cpus 0,2-3", |plan| plan.engine.cpus = vec![0, 2, 3]),
         ("--source 10.0.0.1,::1", |plan| {
@@ -351,9 +396,60 @@ fn outputs_are_kept_apart_from_the_plan() {
     for (name, path) in [("json", "r.json"), ("csv", "r.csv"), ("hdr", "r.hdr"), ("samples", "r.txt")] {
         files.set(name, path);
     }
-    assert_eq!(job.outputs, Outputs { format: Format::Text, quiet: true, files });
+    assert_eq!(job.outputs, Outputs { format: ReportFormat::Text, quiet: true, files, ..Outputs::default() });
     let job = job_of("run -s a --json -").expect("good");
-    assert_eq!(job.outputs, Outputs { format: Format::Json, ..Outputs::default() });
+    assert_eq!(job.outputs, Outputs { format: ReportFormat::Json, block: true, ..Outputs::default() });
+}
+
+#[test]
+fn a_label_has_a_name_that_metrics_can_have_and_stands_once() {
+    for (words, part) in [
+        ("--label branch", "NAME=VALUE is accepted"),
+        ("--label 1a=b", "no digit first"),
+        ("--fail-on late", "limited, untrusted, errors, unsteady are accepted"),
+        ("--label a=1 --label a=2", "invalid value 'a=2' for '--label': each name is accepted once"),
+    ] {
+        let error = job_of(&format!("run -s a {words}")).expect_err(words).to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let many: String = (0..33).map(|n| format!(" --label n{n}=x")).collect();
+    let error = job_of(&format!("run -s a{many}")).expect_err("too many").to_string();
+    assert!(error.contains("up to 32 labels are accepted"), "{error}");
+}
+
+#[test]
+fn a_share_of_hits_is_asked_for_alone_and_of_records_that_live() {
+    for (words, part) in [
+        ("--hit-ratio 0.5 --absent 0.1", "'0.1' for '--absent': it is accepted without --hit-ratio only"),
+        ("--hit-ratio 0.5 --fresh 0.1 --read-through", "'0.1' for '--fresh'"),
+        ("--hit-ratio 0.5 --ttl 5", "'5' for '--ttl': with --hit-ratio records that live as long as the run"),
+        ("--hit-ratio 0.5 --ttl 1h -n 5", "'1h' for '--ttl'"),
+        ("--hit-ratio 1.5", "'1.5' for '--hit-ratio"),
+        ("--hit-ratio 0.5 --mix set:1", "--absent"),
+        ("--fill add", "'add' for '--fill': it is accepted only where missed keys are stored"),
+        ("--fill cas --read-through", "set and add are accepted"),
+        (
+            "--read-through=exponential:2h",
+            "'exponential:2h' for '--read-through': a time from 0 to 1h is accepted",
+        ),
+        ("--read-through=normal:1,1", "'--read-through'"),
+    ] {
+        let error = job_of(&format!("run -s a {words}")).expect_err(words).to_string();
+        assert!(error.contains(part), "{words}: {error}");
+    }
+    assert!(job_of("run -s a --hit-ratio 0.5 --ttl 1h -t 30m").is_ok());
+}
+
+#[test]
+fn labels_of_the_command_line_take_the_place_of_those_of_a_saved_plan() {
+    let saved = |_: &str| {
+        let mut plan = defaults();
+        plan.labels.insert("old".to_owned(), "1".to_owned());
+        Ok(saved::print(&plan, crate::job::Format::Json))
+    };
+    let labels = |line: &str| job_beside(line, saved).expect("a plan").plan.into_plan().labels;
+    assert_eq!(labels("run --plan p.json").keys().collect::<Vec<_>>(), ["old"]);
+    assert_eq!(labels("run --plan p.json --label new=2").keys().collect::<Vec<_>>(), ["new"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Documents without names: addresses of servers, names of agents, users and paths become numbered words.
 
+use pummel_logic::plan::address;
 use pummel_logic::plan::{Plan, Work};
 use serde_json::Value;
 
@@ -8,6 +9,12 @@ use crate::report::document::Document;
 
 /// Names shorter than this are replaced only where nothing stands beside them, since they are parts of sentences too.
 const SHORT_BYTES: usize = 3;
+
+/// Fields whose texts are words of pummel, or what a server says that it is: a name that is one of these words is none there.
+const FIELDS_OF_WORDS: [&str; 12] = [
+    "software", "version", "detected", "status", "clock", "front", "limit", "row", "figure", "kind",
+    "backend", "profile",
+];
 
 /// What stands in the place of a path.
 const PATH: &str = "path";
@@ -26,7 +33,8 @@ fn without_names(document: Document) -> Document {
         let mut value: Value = serde_json::from_slice(&text).ok()?;
         walk(&mut value, &names);
         value["plan"] = serde_json::to_value(&plan).ok()?;
-        serde_json::from_value(value).ok()
+        // As text, which stored results are read from too: every type of the document would be compiled once more otherwise.
+        serde_json::from_str(&value.to_string()).ok()
     });
     // A name that is also a word of the layout makes another document of it. All that may hold names is left out then.
     replaced.unwrap_or(Document {
@@ -50,6 +58,12 @@ fn names_of(document: &Document) -> Vec<(String, String)> {
         let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
         names.push((host.to_owned(), word));
     }
+    for (number, address) in document.plan.server_stats_at.iter().enumerate() {
+        let word = format!("asked-server-{}", number + 1);
+        names.push((address.clone(), word.clone()));
+        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+        names.push((host.to_owned(), word));
+    }
     let members = document.agents.iter().flat_map(|agents| &agents.members);
     for (number, member) in members.enumerate() {
         names.push((member.name.clone(), format!("agent-{}", number + 1)));
@@ -67,7 +81,7 @@ fn names_of(document: &Document) -> Vec<(String, String)> {
 
 fn plan_without_names(plan: &Plan, names: &[(String, String)]) -> Plan {
     let mut plan = plan.clone();
-    let servers = plan.servers.iter_mut().chain(&mut plan.socket.source);
+    let servers = plan.servers.iter_mut().chain(&mut plan.server_stats_at).chain(&mut plan.socket.source);
     servers.for_each(|address| *address = replaced(address, names));
     if let Some(login) = &mut plan.login {
         "user".clone_into(&mut login.user);
@@ -81,6 +95,9 @@ fn plan_without_names(plan: &Plan, names: &[(String, String)]) -> Plan {
     for phase in &mut plan.phases {
         if let Work::Replay(replay) = &mut phase.work {
             PATH.clone_into(&mut replay.path);
+        }
+        if let Work::Trace(replay) = &mut phase.work {
+            replay.paths.iter_mut().for_each(|path| PATH.clone_into(path));
         }
     }
     plan
@@ -96,7 +113,9 @@ fn walk(value: &mut Value, names: &[(String, String)]) {
                     let old = std::mem::take(messages).into_iter();
                     *messages = old.map(|(words, count)| (replaced(&words, names), count)).collect();
                 }
-                walk(value, names);
+                if !(FIELDS_OF_WORDS.contains(&field.as_str()) && value.is_string()) {
+                    walk(value, names);
+                }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -111,7 +130,31 @@ fn replaced(text: &str, names: &[(String, String)]) -> String {
         return PATH.to_owned();
     }
     let long = names.iter().filter(|(name, _)| name.len() >= SHORT_BYTES);
-    long.fold(text.to_owned(), |text, (name, word)| replaced_words(&text, name, word))
+    let text = long.fold(text.to_owned(), |text, (name, word)| replaced_words(&text, name, word));
+    without_addresses(&text)
+}
+
+/// The text with `address` in the place of every address of IP, with its port: what a name of the plan stood for may be
+/// named in messages of the system and of servers.
+fn without_addresses(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '[' | ']' | '%');
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(is_part) {
+        let (before, tail) = rest.split_at(at);
+        out.push_str(before);
+        let end = tail.find(|c| !is_part(c)).unwrap_or(tail.len());
+        let (word, behind) = tail.split_at(end);
+        // A sentence may end, or go on, behind an address.
+        let bare = word.trim_end_matches([':', '.']);
+        let stands_alone = !out.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-')
+            && !behind.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        match stands_alone && address::is_of_ip(bare) {
+            true => out = out + "address" + &word[bare.len()..],
+            false => out.push_str(word),
+        }
+        rest = behind;
+    }
+    out + rest
 }
 
 /// The text with `word` in each place of `name` that is not a part of a longer name.
@@ -131,7 +174,7 @@ fn replaced_words(text: &str, name: &str, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_logic::measure::measurement::{Keep, Status};
     use pummel_logic::plan::Login;
 
     use crate::report::example::{Run, evidence};
@@ -157,13 +200,47 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_a_word_of_the_layout_leaks_nothing() {
+    fn addresses_that_names_stand_for_are_left_out_and_numbers_are_not() {
+        for (text, without) in [
+            ("cannot connect to 10.1.2.3:11211: refused", "cannot connect to address: refused"),
+            ("[fe80::1]:5 and ::1 are gone.", "address and address are gone."),
+            ("it was 192.168.0.7.", "it was address."),
+            ("redis 7.0.15, 12:30:05, 3:4, 1.5 s, v1.2.3.4", "redis 7.0.15, 12:30:05, 3:4, 1.5 s, v1.2.3.4"),
+            ("Linux 6.1.0-13-amd64, 0-3,8", "Linux 6.1.0-13-amd64, 0-3,8"),
+            ("", ""),
+        ] {
+            assert_eq!(super::without_addresses(text), without);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_a_word_of_the_layout_leaks_nothing_and_changes_nothing() {
         let mut run = Run::new(Keep::Figures);
         run.plan.servers = vec!["complete".to_owned()];
         run.plan.anonymous = true;
         let document = run.document(Clone::clone);
         assert_eq!(document.plan.servers, ["server-1"]);
-        assert!(document.verdict.is_none() && document.evidence.is_none());
-        assert!(document.totals.requests > 0);
+        assert_eq!(document.status, Status::Complete);
+        assert!(document.verdict.is_some() && document.totals.requests > 0);
+    }
+
+    #[test]
+    fn a_server_that_is_called_as_its_software_has_its_software_and_version() {
+        let mut run = Run::new(Keep::Figures);
+        run.plan.servers = vec!["redis:6379".to_owned()];
+        let mut evidence = evidence();
+        let server = &mut evidence.servers[0];
+        server.address = "redis:6379".to_owned();
+        let reading = server.reading.as_mut().expect("a reading");
+        (reading.software, reading.version) = ("redis".to_owned(), "7.0.15".to_owned());
+        run.measurement.evidence = Some(evidence);
+        run.measurement.detected = Some("redis 7.0.15, resp3".to_owned());
+        run.plan.anonymous = true;
+        let document = run.document(Clone::clone);
+        assert_eq!(document.detected.as_deref(), Some("redis 7.0.15, resp3"));
+        let server = &document.evidence.expect("evidence").servers[0];
+        let reading = server.reading.as_ref().expect("a reading");
+        assert_eq!((reading.software.as_str(), reading.version.as_str()), ("redis", "7.0.15"));
+        assert_eq!(server.address, "server-1");
     }
 }

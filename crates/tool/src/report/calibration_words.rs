@@ -1,6 +1,6 @@
 //! A calibration as text for people: its figures with advice, and its line in the report of a run.
 
-use pummel_logic::measure::calibration::{Advice, Calibrated, Calibration, LagFloor, age_text};
+use pummel_logic::measure::calibration::{Advice, Calibrated, Calibration, CardStamps, LagFloor, age_text};
 use pummel_logic::measure::summary::time_text;
 use pummel_logic::measure::words::grouped;
 use pummel_logic::time::Nanos;
@@ -35,11 +35,24 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
     field(
         "Stamps",
         &format!(
-            "{} of {} replies without a receive stamp",
+            "of {} replies {} without a receive stamp, {} with a late one, {} with one that cannot be; of {} requests {} without \
+             a transmit stamp",
+            grouped(stamps.replies),
             grouped(stamps.missing),
-            grouped(stamps.replies)
+            grouped(stamps.late),
+            grouped(stamps.rejected),
+            grouped(stamps.transmit_asked),
+            grouped(stamps.transmit_missing)
         ),
     );
+    for CardStamps { name, stamps_packets } in &stamps.cards {
+        let can = match stamps_packets {
+            Some(true) => "stamps packets by its own clock (--stamps nic)",
+            Some(false) => "does not stamp packets",
+            None => "does not say whether it can stamp packets",
+        };
+        field("Network card", &format!("{name} {can}"));
+    }
     for error in &figures.service_error {
         let [p50, p99, max] = [error.p50_ns, error.p99_ns, error.max_ns].map(signed_text);
         field(
@@ -47,8 +60,9 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
             &format!("{p50} at p50, {p99} at p99, {max} at most, of replies held for {}", error.held),
         );
     }
-    for LagFloor { rate, wait, p50_ns, p99_ns } in &figures.lag {
-        let [p50, p99] = [*p50_ns, *p99_ns].map(time_text);
+    for LagFloor { rate, wait, p50_ns, p99_ns, p50_above, p99_above } in &figures.lag {
+        let text = |ns: Nanos, above: bool| format!("{}{}", if above { "> " } else { "" }, time_text(ns));
+        let (p50, p99) = (text(*p50_ns, *p50_above), text(*p99_ns, *p99_above));
         field("Lag", &format!("{p50} at p50, {p99} at p99, at {}/s, --wait {wait}", grouped(*rate)));
     }
     field(
@@ -69,6 +83,9 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
                 noise.pairs
             ),
         );
+    }
+    if figures.noise.is_none() && !figures.quick {
+        field("Noise floor", "not known: in a run a quantile fell among requests that were not answered");
     }
     for Advice { says, command } in advice {
         text += &format!("\nHint: {says}. A command for it:\n  {command}\n");
@@ -94,7 +111,7 @@ fn signed_text(ns: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::calibration::{NoiseFloor, ServiceError};
+    use pummel_logic::measure::calibration::{NoiseFloor, ServiceError, StampFigures};
 
     use super::*;
 
@@ -108,7 +125,22 @@ mod tests {
                 p99_ns: 4_000,
                 max_ns: -5,
             }],
-            lag: vec![LagFloor { rate: 20_000, wait: "spin".to_owned(), p50_ns: 900, p99_ns: 2_100 }],
+            stamps: StampFigures {
+                replies: 10_000,
+                late: 3,
+                transmit_asked: 200,
+                transmit_missing: 1,
+                cards: vec![CardStamps { name: "eth0".to_owned(), stamps_packets: Some(false) }],
+                ..StampFigures::default()
+            },
+            lag: vec![LagFloor {
+                rate: 20_000,
+                wait: "spin".to_owned(),
+                p50_ns: 900,
+                p99_ns: 2_100,
+                p99_above: true,
+                ..LagFloor::default()
+            }],
             rate_per_core: Some(180_000),
             noise: Some(NoiseFloor { pairs: 10, p50_ppm: 8_000, p99_ppm: 31_000, rate_ppm: 12_000 }),
             ..Calibration::default()
@@ -130,7 +162,10 @@ mod tests {
         let words = text(&figures(), &advice);
         for part in [
             "Service error  +1.90 us at p50, +4.00 us at p99, -5 ns at most, of replies held for 0",
-            "Lag            900 ns at p50, 2.10 us at p99, at 20,000/s, --wait spin",
+            "Stamps         of 10,000 replies 0 without a receive stamp, 3 with a late one, 0 with one that cannot be; of 200 \
+             requests 1 without a transmit stamp\n",
+            "Network card   eth0 does not stamp packets\n",
+            "Lag            900 ns at p50, > 2.10 us at p99, at 20,000/s, --wait spin",
             "differ by 0.8 % at p50, 3.1 % at p99, 1.2 % in rate",
             "Hint: the clock is slow. A command for it:\n  mend it\n",
         ] {

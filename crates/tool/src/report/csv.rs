@@ -3,17 +3,20 @@
 use std::fmt::Write as _;
 
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::protocol::Fault;
 
 use crate::report::document::{Document, IntervalResult, OpResult, TimeFigures};
+
+/// The figures of each time in a row.
+pub const ROW_FIGURES: [&str; 10] =
+    ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
 
 /// The table, header first, with lines that end in a line feed.
 pub fn render(document: &Document) -> Vec<u8> {
     let mut table = header();
     for interval in &document.intervals {
         for (name, op) in interval.ops.iter() {
-            row(&mut table, interval, name, op);
+            row(&mut table, interval, (name, phase_at(document, interval.at_s)), op);
         }
     }
     table.into_bytes()
@@ -26,17 +29,30 @@ fn header() -> String {
     }
     header.push_str(",unfinished,unsent");
     for span in Span::ALL {
-        for figure in
-            ["min", "mean", "stddev"].into_iter().chain(QUANTILES.map(|(name, _)| name)).chain(["max"])
-        {
+        for figure in ROW_FIGURES {
             push(&mut header, format_args!(",{}_{figure}_us", span.name()));
         }
     }
-    header.push('\n');
+    header.push_str(",phase\n");
     header
 }
 
-fn row(table: &mut String, interval: &IntervalResult, name: &str, op: &OpResult) {
+/// The name of the phase in which an interval begins; empty where the load does not change.
+pub fn phase_at(document: &Document, at_s: f64) -> &str {
+    // Beginnings are rounded to microseconds, and those of intervals to the tick.
+    let begun = document.phases.iter().rev().find(|phase| phase.at_s <= at_s + 1e-3);
+    begun.map_or("", |phase| phase.name.as_str())
+}
+
+/// Text as a cell: in quotes where it holds a comma, a quote or the end of a line (RFC 4180).
+fn cell(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+fn row(table: &mut String, interval: &IntervalResult, (name, phase): (&str, &str), op: &OpResult) {
     let length_s = interval.seconds;
     let rate = if length_s > 0.0 { op.completed as f64 / length_s } else { 0.0 };
     push(table, format_args!("{:.3},{length_s:.3},{name}", interval.at_s));
@@ -49,14 +65,12 @@ fn row(table: &mut String, interval: &IntervalResult, name: &str, op: &OpResult)
     for span in Span::ALL {
         times(table, op.times.of_span(span));
     }
-    table.push('\n');
+    push(table, format_args!(",{}\n", cell(phase)));
 }
 
 fn times(table: &mut String, figures: &TimeFigures) {
-    let first = [figures.min, figures.mean, figures.stddev];
-    let quantiles = figures.quantiles().map(|(_, quantile)| quantile.known());
-    for value in first.into_iter().chain(quantiles) {
-        match value {
+    for figure in ROW_FIGURES {
+        match figures.plain(figure) {
             Some(us) => push(table, format_args!(",{us}")),
             None => table.push(','),
         }
@@ -70,6 +84,7 @@ fn push(table: &mut String, cells: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::document::PhaseResult;
     use crate::report::example::Run;
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::protocol::Verb;
@@ -98,6 +113,22 @@ mod tests {
     }
 
     #[test]
+    fn each_row_names_the_phase_in_which_its_interval_begins() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let phases = |document: &Document| -> Vec<String> {
+            let table = String::from_utf8(render(document)).expect("UTF-8");
+            table.lines().map(|line| line.rsplit(',').next().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(phases(&document), ["phase", "", "", "", ""]);
+        let phase =
+            |name: &str, at_s: f64| PhaseResult { name: name.to_owned(), at_s, ..PhaseResult::default() };
+        document.phases = vec![phase("calm", 0.0), phase("flash \"x\"", 1.0)];
+        let quoted = "\"flash \"\"x\"\"\"";
+        assert_eq!(phases(&document), ["phase", "calm", "calm", quoted, quoted]);
+        assert_eq!(cell("a,b"), "\"a,b\"");
+    }
+
+    #[test]
     fn what_is_not_known_is_an_empty_cell() {
         let mut run = Run::new(Keep::Figures);
         run.interval(2, Keep::Figures, |interval| interval.groups[0].unsent(Verb::Get, 4));
@@ -107,5 +138,6 @@ mod tests {
         assert_eq!((last[2].as_str(), last[3].as_str()), ("get", "4"));
         let first_time = rows[0].iter().position(|column| column == "response_min_us").unwrap();
         assert!(last[first_time..].iter().all(String::is_empty), "{last:?}");
+        assert_eq!(rows[0].last().map(String::as_str), Some("phase"));
     }
 }

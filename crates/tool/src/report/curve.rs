@@ -8,13 +8,14 @@ use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::scalability::Level;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary, time_text};
 use pummel_logic::measure::uncertainty::Upper;
-use pummel_logic::measure::words::{percent, rate_text};
-use pummel_logic::plan::Goal;
+use pummel_logic::measure::words::{counted, percent, rate_text};
+use pummel_logic::plan::{Goal, Labels};
 use pummel_logic::rate_search::placing::never_falling;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use serde_json::{Value, json};
 
 use crate::report::VERSION;
+use crate::report::markdown;
 use crate::report::scalability_words;
 use crate::report::search_words;
 use crate::report::search_words::SearchResult;
@@ -32,6 +33,8 @@ pub struct Curve {
     pub command: &'static str,
     /// What runs were held to.
     pub goals: Vec<Goal>,
+    /// Names and values that the user gave the runs.
+    pub labels: Labels,
     /// In the order in which they were made.
     pub points: Vec<Point>,
     /// What a search found; `None` for other series.
@@ -98,10 +101,11 @@ impl Point {
     }
 
     /// The rate and the mean response in nanoseconds of a run in open loop that was carried, all of whose requests were
-    /// answered.
+    /// answered. An overload, and what comes after it, is no such run: they have a queue that is not of their rate.
     fn mean_response(&self) -> Option<(f64, f64)> {
         let totals = &self.summary.totals;
-        let is_whole = self.asked.is_some() && self.carried() && totals.counts.unanswered() == 0;
+        let is_of_its_rate = self.asked.is_some() && !["overload", "after"].contains(&self.role);
+        let is_whole = is_of_its_rate && self.carried() && totals.counts.unanswered() == 0;
         let mean_ns = totals.figures[Span::Response as usize].exact.mean_ns()?;
         is_whole.then_some((totals.rate, mean_ns))
     }
@@ -164,6 +168,12 @@ pub fn text(curve: &Curve) -> String {
         text += &format!("\nNot complete: {reason}\n");
     }
     text
+}
+
+/// The table of the runs for the page of a job or a comment.
+pub fn markdown(curve: &Curve) -> Vec<u8> {
+    let runs = curve.points.len();
+    markdown::of_text(&format!("pummel {}: {}", curve.command, counted(runs as u64, "run")), &text(curve))
 }
 
 /// A line of one queue that is further than this from a run does not fit.
@@ -274,6 +284,11 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 .zip(point.quantiles())
                 .map(|((name, _), quantile)| ((*name).to_owned(), json!(known(quantile))))
                 .collect();
+            let ends: Vec<Option<f64>> = point.ends_ns().map(|end| end.map(micros)).collect();
+            let pairs = QUANTILES.iter().zip(ends.chunks(2));
+            let intervals: serde_json::Map<String, Value> =
+                pairs.map(|((name, _), ends)| ((*name).to_owned(), json!(ends))).collect();
+            let rate_ci = point.summary.totals.certainty.as_ref().and_then(|certainty| certainty.rate);
             let met = (!curve.goals.is_empty()).then(|| point.met());
             json!({
                 "role": point.role,
@@ -281,9 +296,11 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 "level": point.level.map(|(what, level)| json!({ "of": what, "n": level })),
                 "smooth_p99_us": smooth.get(number).copied().flatten(),
                 "rate": point.summary.totals.rate,
+                "rate_ci": rate_ci.map(|range| [range.low, range.high]),
                 "seconds": point.summary.seconds,
                 "requests": point.summary.totals.counts.requests(),
                 "response_us": response,
+                "response_ci_us": intervals,
                 "met": met,
                 "carried": point.carried(),
                 "wrong_values": point.wrong_values,
@@ -303,6 +320,7 @@ pub fn json(curve: &Curve) -> Vec<u8> {
         "tool": { "name": "pummel", "version": VERSION },
         "command": curve.command,
         "goals": goals,
+        "labels": curve.labels,
         "found_rate": curve.search.as_ref().and_then(|search| search.answer.rate),
         "search": curve.search.as_ref().map(search_words::json),
         "fit": fit_of(curve).map(|fit| json!({
@@ -329,7 +347,7 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
     for (name, _) in QUANTILES {
         text += &format!(",response_{name}_us_low,response_{name}_us_high");
     }
-    text += "\n";
+    text += ",level_of,level\n";
     for point in &curve.points {
         let asked = point.asked.map_or(String::new(), |asked| asked.to_string());
         let met = if curve.goals.is_empty() { String::new() } else { point.met().to_string() };
@@ -344,7 +362,7 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
         for end in point.ends_ns() {
             text += &end.map_or(",".to_owned(), |ns| format!(",{}", ns as f64 / MICROSECOND as f64));
         }
-        text += "\n";
+        text += &point.level.map_or(",,\n".to_owned(), |(what, level)| format!(",{what},{level}\n"));
     }
     text.into_bytes()
 }
@@ -371,6 +389,7 @@ mod tests {
         Curve {
             command: "scan",
             goals: Vec::new(),
+            labels: Labels::new(),
             points: vec![point(1_000.0, 2.0), point(2_000.0, 1.0)],
             search: None,
             reason: None,
@@ -416,6 +435,21 @@ mod tests {
         assert!(rows[1].contains(",true,generator,true,") && rows[2].contains(",false,"), "{rows:?}");
         assert!(rows.iter().all(|row| row.split(',').count() == rows[0].split(',').count()));
     }
+
+    #[test]
+    fn the_levels_of_a_scan_in_closed_loop_are_in_its_rows() {
+        let mut curve = scan();
+        for (point, level) in curve.points.iter_mut().zip([1, 64]) {
+            (point.asked, point.level) = (None, Some(("connections", level)));
+        }
+        let rows = String::from_utf8(csv(&curve)).expect("UTF-8");
+        let rows: Vec<&str> = rows.lines().collect();
+        assert!(rows[0].ends_with(",level_of,level"), "{rows:?}");
+        assert!(rows[1].ends_with(",connections,1") && rows[2].ends_with(",connections,64"), "{rows:?}");
+        let plain = String::from_utf8(csv(&scan())).expect("UTF-8");
+        assert!(plain.lines().skip(1).all(|row| row.ends_with(",,")), "{plain}");
+    }
+
     /// A scan of five runs whose mean responses are those of one queue with a constant service of 20 us.
     fn scan_of_a_queue(cpu_ns: Option<f64>) -> Curve {
         let mut curve = scan();

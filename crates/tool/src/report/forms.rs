@@ -2,7 +2,7 @@
 
 use crate::report::curve::Curve;
 use crate::report::document::Document;
-use crate::report::{csv, curve, hdr, json, junit, page};
+use crate::report::{csv, curve, hdr, json, junit, markdown, page};
 
 /// A form of a result that is a file.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub enum Content {
     Checkpointed(fn(&Document) -> Vec<u8>),
     /// Every request as a line, while a run goes on.
     Requests,
+    /// What is added to the end of a file when the run is over.
+    Appended(fn(&Document) -> Vec<u8>),
 }
 
 /// All forms, in the order of `--help`.
@@ -75,6 +77,15 @@ pub static FORMS: &[&Form] = &[
         series: None,
     },
     &Form {
+        name: "summary",
+        help: "Add the result as Markdown to the end of a file, or with `auto` to the job summary of GitHub Actions \
+               (GITHUB_STEP_SUMMARY)",
+        takes_stdout: false,
+        wants_histograms: false,
+        content: Content::Appended(markdown::render),
+        series: Some(curve::markdown),
+    },
+    &Form {
         name: "samples",
         help: "Write every single request: its times, operation, outcome, key and client",
         takes_stdout: false,
@@ -88,6 +99,11 @@ impl Form {
     /// Its option, with dashes.
     pub fn flag(&self) -> String {
         format!("--{}", self.name)
+    }
+
+    /// Whether its file keeps what is in it.
+    pub fn is_appended(&self) -> bool {
+        matches!(self.content, Content::Appended(_))
     }
 
     /// Whether its file is rewritten while a run goes on.

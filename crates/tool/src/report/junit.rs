@@ -1,8 +1,10 @@
 //! The result as JUnit XML, for the test pages of CI systems: what a run has to be, and each goal, as a test case.
 
 use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::uncertainty::quantile_name;
+use pummel_logic::plan::FailOn;
 
-use crate::report::document::{Document, GoalOutcome};
+use crate::report::document::{Document, FailOnAnswer, GoalOutcome, UntilOutcome};
 use crate::report::numbers::{grouped, number};
 
 /// Characters of foreign words that are shown at most.
@@ -23,7 +25,9 @@ pub fn render(document: &Document) -> Vec<u8> {
         ("values right".to_owned(), values_right(document)),
         ("generator not the limit".to_owned(), generator(document)),
     ];
+    cases.extend(asked(document));
     cases.extend(document.goals.iter().map(goal));
+    cases.extend(document.until.iter().map(until));
     let failures = cases.iter().filter(|(_, fate)| matches!(fate, Fate::Failed(_))).count();
     let skipped = cases.iter().filter(|(_, fate)| matches!(fate, Fate::Skipped(_))).count();
     let (count, seconds) = (cases.len(), document.seconds);
@@ -113,11 +117,22 @@ fn values_right(document: &Document) -> Fate {
 }
 
 fn generator(document: &Document) -> Fate {
-    match &document.verdict {
-        None => Fate::Skipped("the result does not say what the limit was".to_owned()),
-        Some(verdict) if verdict.limit == "generator" => Fate::Skipped(verdict.says.clone()),
-        Some(_) => Fate::Passed,
+    match (document.answer(FailOn::Limited), document.plan.fail_on.contains(&FailOn::Limited)) {
+        (FailOnAnswer::No, _) => Fate::Passed,
+        (FailOnAnswer::Yes(why) | FailOnAnswer::Unknown(why), true) => Fate::Failed(why),
+        (FailOnAnswer::Yes(why) | FailOnAnswer::Unknown(why), false) => Fate::Skipped(why),
     }
+}
+
+/// The cases of what the run was not to be that have no case in every run. A case whose answer is not known fails.
+fn asked(document: &Document) -> Vec<(String, Fate)> {
+    let names = [(FailOn::Untrusted, "times may be believed"), (FailOn::Unsteady, "steady")];
+    let failures = document.failures();
+    let case = |(on, name): (FailOn, &str)| {
+        let failure = failures.iter().find(|failure| failure.on == on);
+        (name.to_owned(), failure.map_or(Fate::Passed, |failure| Fate::Failed(failure.says.clone())))
+    };
+    names.into_iter().filter(|(on, _)| document.plan.fail_on.contains(on)).map(case).collect()
 }
 
 fn goal(goal: &GoalOutcome) -> (String, Fate) {
@@ -139,9 +154,25 @@ fn goal(goal: &GoalOutcome) -> (String, Fate) {
     (case, fate)
 }
 
+/// What a measurement went on for until it was known, and whether it is.
+fn until(until: &UntilOutcome) -> (String, Fate) {
+    let percent = |share: f64| format!("{} %", number(share * 100.0));
+    let name = quantile_name(until.quantile);
+    let case = format!("{name} known to {}", percent(until.asked));
+    let fate = match (until.reached, until.half_width) {
+        (true, _) => Fate::Passed,
+        (false, Some(half_width)) => {
+            Fate::Failed(format!("{name} is known to {} at the end of the longest time", percent(half_width)))
+        }
+        (false, None) => Fate::Failed(format!("how sure {name} is, is not known")),
+    };
+    (case, fate)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::document::{TrustResult, VerdictResult};
     use crate::report::example::Run;
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::plan::Goal;
@@ -158,6 +189,67 @@ mod tests {
         );
         assert!(text.contains("<testcase classname=\"pummel\" name=\"complete\"/>"), "{text}");
         assert!(text.contains("<skipped message=\"no value was checked (--verify)\">no value"), "{text}");
+    }
+
+    #[test]
+    fn a_limit_of_the_generator_is_skipped_unless_the_run_is_to_fail_on_it() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        document.verdict = Some(VerdictResult {
+            limit: "generator".to_owned(),
+            says: "It was me".to_owned(),
+            ..VerdictResult::default()
+        });
+        let text = |document: &Document| String::from_utf8(render(document)).unwrap();
+        let name = "name=\"generator not the limit\">";
+        assert!(text(&document).contains(&format!("{name}<skipped message=\"It was me\">")));
+        document.plan.fail_on = vec![FailOn::Limited, FailOn::Untrusted];
+        document.trust =
+            Some(TrustResult { ok: false, says: "Not mine".to_owned(), ..TrustResult::default() });
+        let failed = text(&document);
+        assert!(failed.contains(&format!("{name}<failure message=\"It was me\">")), "{failed}");
+        assert!(failed.contains("name=\"times may be believed\"><failure message=\"Not mine\">"), "{failed}");
+        assert!(failed.contains("tests=\"5\" failures=\"2\""), "{failed}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_skipped_unless_the_run_is_to_fail_on_it() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let says = "Nothing was measured".to_owned();
+        document.verdict =
+            Some(VerdictResult { limit: "unknown".to_owned(), says, ..VerdictResult::default() });
+        document.steady = None;
+        let text = |document: &Document| String::from_utf8(render(document)).unwrap();
+        let name = "name=\"generator not the limit\">";
+        assert!(text(&document).contains(&format!("{name}<skipped message=\"Nothing was measured\">")));
+        document.plan.fail_on = vec![FailOn::Limited, FailOn::Unsteady];
+        let failed = text(&document);
+        assert!(failed.contains(&format!("{name}<failure message=\"Nothing was measured\">")), "{failed}");
+        let steady = "name=\"steady\"><failure message=\"whether the run was steady is not judged\">";
+        assert!(failed.contains(steady), "{failed}");
+    }
+
+    #[test]
+    fn a_quantile_that_is_not_known_well_enough_is_a_failure() {
+        let outcome = |half_width, reached| UntilOutcome { quantile: 0.99, asked: 0.02, half_width, reached };
+        let words = |outcome| match until(&outcome) {
+            (case, Fate::Passed) => format!("{case}: passed"),
+            (case, Fate::Failed(why) | Fate::Skipped(why)) => format!("{case}: {why}"),
+        };
+        assert_eq!(words(outcome(Some(0.019), true)), "p99 known to 2.00 %: passed");
+        let wide = "p99 known to 2.00 %: p99 is known to 3.10 % at the end of the longest time";
+        assert_eq!(words(outcome(Some(0.031), false)), wide);
+        assert_eq!(words(outcome(None, false)), "p99 known to 2.00 %: how sure p99 is, is not known");
+        let document = Run::new(Keep::Figures).document(|document| {
+            let mut document = document.clone();
+            document.until = Some(outcome(None, false));
+            render(&document)
+        });
+        let text = String::from_utf8(document).unwrap();
+        assert!(
+            text.contains("tests=\"5\" failures=\"1\"")
+                && text.contains("name=\"p99 known to 2.00 %\"><failure"),
+            "{text}"
+        );
     }
 
     #[test]

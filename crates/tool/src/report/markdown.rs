@@ -2,8 +2,10 @@
 
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
+use pummel_logic::measure::uncertainty::quantile_name;
+use pummel_logic::measure::words::counted;
 
-use crate::report::document::{Document, Figure};
+use crate::report::document::{Document, Figure, UntilOutcome};
 use crate::report::numbers::{grouped, number};
 
 /// The most bytes of a summary.
@@ -12,8 +14,11 @@ const BYTES_MAX: usize = 8 * 1024;
 /// Messages of servers that are shown at most.
 const MESSAGES_MAX: usize = 5;
 
-/// Characters of foreign words that are shown at most.
-const WORDS_MAX: usize = 200;
+/// Characters of foreign words that are shown at most: messages, reasons, names.
+const FOREIGN_CHARS_MAX: usize = 200;
+
+/// Characters of a sentence of pummel's own that are shown at most.
+const OWN_CHARS_MAX: usize = 2_000;
 
 /// Steps of a sparkline.
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -32,18 +37,50 @@ pub fn render(document: &Document) -> Vec<u8> {
     if text.len() + details.len() <= BYTES_MAX {
         text += &details;
     }
-    if text.len() > BYTES_MAX {
-        let end = (0..=BYTES_MAX - 4).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-        text.push_str("…\n");
-    }
+    shorten(&mut text, BYTES_MAX);
     text.into_bytes()
 }
 
-/// Words of others as text: no mark of Markdown or HTML has a meaning in them, and they are one line.
-fn plain(words: &str) -> String {
+/// A report for people as it is, below a headline, at most 8 KB: what has no summary of its own.
+pub fn of_text(headline: &str, report: &str) -> Vec<u8> {
+    const FENCE: &str = "\n```\n";
+    // A fence in the words of others would end this one.
+    let report = report.replace("```", "'''");
+    let is_shown = |letter: &char| !letter.is_control() || *letter == '\n';
+    let report: String = report.chars().filter(is_shown).collect();
+    let mut text = format!("### {}\n{FENCE}{}", plain(headline), report.trim_end());
+    shorten(&mut text, BYTES_MAX - FENCE.len());
+    text.push_str(FENCE);
+    text.into_bytes()
+}
+
+/// Cuts text to so many bytes, with a mark where something is missing.
+fn shorten(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        let end = (0..=bytes_max - 4).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("…\n");
+    }
+}
+
+/// Sentences of pummel's own, which may name what others named: no mark of Markdown or HTML has a meaning in them, and they are
+/// one line. Beyond 2,000 characters an ellipsis stands for the rest.
+pub fn plain(words: &str) -> String {
+    at_most(words, OWN_CHARS_MAX)
+}
+
+/// Words of others, likewise. Beyond 200 characters an ellipsis stands for the rest.
+pub fn foreign(words: &str) -> String {
+    at_most(words, FOREIGN_CHARS_MAX)
+}
+
+fn at_most(words: &str, chars_max: usize) -> String {
     let mut text = String::new();
-    for character in words.chars().take(WORDS_MAX) {
+    for (place, character) in words.chars().enumerate() {
+        if place == chars_max {
+            text.push('…');
+            break;
+        }
         match character {
             '&' => text.push_str("&amp;"),
             '<' => text.push_str("&lt;"),
@@ -79,10 +116,10 @@ fn headline(document: &Document) -> String {
         number(document.totals.rate),
         time(response.at("p99")),
         document.seconds,
-        plain(&document.plan.servers.join(", "))
+        foreign(&document.plan.servers.join(", "))
     );
     if let Some(reason) = &document.reason {
-        text += &format!("Reason: {}\n\n", plain(reason));
+        text += &format!("Reason: {}\n\n", foreign(reason));
     }
     let wrong = document.verify.failed + document.verify.stale;
     if wrong > 0 {
@@ -107,8 +144,45 @@ fn goals(document: &Document) -> String {
         let doubt = if goal.trust { "" } else { ", partly the generator's own" };
         format!("- goal p{name} within {} us: {mark} ({reached}{doubt})\n", number(goal.limit_us))
     });
-    let text: String = each.collect();
+    let failures = document.failures().into_iter().map(|failure| {
+        let (name, says) = (failure.on.name(), plain(&failure.says));
+        match failure.is_known {
+            true => format!("- **FAILED on {name}**: {says}\n"),
+            false => format!("- **{name}: not judged**: {says}\n"),
+        }
+    });
+    let until = document.until.as_ref().map(until);
+    let text: String = each.chain(until).chain(not_steady(document)).chain(failures).collect();
     if text.is_empty() { text } else { text + "\n" }
+}
+
+/// What the measurement went on for until it was known, and whether it is.
+fn until(until: &UntilOutcome) -> String {
+    let percent = |share: f64| format!("{} %", number(share * 100.0));
+    let mark = if until.reached { "reached" } else { "**NOT REACHED**" };
+    let known = until.half_width.map_or("how sure it is, is not known".to_owned(), |half_width| {
+        format!("+- {}", percent(half_width))
+    });
+    format!("- {} known to {}: {mark} ({known})\n", quantile_name(until.quantile), percent(until.asked))
+}
+
+/// What changed in a run that was not at one level; `None` where nothing did, and where that is not known.
+fn not_steady(document: &Document) -> Option<String> {
+    if document.steady != Some(false) {
+        return None;
+    }
+    let Some(change) = &document.change else {
+        return Some("- **NOT STEADY**: the warm-up was over before the load had settled\n".to_owned());
+    };
+    let text = |value: Option<f64>| match (change.figure.as_str(), value) {
+        (_, None) => "not known".to_owned(),
+        ("p50", Some(us)) => format!("{} us", number(us)),
+        ("rate", Some(rate)) => format!("{}/s", number(rate)),
+        (_, Some(share)) => format!("{:.1} %", share * 100.0),
+    };
+    let (before, after) = (text(change.before), text(change.after));
+    let figure = foreign(&change.figure);
+    Some(format!("- **NOT STEADY**: {figure} {before} before {:.1} s, {after} after\n", change.at_s))
 }
 
 fn table(document: &Document) -> String {
@@ -126,7 +200,7 @@ fn table(document: &Document) -> String {
         let times = ["p50", "p90", "p99", "p99.9", "max"].map(|name| time(response.at(name))).join(" | ");
         text += &format!(
             "| {} | {} | {} | {hits} | {} | {} | {times} |\n",
-            plain(name),
+            foreign(name),
             grouped(op.completed),
             number(rate),
             grouped(op.failed()),
@@ -170,7 +244,11 @@ fn answers(document: &Document) -> String {
         text += &format!("**Limit** {}\n\n", plain(&verdict.says));
     }
     for (message, count) in document.error_messages.iter().take(MESSAGES_MAX) {
-        text += &format!("- {} x {}\n", grouped(*count), plain(message));
+        text += &format!("- {} x {}\n", grouped(*count), foreign(message));
+    }
+    let more = document.error_messages.iter().skip(MESSAGES_MAX).count();
+    if more > 0 {
+        text += &format!("- … and {}\n", counted(more as u64, "more message"));
     }
     text
 }
@@ -186,7 +264,7 @@ fn details(document: &Document) -> String {
     text += &format!(
         "\n</details>\n\n<sub>seed {}, pummel {}</sub>\n",
         document.plan.seed,
-        plain(&document.tool.version)
+        foreign(&document.tool.version)
     );
     text
 }
@@ -194,6 +272,7 @@ fn details(document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::document::{ChangeResult, TrustResult};
     use crate::report::example::Run;
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::plan::Goal;
@@ -227,5 +306,52 @@ mod tests {
         let text = text(&document);
         assert!(text.len() <= BYTES_MAX, "{}", text.len());
         assert!(!text.contains("<b>") && text.contains("&lt;b&gt;\\|\\*0 \\# x"), "{text}");
+        assert!(text.contains("yyy…\n") && text.contains("- … and 95 more messages\n"), "{text}");
+        assert!(text.contains("sss…\n"), "{text}");
+    }
+
+    #[test]
+    fn sentences_of_the_tool_are_whole_and_foreign_words_end_with_a_mark_where_they_were_cut() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let says = format!("{}.", "a long sentence ".repeat(50));
+        document.trust = Some(TrustResult { ok: false, says: says.clone(), ..TrustResult::default() });
+        assert!(text(&document).contains(&format!("**Trust** {says}\n")));
+        assert_eq!(plain(&"x".repeat(2_000)), "x".repeat(2_000));
+        assert_eq!(plain(&"x".repeat(2_001)), "x".repeat(2_000) + "…");
+        assert_eq!(foreign(&"x".repeat(200)), "x".repeat(200));
+        assert_eq!(foreign(&"<".repeat(201)), "&lt;".repeat(200) + "…");
+    }
+
+    #[test]
+    fn a_summary_says_what_is_not_known_as_asked_and_that_a_run_was_not_steady() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let plain = text(&document);
+        assert!(!plain.contains("STEADY") && !plain.contains("REACHED"), "{plain}");
+        let until = UntilOutcome { quantile: 0.99, asked: 0.05, half_width: Some(0.08), reached: false };
+        document.until = Some(until);
+        document.steady = Some(false);
+        document.change = Some(ChangeResult {
+            figure: "p50".to_owned(),
+            at_s: 6.2,
+            before: Some(180.0),
+            after: None,
+            ..ChangeResult::default()
+        });
+        let text = text(&document);
+        let said = "- p99 known to 5.00 %: **NOT REACHED** (+- 8.00 %)\n\
+                    - **NOT STEADY**: p50 180 us before 6.2 s, not known after\n\n";
+        assert!(text.contains(said), "{text}");
+        let reached = UntilOutcome { half_width: None, reached: true, ..until };
+        assert!(super::until(&reached).contains("reached (how sure it is, is not known)"));
+        document.change = None;
+        assert!(not_steady(&document).is_some_and(|words| words.contains("the warm-up was over")));
+    }
+
+    #[test]
+    fn a_report_for_people_stands_behind_a_fence_that_it_cannot_end() {
+        let text = |report: &str| String::from_utf8(of_text("scan: 2 runs", report)).unwrap();
+        assert_eq!(text("a | b\n```\n# c\u{1b}\n"), "### scan: 2 runs\n\n```\na | b\n'''\n# c\n```\n");
+        let long = text(&"ä".repeat(9_000));
+        assert!(long.len() <= BYTES_MAX && long.ends_with("…\n\n```\n"), "{}", long.len());
     }
 }

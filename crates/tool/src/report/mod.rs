@@ -20,14 +20,18 @@ pub mod json;
 pub mod junit;
 pub mod layout;
 pub mod markdown;
+pub mod merge;
 pub mod numbers;
 pub mod output;
 pub mod page;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod repetition;
 pub mod run_figures;
 pub mod scalability_words;
 pub mod search_words;
 pub mod stored;
+pub mod tables;
 pub mod transmit;
 
 #[cfg(test)]

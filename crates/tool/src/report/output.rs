@@ -25,6 +25,8 @@ enum Kind {
     Special(PathBuf),
     /// A file, replaced at once by one that was written beside it.
     Regular(PathBuf),
+    /// A file that keeps what is in it, and gets the report behind that.
+    Appended(PathBuf),
 }
 
 /// Links that are followed one after the other, as many as Linux follows.
@@ -59,6 +61,21 @@ impl Output {
         Ok(Output { kind })
     }
 
+    /// Checks that a report can be added to the end of the file that `path` names, which may not exist yet. Changes nothing there.
+    ///
+    /// # Errors
+    /// Returns the system's error when a report could not be added there now, with the path and what to do.
+    pub fn prepare_appended(path: &Path) -> io::Result<Output> {
+        let check = || match fs::metadata(path) {
+            Ok(present) if present.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(_) => OpenOptions::new().append(true).open(path).map(drop),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => probe_room(path),
+            Err(error) => Err(error),
+        };
+        check().map_err(|error| explained(path, &error))?;
+        Ok(Output { kind: Kind::Appended(path.to_owned()) })
+    }
+
     /// Whether this is standard output.
     pub fn is_standard(&self) -> bool {
         matches!(self.kind, Kind::Standard)
@@ -76,7 +93,7 @@ impl Output {
     pub fn checkpoint(&self, report: &[u8]) -> io::Result<()> {
         match &self.kind {
             Kind::Regular(path) => replace(path, report).map_err(|error| explained(path, &error)),
-            Kind::Standard | Kind::Special(_) => Ok(()),
+            Kind::Standard | Kind::Special(_) | Kind::Appended(_) => Ok(()),
         }
     }
 
@@ -92,6 +109,7 @@ impl Output {
                 let open = move || OpenOptions::new().write(true).open(opened);
                 patiently(open, report).map_err(|error| explained(path, &error))
             }
+            Kind::Appended(path) => append(path, report).map_err(|error| explained(path, &error)),
             Kind::Regular(_) => self.checkpoint(report),
         }
     }
@@ -160,6 +178,13 @@ fn replace(path: &Path, report: &[u8]) -> io::Result<()> {
     temporary.as_file_mut().write_all(report)?;
     temporary.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Adds a report to the end of a file, an empty line behind what is there.
+fn append(path: &Path, report: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let gap: &[u8] = if file.metadata()?.len() > 0 { b"\n" } else { b"" };
+    file.write_all(&[gap, report].concat())
 }
 
 /// Makes a file with an unpredictable name in the directory of `path`, which is removed when it is dropped. A name that
@@ -392,6 +417,22 @@ mod tests {
         output.checkpoint(b"so far").unwrap();
         output.finish(b"all").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_report_that_is_added_leaves_what_was_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("summary.md");
+        for report in ["first\n", "second\n"] {
+            let output = Output::prepare_appended(&path).unwrap();
+            output.checkpoint(b"so far").unwrap();
+            output.finish(report.as_bytes()).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first\n\nsecond\n");
+        assert_eq!(names(directory.path()), ["summary.md"]);
+        let error = Output::prepare_appended(&directory.path().join("none/s.md")).unwrap_err();
+        assert!(error.to_string().contains("directory has to exist"), "{error}");
+        assert!(Output::prepare_appended(directory.path()).is_err());
     }
 
     #[test]

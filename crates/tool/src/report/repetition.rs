@@ -9,8 +9,9 @@ use pummel_logic::plan::Plan;
 use serde_json::{Map, Value, json};
 
 use crate::report::VERSION;
-use crate::report::comparison::SideSource;
-use crate::report::document::SCHEMA;
+use crate::report::comparison::{SideSource, StoredRepetition, stored_repetition};
+use crate::report::document::{NotAResult, SCHEMA};
+use crate::report::markdown;
 use crate::report::run_figures::{CSV_HEADER, Metric, RunFigures, csv_cells, judged_by_default, pretty};
 
 /// The word of results of repeated runs.
@@ -23,8 +24,8 @@ pub struct Repetition {
     pub plan: Plan,
     /// How many runs were asked for.
     pub asked: u32,
-    /// Whether the server was restarted before each run.
-    pub restarted: bool,
+    /// Whether the server was restarted before each run; `None` where that is not known.
+    pub restarted: Option<bool>,
     /// What the last run knew of its servers and its machine.
     pub source: SideSource,
     /// In the order in which they were made.
@@ -51,6 +52,24 @@ pub struct RepeatedFigure {
 }
 
 impl Repetition {
+    /// Reads the JSON of repeated runs.
+    ///
+    /// # Errors
+    /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
+    pub fn read(bytes: &[u8]) -> Result<Repetition, NotAResult> {
+        let StoredRepetition { plan, labels, source, runs, asked, restarted, reason, status } =
+            stored_repetition(bytes)?;
+        Ok(Repetition {
+            plan: plan.with_labels(labels),
+            asked: asked.unwrap_or(runs.len() as u32),
+            restarted,
+            source,
+            runs,
+            reason,
+            interrupted: status == Some(Status::Interrupted),
+        })
+    }
+
     /// The word of results for how the runs ended.
     pub fn status(&self) -> Status {
         match (self.interrupted, &self.reason) {
@@ -111,31 +130,37 @@ pub fn text(repetition: &Repetition) -> String {
     let runs = &repetition.runs;
     let count = counted(runs.len() as u64, "run");
     let around = match repetition.restarted {
-        true => "server restarted before each run",
-        false => "server not restarted",
+        Some(true) => "server restarted before each run",
+        Some(false) => "server not restarted",
+        None => "whether the server was restarted is not known",
     };
     let mut text = format!("pummel {VERSION}: {count} of {}, {around}\n", repetition.plan.servers.join(", "));
     let figures = repetition.figures();
     if !figures.is_empty() {
         text += &table(&figures, runs.len());
     }
-    for figure in &figures {
-        text += &spread_words(figure);
-    }
-    if let Some((metric, run_s)) = repetition.advised_s(&figures) {
-        let measured_s = runs.iter().map(|run| run.seconds).sum::<f64>() / runs.len() as f64;
-        writeln!(
-            text,
-            "\nFor the least interval of {} in the same time, measure about {run_s:.1} s in each run ({measured_s:.1} s now).",
-            metric.name(),
-        )
-        .expect("text can always be added to");
-    }
-    text += &troubles(repetition);
-    if let Some(reason) = &repetition.reason {
-        text += &format!("\nNot complete: {} of {} runs: {reason}\n", runs.len(), repetition.asked);
+    for note in notes(repetition, &figures) {
+        text += &format!("\n{note}\n");
     }
     text
+}
+
+/// What is to be known of the runs beside their figures: paragraphs.
+pub fn notes(repetition: &Repetition, figures: &[RepeatedFigure]) -> Vec<String> {
+    let runs = &repetition.runs;
+    let mut notes: Vec<String> = figures.iter().filter_map(spread_words).collect();
+    if let Some((metric, run_s)) = repetition.advised_s(figures) {
+        let measured_s = runs.iter().map(|run| run.seconds).sum::<f64>() / runs.len() as f64;
+        notes.push(format!(
+            "For the least interval of {} in the same time, measure about {run_s:.1} s in each run ({measured_s:.1} s now).",
+            metric.name(),
+        ));
+    }
+    notes.extend(troubles(repetition));
+    if let Some(reason) = &repetition.reason {
+        notes.push(format!("Not complete: {} of {} runs: {reason}", runs.len(), repetition.asked));
+    }
+    notes
 }
 
 /// A line for each figure: its median, the interval or the range, how far the runs differ.
@@ -159,45 +184,52 @@ fn table(figures: &[RepeatedFigure], runs: usize) -> String {
     text
 }
 
-/// What is to be said of how the runs differ in a figure; nothing where chance within a run explains it.
-fn spread_words(figure: &RepeatedFigure) -> String {
-    let Some(spread) = figure.spread.filter(|spread| spread.is_beyond_chance == Some(true)) else {
-        return String::new();
-    };
+/// What is to be said of how the runs differ in a figure; `None` where chance within a run explains it.
+fn spread_words(figure: &RepeatedFigure) -> Option<String> {
+    let spread = figure.spread.filter(|spread| spread.is_beyond_chance == Some(true))?;
     let name = figure.metric.name();
-    let mut text = format!("\n{name}: runs differ more than chance within a run explains.");
+    let mut text = format!("{name}: runs differ more than chance within a run explains.");
     if let Some(groups) = spread.groups {
         let [low, high] = groups.medians.map(|median| figure.metric.text(median));
         let [lower, upper] = groups.runs;
         text += &format!(" They fall in two groups: {lower} near {low}, {upper} near {high}.");
     }
-    text + "\n"
+    Some(text)
 }
 
 /// Missed goals, wrong values, runs that were not steady or whose times are partly the generator's own.
-fn troubles(repetition: &Repetition) -> String {
-    let mut text = String::new();
+fn troubles(repetition: &Repetition) -> Vec<String> {
+    let mut notes = Vec::new();
     let all = repetition.runs.len();
     let (missed, judged) = repetition.missed();
     if judged > 0 {
-        text += &match missed {
-            0 => format!("\nThe goals were met in all of {}.\n", counted(judged as u64, "run")),
-            missed => format!("\nA goal was MISSED in {missed} of {judged} runs.\n"),
-        };
+        notes.push(match missed {
+            0 => format!("The goals were met in all of {}.", counted(judged as u64, "run")),
+            missed => format!("A goal was MISSED in {missed} of {judged} runs."),
+        });
     }
     let wrong = repetition.wrong_values();
     if wrong > 0 {
-        text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
+        notes.push(format!("WRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which."));
     }
     let unsteady = repetition.runs.iter().filter(|run| run.steady == Some(false)).count();
     if unsteady > 0 {
-        text += &format!("\n{unsteady} of {all} runs were not steady from their beginning to their end.\n");
+        notes.push(format!("{unsteady} of {all} runs were not steady from their beginning to their end."));
     }
     let doubtful = repetition.runs.iter().filter(|run| run.trust == Some(false)).count();
     if doubtful > 0 {
-        text += &format!("\nIn {doubtful} of {all} runs the times are partly the generator's own.\n");
+        notes.push(format!("In {doubtful} of {all} runs the times are partly the generator's own."));
     }
-    text
+    notes
+}
+
+/// The report for people, for the page of a job or a comment.
+pub fn markdown(repetition: &Repetition) -> Vec<u8> {
+    let count = counted(repetition.runs.len() as u64, "run");
+    markdown::of_text(
+        &format!("pummel: {count} of {}", repetition.plan.servers.join(", ")),
+        &text(repetition),
+    )
 }
 
 /// The runs as JSON, in the order in which they were made.
@@ -212,7 +244,8 @@ pub fn json(repetition: &Repetition) -> Vec<u8> {
         "command": COMMAND,
         "status": repetition.status(),
         "reason": repetition.reason,
-        "plan": repetition.plan,
+        "plan": repetition.plan.without_labels(),
+        "labels": repetition.plan.labels,
         "asked": repetition.asked,
         "restarted": repetition.restarted,
         "source": repetition.source,
@@ -258,7 +291,7 @@ mod tests {
         Repetition {
             plan: Plan { servers: vec!["127.0.0.1:11211".to_owned()], ..Plan::default() },
             asked: scales.len() as u32,
-            restarted: false,
+            restarted: Some(false),
             source: SideSource::default(),
             runs: runs.collect(),
             reason: None,
@@ -299,6 +332,28 @@ mod tests {
         let rows = String::from_utf8(csv(&repetition)).expect("UTF-8");
         assert_eq!(rows.lines().count(), 7);
         assert!(rows.lines().all(|row| row.split(',').count() == rows.split('\n').next().unwrap_or("").split(',').count()));
+    }
+
+    #[test]
+    fn stored_runs_are_shown_as_they_were_printed() {
+        let mut whole = repetition(&[1.0, 1.3, 1.01, 1.31, 0.99, 1.29, 1.0, 1.3]);
+        let mut cut = repetition(&[1.0, 1.02]);
+        (cut.asked, cut.interrupted, cut.reason) = (5, true, Some("interrupted".to_owned()));
+        cut.plan.labels.insert("branch".to_owned(), "main".to_owned());
+        whole.restarted = None;
+        for made in [whole, cut] {
+            let read = Repetition::read(&json(&made)).expect("a result");
+            assert_eq!(text(&read), text(&made));
+            assert_eq!(json(&read), json(&made));
+        }
+        assert!(matches!(
+            Repetition::read(b"{\"schema\": 1, \"command\": \"ab\"}"),
+            Err(NotAResult::Another(_))
+        ));
+        assert!(matches!(
+            Repetition::read(b"{\"schema\": 2, \"command\": \"repeat\"}"),
+            Err(NotAResult::Newer(2))
+        ));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use pummel_logic::time::{MICROSECOND, Nanos};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::report::document::{Document, TimeFigures};
+use crate::report::document::{Document, Figure, TimeFigures};
 use crate::report::numbers::{grouped, number};
 
 /// A figure by which runs are compared.
@@ -72,6 +72,11 @@ impl Metric {
         self == Metric::Rate
     }
 
+    /// Whether the metric is a time or a rate, which are partly the generator's own where that was the limit.
+    pub fn is_of_the_way(self) -> bool {
+        !matches!(self, Metric::ClientCpu | Metric::ServerCpu)
+    }
+
     /// The unit of its values in results.
     pub fn unit(self) -> &'static str {
         match self {
@@ -92,15 +97,15 @@ impl Metric {
         }
     }
 
-    /// The words for a relative change of side B against side A, from its absolute size as text.
-    pub fn change_words(self, is_greater: bool, size: &str) -> String {
+    /// The words for a relative change of the side of this name against the other, from its absolute size as text.
+    pub fn change_words(self, name: &str, is_greater: bool, size: &str) -> String {
         match (self, is_greater) {
-            (Metric::Rate, true) => format!("B does {size} more"),
-            (Metric::Rate, false) => format!("B does {size} less"),
-            (Metric::ClientCpu | Metric::ServerCpu, true) => format!("B takes {size} more"),
-            (Metric::ClientCpu | Metric::ServerCpu, false) => format!("B takes {size} less"),
-            (_, true) => format!("B is {size} slower"),
-            (_, false) => format!("B is {size} faster"),
+            (Metric::Rate, true) => format!("{name} does {size} more"),
+            (Metric::Rate, false) => format!("{name} does {size} less"),
+            (Metric::ClientCpu | Metric::ServerCpu, true) => format!("{name} takes {size} more"),
+            (Metric::ClientCpu | Metric::ServerCpu, false) => format!("{name} takes {size} less"),
+            (_, true) => format!("{name} is {size} slower"),
+            (_, false) => format!("{name} is {size} faster"),
         }
     }
 }
@@ -175,6 +180,9 @@ pub struct ResponseFigures {
     pub p99_9: Option<f64>,
     /// The ends of the intervals, by name; an end that is not known is null.
     pub ci: Option<BTreeMap<String, [Option<f64>; 2]>>,
+    /// Lower bounds of the quantiles that are not known, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub above: BTreeMap<String, f64>,
 }
 
 impl ResponseFigures {
@@ -183,7 +191,18 @@ impl ResponseFigures {
             let kept = ends.iter().filter(|(name, _)| Metric::from_name(name).is_some());
             kept.map(|(name, ends)| (name.to_owned(), *ends)).collect()
         });
-        ResponseFigures { p50: times.p50, p90: times.p90, p99: times.p99, p99_9: times.p99_9, ci: ends }
+        let above = Metric::ALL.into_iter().filter_map(|metric| match times.at(metric.name()) {
+            Figure::Above(us) => Some((metric.name().to_owned(), us)),
+            Figure::Known(_) | Figure::Absent => None,
+        });
+        ResponseFigures {
+            p50: times.p50,
+            p90: times.p90,
+            p99: times.p99,
+            p99_9: times.p99_9,
+            ci: ends,
+            above: above.collect(),
+        }
     }
 
     fn within(&self, metric: Metric) -> Option<(f64, f64)> {
@@ -239,6 +258,14 @@ impl RunFigures {
         };
         let value = value.filter(|value| value.is_finite() && *value > 0.0)?;
         Some(RunFigure { value, within })
+    }
+
+    /// What a figure that is not known is more than, in the unit of the metric.
+    pub fn bound(&self, metric: Metric) -> Option<f64> {
+        match self.figure(metric) {
+            Some(_) => None,
+            None => self.response_us.above.get(metric.name()).copied().filter(|us| us.is_finite()),
+        }
     }
 
     /// The line of progress of the run.
@@ -341,6 +368,7 @@ pub(in crate::report) mod tests {
                 p99: Some(400.0 * scale),
                 p99_9: Some(900.0 * scale),
                 ci: Some(ends.into_iter().collect()),
+                ..ResponseFigures::default()
             },
             cpu_us_per_request: Some(4.0),
             server_cpu_us_per_request: None,

@@ -13,6 +13,8 @@ pub struct SearchResult {
     pub answer: Answer,
     /// Completed requests per second in closed loop.
     pub capacity: f64,
+    /// The sentence about the generator, without its full stop, where it was the limit in closed loop; `None` where it was not.
+    pub generator: Option<String>,
     /// Number of runs through which the line of the answer was drawn.
     pub line_runs: usize,
     /// The rate of the overload, in requests per second; `None` where there was none.
@@ -25,15 +27,16 @@ pub struct SearchResult {
 pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
     let goals: Vec<String> = goals.iter().map(goal_text).collect();
     let goals = goals.join(" and ");
-    let Some(SearchResult { answer, capacity, line_runs, .. }) = search else {
+    let Some(SearchResult { answer, capacity, generator, line_runs, .. }) = search else {
         return "\nNo rate was found that meets the goal.\n".to_owned();
     };
     let mut text = match answer.rate {
         Some(rate) if answer.at_least => format!(
             "\nThe goal ({goals}) is met at {} requests per second, at least: more were not asked for, since {} are the most \
-             that were answered in closed loop.\n",
+             that {} in closed loop.\n",
             count(rate),
-            count(*capacity)
+            count(*capacity),
+            if generator.is_some() { "this generator asked for" } else { "were answered" }
         ),
         Some(rate) => format!(
             "\nThe goal ({goals}) is met at {} requests per second, with 95 % confidence, also by the upper bound of a run \
@@ -49,6 +52,11 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
             count(low),
             count(high),
             count(*capacity)
+        );
+    }
+    if let Some(generator) = generator {
+        text += &format!(
+            "In closed loop the generator was the limit, and what the server can do is not known: {generator}.\n"
         );
     }
     if answer.precise == Some(false) {
@@ -82,7 +90,7 @@ fn recovery_words(search: Option<&SearchResult>) -> String {
 
 /// The fields of a search in the JSON of a curve.
 pub fn json(search: &SearchResult) -> Value {
-    let SearchResult { answer, capacity, line_runs, overload, recovery } = search;
+    let SearchResult { answer, capacity, generator, line_runs, overload, recovery } = search;
     json!({
         "low": answer.interval.map(|(low, _)| low),
         "high": answer.interval.map(|(_, high)| high),
@@ -90,6 +98,7 @@ pub fn json(search: &SearchResult) -> Value {
         "precise": answer.precise,
         "reason": answer.reason,
         "closed_loop_rate": capacity,
+        "closed_loop_generator": generator,
         "line_runs": line_runs,
         "overload": overload.map(|rate| json!({
             "rate": rate,
@@ -129,6 +138,7 @@ mod tests {
                 ..Answer::default()
             },
             capacity: 98_000.0,
+            generator: None,
             line_runs: 10,
             overload: Some(92_280.0),
             recovery: Some(Recovery { slower: 0.12, seconds: 0.3, lasted: false }),
@@ -180,6 +190,23 @@ mod tests {
         let answer = Answer { rate: Some(96_040.0), at_least: true, ..Answer::default() };
         let words = said(&SearchResult { answer, ..found() });
         assert!(words.contains("96,040 requests per second, at least"), "{words}");
+    }
+
+    #[test]
+    fn a_rate_in_closed_loop_that_was_the_generators_is_not_called_the_servers() {
+        let generator = Some("Thread 1 was busy for 98 % of the time".to_owned());
+        let answer = Answer { rate: Some(96_040.0), at_least: true, ..Answer::default() };
+        let search = SearchResult { answer, generator, overload: None, recovery: None, ..found() };
+        let words = said(&search);
+        assert!(
+            words.contains("98,000 are the most that this generator asked for in closed loop"),
+            "{words}"
+        );
+        assert!(
+            words.contains("the generator was the limit, and what the server can do is not known"),
+            "{words}"
+        );
+        assert_eq!(json(&search)["closed_loop_generator"], "Thread 1 was busy for 98 % of the time");
     }
 
     #[test]

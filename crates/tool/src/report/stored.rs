@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 
+use crate::report::comparison::{Comparison, StoredFile, stored_ab};
 use crate::report::document::{CurveDocument, Document, NotAResult};
+use crate::report::repetition::Repetition;
 
 /// The most bytes that are read of a result, unpacked: 4,096 intervals of eleven operations are some 200 MB.
 pub const STORED_MAX_BYTES: u64 = 1 << 29;
@@ -20,12 +22,28 @@ pub const PAGE_DATA: &str = "href=\"data:application/gzip;base64,";
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A stored result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Stored {
     /// Of a run.
     Run(Box<Document>),
     /// Of a search or a scan.
     Curve(Box<CurveDocument>),
+    /// Of repeated runs.
+    Repetition(Box<Repetition>),
+    /// Of two sides by turns.
+    Pair(Box<Comparison>),
+}
+
+impl Stored {
+    /// The subcommand that wrote it, as it is typed.
+    pub fn command(&self) -> &str {
+        match self {
+            Stored::Run(_) => "run",
+            Stored::Curve(curve) => &curve.command,
+            Stored::Repetition(_) => "run --repeat",
+            Stored::Pair(_) => "ab",
+        }
+    }
 }
 
 /// Why bytes are no stored result.
@@ -104,9 +122,15 @@ pub fn base64_of(bytes: &[u8]) -> String {
 pub fn read(json: &[u8]) -> Result<Stored, NotAResult> {
     match Document::read(json) {
         Ok(document) => Ok(Stored::Run(Box::new(document))),
-        Err(NotAResult::Another(Some(_))) => {
-            CurveDocument::read(json).map(|curve| Stored::Curve(Box::new(curve)))
-        }
+        Err(NotAResult::Another(Some(command))) => match command.as_str() {
+            "repeat" => Repetition::read(json).map(|runs| Stored::Repetition(Box::new(runs))),
+            "ab" => {
+                let file = StoredFile { name: String::new(), bytes: json.to_vec() };
+                let pair = stored_ab(&file).map_err(|why| NotAResult::Malformed(why.to_string()))?;
+                Ok(Stored::Pair(Box::new(pair)))
+            }
+            _ => CurveDocument::read(json).map(|curve| Stored::Curve(Box::new(curve))),
+        },
         Err(error) => Err(error),
     }
 }

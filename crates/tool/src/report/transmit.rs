@@ -25,11 +25,15 @@ pub fn words(transmit: &TransmitResult) -> String {
     if let Some(queued) = transmit.queued_us.as_ref().filter(|queued| queued.count > 0) {
         text += &format!("; {} in the queueing discipline (part of out)", of(queued));
     }
-    let TransmitCounts { tx_missing, tx_merged, tx_rejected } = transmit.counts;
+    if let Some(wire) = transmit.wire_us.as_ref().filter(|wire| wire.count > 0) {
+        text += &format!("; {} between the card's stamps of request and reply (wire)", of(wire));
+    }
+    let TransmitCounts { tx_missing, tx_merged, tx_rejected, wire_missing } = transmit.counts;
     for (count, what) in [
         (tx_missing, "without a stamp"),
         (tx_merged, "merged with a later send, which has the stamp"),
         (tx_rejected, "with an impossible stamp"),
+        (wire_missing, "without stamps of the card"),
     ] {
         if count > 0 {
             text += &format!("; {} {what}", grouped(count));
@@ -55,7 +59,8 @@ mod tests {
         times
     }
 
-    const SAMPLING: Option<TransmitSampling> = Some(TransmitSampling { every: 64, scheduled: false });
+    const SAMPLING: Option<TransmitSampling> =
+        Some(TransmitSampling { every: 64, scheduled: false, hardware: false });
 
     #[test]
     fn the_text_has_both_parts_and_what_is_missing() {

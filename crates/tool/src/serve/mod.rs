@@ -18,7 +18,8 @@ use pummel_engine::backend::tls;
 use pummel_engine::sys;
 use pummel_logic::dist::Dist;
 use pummel_logic::server::{
-    Dialect, Framing, Host, HostConfig, QUEUE_SERVERS_MAX, ServerFault, ServerLogin, ServiceDrift, Truth,
+    Dialect, Framing, Host, HostConfig, Limits, QUEUE_SERVERS_MAX, ServerFault, ServerLogin, ServiceDrift,
+    Truth,
 };
 use pummel_logic::time::Nanos;
 use rustls::ServerConfig;
@@ -90,6 +91,11 @@ pub struct ServeArgs {
     /// connections do not wait for each other
     #[arg(long, value_name = "K", value_parser = queue_servers, requires = "service_time", allow_hyphen_values = true)]
     pub queue: Option<u32>,
+
+    /// Keep at most so many items: each one more pushes out that which was not used for the longest time (LRU). Without: as
+    /// many as fit into 64 MiB
+    #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
+    pub items: Option<u64>,
 
     /// Let service times change, counted from the first request on: step:FACTOR,AFTER multiplies them from AFTER on,
     /// decay:FACTOR,TAU begins at FACTOR times as long and falls to the drawn times with the time constant TAU
@@ -176,10 +182,10 @@ pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeErr
             service_drift: args.service_drift,
             queue_servers: args.queue,
             seed: args.seed,
+            limits: Limits { items_max: args.items.map(|items| items as usize), ..Limits::default() },
             faults: args.fault,
             unix_ns_at_zero: server::unix_ns_at_zero(),
             truth: if ledger.is_some() { Truth::Kept } else { Truth::Dropped },
-            ..HostConfig::default()
         },
         now,
     );

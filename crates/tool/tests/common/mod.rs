@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod counts;
 pub mod hosts;
+pub mod little;
 pub mod mcperf;
 pub mod redis;
 pub mod schema;
@@ -743,8 +744,19 @@ impl Running {
         let (doubts, said): (Vec<String>, Vec<String>) =
             self.said.into_iter().partition(|line| line.contains("the times are partly the generator's own"));
         let errors = said.join("\n");
+        assert_agrees_with_itself(&self.folder.path().join("result.json"));
         Ended { status, text, errors, doubts, folder: self.folder }
     }
+}
+
+/// Fails where the accounts of a result do not agree, whatever a test reads of it. A run that was refused wrote none.
+#[track_caller]
+fn assert_agrees_with_itself(file: &Path) {
+    let Some(result) = fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) else {
+        return;
+    };
+    let wrongs = little::wrongs(&result);
+    assert!(wrongs.is_empty(), "{}", wrongs.join("\n"));
 }
 
 fn all_of(mut out: ChildStdout) -> String {
@@ -756,14 +768,38 @@ fn all_of(mut out: ChildStdout) -> String {
 /// Fails unless a result has the form of the schema that the program prints.
 #[track_caller]
 pub fn has_its_schema(result: &Value) {
+    if result["plan"].is_object() {
+        fits(SchemaName::Plan, &result["plan"]);
+    }
     let name = match result["command"].as_str() {
         None => SchemaName::Result,
-        Some("search" | "scan") => SchemaName::Curve,
-        Some(_) => return,
+        Some("search" | "scan" | "curve") => SchemaName::Curve,
+        Some("repeat") => SchemaName::Repeat,
+        Some("ab" | "compare") => SchemaName::Comparison,
+        Some(other) => panic!("no schema of what `pummel {other}` writes"),
     };
+    for plan in [&result["a"]["plan"], &result["b"]["plan"]].into_iter().filter(|plan| plan.is_object()) {
+        fits(SchemaName::Plan, plan);
+    }
+    fits(name, result);
+}
+
+/// Fails unless a value has the form of a schema.
+#[track_caller]
+pub fn fits(name: SchemaName, value: &Value) {
     let schema = serde_json::from_str(name.text()).expect("a schema is JSON");
-    let wrongs = schema::wrongs(&schema, result);
+    let wrongs = schema::wrongs(&schema, value);
     assert!(wrongs.is_empty(), "{}", wrongs.join("\n"));
+}
+
+/// The JSON of a file, which has its schema and agrees with itself.
+#[track_caller]
+pub fn value_of(text: &str) -> Value {
+    let value: Value = serde_json::from_str(text).expect("the result is JSON");
+    has_its_schema(&value);
+    let wrongs = little::wrongs(&value);
+    assert!(wrongs.is_empty(), "{}", wrongs.join("\n"));
+    value
 }
 
 /// A line of `--samples`; times are nanoseconds since the beginning of the measured phase.
@@ -800,8 +836,7 @@ impl Ended {
     #[track_caller]
     pub fn json(&self) -> Json {
         let text = self.file("result.json");
-        let value: Value = serde_json::from_str(&text).expect("the result is JSON");
-        has_its_schema(&value);
+        let value = value_of(&text);
         let is_of_one_run = value.get("plan").is_some() && value.get("command").is_none();
         if self.text.starts_with("pummel ") && is_of_one_run {
             let document = Document::read(text.as_bytes()).expect("the result of a run");
@@ -849,9 +884,12 @@ impl Sample {
 pub struct Json(pub Value);
 
 impl Json {
-    /// The value at a path such as `totals/response_us/p99`; null where there is none.
+    /// The value at a path such as `totals/response_us/p99` or `evidence/servers/0`; null where there is none.
     pub fn at(&self, path: &str) -> &Value {
-        path.split('/').fold(&self.0, |value, name| &value[name])
+        path.split('/').fold(&self.0, |value, name| match name.parse::<usize>() {
+            Ok(place) if value.is_array() => &value[place],
+            _ => &value[name],
+        })
     }
 
     #[track_caller]

@@ -160,6 +160,14 @@ impl<B: Backend> Backend for Tls<B> {
         self.inner.transmit_stamp(conn, mark)
     }
 
+    fn received_by_card(&mut self, conn: ConnId, arrived: Nanos) -> Option<Nanos> {
+        self.inner.received_by_card(conn, arrived)
+    }
+
+    fn left_by_card(&mut self, conn: ConnId, mark: Mark) -> Option<Nanos> {
+        self.inner.left_by_card(conn, mark)
+    }
+
     fn close(&mut self, conn: ConnId, how: Close) {
         if let Some(link) = find(&mut self.links.slots, conn) {
             if how == Close::Fin && link.state == LinkState::Open {

@@ -137,7 +137,7 @@ impl Uring {
 
     /// Makes the socket, begins to connect it, and waits for its writability.
     fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
-        let stamps = SocketStamps::of(self.stamps.is_some(), self.transmit.is_some());
+        let stamps = SocketStamps::of(self.stamps.is_some(), self.transmit.as_deref());
         let dialled = dial::dial(target, &self.options, stamps)?;
         let slot = &mut self.slots[conn.slot as usize];
         let fd = dialled.socket.as_raw_fd();

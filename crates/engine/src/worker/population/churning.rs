@@ -318,6 +318,7 @@ impl Churning {
         if let Some(churn) = state.reporter.churn() {
             churn.begun += 1;
         }
+        state.reporter.client_begun();
         match client.poll(now, &mut state.maker) {
             Wish::Open(_) => self.dial(state, slot, backend),
             _ => self.retire(state, slot, backend, now),

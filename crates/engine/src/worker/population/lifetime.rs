@@ -52,6 +52,7 @@ impl Lifetime {
             calls,
             failure: self.failure.map(|failure| (failure, None)),
         });
+        state.reporter.client_ended();
         let Some(churn) = state.reporter.churn() else { return };
         churn.ended += 1;
         if self.was_open {

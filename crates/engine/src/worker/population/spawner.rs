@@ -206,6 +206,7 @@ impl Spawner {
             late: Late::Kept,
             spacing_ns: 0,
             ends_on_time: false,
+            asked_before: 0,
         }
     }
 }

@@ -3,6 +3,7 @@
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
 use pummel_logic::measure::histogram::CoarseHistogram;
+use pummel_logic::measure::parts::SliceConnections;
 use pummel_logic::protocol::{Malformed, udp};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::request::RequestMaker;
@@ -24,7 +25,7 @@ const MALFORMED_BYTES: usize = 40;
 impl WorkerReporter {
     /// Counts a connection that was opened within `took` nanoseconds. `again` says that it is a reconnection.
     pub fn opened(&mut self, server: u32, took: Nanos, again: bool) {
-        if again {
+        if again && self.tells_connections {
             self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Back });
         }
         self.end.connect.record(took);
@@ -34,6 +35,27 @@ impl WorkerReporter {
             times[server].record(took);
         }
         self.end.reconnected += u64::from(again);
+        self.of_slice(|slice| {
+            slice.opened += 1;
+            slice.reopened += u64::from(again);
+        });
+    }
+
+    /// Counts something that became of a connection in the slice under way, where the phase is measured.
+    fn of_slice(&mut self, count: impl FnOnce(&mut SliceConnections)) {
+        if let ReportMode::Record(_) = self.mode {
+            count(&mut self.interval.connections);
+        }
+    }
+
+    /// Notes that a client came, of those that come and go.
+    pub fn client_begun(&mut self) {
+        self.of_slice(|slice| slice.begun += 1);
+    }
+
+    /// Notes that a client ended, of those that come and go.
+    pub fn client_ended(&mut self) {
+        self.of_slice(|slice| slice.ended += 1);
     }
 
     /// Counts a TLS handshake that has succeeded.
@@ -45,13 +67,17 @@ impl WorkerReporter {
     /// Counts an attempt to open a connection that has failed.
     pub fn not_opened(&mut self, server: u32, reason: Reason) {
         self.end.failed += 1;
+        self.of_slice(|slice| slice.failed += 1);
         self.trouble(server, Trouble::NotOpened(reason));
     }
 
     /// Counts an open connection that is lost.
     pub fn lost(&mut self, server: u32, trouble: Trouble) {
-        self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
+        if self.tells_connections {
+            self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
+        }
         self.end.lost += 1;
+        self.of_slice(|slice| slice.lost += 1);
         let errors = self.end.messages.iter().map(|(words, _)| words.as_slice());
         self.trouble(server, trouble.after(errors));
     }

@@ -1,6 +1,7 @@
 //! The reporter of one worker: everything that the worker measures and counts, handed over in messages.
 
 mod connections;
+mod parts;
 mod requests;
 mod value_checks;
 
@@ -14,6 +15,7 @@ use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
+use pummel_logic::workload::rows::Lateness;
 use pummel_logic::workload::sequence::Weight;
 use pummel_logic::workload::value::Version;
 
@@ -95,12 +97,20 @@ pub struct WorkerReporter {
     /// Whether the phase is a part of the result, whose requests are handed over as rows.
     keeps_rows: bool,
     departures: Option<Box<Departures>>,
+    /// Whether every loss and every return of a connection is handed over.
+    tells_connections: bool,
     /// The account of clients that come and go.
     churn_account: Option<Box<ChurnAccount>>,
     /// Every request is handed to the rows or to the churn account.
     watched: bool,
+    /// Whether requests are counted by server.
+    times_servers: bool,
+    /// Index in the Plan of the server of the connection that the worker handles.
+    server: u32,
     /// For every group, whether only successes are timed.
     successes_only: Box<[bool]>,
+    /// When the parts of a measured phase begin, in nanoseconds from its beginning; empty where it has none.
+    parts: Box<[Nanos]>,
     end: WorkerEnd,
     /// What the phase has stored, where it stores records.
     load: Option<Box<LoadEnd>>,
@@ -120,6 +130,8 @@ pub struct ReportOptions {
     pub rows: bool,
     /// Whether every departure of a client in the measured phase is handed over.
     pub departures: bool,
+    /// Whether every loss and every return of a connection is handed over.
+    pub connections: bool,
     /// Present where clients come and go, with the sizes of their requests where those are known.
     pub churn_account: Option<Option<Weight>>,
     /// Whether connections are added as they are needed, and values are checked on them.
@@ -134,6 +146,10 @@ pub struct ReportOptions {
     pub waits_for_intervals: bool,
     /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
     pub successes_only: Vec<bool>,
+    /// Whether requests are counted by server, since there are several.
+    pub times_servers: bool,
+    /// When the parts of a measured phase begin, in nanoseconds from its beginning; empty where it has none.
+    pub parts: Vec<Nanos>,
     /// Which requests are stamped when they leave, and the seed of the Plan; `None` where none are.
     pub sampling: Option<(TransmitSampling, u64)>,
 }
@@ -177,11 +193,19 @@ impl WorkerReporter {
             rows: options.rows.then(|| Vec::with_capacity(ROWS)),
             keeps_rows: true,
             departures: options.departures.then(Box::default),
+            tells_connections: options.connections,
             churn_account: options
                 .churn_account
                 .map(|churn_account| Box::new(ChurnAccount::new(churn_account))),
-            watched: options.rows || options.churn_account.is_some() || options.sampling.is_some(),
+            watched: options.rows
+                || options.churn_account.is_some()
+                || options.sampling.is_some()
+                || options.times_servers
+                || !options.parts.is_empty(),
+            times_servers: options.times_servers,
+            server: 0,
             successes_only: options.successes_only.into(),
+            parts: options.parts.into(),
             end: WorkerEnd::default(),
             load: None,
             stored: 0,
@@ -245,11 +269,11 @@ impl WorkerReporter {
         self.next_tick
     }
 
-    /// Hands over the progress or the slice that is over at `now`, if its tick has come.
+    /// Hands over the progress or the slice that is over at `now`, if its tick has come. Returns whether it has.
     #[inline]
-    pub fn tick(&mut self, now: Nanos) {
+    pub fn tick(&mut self, now: Nanos) -> bool {
         if now < self.next_tick {
-            return;
+            return false;
         }
         match self.mode {
             ReportMode::Count => {
@@ -270,6 +294,7 @@ impl WorkerReporter {
                 self.hand_over_departures();
             }
         }
+        true
     }
 
     /// Ends the phase at `now`, and hands over its last slice and its figures.
@@ -315,6 +340,11 @@ impl WorkerReporter {
         self.end.messages_dropped += u64::from(!self.sender.offer(note));
     }
 
+    /// Notes how late the requests of a trace were asked; `None` where none was replayed.
+    pub fn note_lateness(&mut self, lateness: Option<Lateness>) {
+        self.end.lateness = lateness;
+    }
+
     /// Ends the run: hands over what the worker knows at its end, with the error that ended it early, if there is one.
     pub fn finish(mut self, failure: Option<std::io::Error>) {
         self.end.churn = self.churn_account.take().map(|churn_account| Box::new(churn_account.churn));
@@ -353,6 +383,7 @@ impl WorkerReporter {
         self.owned += 1;
         let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
         let interval = Interval::new(groups).counting(self.interval.outstanding.is_some());
+        let interval = interval.pairing(self.interval.pairs.is_some());
         let interval = interval.stamping(self.interval.transmit.is_some());
         Some(Box::new(interval.of_worker(self.sender.worker)))
     }
@@ -360,6 +391,9 @@ impl WorkerReporter {
     /// Hands over the last slice of a phase. The interval that is kept for that is missing only while those of the
     /// phase before are not back, which does not last, since all workers have ended that phase.
     fn hand_over_last(&mut self, end_ns: Nanos) {
+        if let (Some(stamping), Some(times)) = (&mut self.stamping, &mut self.interval.transmit) {
+            stamping.give_up(times);
+        }
         let spare = self.stock.pop().or_else(|| self.sender.spares.recv().ok());
         if let Some(spare) = spare {
             // No later slice of this phase waits for this worker.
@@ -515,15 +549,18 @@ mod tests {
     fn reporter(rows: bool) -> (WorkerReporter, Receiver<QueuedMessage>, Sender<Box<Interval>>) {
         let ((messages, heard), (spare, spares)) = (channel(), channel());
         let options = ReportOptions {
+            parts: Vec::new(),
             checks: 0,
             rows,
             departures: false,
+            connections: false,
             churn_account: None,
             checks_grow: false,
             first_connection: 1,
             stamped: false,
             waits_for_intervals: false,
             successes_only: vec![false],
+            times_servers: false,
             sampling: None,
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
@@ -549,7 +586,9 @@ mod tests {
         let (mut reporter, heard, spare) = reporter(false);
         for phase in 0..3 {
             reporter.begin_phase(phase, ReportMode::Record(10), 0, 1_000);
-            (1..100).for_each(|tick| reporter.tick(tick * 10));
+            for tick in 1..100 {
+                reporter.tick(tick * 10);
+            }
             reporter.end_phase(1_007, fate());
             let slices = slices(&heard);
             assert_eq!(

@@ -1,6 +1,8 @@
 //! What a worker reports of each request.
 
 use pummel_logic::connection::session::{Answer, Stamp};
+use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
+use pummel_logic::measure::parts::ServerRecord;
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{NEVER, Nanos};
@@ -113,6 +115,19 @@ impl WorkerReporter {
         }
     }
 
+    /// Records the end of a pair whose read was due at `ticket.index`: the answer to its store. A store without a good answer
+    /// ends no pair.
+    #[cold]
+    pub fn pair_ended(&mut self, answer: &Answer<'_>) {
+        let is_timed = answer.stamp != Stamp::Nothing && !self.abandoning;
+        if !is_timed || matches!(answer.outcome, Outcome::Error(_)) {
+            return;
+        }
+        if let (ReportMode::Record(_), Some(pairs)) = (&self.mode, &mut self.interval.pairs) {
+            pairs.record(answer.arrived.saturating_sub(answer.ticket.index));
+        }
+    }
+
     /// Records a request of a group whose successes alone are timed.
     #[cold]
     fn unsuccessful(&mut self, group: usize, answer: &Answer<'_>) {
@@ -129,10 +144,41 @@ impl WorkerReporter {
         if answer.mark != 0 {
             self.stamped(answer);
         }
+        if self.times_servers {
+            self.serve(answer);
+        }
+        self.record_in_part(group, answer);
         self.row(group, client, answer);
         if let Some(churn_account) = &mut self.churn_account {
             churn_account.answer(answer);
         }
+    }
+
+    /// Counts a request for the server of the connection that the worker handles.
+    fn serve(&mut self, answer: &Answer<'_>) {
+        let (server, servers) = (self.server as usize, &mut self.interval.servers);
+        if server >= SERVERS_TIMED_MAX {
+            return;
+        }
+        servers.resize_with(servers.len().max(server + 1), ServerRecord::default);
+        let record = &mut servers[server];
+        let is_silent = match answer.outcome {
+            Outcome::Error(fault) => self.abandoning || fault.unanswered(),
+            _ => self.abandoning,
+        };
+        if is_silent {
+            record.record_unanswered();
+        } else {
+            let service_ns = answer.arrived.saturating_sub(answer.sent);
+            let is_timed = answer.stamp != Stamp::Nothing && answer.sent != NEVER;
+            record.record(matches!(answer.outcome, Outcome::Error(_)), is_timed.then_some(service_ns));
+        }
+    }
+
+    /// Notes the server of the connection that the worker handles.
+    #[inline]
+    pub fn note_server(&mut self, server: u32) {
+        self.server = server;
     }
 
     /// Counts a request that has ended in a phase that is not recorded.
@@ -249,12 +295,12 @@ fn flight_ns(answer: &Answer<'_>) -> Nanos {
 }
 
 /// Whether a read found a value, or a store stored one.
-fn succeeded(outcome: Outcome) -> bool {
+pub(super) fn succeeded(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Hit | Outcome::Stored)
 }
 
 #[inline]
-fn sample_of(answer: &Answer<'_>) -> Sample {
+pub(super) fn sample_of(answer: &Answer<'_>) -> Sample {
     let ticket = answer.ticket;
     Sample {
         verb: ticket.verb,

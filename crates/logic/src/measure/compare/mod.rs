@@ -12,8 +12,6 @@ mod median;
 mod rank_sum;
 mod repetition;
 mod signed_rank;
-#[cfg(test)]
-mod simulated;
 
 pub use self::change::{
     Change, Design, RUNS_MAX, RUNS_TO_CLAIM, change_of, pairs_in_time, second_side_first,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::time::{Nanos, SECOND};
 
-/// Most facts of one reply; no server has half as many.
+/// Most facts of one reading: a memcached with 63 classes of sizes has some 3,000.
 pub const FACTS_MAX: usize = 4096;
 
-/// Longest value that is kept, in bytes.
-const VALUE_MAX_BYTES: usize = 512;
+/// Longest value that is kept, in bytes; a histogram with all of its cells is shorter.
+const VALUE_MAX_BYTES: usize = 1024;
 
 /// Names with values, at most [`FACTS_MAX`] of them. Of a name that comes twice the last value counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Facts(BTreeMap<String, String>);
 
 impl Facts {
     /// Adds a fact. Returns false where there is no room for it. Bytes that are no UTF-8 and control characters of a
-    /// value are replaced, and a value is cut at 512 bytes.
+    /// value are replaced, and a value is cut at 1,024 bytes.
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> bool {
         if self.0.len() >= FACTS_MAX || name.len() > VALUE_MAX_BYTES {
             return false;
@@ -46,6 +46,13 @@ impl Facts {
         tail.map_while(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
     }
 
+    /// Adds the facts of another reply, as far as there is room for them.
+    pub fn add_all(&mut self, other: &Facts) {
+        for (name, value) in &other.0 {
+            self.add(name.as_bytes(), value.as_bytes());
+        }
+    }
+
     /// Whether no fact was told.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -73,6 +80,11 @@ pub fn decimal(text: &str, unit: u64) -> Option<u64> {
         place /= 10;
     }
     Some(value)
+}
+
+/// The value of a field in a text such as `calls=1,usec=2`.
+pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// How far a counter came between two readings; `None` where it fell. A counter that was in the upper half of 32 bits and

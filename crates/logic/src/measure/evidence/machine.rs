@@ -6,7 +6,6 @@ use crate::time::Nanos;
 
 /// One process that sent requests, and its machine. A figure that could not be read is absent, and `unread` says why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct MachineEvidence {
     /// Name of the agent; absent in a run without agents, and for the controller's own share.
     pub agent: Option<String>,
@@ -35,7 +34,6 @@ pub struct MachineEvidence {
 
 /// The CPU time of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ThreadUse {
     /// Name of the thread.
     pub name: String,
@@ -48,7 +46,6 @@ pub struct ThreadUse {
 /// The TCP connections of a process, all together; connections that closed in between are counted as far as they were
 /// seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ConnectionEvidence {
     /// Connections that were read.
     pub read: u64,
@@ -66,7 +63,6 @@ pub struct ConnectionEvidence {
 
 /// The network of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct HostNetwork {
     /// TCP segments that were sent.
     pub segments_out: u64,
@@ -82,7 +78,6 @@ pub struct HostNetwork {
 
 /// The use of a network card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CardUse {
     /// Name of the card.
     pub name: String,

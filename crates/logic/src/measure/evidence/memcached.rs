@@ -1,7 +1,10 @@
 //! What two readings of memcached's `stats`, and one of its `stats settings`, say of the time between them.
 
+use std::collections::BTreeMap;
+
 use super::facts::{Facts, Pair};
 use super::server::{ServerCounts, ServerReading};
+use super::slabs;
 use crate::measure::tally::Tally;
 use crate::protocol::Verb;
 use crate::time::Nanos;
@@ -43,8 +46,20 @@ pub fn reading(
         connections: number("curr_connections").map(|open| open.saturating_sub(1)),
         connections_max: number("max_connections").or(settings.number("maxconns")),
         disturbances: disturbances_of(&pair),
-        commands: Vec::new(),
+        settings: settings_of(settings),
+        memory_taken_bytes: number("total_malloced"),
+        classes: slabs::classes(&pair),
+        ..ServerReading::default()
     }
+}
+
+/// Settings that decide what memcached does with records and connections, as `stats settings` names them.
+const SETTINGS: &[&str] =
+    &["evictions", "reqs_per_event", "item_size_max", "maxconns_fast", "hashpower_init"];
+
+fn settings_of(settings: &Facts) -> BTreeMap<String, String> {
+    let value = |name: &str| settings.text(name).map(str::to_owned);
+    SETTINGS.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?))).collect()
 }
 
 fn cpu_ns(pair: &Pair<'_>) -> Option<Nanos> {

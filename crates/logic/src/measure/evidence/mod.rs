@@ -2,16 +2,24 @@
 //!
 //! One reading is taken before the measured phase and one after it; figures are the differences between the two unless
 //! a field says otherwise. The core is given readings; `pummel-engine` takes them.
+//!
+//! What an agent of another build says beyond what is known here is left out, and what it does not say is unknown: no figure of
+//! a run depends on it.
 
+pub mod card;
 pub mod facts;
 pub mod machine;
 pub mod memcached;
 pub mod proc;
 pub mod provenance;
 pub mod redis;
+mod redis_lists;
 pub mod reply;
+pub mod resp_value;
 pub mod server;
 pub mod server_stats;
+pub mod slabs;
+pub mod slots;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +27,15 @@ use crate::measure::tally::Tally;
 use crate::plan::{Phase, Plan, Work};
 
 pub use self::machine::{CardUse, ConnectionEvidence, HostNetwork, MachineEvidence, ThreadUse};
-pub use self::server::{CommandTimes, ServerCounts, ServerEvidence, ServerReading};
+pub use self::server::{
+    CommandTimes, ErrorCount, LatencyEvent, ServerCounts, ServerEvidence, ServerReading, SlowCommand,
+};
 use self::server_stats::ServerStats;
+pub use self::slabs::SlabClass;
+pub use self::slots::SlotUse;
 
 /// The evidence of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// The servers, in the order of the Plan. With agents the servers are read by one of the agents, and the threads of
     /// a server by the agent that shares the machine with it.
@@ -91,15 +102,23 @@ impl Evidence {
 
     /// Makes what another process said fit for a report: only the servers that it was asked about, and `clean` words.
     pub fn adopt(&mut self, plan: &Plan, clean: &dyn Fn(&str) -> String) {
-        self.servers.retain(|server| plan.servers.contains(&server.address));
-        self.server_stats.retain(|stats| plan.servers.contains(&stats.address));
+        let asked = plan.servers_asked();
+        self.servers.retain(|server| asked.contains(&server.address));
+        self.server_stats.retain(|stats| asked.contains(&stats.address));
         for server in &mut self.servers {
             let reading = server.reading.iter_mut().flat_map(|reading| {
                 let commands = reading.commands.iter_mut().map(|command| &mut command.name);
+                let errors = reading.errors.iter_mut().map(|error| &mut error.name);
+                let slow = reading.slow_commands.iter_mut().map(|command| &mut command.name);
+                let events = reading.latency_events.iter_mut().map(|event| &mut event.name);
                 [&mut reading.software, &mut reading.version]
                     .into_iter()
                     .chain(&mut reading.disturbances)
+                    .chain(reading.settings.values_mut())
                     .chain(commands)
+                    .chain(errors)
+                    .chain(slow)
+                    .chain(events)
             });
             let unread = server.unread.iter_mut().chain(&mut server.threads_unread);
             let threads = server.threads.iter_mut().flatten().map(|thread| &mut thread.name);
@@ -228,5 +247,16 @@ mod tests {
         saved["servers"][0].as_object_mut().expect("an object").remove("asked");
         let read: Evidence = serde_json::from_value(saved).expect("the field may be absent");
         assert_eq!(read.servers[0].asked, None);
+    }
+
+    #[test]
+    fn evidence_with_fields_of_a_later_build_is_read_without_them() {
+        let known = seen(true, true, Some(3));
+        let mut said = serde_json::to_value(&known).expect("evidence is data");
+        for path in ["", "/servers/0", "/servers/0/reading", "/servers/0/reading/counts", "/machines/0"] {
+            let place = said.pointer_mut(path).and_then(|place| place.as_object_mut()).expect("an object");
+            place.insert("weather".to_owned(), serde_json::json!({"sun": [1, 2]}));
+        }
+        assert_eq!(serde_json::from_value::<Evidence>(said).expect("it is evidence"), known);
     }
 }

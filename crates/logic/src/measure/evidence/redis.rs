@@ -1,7 +1,11 @@
-//! What two readings of `INFO`, and one of the setting `io-threads`, say of a RESP server and the time between them.
+//! What two readings of `INFO`, and one of some settings, say of a RESP server and the time between them.
 
-use super::facts::{Facts, Pair, decimal};
+use std::collections::BTreeMap;
+
+use super::facts::{Facts, Pair, decimal, field};
+use super::redis_lists;
 use super::server::{CommandTimes, ServerCounts, ServerReading};
+use super::slots;
 use crate::measure::tally::Tally;
 use crate::time::{MICROSECOND, Nanos};
 
@@ -12,8 +16,24 @@ const COUNTERS: &[&str] = &["total_commands_processed", "total_connections_recei
 const COMMANDS_MAX: usize = 32;
 
 /// Commands that the reader sends itself; their times are left out.
-const OWN_COMMANDS: &[&str] =
-    &["info", "config|get", "config", "auth", "hello", "select", "slowlog|len", "slowlog"];
+const OWN_COMMANDS: &[&str] = &[
+    "info",
+    "config|get",
+    "config",
+    "auth",
+    "hello",
+    "select",
+    "slowlog|len",
+    "slowlog|get",
+    "slowlog",
+    "latency|latest",
+    "latency|histogram",
+    "latency",
+    "cluster|slot-stats",
+];
+
+/// Settings that decide what a server does with records, as `INFO` or `CONFIG GET` names them.
+const SETTINGS: &[&str] = &["maxmemory_policy", "appendonly", "save", "io-threads"];
 
 /// Name of the fact that says how many slow commands a server remembers; it is none of `INFO`.
 pub const SLOW_COMMANDS: &str = "slow_commands_remembered";
@@ -60,7 +80,19 @@ pub fn reading(
         connections_max: number("maxclients"),
         disturbances: disturbances_of(&pair),
         commands: commands_of(&pair),
+        settings: settings_of(after, settings),
+        memory_taken_bytes: number("used_memory_rss"),
+        errors: redis_lists::errors(&pair),
+        slow_commands: redis_lists::slow_commands(&pair),
+        latency_events: redis_lists::events(&pair),
+        slots: slots::slots(&pair),
+        ..ServerReading::default()
     }
+}
+
+fn settings_of(info: &Facts, settings: &Facts) -> BTreeMap<String, String> {
+    let value = |name: &str| settings.text(name).or_else(|| info.text(name)).map(str::to_owned);
+    SETTINGS.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?))).collect()
 }
 
 /// The program and its version. Valkey and others say a `redis_version` too, for the sake of old clients.
@@ -119,11 +151,6 @@ fn error_count(info: &Facts, word: &str) -> u64 {
     text.and_then(|text| field(text, "count")?.parse().ok()).unwrap_or(0)
 }
 
-/// The value of a field in a text such as `calls=1,usec=2`.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
-}
-
 /// How often a command was called between the readings; `None` where it was never called. A command that the first reading
 /// lacks was not called before it.
 fn calls_of(pair: &Pair<'_>, command: &str) -> Option<u64> {
@@ -149,6 +176,10 @@ fn commands_of(pair: &Pair<'_>) -> Vec<CommandTimes> {
             mean_ns: spent_us.saturating_mul(MICROSECOND) / calls,
             p50_ns: quantile(name, "p50"),
             p99_ns: quantile(name, "p99"),
+            p99_9_ns: quantile(name, "p99.9"),
+            p50_at_most_ns: redis_lists::at_most(pair, &name.to_lowercase(), 0.5),
+            p99_at_most_ns: redis_lists::at_most(pair, &name.to_lowercase(), 0.99),
+            p99_9_at_most_ns: redis_lists::at_most(pair, &name.to_lowercase(), 0.999),
         })
     };
     let all = pair.after.beginning_with("cmdstat_").filter(|(name, _)| !OWN_COMMANDS.contains(name));
@@ -228,6 +259,11 @@ mod tests {
             ("cmdstat_info", "calls=2,usec=100,usec_per_call=50.00"),
             ("latency_percentiles_usec_get", "p50=2.007,p99=61.001,p99.9=80.0"),
             ("errorstat_OOM", "count=4"),
+            ("maxmemory_policy", "noeviction"),
+            ("used_memory_rss", "9000"),
+            ("latency_histogram_get", "2=600,4=799,66=800"),
+            ("slow_command_0", "id=3,at=50,us=12000,name=get"),
+            ("latency_event_command", "at=50,latest=12,most=12"),
             ("rdb_saves", "1"),
             ("total_forks", "1"),
             ("latest_fork_usec", "12345"),
@@ -240,7 +276,8 @@ mod tests {
     #[test]
     fn figures_are_the_differences_of_two_readings_without_the_readers_own() {
         let own = OwnWork { commands: 2, connections: 0 };
-        let seen = reading(&facts(BEFORE), &after(), &facts("io-threads:1"), SECOND, own);
+        let settings = facts("io-threads:1\nsave:3600 1\nappendonly:no");
+        let seen = reading(&facts(BEFORE), &after(), &settings, SECOND, own);
         assert_eq!((seen.software.as_str(), seen.version.as_str()), ("redis", "7.0.15"));
         assert_eq!((seen.pid, seen.serving_threads, seen.restarted), (Some(5), Some(1), false));
         assert_eq!(seen.cpu_ns, Some(1_500 * MILLISECOND));
@@ -252,7 +289,13 @@ mod tests {
         assert_eq!(seen.disturbances, ["snapshot (fork 12.3 ms)"]);
         let [get, set] = &seen.commands[..] else { panic!("two commands: {:?}", seen.commands) };
         assert_eq!((get.name.as_str(), get.calls, get.mean_ns), ("get", 800, 2 * MICROSECOND));
-        assert_eq!((get.p50_ns, get.p99_ns), (Some(2_007), Some(61_001)));
+        assert_eq!((get.p50_ns, get.p99_ns, get.p99_9_ns), (Some(2_007), Some(61_001), Some(80_000)));
+        let at_most = (get.p50_at_most_ns, get.p99_at_most_ns, get.p99_9_at_most_ns);
+        assert_eq!(at_most, (Some(2 * MICROSECOND), Some(4 * MICROSECOND), Some(66 * MICROSECOND)));
+        assert_eq!(seen.settings["maxmemory_policy"], "noeviction");
+        assert_eq!((seen.settings["save"].as_str(), seen.settings.len()), ("3600 1", 4));
+        assert_eq!((seen.memory_taken_bytes, seen.errors[0].count), (Some(9000), 4));
+        assert_eq!((seen.slow_commands.len(), seen.latency_events.len()), (1, 1));
         assert_eq!(
             (set.name.as_str(), set.calls, set.mean_ns, set.p99_ns),
             ("set", 200, 10 * MICROSECOND, None)

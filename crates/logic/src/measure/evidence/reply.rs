@@ -1,6 +1,9 @@
 //! What a server is asked for evidence, and what its bytes mean.
 
 use super::facts::Facts;
+use super::redis_lists::{SLOW_COMMANDS_MAX, events_told, histograms_told, slow_commands_told};
+use super::resp_value::{RespRead, RespValue};
+use super::slots::{BY_CPU, BY_KEYS, slots_told};
 use crate::plan::Protocol;
 
 /// Most bytes of one reply; a server that sends more is not listened to.
@@ -33,8 +36,37 @@ pub enum Question {
     InfoDefault,
     /// How many threads of a RESP server read and write.
     IoThreads,
+    /// When a RESP server writes snapshots.
+    Snapshots,
+    /// Whether a RESP server writes every change to a file.
+    AppendOnly,
     /// How many slow commands a RESP server remembers.
     SlowCommands,
+    /// The newest slow commands of a RESP server.
+    SlowLog,
+    /// The latest events of a RESP server's own watch on its latency.
+    LatencyEvents,
+    /// How long each command of a RESP server took, as histograms.
+    LatencyHistograms,
+    /// The memory of memcached by classes of sizes.
+    Slabs,
+    /// The records of memcached by classes of sizes, and what each class lost.
+    Items,
+    /// The hash slots of a cluster's node that took the most CPU time.
+    SlotsByCpu,
+    /// The hash slots of a cluster's node that have the most keys.
+    SlotsByKeys,
+}
+
+/// When a question is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// The first reading of a server.
+    First,
+    /// A reading before or after the measured phase.
+    Ends,
+    /// A reading within the measured phase, which is to cost the server as little as can be.
+    Within,
 }
 
 /// Name of the fact that a number alone is.
@@ -63,13 +95,39 @@ impl Dialect {
         }
     }
 
-    /// The questions of one reading, in their order. What does not change in a run is asked in the first reading alone.
-    pub fn questions(self, is_first: bool) -> &'static [Question] {
-        match (self, is_first) {
-            (Dialect::Text | Dialect::Binary, true) => &[Question::Settings, Question::Stats],
-            (Dialect::Text | Dialect::Binary, false) => &[Question::Stats],
-            (Dialect::Resp, true) => &[Question::IoThreads, Question::SlowCommands, Question::Info],
-            (Dialect::Resp, false) => &[Question::SlowCommands, Question::Info],
+    /// The questions of one reading, in their order; the last one tells the counters. What does not change in a run is asked in
+    /// the first reading alone.
+    pub fn questions(self, occasion: Occasion) -> &'static [Question] {
+        match (self, occasion) {
+            (Dialect::Text | Dialect::Binary, Occasion::First) => {
+                &[Question::Settings, Question::Slabs, Question::Items, Question::Stats]
+            }
+            (Dialect::Text | Dialect::Binary, Occasion::Ends) => {
+                &[Question::Slabs, Question::Items, Question::Stats]
+            }
+            (Dialect::Text | Dialect::Binary, Occasion::Within) => &[Question::Items, Question::Stats],
+            (Dialect::Resp, Occasion::First) => &[
+                Question::IoThreads,
+                Question::Snapshots,
+                Question::AppendOnly,
+                Question::SlowCommands,
+                Question::SlowLog,
+                Question::LatencyEvents,
+                Question::LatencyHistograms,
+                Question::SlotsByKeys,
+                Question::SlotsByCpu,
+                Question::Info,
+            ],
+            (Dialect::Resp, Occasion::Ends) => &[
+                Question::SlowCommands,
+                Question::SlowLog,
+                Question::LatencyEvents,
+                Question::LatencyHistograms,
+                Question::SlotsByKeys,
+                Question::SlotsByCpu,
+                Question::Info,
+            ],
+            (Dialect::Resp, Occasion::Within) => &[Question::SlowCommands, Question::Info],
         }
     }
 }
@@ -77,13 +135,28 @@ impl Dialect {
 impl Question {
     /// Adds the bytes of the question to `out`.
     pub fn write(self, dialect: Dialect, out: &mut Vec<u8>) {
+        let (newest, by_cpu, by_keys) =
+            (SLOW_COMMANDS_MAX.to_string(), BY_CPU.to_string(), BY_KEYS.to_string());
         let words: &[&str] = match self {
             Question::Stats => &["stats"],
             Question::Settings => &["stats", "settings"],
             Question::Info => &["INFO", "everything"],
             Question::InfoDefault => &["INFO"],
             Question::IoThreads => &["CONFIG", "GET", "io-threads"],
+            Question::Snapshots => &["CONFIG", "GET", "save"],
+            Question::AppendOnly => &["CONFIG", "GET", "appendonly"],
             Question::SlowCommands => &["SLOWLOG", "LEN"],
+            Question::SlowLog => &["SLOWLOG", "GET", &newest],
+            Question::LatencyEvents => &["LATENCY", "LATEST"],
+            Question::LatencyHistograms => &["LATENCY", "HISTOGRAM"],
+            Question::Slabs => &["stats", "slabs"],
+            Question::Items => &["stats", "items"],
+            Question::SlotsByCpu => {
+                &["CLUSTER", "SLOT-STATS", "ORDERBY", "cpu-usec", "LIMIT", &by_cpu, "DESC"]
+            }
+            Question::SlotsByKeys => {
+                &["CLUSTER", "SLOT-STATS", "ORDERBY", "key-count", "LIMIT", &by_keys, "DESC"]
+            }
         };
         match dialect {
             Dialect::Text => out.extend(format!("{}\r\n", words.join(" ")).bytes()),
@@ -104,13 +177,29 @@ impl Question {
     }
 }
 
-/// Reads the reply to one question off the front of `bytes`, which may end anywhere. The caller keeps at most
+/// Reads the reply to a question off the front of `bytes`, which may end anywhere. The caller keeps at most
 /// [`REPLY_MAX_BYTES`] of a reply that is not complete.
-pub fn read(dialect: Dialect, bytes: &[u8]) -> Reply {
-    match dialect {
-        Dialect::Text => read_text(bytes),
-        Dialect::Binary => read_binary(bytes),
-        Dialect::Resp => read_resp(bytes),
+pub fn read(question: Question, dialect: Dialect, bytes: &[u8]) -> Reply {
+    match (dialect, question) {
+        (Dialect::Text, _) => read_text(bytes),
+        (Dialect::Binary, _) => read_binary(bytes),
+        (Dialect::Resp, Question::SlowLog) => read_nested(bytes, slow_commands_told),
+        (Dialect::Resp, Question::LatencyEvents) => read_nested(bytes, events_told),
+        (Dialect::Resp, Question::LatencyHistograms) => read_nested(bytes, histograms_told),
+        (Dialect::Resp, Question::SlotsByCpu | Question::SlotsByKeys) => read_nested(bytes, slots_told),
+        (Dialect::Resp, _) => read_resp(bytes),
+    }
+}
+
+/// Reads an answer in lists, which `told` makes facts of, or a refusal.
+fn read_nested(bytes: &[u8], told: fn(&RespValue<'_>) -> Facts) -> Reply {
+    if bytes.first() == Some(&b'-') {
+        return read_resp(bytes);
+    }
+    match RespValue::read(bytes) {
+        RespRead::More => Reply::More,
+        RespRead::Whole(value, len) => Reply::Facts(told(&value), len),
+        RespRead::Wrong => Reply::Malformed("what answers SLOWLOG, LATENCY or CLUSTER is no list"),
     }
 }
 
@@ -318,15 +407,16 @@ mod tests {
     /// What `stream` means, which must not be known before its last byte is there.
     #[track_caller]
     fn whole(dialect: Dialect, stream: &[u8]) -> Reply {
-        let reply = read(dialect, stream);
+        let read = |bytes| read(Question::Info, dialect, bytes);
+        let reply = read(stream);
         for cut in 0..stream.len() {
-            assert_eq!(read(dialect, &stream[..cut]), Reply::More, "cut at {cut}");
+            assert_eq!(read(&stream[..cut]), Reply::More, "cut at {cut}");
         }
         let (Reply::Facts(_, len) | Reply::Refused(_, len)) = &reply else { panic!("{reply:?}") };
         assert_eq!(*len, stream.len());
         let mut more = stream.to_vec();
         more.extend(b"END\r\n");
-        assert_eq!(read(dialect, &more), reply, "what follows is left alone");
+        assert_eq!(read(&more), reply, "what follows is left alone");
         reply
     }
 
@@ -386,20 +476,41 @@ mod tests {
             (Dialect::Resp, b"*-1\r\n"),
             (Dialect::Resp, b"*9999\r\n"),
         ] {
-            assert!(matches!(read(dialect, stream), Reply::Malformed(_)), "{stream:?}");
+            assert!(matches!(read(Question::Info, dialect, stream), Reply::Malformed(_)), "{stream:?}");
         }
         let endless = b"STAT a 1\r\n".repeat(4);
-        assert_eq!(read(Dialect::Text, &endless), Reply::More, "the caller bounds what it keeps");
+        assert_eq!(
+            read(Question::Stats, Dialect::Text, &endless),
+            Reply::More,
+            "the caller bounds what it keeps"
+        );
         let many: String = (0..5000).map(|n| format!("STAT {n} 1\r\n")).collect();
-        assert!(matches!(read(Dialect::Text, many.as_bytes()), Reply::Malformed(_)));
+        assert!(matches!(read(Question::Stats, Dialect::Text, many.as_bytes()), Reply::Malformed(_)));
     }
 
     #[test]
     fn a_number_alone_is_a_fact() {
-        assert_eq!(read(Dialect::Resp, b":12"), Reply::More);
-        let Reply::Facts(facts, taken) = read(Dialect::Resp, b":12\r\n$") else { panic!("a whole reply") };
+        let read = |bytes| read(Question::SlowCommands, Dialect::Resp, bytes);
+        assert_eq!(read(b":12"), Reply::More);
+        let Reply::Facts(facts, taken) = read(b":12\r\n$") else { panic!("a whole reply") };
         assert_eq!((facts.number(NUMBER), taken), (Some(12), 5));
-        assert!(matches!(read(Dialect::Resp, b":x\r\n"), Reply::Malformed(_)));
+        assert!(matches!(read(b":x\r\n"), Reply::Malformed(_)));
+    }
+
+    #[test]
+    fn answers_in_lists_are_facts_when_they_are_whole() {
+        let log = b"*1\r\n*6\r\n:4\r\n:100\r\n:9000\r\n*1\r\n$3\r\nget\r\n$3\r\na:1\r\n$0\r\n\r\n";
+        for cut in 0..log.len() {
+            assert_eq!(read(Question::SlowLog, Dialect::Resp, &log[..cut]), Reply::More, "cut at {cut}");
+        }
+        let Reply::Facts(facts, taken) = read(Question::SlowLog, Dialect::Resp, log) else {
+            panic!("it is whole")
+        };
+        assert_eq!((facts.text("slow_command_0"), taken), (Some("id=4,at=100,us=9000,name=get"), log.len()));
+        let refused = read(Question::LatencyHistograms, Dialect::Resp, b"-ERR Unknown subcommand\r\n");
+        assert!(matches!(refused, Reply::Refused(..)), "{refused:?}");
+        let garbage = read(Question::LatencyEvents, Dialect::Resp, b"HTTP/1.1\r\n");
+        assert!(matches!(garbage, Reply::Malformed(_)), "{garbage:?}");
     }
 
     #[test]
@@ -420,9 +531,9 @@ mod tests {
     #[test]
     fn nothing_that_changes_a_server_is_ever_asked() {
         for dialect in DIALECTS {
-            for is_first in [true, false] {
+            for occasion in [Occasion::First, Occasion::Ends, Occasion::Within] {
                 let mut out = Vec::new();
-                dialect.questions(is_first).iter().for_each(|question| question.write(dialect, &mut out));
+                dialect.questions(occasion).iter().for_each(|question| question.write(dialect, &mut out));
                 let text = String::from_utf8_lossy(&out).to_lowercase();
                 assert!(
                     !["reset", "conns", "set\r\n", "rewrite"].iter().any(|word| text.contains(word)),
@@ -441,8 +552,12 @@ mod tests {
             let heads: [&[u8]; 6] = [b"", b"STAT ", b"$12\r\n", b"*2\r\n$1\r\n", b"\x81\x10\0\x02\0\0\0\0\0\0\0\x05", b"=9\r\n"];
             let stream = [heads[head], &bytes[..]].concat();
             for dialect in DIALECTS {
-                let (Reply::Facts(_, len) | Reply::Refused(_, len)) = read(dialect, &stream) else { continue };
-                assert!(len <= stream.len());
+                for question in dialect.questions(Occasion::First) {
+                    let (Reply::Facts(_, len) | Reply::Refused(_, len)) = read(*question, dialect, &stream) else {
+                        continue;
+                    };
+                    assert!(len <= stream.len());
+                }
             }
         }
     }

@@ -1,13 +1,16 @@
 //! What a server and the kernel said of the server.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::machine::ThreadUse;
+use super::slabs::SlabClass;
+use super::slots::SlotUse;
 use crate::time::Nanos;
 
 /// One server of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ServerEvidence {
     /// Address of the server, as in the Plan.
     pub address: String,
@@ -41,7 +44,6 @@ impl ServerReading {
 
 /// What a server said of itself before and after the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ServerReading {
     /// Name of the program: `memcached`, `redis` or `valkey`.
     pub software: String,
@@ -76,11 +78,65 @@ pub struct ServerReading {
     pub disturbances: Vec<String>,
     /// The server's own times of commands, where it keeps them.
     pub commands: Vec<CommandTimes>,
+    /// Settings of the server that decide what it does with records and connections, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// Memory that the server has taken from the system at the second reading, in bytes: memcached's pages of slabs, the
+    /// resident memory of Redis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_taken_bytes: Option<u64>,
+    /// Errors with which the server answered, where it counts them by their first word, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ErrorCount>,
+    /// The newest commands that the server calls slow, without their arguments, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_commands: Vec<SlowCommand>,
+    /// What the server's own watch on its latency noted between the readings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_events: Vec<LatencyEvent>,
+    /// The classes of sizes of memcached that have records, or lost some between the readings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<SlabClass>,
+    /// The hash slots of a cluster's node that took the most, at most ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotUse>,
+}
+
+/// How often a server answered with an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// First word of the error, such as `MOVED`.
+    pub name: String,
+    /// How often it was the answer.
+    pub count: u64,
+}
+
+/// A command that a server calls slow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowCommand {
+    /// Name of the command, in lower case; `?` for what is no name.
+    pub name: String,
+    /// When the command was carried out, in seconds of Unix time by the server's clock.
+    pub at_unix_s: u64,
+    /// How long it took inside the server, in nanoseconds.
+    pub took_ns: Nanos,
+}
+
+/// An event that a server's own watch on its latency noted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyEvent {
+    /// Name of the event, such as `command` or `fork`.
+    pub name: String,
+    /// When it came last, in seconds of Unix time by the server's clock.
+    pub at_unix_s: u64,
+    /// How long the last one took, in nanoseconds.
+    pub latest_ns: Nanos,
+    /// How long the longest one took since the server started or forgot them, in nanoseconds.
+    pub greatest_ns: Nanos,
 }
 
 /// Counters of a server as differences; absent where the server does not count such a thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ServerCounts {
     /// Requests of all kinds.
     pub requests: Option<u64>,
@@ -110,7 +166,6 @@ pub struct ServerCounts {
 
 /// A server's own times of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CommandTimes {
     /// Name of the command, in lower case.
     pub name: String,
@@ -122,6 +177,19 @@ pub struct CommandTimes {
     pub p50_ns: Option<Nanos>,
     /// 99th percentile, in nanoseconds, since the start of the server; absent where the server does not say.
     pub p99_ns: Option<Nanos>,
+    /// 99.9th percentile, in nanoseconds, since the start of the server; absent where the server does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_9_ns: Option<Nanos>,
+    /// A time that half of the calls between the readings did not exceed, in nanoseconds: the end of a cell of the server's
+    /// histogram, whose cells double; absent where the server keeps none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_at_most_ns: Option<Nanos>,
+    /// A time that 99 % of the calls between the readings did not exceed, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_at_most_ns: Option<Nanos>,
+    /// A time that 99.9 % of the calls between the readings did not exceed, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_9_at_most_ns: Option<Nanos>,
 }
 
 impl ServerEvidence {

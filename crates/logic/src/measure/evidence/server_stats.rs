@@ -3,14 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::server::{ServerCounts, ServerReading};
+use super::slabs::SlabClass;
 use crate::time::Nanos;
 
 /// Most intervals that are kept of one server; later ones are counted as missed.
 pub const INTERVALS_MAX: usize = 4096;
 
+/// Most classes of sizes that are kept of an interval.
+const CLASSES_MAX: usize = 8;
+
 /// What one server said of itself in the measured phases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ServerStats {
     /// Address of the server, as in the Plan.
     pub address: String,
@@ -24,7 +27,6 @@ pub struct ServerStats {
 
 /// What a server said of the time between two readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ServerInterval {
     /// When the first of the two readings was taken, from the beginning of the measured phase.
     pub start_ns: Nanos,
@@ -42,6 +44,9 @@ pub struct ServerInterval {
     pub connections: Option<u64>,
     /// What disturbed the server, each as a few words.
     pub disturbances: Vec<String>,
+    /// The classes of sizes that lost records or stores in the interval, those that lost the most first, at most eight.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<SlabClass>,
 }
 
 impl ServerStats {
@@ -51,6 +56,10 @@ impl ServerStats {
             self.missed += 1;
             return;
         }
+        let mut classes = reading.classes;
+        classes.retain(|class| class.lost() > 0);
+        classes.sort_by_key(|class| std::cmp::Reverse(class.lost()));
+        classes.truncate(CLASSES_MAX);
         self.intervals.push(ServerInterval {
             start_ns,
             end_ns,
@@ -60,6 +69,7 @@ impl ServerStats {
             memory_bytes: reading.memory_bytes,
             connections: reading.connections,
             disturbances: reading.disturbances,
+            classes,
         });
     }
 }
@@ -102,6 +112,18 @@ mod tests {
         let idle = interval(counts(0, 0));
         assert_eq!((idle.hit_ratio(), idle.cpu_ns_per_request()), (None, None));
         assert_eq!(interval(ServerCounts::default()).hit_ratio(), None);
+    }
+
+    #[test]
+    fn an_interval_names_the_classes_that_lost_most() {
+        let class =
+            |class: u32, evictions| SlabClass { class, records: 1, evictions, ..SlabClass::default() };
+        let classes =
+            (1..=20).map(|number| class(number, u64::from(number / 5) * 100 + 1)).chain([class(21, 0)]);
+        let mut stats = ServerStats::default();
+        stats.add(0, 1, ServerReading { classes: classes.collect(), ..ServerReading::default() });
+        let kept: Vec<u32> = stats.intervals[0].classes.iter().map(|class| class.class).collect();
+        assert_eq!(kept, [20, 15, 16, 17, 18, 19, 10, 11]);
     }
 
     #[test]

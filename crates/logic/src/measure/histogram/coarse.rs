@@ -64,6 +64,14 @@ impl CoarseHistogram {
         }
     }
 
+    /// Adds a count of the fine cell of this number.
+    pub(super) fn add_fine_cell(&mut self, index: usize, count: u64) {
+        let cell = index >> FOLD_BITS;
+        self.reach(cell, cell);
+        let own = &mut self.counts[cell - self.first as usize];
+        *own = own.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+
     /// Adds everything that `other` counted.
     pub fn merge(&mut self, other: &CoarseHistogram) {
         if other.counts.is_empty() {

@@ -15,7 +15,7 @@ use crate::time::{Nanos, SECOND};
 
 /// A text that holds no histogram of this kind, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotAHistogram(pub(super) String);
+pub struct NotAHistogram(pub(crate) String);
 
 /// The greatest value that the encoding names, unless a greater one was recorded.
 const NOMINAL_HIGHEST: Nanos = 3_600 * SECOND;

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
-use super::cells::{HIGHEST, index_of};
+use super::cells::{CELLS, HIGHEST, index_of};
+use super::coarse::CoarseHistogram;
 use super::encoding::NotAHistogram;
 use super::moments::Moments;
 
@@ -72,6 +73,12 @@ impl Histogram {
 }
 
 impl SparseHistogram {
+    /// A histogram in which nothing was counted.
+    pub fn empty() -> SparseHistogram {
+        let exact = Moments { count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 };
+        SparseHistogram { exact, cells: Vec::new() }
+    }
+
     /// Adds everything that `other` counted, as if both had been one histogram from the start.
     pub fn merge(&mut self, other: &SparseHistogram) {
         let mut cells = Vec::with_capacity(self.cells.len().max(other.cells.len()));
@@ -110,6 +117,11 @@ impl SparseHistogram {
         exact.max = exact.max.max(more.max);
         exact.sum = exact.sum.saturating_add(more.sum);
         exact.sum_squares = exact.sum_squares.saturating_add(more.sum_squares);
+    }
+
+    /// Adds what was counted to a coarse histogram. Cells beyond the table are left out.
+    pub fn fold_into(&self, coarse: &mut CoarseHistogram) {
+        self.places().filter(|(at, _)| *at < CELLS).for_each(|(at, count)| coarse.add_fine_cell(at, count));
     }
 
     /// The cells that were counted in, in their order, by their places in a histogram's table.

@@ -136,7 +136,7 @@ fn keeps_records(plan: &Plan) -> bool {
                 && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
         }
         Work::Pause(_) => true,
-        Work::Window(_) | Work::Replay(_) | Work::Delete(_) => false,
+        Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => false,
     };
     let is_kept = plan.data.expiry_s.support() == (0.0, 0.0) && plan.phases.iter().all(keeps);
     is_kept && matches!(plan.phases.first().map(|phase| &phase.work), Some(Work::Load(_)))

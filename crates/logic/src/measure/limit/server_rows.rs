@@ -1,5 +1,7 @@
 //! The rows of the table of limits that accuse the server, or its machine.
 
+use std::collections::BTreeSet;
+
 use super::case::{BODY, Case, FULL_SHARE};
 use super::finding::{Finding, Limit};
 use super::generator_rows::TCP_LIMITED_SHARE;
@@ -163,13 +165,24 @@ pub fn bursts(case: &Case<'_>) -> Option<Finding> {
         format!(", {ratio:.0} times as long as service times that are independent of each other make")
     });
     let says = format!(
-        "The server stood still at times: a request took it up to {}, {} the median. Requests waited {} for others ({}){ratio}.",
+        "The server stood still at times: a request took it up to {}, {} the median. Requests waited {} for others ({}){ratio}.{}",
         longest_service(case).0,
         longest_service(case).1,
         time_text(wait.value_ns),
         wait.name,
+        disturbances(case),
     );
     Some(Finding::new(Limit::Server, says))
+}
+
+/// What the servers said that disturbed them meanwhile, as a sentence; nothing where they said nothing.
+fn disturbances(case: &Case<'_>) -> String {
+    let said: BTreeSet<&str> =
+        case.readings().flat_map(|reading| &reading.disturbances).map(String::as_str).collect();
+    if said.is_empty() {
+        return String::new();
+    }
+    format!(" The server says of that time: {}.", said.into_iter().collect::<Vec<_>>().join("; "))
 }
 
 /// The longest service as words, as far as it is known, and how many times the median that is.

@@ -38,8 +38,8 @@ pub const ROWS: [Row; 26] = [
     Row { name: "lost-records", judge: load_rows::lost_records },
     Row { name: "way", judge: network_rows::way },
     Row { name: "server-bursts", judge: server_rows::bursts },
-    Row { name: "waits-by-exclusion", judge: server_rows::waits_by_exclusion },
     Row { name: "unanswered", judge: server_rows::unanswered },
+    Row { name: "waits-by-exclusion", judge: server_rows::waits_by_exclusion },
     Row { name: "closed-loop", judge: load_rows::rest_of_closed },
     Row { name: "nobody", judge: load_rows::nobody },
 ];

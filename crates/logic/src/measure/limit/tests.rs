@@ -173,6 +173,17 @@ fn a_cpu_that_was_taken_away_names_the_thief() {
 }
 
 #[test]
+fn a_cpu_that_was_missed_in_the_tail_alone_is_no_limit_of_an_open_loop() {
+    let paused = (1..=40).map(|stall| (stall * SECOND / 20, 3 * MILLISECOND)).collect();
+    let tail = Scenario { paused, connections: 1_000, ..quiet() }.seen(IDLE, 1);
+    let part = tail.length / 10;
+    let tail = tail.machine(|machine| machine.workers[0].run_delay_ns = Some(part));
+    let summary = tail.summary();
+    assert!(!summary.trust.ok, "the tail has it: {}", summary.trust.says);
+    assert_ne!(summary.verdict.row, "generator-cpu-taken", "{}", summary.verdict.says);
+}
+
+#[test]
 fn client_threads_without_a_cpu_for_each_take_it_from_each_other() {
     let says = |cpus: u32, [own, waited, other]: [u64; 3]| {
         let run = Scenario { threads: 2, ..closed() }.seen(IDLE, 1);
@@ -534,6 +545,11 @@ fn a_server_that_froze_is_accused_and_the_generator_is_not() {
         let words = ["The server stood still at times: a request took it up to 99", "Requests waited"];
         says(&run.verdict(), Limit::Server, "server-bursts", &words);
     }
+    let forked = frozen.clone().seen(IDLE, 1).reading(|reading| {
+        reading.disturbances = vec!["snapshot (fork 12.3 ms)".to_owned(), "memory defragmented".to_owned()];
+    });
+    let words = ["The server says of that time: memory defragmented; snapshot (fork 12.3 ms)."];
+    says(&forked.verdict(), Limit::Server, "server-bursts", &words);
     let timed_out = Scenario { timeout: 200 * MILLISECOND, ..frozen.clone() };
     says(&timed_out.verdict(), Limit::Server, "server-bursts", &["took it up to more than 200 ms"]);
     // Trust says what lag is part of the median; the waiting is the server's all the same.
@@ -557,6 +573,10 @@ fn requests_without_an_answer_are_not_the_generators_fault() {
         Scenario { connections: 1_000, frozen: (SECOND, SECOND), timeout: 20 * MILLISECOND, ..quiet() };
     let words = ["The server or the way there, by exclusion", "% of the requests got no answer"];
     says(&frozen.verdict(), Limit::Server, "unanswered", &words);
+    // Requests wait for connections whose requests time out: what made them wait got no answer.
+    let crowded =
+        Scenario { connections: 10, timeout: 100 * MILLISECOND, frozen: (SECOND, 100 * SECOND), ..frozen };
+    says(&crowded.verdict(), Limit::Server, "unanswered", &words);
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! another stretch of the same length. It says nothing of another start of the server.
 
 mod batches;
+mod early_ends;
 #[cfg(test)]
 mod exactness;
 mod outliers;
@@ -22,6 +23,7 @@ mod until;
 mod windows;
 
 pub use self::batches::{Batches, Bounds, Range, Upper};
+pub use self::early_ends::EarlyEnds;
 pub use self::outliers::{ProcessTimes, deviations};
 pub use self::settling::Settling;
 pub use self::special::{Confidence, student_t};

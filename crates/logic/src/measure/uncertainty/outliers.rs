@@ -5,45 +5,80 @@ use super::special::Confidence;
 use super::windows::Windows;
 use crate::measure::agents::Deviation;
 use crate::measure::figures::{QUANTILES, Unanswered};
-use crate::measure::histogram::rank;
+use crate::measure::histogram::{Histogram, SparseHistogram, rank};
 use crate::measure::measurement::Measurement;
-use crate::measure::recorder::{OpRecord, Span};
+use crate::measure::recorder::{Counts, Span};
 use crate::time::Nanos;
 
 /// The quantiles that processes are compared at, by their names.
 const COMPARED: [&str; 2] = ["p50", "p99"];
 
-/// What one process measured, as far as it is compared with the others.
+/// What one process measured, as far as it is compared with the others: counts and responses, without the memory of cells in which
+/// nothing was counted, since there may be very many processes.
 #[derive(Clone, Debug)]
 pub struct ProcessTimes {
     measured_ns: Nanos,
     timeout_ns: Nanos,
     windows: Windows,
-    all: OpRecord,
+    counts: Counts,
+    responses: SparseHistogram,
 }
 
 impl ProcessTimes {
     /// What a process measured; `None` where it has no windows.
     pub fn of(measurement: &Measurement) -> Option<ProcessTimes> {
+        let all = measurement.ops().all();
         Some(ProcessTimes {
             measured_ns: measurement.measured_ns,
             timeout_ns: measurement.timeout_ns,
-            windows: measurement.windows.clone()?,
-            all: measurement.ops().all(),
+            windows: measurement.windows.as_ref()?.responses(),
+            counts: all.counts,
+            responses: all.times.of(Span::Response).to_sparse(),
         })
     }
+}
 
-    fn merge(&mut self, other: &ProcessTimes) {
-        self.measured_ns = self.measured_ns.max(other.measured_ns);
-        self.windows.merge(&other.windows);
-        self.all.merge(&other.all);
+/// What one or several processes measured.
+#[derive(Clone)]
+struct Together {
+    measured_ns: Nanos,
+    timeout_ns: Nanos,
+    windows: Windows,
+    counts: Counts,
+    responses: Histogram,
+}
+
+impl Together {
+    fn of(process: &ProcessTimes) -> Together {
+        let mut responses = Histogram::default();
+        responses.merge_sparse(&process.responses).expect("it was a histogram of this process");
+        Together {
+            measured_ns: process.measured_ns,
+            timeout_ns: process.timeout_ns,
+            windows: process.windows.clone(),
+            counts: process.counts,
+            responses,
+        }
+    }
+
+    fn with(before: Option<Together>, processes: &[ProcessTimes]) -> Option<Together> {
+        processes.iter().fold(before, |sum, process| match sum {
+            None => Some(Together::of(process)),
+            Some(mut sum) => {
+                sum.measured_ns = sum.measured_ns.max(process.measured_ns);
+                sum.windows.merge(&process.windows);
+                sum.counts.merge(&process.counts);
+                sum.responses.merge_sparse(&process.responses).expect("it was a histogram of this process");
+                Some(sum)
+            }
+        })
     }
 
     /// The 99 % intervals of the compared quantiles with the quantiles themselves.
     fn intervals(&self) -> [Option<(Bounds, Nanos)>; COMPARED.len()] {
         let batches = Batches::of(&self.windows, self.measured_ns, |_, _| true);
-        let fine = self.all.times.of(Span::Response);
-        let unanswered = Unanswered::of(&self.all.counts, Span::Response, fine, self.timeout_ns).total();
+        let fine = &self.responses;
+        let unanswered = Unanswered::of(&self.counts, Span::Response, fine, self.timeout_ns).total();
         COMPARED.map(|name| {
             let (_, quantile) = QUANTILES.into_iter().find(|(known, _)| *known == name)?;
             let of = (fine, unanswered);
@@ -56,40 +91,33 @@ impl ProcessTimes {
 /// For each process, how its response times differ from those of all others together: at the first compared quantile at which the
 /// two 99 % intervals do not meet. `None` where they meet, and where one of them is not known.
 pub fn deviations(processes: &[ProcessTimes]) -> Vec<Option<Deviation>> {
-    // The others of a process are those before it and those after it: two merges for each, however many there are.
-    let merged = |parts: &mut dyn Iterator<Item = &ProcessTimes>| {
-        let mut sums: Vec<Option<ProcessTimes>> = vec![None];
-        for part in parts {
-            let mut sum = sums.last().cloned().flatten();
-            match &mut sum {
-                Some(sum) => sum.merge(part),
-                none => *none = Some(part.clone()),
-            }
-            sums.push(sum);
+    let mut found = Vec::with_capacity(processes.len());
+    compare(processes, None, &mut found);
+    found
+}
+
+/// Compares each of some processes with all others; `outside` has those that are not among them. Either half is outside of the other
+/// one, so that of n processes no more sums than log2 n are held at a time.
+fn compare(processes: &[ProcessTimes], outside: Option<Together>, found: &mut Vec<Option<Deviation>>) {
+    match processes {
+        [] => {}
+        [process] => found.push(outside.and_then(|others| deviation(process, &others))),
+        _ => {
+            let (first, second) = processes.split_at(processes.len() / 2);
+            compare(first, Together::with(outside.clone(), second), found);
+            compare(second, Together::with(outside, first), found);
         }
-        sums
-    };
-    let before = merged(&mut processes.iter());
-    let after = merged(&mut processes.iter().rev());
-    let others = |at: usize| {
-        let (one, other) = (before[at].clone(), &after[processes.len() - 1 - at]);
-        match (one, other) {
-            (Some(mut one), Some(other)) => {
-                one.merge(other);
-                Some(one)
-            }
-            (one, other) => one.or_else(|| other.clone()),
-        }
-    };
-    let deviation = |(at, process): (usize, &ProcessTimes)| {
-        let pairs = process.intervals().into_iter().zip(others(at)?.intervals());
-        pairs.zip(COMPARED).find_map(|((own, others), quantile)| {
-            let ((own, own_ns), (others, others_ns)) = (own?, others?);
-            let is_apart = is_below(&own, &others) || is_below(&others, &own);
-            is_apart.then(|| Deviation { quantile: quantile.to_owned(), own_ns, others_ns })
-        })
-    };
-    processes.iter().enumerate().map(deviation).collect()
+    }
+}
+
+/// How a process differs from the others together.
+fn deviation(process: &ProcessTimes, others: &Together) -> Option<Deviation> {
+    let pairs = Together::of(process).intervals().into_iter().zip(others.intervals());
+    pairs.zip(COMPARED).find_map(|((own, others), quantile)| {
+        let ((own, own_ns), (others, others_ns)) = (own?, others?);
+        let is_apart = is_below(&own, &others) || is_below(&others, &own);
+        is_apart.then(|| Deviation { quantile: quantile.to_owned(), own_ns, others_ns })
+    })
 }
 
 /// Whether an interval ends before another begins.
@@ -130,6 +158,24 @@ mod tests {
             .flatten()
             .count();
         assert!(named <= 1, "{named} of 30");
+    }
+
+    #[test]
+    fn of_two_hundred_processes_the_slow_ones_are_named_and_each_takes_little_memory() {
+        let equal: Vec<ProcessTimes> = (0..5).map(|seed| process(seed, 40.0)).collect();
+        let slow = process(9, 60.0);
+        let all: Vec<ProcessTimes> = (0..200)
+            .map(|at| if at % 67 == 5 { slow.clone() } else { equal[at % equal.len()].clone() })
+            .collect();
+        let found = deviations(&all);
+        let named: Vec<usize> = (0..200).filter(|at| found[*at].is_some()).collect();
+        for at in [5, 72, 139] {
+            assert!(named.contains(&at), "{at} is not among {named:?}");
+        }
+        // Each of the 200 is as sure as in the comparison of a few.
+        assert!(named.iter().filter(|at| *at % 67 != 5).count() <= 40, "{named:?}");
+        let kept = slow.windows.bytes() + serde_json::to_vec(&slow.responses).expect("it is JSON").len();
+        assert!((1_000..400_000).contains(&kept), "{kept} bytes");
     }
 
     #[test]

@@ -45,7 +45,8 @@ impl Series {
     }
 
     /// How much the ratio varies: the formulas of a ratio estimator over clusters, with the correlation of neighbours and
-    /// the kurtosis of the residuals.
+    /// the kurtosis of the residuals. Batches whose neighbours have the correlation r tell as much as (1 - r) / (1 + r) times as many
+    /// that have none, and of their variance no more is known than those would tell.
     pub fn spread(&self) -> Spread {
         let count = self.residuals.len() as f64;
         if self.is_constant() {
@@ -58,7 +59,7 @@ impl Series {
         let independent = count / (count - 1.0) * self.squares / (self.size * self.size);
         Spread {
             variance: independent * (1.0 + correlation) / (1.0 - correlation),
-            freedom: freedom.clamp(1.0, count - 1.0),
+            freedom: (freedom.min(count - 1.0) * (1.0 - correlation) / (1.0 + correlation)).max(1.0),
         }
     }
 
@@ -188,6 +189,19 @@ mod tests {
         assert_eq!((series.beginning(), series.trend()), (0.0, 0.0));
         assert!(series.change().is_none());
         assert_eq!(series.spread().variance, 0.0);
+    }
+
+    #[test]
+    fn batches_that_resemble_their_neighbours_have_fewer_degrees_of_freedom() {
+        let values = |stretch: usize| -> Vec<f64> {
+            // Deviations of one size, so that the kurtosis is the same whatever their order.
+            (0..48).map(|at| if (at / stretch).is_multiple_of(2) { 1.1 } else { 0.9 }).collect()
+        };
+        let [apart, alike] = [1, 6].map(|stretch| series(&values(stretch)).spread());
+        assert_eq!(apart.freedom, 47.0);
+        // The correlation of neighbours in stretches of six is about two thirds.
+        assert!((7.0..13.0).contains(&alike.freedom), "{}", alike.freedom);
+        assert!(alike.variance > 4.0 * apart.variance);
     }
 
     #[test]

@@ -91,7 +91,9 @@ impl Steadiness {
     pub fn of(measurement: &Measurement, plan: &Plan, all: &OpRecord) -> Option<Steadiness> {
         match Steadiness::of_batches(measurement, plan, all) {
             Some(Steadiness::Unsteady(change)) => Some(Steadiness::Unsteady(change)),
-            _ if measurement.warm_up.is_some_and(|warm_up| !warm_up.settled) => Some(Steadiness::Unsettled),
+            _ if measurement.warm_up.is_some_and(|warm_up| !warm_up.settled && !warm_up.cut_short) => {
+                Some(Steadiness::Unsettled)
+            }
             judged => judged,
         }
     }
@@ -246,7 +248,9 @@ fn levels_of(
 fn constant_phase(plan: &Plan) -> Option<&Phase> {
     let mut recorded = plan.phases.iter().filter(|phase| phase.recorded);
     let phase = recorded.next()?;
-    let is_constant = matches!(phase.work, Work::Mix(_) | Work::Window(_)) && recorded.next().is_none();
+    let is_constant = matches!(phase.work, Work::Mix(_) | Work::Window(_))
+        && recorded.next().is_none()
+        && plan.changes.is_nothing();
     is_constant.then_some(phase)
 }
 

@@ -8,7 +8,7 @@ use crate::measure::histogram::CoarseHistogram;
 use crate::measure::interval::Interval;
 use crate::measure::recorder::{OpRecord, Span};
 use crate::protocol::Verb;
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{MILLISECOND, Nanos, seconds};
 
 /// The length of windows at the beginning, in nanoseconds, where intervals are not shorter.
 pub const BASE_NS: Nanos = 100 * MILLISECOND;
@@ -129,6 +129,46 @@ impl Windows {
         for (window, more) in self.windows.iter_mut().zip(&other.windows) {
             window.merge(more);
         }
+    }
+
+    /// Completed requests per second in the windows that lie before `end_ns`, a time from the beginning of the measured phase;
+    /// `None` where no window does.
+    pub fn rate_until(&self, end_ns: Nanos) -> Option<f64> {
+        let count = (end_ns / self.length_ns()) as usize;
+        let ops = |window: &Window| {
+            window.groups.iter().flat_map(BTreeMap::values).map(|op| op.completed).sum::<u64>()
+        };
+        let completed: u64 = self.windows.iter().take(count).map(ops).sum();
+        (count > 0).then(|| completed as f64 / (count as f64 * seconds(self.length_ns())))
+    }
+
+    /// The windows added together until they are so long, in nanoseconds; `None` where the length is none that they come to.
+    pub fn of_length(&self, length_ns: Nanos) -> Option<Windows> {
+        let mut windows = self.clone();
+        while windows.length_ns() < length_ns {
+            windows.double();
+        }
+        (windows.length_ns() == length_ns).then_some(windows)
+    }
+
+    /// The windows with the counts and the responses of all requests together, and nothing else.
+    pub fn responses(&self) -> Windows {
+        let together = |window: &Window| {
+            let mut all = WindowOp::default();
+            window.groups.iter().flat_map(BTreeMap::values).for_each(|op| {
+                let [response, _] = &op.times;
+                all.merge(&WindowOp { times: [response.clone(), WindowTimes::default()], ..op.clone() });
+            });
+            Window { groups: vec![BTreeMap::from([(Verb::Get, all)])] }
+        };
+        Windows { windows: self.windows.iter().map(together).collect(), ..*self }
+    }
+
+    /// Memory of the cells.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        let ops = self.windows.iter().flat_map(|window| &window.groups).flat_map(BTreeMap::values);
+        ops.flat_map(|op| &op.times).map(|times| times.cells.bytes()).sum()
     }
 
     /// Whether this can be added to windows for slices of `tick_ns`: what comes from another process is looked at first.
@@ -316,6 +356,21 @@ mod tests {
         let nothing = Windows::new(BASE_NS);
         one.merge(&nothing);
         assert_eq!(one, whole);
+    }
+
+    #[test]
+    fn the_rate_until_a_time_is_that_of_the_requests_that_ended_before_it() {
+        let mut windows = Windows::new(BASE_NS);
+        for number in 0..10 {
+            let ended = if number < 4 { 3 } else { 1 };
+            windows.add(&mut slice(number * BASE_NS, (number + 1) * BASE_NS, ended));
+        }
+        assert_eq!(windows.rate_until(4 * BASE_NS), Some(30.0));
+        assert_eq!(windows.rate_until(10 * BASE_NS), Some(18.0));
+        assert_eq!(windows.rate_until(BASE_NS - 1), None);
+        let doubled = windows.of_length(2 * BASE_NS).expect("twice the length");
+        assert_eq!((doubled.iter().len(), doubled.rate_until(4 * BASE_NS)), (5, Some(30.0)));
+        assert_eq!(windows.of_length(3 * BASE_NS), None, "lengths are doubled");
     }
 
     #[test]

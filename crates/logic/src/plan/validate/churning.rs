@@ -39,7 +39,9 @@ fn place(plan: &Plan, index: usize, group: &Group, churn: &ChurningClients) -> R
     if plan.groups.len() > 1 {
         return refuse(path, value, "clients that come and go are accepted only in the only group");
     }
-    let other = |phase: &Phase| matches!(phase.work, Work::Window(_) | Work::Replay(_) | Work::Delete(_));
+    let other = |phase: &Phase| {
+        matches!(phase.work, Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_))
+    };
     if plan.phases.iter().any(other) {
         let expected = "clients that come and go are accepted only where a mix of operations is asked for";
         return refuse(path, value, expected);
@@ -98,6 +100,10 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
         return wrong(&plan.engine.threads, why);
     }
     let expiry = &plan.data.expiry_s;
+    let jitter = plan.data.style.expiry_jitter_percent;
+    if jitter > 0 {
+        return refuse(Field::ExpiryJitter.path(), jitter, "0 is accepted beside a sequence");
+    }
     if !matches!(expiry, Dist::Fixed(seconds) if (0.0..=f64::from(i32::MAX)).contains(seconds) && seconds.fract() == 0.0)
     {
         return refuse(Field::Expiry.path(), expiry, "a whole number from 0 to 2147483647 is accepted");

@@ -52,6 +52,12 @@ fn group(index: usize, group: &Group) -> Result<(), Invalid> {
             let expected = "no rate is accepted where arrivals are closed";
             refuse(Field::Rate.of(index), rate, expected)
         }
+        (Arrivals::Trace, None) => Ok(()),
+        (Arrivals::Trace, Some(rate)) => refuse(
+            Field::Rate.of(index),
+            rate,
+            "no rate is accepted where a trace says when requests are due",
+        ),
         (Arrivals::Closed, None) if group.depth == Depth::Unlimited && !has_calls(group) => refuse(
             depth,
             "unlimited",

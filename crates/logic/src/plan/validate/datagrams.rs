@@ -10,7 +10,7 @@ use crate::dist::Dist;
 use crate::plan::{Mix, Plan, Protocol, Window, Work};
 use crate::protocol::Verb;
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
-use crate::workload::value::{COUNTER_MAX_BYTES, HEADER_BYTES, PIECE_MAX_BYTES, largest};
+use crate::workload::value::{COUNTER_MAX_BYTES, HEADER_BYTES, PIECE_MAX_BYTES, largest_of};
 
 /// Digits of the longest CAS unique.
 const CAS_DIGITS: u64 = 20;
@@ -48,7 +48,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         Work::Mix(mix) => mix_fits(plan, index, mix),
         Work::Window(window) => window_fits(index, window),
         Work::Pause(_) => Ok(()),
-        Work::Replay(_) | Work::Delete(_) => {
+        Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => {
             refused("UDP is accepted only where nothing is replayed and no records are deleted at once")
         }
     })
@@ -132,7 +132,7 @@ fn fit(plan: &Plan, verb: Verb, noreply: bool, words_bytes: u64, rest_bytes: u64
 }
 
 fn value_bytes(plan: &Plan) -> u64 {
-    largest(&plan.data.value_size)
+    largest_of(&plan.data)
 }
 
 fn piece_bytes(plan: &Plan) -> u64 {
@@ -141,8 +141,11 @@ fn piece_bytes(plan: &Plan) -> u64 {
 
 fn expiry_digits(plan: &Plan) -> u64 {
     match &plan.data.expiry_s {
-        Dist::Fixed(seconds) => digits(*seconds as u64),
-        dist => digits(EXPIRY_MAX_S.min(dist.support().1.max(0.0).round() as u64)),
+        Dist::Fixed(seconds) if plan.data.style.expiry_jitter_percent == 0 => digits(*seconds as u64),
+        dist => {
+            let longer = 1.0 + f64::from(plan.data.style.expiry_jitter_percent) / 100.0;
+            digits(EXPIRY_MAX_S.min((dist.support().1.max(0.0) * longer).round() as u64))
+        }
     }
 }
 

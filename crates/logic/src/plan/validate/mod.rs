@@ -4,17 +4,21 @@
 
 mod adaptive;
 mod bounds;
+mod changes;
 mod churning;
 mod clients;
 mod datagrams;
+mod events;
 mod field;
 mod invalid;
+mod key_churn;
 mod memory;
 mod phases;
 mod records;
 mod requests;
 mod resp;
 mod targets;
+mod trace;
 mod windows;
 
 use std::ops::Deref;
@@ -70,9 +74,11 @@ impl Plan {
         if let Some(every_ns) = self.server_stats_ns {
             bounds::span(Field::ServerStats.path(), every_ns, (100 * MILLISECOND, "100ms"), (HOUR, "1h"))?;
         }
+        targets::server_stats_at(&self)?;
         timeout(&self)?;
         bounds::share(Field::Verify.path(), self.verify)?;
         targets::goals(&self)?;
+        targets::labels(&self.labels)?;
         targets::socket(&self.socket)?;
         targets::source(&self)?;
         targets::stamps(&self)?;
@@ -84,7 +90,10 @@ impl Plan {
         }
         clients::groups(&self)?;
         phases::phases(&self)?;
+        trace::fits(&self)?;
         adaptive::fits(&self)?;
+        changes::fits(&self)?;
+        key_churn::fits(&self)?;
         clients::style(&self)?;
         requests::unstored_keys_fit(&self)?;
         requests::verbs_fit(&self)?;

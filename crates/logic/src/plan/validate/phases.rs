@@ -3,7 +3,7 @@
 use super::bounds::{DEPTH_MAX, HOUR, NUMBER_MAX, YEAR, refuse, span, within};
 use super::field::Field;
 use super::invalid::Invalid;
-use super::{requests, windows};
+use super::{requests, trace, windows};
 use crate::plan::{Delete, Load, Pause, Phase, Plan, Replay, Stop, Work};
 use crate::time::MILLISECOND;
 
@@ -21,6 +21,12 @@ fn phase(index: usize, phase: &Phase) -> Result<(), Invalid> {
         Work::Delete(delete) => self::delete(index, delete, phase.stop),
         Work::Pause(pause) => self::pause(index, pause, phase.stop),
         Work::Replay(replay) => self::replay(index, replay, phase.stop),
+        Work::Trace(replay) => {
+            if let Some(time_ns) = phase.stop.time_ns {
+                span(Field::StopTime.of(index), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
+            }
+            trace::replay(index, replay, phase.stop)
+        }
         Work::Mix(mix) => {
             stop(index, phase)?;
             requests::mix(index, mix)

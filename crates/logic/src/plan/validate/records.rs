@@ -1,10 +1,10 @@
 //! Whether keys and values of the records can be made: their number, their lengths, their expiry.
 
 use super::bounds::{NUMBER_MAX, refuse, size, within};
-use super::field::Field;
+use super::field::{Field, FieldPath};
 use super::invalid::Invalid;
 use crate::dist::Dist;
-use crate::plan::{Data, KeyStyle, Phase, Plan, Work};
+use crate::plan::{Data, KeyStyle, Phase, Plan, VALUE_CLASSES_MAX, ValueStyle, Work};
 use crate::workload::key::{DIGITS, digits_of};
 use crate::workload::popularity::RECORDS_MAX;
 
@@ -21,8 +21,37 @@ pub const EXPIRY_MAX_S: u64 = 30 * 24 * 60 * 60;
 pub fn data(data: &Data) -> Result<(), Invalid> {
     within(Field::Records.path(), data.records, 1, RECORDS_MAX)?;
     within(Field::DataSeed.path(), data.seed, 0, NUMBER_MAX)?;
+    within(Field::ExpiryJitter.path(), data.style.expiry_jitter_percent.into(), 0, 100)?;
+    if data.style.expiry_jitter_percent > 0 && data.expiry_s == Dist::Fixed(0.0) {
+        let expected = "0 is accepted where nothing expires (--ttl)";
+        return refuse(Field::ExpiryJitter.path(), data.style.expiry_jitter_percent, expected);
+    }
     keys(data)?;
-    value_size(&data.value_size)
+    value_classes(data)?;
+    value_size(Field::ValueSize.path(), &data.value_size)
+}
+
+/// Refuses classes of records that do not follow each other, and lengths that no value can have.
+fn value_classes(data: &Data) -> Result<(), Invalid> {
+    let path = Field::ValueClasses.path();
+    if data.value_classes.len() > VALUE_CLASSES_MAX {
+        let expected = format!("up to {VALUE_CLASSES_MAX} classes of records are accepted");
+        return refuse(path, data.value_classes.len(), expected);
+    }
+    let mut before = 0.0;
+    for class in &data.value_classes {
+        if !(class.until > before && class.until < 1.0) {
+            let expected = "shares of the records that rise, above 0 and below 1, are accepted";
+            return refuse(path, class.until, expected);
+        }
+        before = class.until;
+        value_size(path, &class.value_size)?;
+    }
+    if !data.value_classes.is_empty() && data.style.values != ValueStyle::Stable {
+        let expected = "no classes of records are accepted where every write draws its own length";
+        return refuse(path, data.value_classes.len(), expected);
+    }
+    Ok(())
 }
 
 /// Refuses lengths that no key can have. A key is the prefix and the record's number over all key spaces in decimal (see
@@ -57,8 +86,7 @@ fn keys(data: &Data) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn value_size(dist: &Dist) -> Result<(), Invalid> {
-    let path = Field::ValueSize.path();
+fn value_size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
     size(path, dist)?;
     let (low, high) = dist.support();
     if low > VALUE_SIZE_MAX as f64 || (high.is_finite() && high > VALUE_SIZE_MAX as f64) {
@@ -90,6 +118,7 @@ pub fn longest_key(plan: &Plan) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Style, ValueClass};
     use crate::workload::key::KeyMaker;
 
     fn data_with(records: u64, key_prefix: &str, key_size: u64) -> Data {
@@ -110,6 +139,26 @@ mod tests {
             let error = keys(&data_with(records, prefix, least - 1)).expect_err("one byte too few");
             assert!(error.expected.contains(&format!("at least {least} bytes")), "{error:?}");
         }
+    }
+
+    #[test]
+    fn classes_of_records_follow_each_other_and_have_lengths_that_values_can_have() {
+        let of = |classes: &[(f64, f64)]| {
+            let class = |&(until, bytes): &(f64, f64)| ValueClass { until, value_size: Dist::Fixed(bytes) };
+            let data = data_with(1_000, "", 20);
+            value_classes(&Data { value_classes: classes.iter().map(class).collect(), ..data })
+        };
+        assert_eq!(of(&[(0.01, 10.0), (0.5, 0.0)]), Ok(()));
+        for refused in
+            [&[(0.5, 1.0), (0.5, 1.0)][..], &[(0.0, 1.0)], &[(1.0, 1.0)], &[(f64::NAN, 1.0)], &[(0.1, -1.0)]]
+        {
+            assert!(of(refused).is_err(), "{refused:?}");
+        }
+        assert!(of(&[(0.1, 2e9)]).is_err());
+        let style = Style { values: ValueStyle::Fresh, ..Style::default() };
+        let classes = vec![ValueClass { until: 0.1, value_size: Dist::Fixed(1.0) }];
+        let drawn = Data { style, value_classes: classes, ..data_with(1_000, "", 20) };
+        assert!(value_classes(&drawn).is_err());
     }
 
     #[test]

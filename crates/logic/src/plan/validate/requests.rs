@@ -4,7 +4,8 @@ use super::bounds::{HOUR, refuse, span, time_text, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
-use crate::plan::{Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFamily, Work};
+use crate::dist::Dist;
+use crate::plan::{Fill, Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFamily, Work};
 use crate::protocol::Verb;
 use crate::workload::key::{DIGITS, KEY_MAX_BYTES};
 
@@ -72,6 +73,7 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
         return refuse(multiset, mix.multiset, "more than 1 is accepted only with mset in --mix");
     }
     unstored(index, mix)?;
+    dependent(index, mix)?;
     if let Some(delay_ns) = mix.read_through_ns {
         let path = Field::ReadThrough.of(index);
         if !asks(Verb::reads) {
@@ -79,11 +81,71 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
         }
         span(path, delay_ns, (0, "0"), (HOUR, "1h"))?;
     }
+    fill(index, mix)?;
     if mix.noreply && !asks(|verb| !verb.reads() && verb != Verb::Version) {
         let expected = "it is accepted only with a write in --mix";
         return refuse(Field::Noreply.of(index), true, expected);
     }
     Ok(())
+}
+
+/// Refuses requests that depend on each other where there are none, or where the answers would not be told apart.
+fn dependent(index: usize, mix: &Mix) -> Result<(), Invalid> {
+    let asks = |wanted| asks(mix, wanted);
+    let path = Field::ReadModifyWrite.of(index);
+    let share = mix.read_modify_write;
+    if !(0.0..=1.0).contains(&share) {
+        return refuse(path, share, "shares from 0 to 1 are accepted");
+    }
+    if share > 0.0 && !asks(Verb::Get) {
+        return refuse(path, share, "it is accepted only with get in --mix");
+    }
+    if share > 0.0 && (mix.multiget > 1 || mix.meta.renews() || mix.noreply) {
+        let expected = "0 is accepted beside reads of several keys (--multiget), --noreply, --vivify, --recache and --stale";
+        return refuse(path, share, expected);
+    }
+    if mix.inserts && !asks(Verb::Add) {
+        return refuse(Field::Inserts.of(index), true, "it is accepted only with add in --mix");
+    }
+    if mix.scans && mix.multiget < 2 {
+        let expected = "scans of up to 2 records or more are accepted, as many as reads have keys";
+        return refuse(Field::Scans.of(index), true, expected);
+    }
+    if matches!(mix.popularity, Popularity::Latest { .. }) && (mix.multiget > 1 || mix.multiset > 1) {
+        let expected =
+            "latest is accepted where each request has one key: the newest records change with every add";
+        return refuse(Field::Popularity.of(index), &mix.popularity, expected);
+    }
+    Ok(())
+}
+
+/// Refuses ways to store missed keys where none are stored, and delays that are none.
+fn fill(index: usize, mix: &Mix) -> Result<(), Invalid> {
+    let needs = "it is accepted only where missed keys are stored (--read-through)";
+    if mix.fill == Fill::Add && mix.read_through_ns.is_none() {
+        return refuse(Field::Fill.of(index), "add", needs);
+    }
+    if mix.fill == Fill::Add && !mix.ops.iter().any(|&(verb, _)| verb.reads() && verb != Verb::Hget) {
+        let plain = "add is accepted with a read of plain values (get, gets, gat, gats) in --mix";
+        return refuse(Field::Fill.of(index), "add", plain);
+    }
+    let Some(delay) = &mix.fill_delay_s else { return Ok(()) };
+    let path = Field::FillDelay.of(index);
+    if mix.read_through_ns.is_none() {
+        return refuse(path, delay, needs);
+    }
+    if !is_delay(delay) {
+        return refuse(path, delay, "delays of 0 or more with a mean of at most an hour are accepted");
+    }
+    Ok(())
+}
+
+/// Whether a distribution of seconds has delays that a missed key can be stored after.
+pub(super) fn is_delay(delay: &Dist) -> bool {
+    delay.clone().checked().is_ok()
+        && delay.support().0 >= 0.0
+        && delay.mean().is_finite()
+        && delay.mean() <= crate::time::seconds(HOUR)
 }
 
 /// Refuses shares of keys that are no records where there can be none.
@@ -117,12 +179,21 @@ fn unstored(index: usize, mix: &Mix) -> Result<(), Invalid> {
 /// Refuses prefixes that leave no room for keys that are no records.
 pub fn unstored_keys_fit(plan: &Plan) -> Result<(), Invalid> {
     let bytes = plan.data.key_prefix.len();
-    if mixes(plan).any(|(_, mix)| mix.reads_unstored()) && bytes > KEY_MAX_BYTES - DIGITS {
+    if (mixes(plan).any(|(_, mix)| mix.reads_unstored()) || plan_churns(plan))
+        && bytes > KEY_MAX_BYTES - DIGITS
+    {
         let most = KEY_MAX_BYTES - DIGITS;
-        let expected = format!("at most {most} bytes are accepted where keys are read that are no records");
+        let expected = format!(
+            "at most {most} bytes are accepted where keys are read that are no records, or where keys change"
+        );
         return refuse(Field::KeyPrefix.path(), bytes, expected);
     }
     Ok(())
+}
+
+/// Whether records get other keys in the course of time.
+fn plan_churns(plan: &Plan) -> bool {
+    (0..plan.phases.len()).any(|number| plan.churns(number))
 }
 
 /// Refuses operations that the protocol does not have. A command that does not fit is refused by the check of its own

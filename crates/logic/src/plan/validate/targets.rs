@@ -1,11 +1,11 @@
-//! Whether the servers can be named and reached as the Plan says: names, lanes, sockets, source addresses, TLS; and goals.
+//! Whether the servers can be named and reached as the Plan says: names, lanes, sockets, source addresses, TLS; goals and labels.
 
 use super::bounds::{YEAR, refuse, span, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use crate::client::route::LANES_MAX;
 use crate::plan::address::{self, PORT};
-use crate::plan::{Clock, Plan, Socket};
+use crate::plan::{Backend, Clock, LABEL_ACCEPTED, LABELS_MAX, Labels, Plan, Socket, is_label};
 use crate::protocol::Refused;
 use crate::protocol::handshake::Credentials;
 
@@ -14,8 +14,13 @@ pub fn servers(servers: &[String]) -> Result<(), Invalid> {
     if servers.is_empty() {
         return refuse(Field::Servers.path(), "", "at least one server is accepted");
     }
+    addresses(servers, Field::Server)
+}
+
+/// Refuses addresses that are not in the form that Plans have; `field` is that of one of them.
+fn addresses(servers: &[String], field: Field) -> Result<(), Invalid> {
     for (index, server) in servers.iter().enumerate() {
-        let path = Field::Server.of(index);
+        let path = field.of(index);
         match address::server_at(server, PORT) {
             Ok(normal) if normal == *server => {}
             Ok(normal) => return refuse(path, server, format!("{normal} is accepted")),
@@ -23,6 +28,33 @@ pub fn servers(servers: &[String]) -> Result<(), Invalid> {
         }
     }
     Ok(())
+}
+
+/// Most addresses at which servers are asked for their statistics.
+const STATS_AT_MAX: usize = 1_024;
+
+/// Refuses addresses for statistics where no statistics are asked for, more of them than a run may have, and one named twice.
+pub fn server_stats_at(plan: &Plan) -> Result<(), Invalid> {
+    let at = &plan.server_stats_at;
+    addresses(at, Field::ServerStatsAddress)?;
+    let path = || Field::ServerStatsAt.path();
+    if !at.is_empty() && !plan.evidence {
+        return refuse(
+            path(),
+            at.join(","),
+            "addresses are accepted where servers are asked for their statistics",
+        );
+    }
+    if at.len() > STATS_AT_MAX {
+        let given = format!("{} addresses", at.len());
+        return refuse(path(), given, format!("at most {STATS_AT_MAX} addresses are accepted"));
+    }
+    match at.iter().enumerate().find(|(index, address)| at[..*index].contains(address)) {
+        Some((index, address)) => {
+            refuse(Field::ServerStatsAddress.of(index), address, "each address is accepted once")
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses more servers than a client can have connections to.
@@ -45,6 +77,18 @@ pub fn goals(plan: &Plan) -> Result<(), Invalid> {
         span(Field::GoalLimit.of(index), goal.limit_ns, (1, "1ns"), (YEAR, "8760h"))?;
     }
     Ok(())
+}
+
+/// Refuses labels that pages and metrics cannot have.
+pub fn labels(labels: &Labels) -> Result<(), Invalid> {
+    if labels.len() > LABELS_MAX {
+        let expected = format!("up to {LABELS_MAX} labels are accepted");
+        return refuse(Field::Labels.path(), labels.len(), expected);
+    }
+    match labels.iter().find(|(name, value)| !is_label(name, value)) {
+        Some((name, value)) => refuse(Field::Labels.path(), format!("{name}={value}"), LABEL_ACCEPTED),
+        None => Ok(()),
+    }
 }
 
 /// Refuses options that no kernel takes.
@@ -92,6 +136,8 @@ pub fn stamps(plan: &Plan) -> Result<(), Invalid> {
         "one request in 1 to 1000000 is accepted, such as tx:64"
     } else if plan.engine.clock == Clock::User {
         "stamps of what leaves are accepted beside the kernel's stamps of what arrives (--clock kernel)"
+    } else if sampling.hardware && plan.engine.backend == Backend::Uring {
+        "stamps of the card are accepted beside epoll (--backend epoll)"
     } else if plan.servers.iter().any(|server| server.starts_with('/')) {
         "servers with an address are accepted: unix sockets have no stamps"
     } else {

@@ -176,7 +176,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 61] = [
+    let rows: [(Plan, &str, Change); 68] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -187,9 +187,18 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "seed", |plan| plan.seed = u64::MAX),
         (mixed(), "interval_ns", |plan| plan.interval_ns = 1),
         (mixed(), "server_stats_ns", |plan| plan.server_stats_ns = Some(99_999_999)),
+        (mixed(), "server_stats_at[0]", |plan| plan.server_stats_at.push("a".to_owned())),
+        (mixed(), "server_stats_at[1]", |plan| plan.server_stats_at = vec!["a:1".to_owned(); 2]),
+        (mixed(), "server_stats_at", |plan| {
+            (plan.server_stats_at, plan.evidence) = (vec!["a:1".to_owned()], false);
+        }),
         (mixed(), "timeout_ns", |plan| plan.timeout_ns = NO_TIMEOUT_NS),
         (sequence(), "timeout_ns", |plan| plan.timeout_ns = 0),
         (mixed(), "verify", |plan| plan.verify = 1.5),
+        (mixed(), "labels", |plan| drop(plan.labels.insert("a-b".to_owned(), String::new()))),
+        (mixed(), "labels", |plan| {
+            plan.labels = (0..33).map(|n| (format!("n{n}"), String::new())).collect();
+        }),
         (mixed(), "goals[0].quantile", |plan| plan.goals[0].quantile = 1.0),
         (mixed(), "socket.linger_s", |plan| plan.socket.linger_s = Some(70_000)),
         (mixed(), "socket.source", |plan| plan.socket.source = vec!["127.0.0.1".to_owned(); 1_025]),
@@ -204,6 +213,8 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "data.key_size", |plan| plan.data.key_size = Dist::Fixed(3.0)),
         (mixed(), "data.value_size", |plan| plan.data.value_size = Dist::Fixed(f64::NAN)),
         (mixed(), "data.expiry_s", |plan| plan.data.expiry_s = Dist::Fixed(-1.0)),
+        (mixed(), "data.style.expiry_jitter_percent", |plan| plan.data.style.expiry_jitter_percent = 101),
+        (mixed(), "data.style.expiry_jitter_percent", |plan| plan.data.style.expiry_jitter_percent = 10),
         (mixed(), "data.style.field_bytes", |plan| plan.data.style.field_bytes = Some(4)),
         (mixed(), "groups", |plan| plan.groups.clear()),
         (mixed(), "groups[1].name", |plan| plan.groups.push(plan.groups[0].clone())),
@@ -220,14 +231,14 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "engine.threads", |plan| plan.engine.threads = 0),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 11),
         (mixed(), "engine.stamps", |plan| {
-            plan.engine.stamps = Some(TransmitSampling { every: 0, scheduled: false });
+            plan.engine.stamps = Some(TransmitSampling { every: 0, scheduled: false, hardware: false });
         }),
         (mixed(), "engine.stamps", |plan| {
-            plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: false });
+            plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: false, hardware: false });
             plan.engine.clock = Clock::User;
         }),
         (mixed(), "engine.stamps", |plan| {
-            plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: true });
+            plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: true, hardware: false });
             plan.servers = vec!["/tmp/socket".to_owned()];
         }),
         (churning(), "groups[0].crowd.calls", |plan| {
@@ -370,7 +381,7 @@ fn build(plan: &ValidPlan) {
             Work::Delete(delete) => {
                 assert!(share::delete_records(delete, plan.data.records) <= plan.data.records);
             }
-            Work::Mix(_) | Work::Window(_) | Work::Replay(_) | Work::Pause(_) => {}
+            Work::Mix(_) | Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Pause(_) => {}
         }
         if !matches!(phase.work, Work::Replay(_)) {
             maker.begin(&phase.work, plan.seed);

@@ -4,6 +4,7 @@ mod counts;
 mod item;
 mod meta;
 mod number;
+mod recency;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -17,6 +18,7 @@ pub use self::counts::StoreCounts;
 pub(super) use self::item::{Form, item_len_bytes};
 pub use self::item::{KEY_MAX_BYTES, StoredItem};
 pub(super) use self::meta::{MetaRead, MetaReadOptions};
+use self::recency::Recency;
 
 /// Expiry times above this are points in unix time (`protocol.txt`, "Expiration times").
 const RELATIVE_MAX_S: i32 = 60 * 60 * 24 * 30;
@@ -28,12 +30,14 @@ pub struct Limits {
     pub item_max_bytes: usize,
     /// All items together, in bytes; beyond that, items that were not asked for lately are evicted.
     pub memory_max_bytes: usize,
+    /// Most items; beyond that, the item that was not used for the longest time is evicted. `None` for any number.
+    pub items_max: Option<usize>,
 }
 
 impl Default for Limits {
     /// memcached's own defaults: 1 MiB and 64 MiB.
     fn default() -> Limits {
-        Limits { item_max_bytes: 1 << 20, memory_max_bytes: 64 << 20 }
+        Limits { item_max_bytes: 1 << 20, memory_max_bytes: 64 << 20, items_max: None }
     }
 }
 
@@ -100,6 +104,8 @@ pub struct Store {
     items: Vec<Option<StoredItem>>,
     places: HashMap<Arc<[u8]>, u32, BuildHasherDefault<DefaultHasher>>,
     free: Vec<u32>,
+    /// The order of use, where the number of items has a limit.
+    recency: Option<Recency>,
     /// Index at which eviction continues.
     hand: usize,
     len_bytes: usize,
@@ -126,6 +132,7 @@ impl Store {
             items: Vec::new(),
             places: HashMap::default(),
             free: Vec::new(),
+            recency: limits.items_max.map(|_| Recency::new()),
             hand: 0,
             len_bytes: 0,
             last_cas: 0,
@@ -388,6 +395,9 @@ impl Store {
             }
             return None;
         }
+        if let Some(recency) = &mut self.recency {
+            recency.renew(place);
+        }
         Some(place)
     }
 
@@ -452,15 +462,26 @@ impl Store {
                 }
             };
             self.items[place as usize] = Some(item);
+            if let Some(recency) = &mut self.recency {
+                recency.add(place as usize);
+            }
             self.note_change(key.clone());
             self.places.insert(key, place);
         }
         self.evict(cas);
     }
 
-    /// Evicts items by the second-chance rule: the search passes over items that were used since its last visit, and
+    /// Evicts the items that were not used for the longest time, where there are more than there may be, and others where they
+    /// take more memory than they may, by the second-chance rule: the search passes over items that were used since its last visit, and
     /// removes the first that was not. The item with the CAS unique `newest` stays.
     fn evict(&mut self, newest: u64) {
+        let items_max = self.limits.items_max.unwrap_or(usize::MAX).max(1);
+        while self.places.len() > items_max
+            && let Some(oldest) = self.recency.as_ref().and_then(Recency::oldest)
+        {
+            self.counts.evictions += 1;
+            self.remove(oldest);
+        }
         while self.len_bytes > self.limits.memory_max_bytes && self.places.len() > 1 {
             let place = self.hand % self.items.len();
             self.hand = place + 1;
@@ -486,6 +507,9 @@ impl Store {
     fn remove(&mut self, place: usize) {
         let item = self.items[place].take().expect("the index names only places that hold an item");
         self.places.remove(&item.key);
+        if let Some(recency) = &mut self.recency {
+            recency.remove(place);
+        }
         self.free.push(place as u32);
         self.len_bytes -= item.len_bytes();
     }

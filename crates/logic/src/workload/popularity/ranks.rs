@@ -1,6 +1,6 @@
 //! A popularity that is known at some ranks: a table of buckets of equally popular records, drawn from with two numbers.
 
-use crate::plan::RankShares;
+use crate::plan::{BucketShares, RankShares};
 use crate::rng;
 
 /// Most buckets of a table, so that it stays in a processor's cache.
@@ -33,6 +33,30 @@ impl Ranks {
     /// The table of `records` records, where the most popular ones have these shares.
     pub(super) fn new(shares: &RankShares, records: u64) -> Ranks {
         let (buckets, weights): (Vec<Bucket>, Vec<f64>) = buckets(shares, records).into_iter().unzip();
+        let columns = columns(&weights);
+        Ranks { buckets, columns }
+    }
+
+    /// The table of `records` records in these buckets of equally popular ones. Neighbours go together where there are too many.
+    /// Of buckets with more records than there are, the last records get what is left; records behind all buckets get nothing.
+    pub(super) fn of_buckets(shares: &BucketShares, records: u64) -> Ranks {
+        let together = shares.buckets().len().div_ceil(BUCKETS_MAX);
+        let total: f64 = shares.buckets().iter().map(|bucket| bucket.weight).sum();
+        let (mut buckets, mut weights) = (Vec::new(), Vec::new());
+        let (mut first, mut left) = (0, 1.0);
+        for group in shares.buckets().chunks(together) {
+            let size: u64 = group.iter().map(|bucket| bucket.records).sum();
+            let weight = group.iter().map(|bucket| bucket.weight).sum::<f64>() / total;
+            let is_cut = first + size >= records;
+            buckets.push(Bucket { first, records: if is_cut { records - first } else { size } });
+            weights.push(if is_cut { left } else { weight });
+            if is_cut {
+                break;
+            }
+            (first, left) = (first + size, (left - weight).max(0.0));
+        }
+        let sum: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|weight| *weight /= sum);
         let columns = columns(&weights);
         Ranks { buckets, columns }
     }
@@ -187,6 +211,25 @@ mod tests {
                     next += bucket.records;
                 }
                 assert_eq!(next, records, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_get_their_weights_and_are_cut_where_there_are_fewer_records() {
+        let seen_of = |text: &str, records: u64, below: &[u64]| {
+            let table = Ranks::of_buckets(&text.parse().unwrap(), records);
+            seen(&table, records, below, 200_000)
+        };
+        let many: Vec<String> = (0..5_000).map(|_| "2@1".to_owned()).collect();
+        for (text, records, below, expected) in [
+            ("1@60,9@30,90@10", 100, [1, 10, 100], [0.6, 0.9, 1.0]),
+            ("1@60,9@30,90@10", 1_000, [1, 10, 100], [0.6, 0.9, 1.0]),
+            ("1@60,9@30,90@10", 5, [1, 3, 5], [0.6, 0.8, 1.0]),
+            (&*many.join(","), 10_000, [1_000, 5_000, 10_000], [0.1, 0.5, 1.0]),
+        ] {
+            for (found, expected) in seen_of(text, records, &below).into_iter().zip(expected) {
+                assert!((found - expected).abs() < 0.006, "{records}: {found}, expected {expected}");
             }
         }
     }

@@ -39,16 +39,21 @@ impl Zipf {
     /// The rank of draw `i`; every rejected try takes the next sub-counter.
     #[inline]
     pub(super) fn rank(&self, stream: &Stream, i: u64) -> u64 {
-        let mut attempt = 0;
+        self.rank_from(stream, i, &mut 0)
+    }
+
+    /// The rank of draw `i` from sub-counter `attempt` on, which is that of the accepted try afterwards.
+    #[inline]
+    pub(super) fn rank_from(&self, stream: &Stream, i: u64, attempt: &mut u64) -> u64 {
         loop {
-            let area = self.area * rng::unit(stream.draw_sub(i, attempt));
+            let area = self.area * rng::unit(stream.draw_sub(i, *attempt));
             let x = self.position(area);
             let rank = ((x + 0.5) as u64).clamp(1, self.ranks);
             let nearest = rank as f64;
             if nearest - x <= self.surely_below || rank == 1 || area <= self.area_with_bar(nearest) {
                 return rank;
             }
-            attempt += 1;
+            *attempt += 1;
         }
     }
 

@@ -231,6 +231,7 @@ mod tests {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(value_bytes),
             expiry_s: Dist::Fixed(0.0),
+            value_classes: Vec::new(),
             style: Style::default(),
         })
         .unwrap()

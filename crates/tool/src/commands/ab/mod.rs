@@ -5,27 +5,32 @@ mod sides;
 mod words;
 
 use clap::Args;
+use pummel_engine::sys;
 use pummel_logic::measure::compare::second_side_first;
 use serde_json::{Value, json};
 
 use self::common_options::CommonOptions;
-use self::sides::{SideArgs, SideJob, share_a_server, sides};
+use self::sides::{SideArgs, SideJob, hidden_where_refused, share_a_server, sides};
 use crate::commands::detection::detected;
 use crate::commands::judge_options::JudgeArgs;
-use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle};
+use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare};
 use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::inputs::replay_of;
-use crate::job::{FrontInputs, UsageError};
+use crate::job::server_program::ServerProgram;
+use crate::job::{FrontInputs, Job, Outputs, UsageError};
+use crate::native;
+use crate::native::detection::leaves_protocol_open;
 use crate::report::comparison;
 use crate::report::comparison::{Comparison, Conclusion, Question, Side, SideSource};
+use crate::report::page;
 use crate::report::run_figures::RunFigures;
 use crate::stderr::say;
 
 /// Options of `pummel ab`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES, mut_args(hidden_where_refused))]
 pub struct AbArgs {
     /// How the sides differ, and how often each is measured.
     #[command(flatten)]
@@ -39,8 +44,8 @@ pub struct AbArgs {
 }
 
 const EXAMPLES: &str = "\
-Each pair is one run of A and one of B with the same seed, and which comes first is drawn. A drift of the machine's pace then
-looks the same on both sides. The sides differ by one of: --versus (other servers), --a and --b (other options of
+Each pair is one run of A and one of B with the same seed, and which comes first is drawn. A drift of the machine's pace then \
+looks the same on both sides. The sides differ by one of: --versus (other servers), --a and --b (other options of \
 `pummel run`), --a-program and --b-program (a server that is started for each run and ended after it).
 
 Examples:
@@ -57,7 +62,12 @@ Exit status:
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 /// The forms of the result of two sides.
-const FORMS: [SeriesForm<Comparison>; 2] = [("json", comparison::json), ("csv", comparison::csv)];
+const FORMS: [SeriesForm<Comparison>; 4] = [
+    ("json", comparison::json),
+    ("csv", comparison::csv),
+    ("report", page::render_pair),
+    ("summary", comparison::markdown),
+];
 
 /// Measures and compares two sides.
 pub fn ab(args: &AbArgs, inputs: &FrontInputs) -> Exit {
@@ -65,7 +75,9 @@ pub fn ab(args: &AbArgs, inputs: &FrontInputs) -> Exit {
         Ok(jobs) => jobs,
         Err(error) => return answer(&error.into()),
     };
-    match measure(args, jobs) {
+    let [first, second] = jobs;
+    let asked = asked(first, inputs).and_then(|first| Ok([first, asked(second, inputs)?]));
+    match asked.and_then(|jobs| measure(args, jobs)) {
         Ok(exit) => exit,
         Err(end) => end.exit(),
     }
@@ -83,6 +95,26 @@ fn checked(sides: [SideJob; 2]) -> Result<[SideJob; 2], UsageError> {
         ));
     }
     Ok(sides)
+}
+
+/// The side with the protocol that its program speaks, which is started for the question and ended after it, where the side has a
+/// program and its options leave the protocol open.
+///
+/// # Errors
+/// Returns [`SeriesEnd`] when the program does not listen, and when no run can be made in the protocol that it speaks.
+fn asked(side: SideJob, inputs: &FrontInputs) -> Result<SideJob, SeriesEnd> {
+    let ServerCare::Program(words) = &side.care else { return Ok(side) };
+    if !leaves_protocol_open(&side.typed) {
+        return Ok(side);
+    }
+    // A signal ends the program too, and not this process alone.
+    sys::on_interrupt()?;
+    let program = ServerProgram::start(words, &side.job.plan.servers)?;
+    let (typed, detection) = detected(&side.typed, inputs);
+    drop(program);
+    let job = Job { outputs: Outputs::default(), ..native::run(&typed, inputs)? };
+    check_here(&job)?;
+    Ok(SideJob { typed, job, detection, ..side })
 }
 
 /// Two sides that are being measured.
@@ -118,7 +150,7 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
             .each_ref()
             .map(|side| side.program.as_ref().map_or(Value::Null, |program| json!(program))),
         runs: [Vec::new(), Vec::new()],
-        question: args.judge.question(false),
+        question: Question { loads_may_differ: true, ..args.judge.question(false) },
         pairs: args.sides.pairs,
     };
     let mut end = None;
@@ -134,7 +166,7 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
     }
     let comparison = experiment.comparison(end.as_ref());
     let exit = end.map_or_else(|| exit_of(&comparison), SeriesEnd::exit);
-    let reports = Reports { text: comparison::text, json: comparison::json };
+    let reports = Reports { text: comparison::text, markdown: comparison::markdown, json: comparison::json };
     Ok(files.finish(output, &comparison, reports, exit))
 }
 

@@ -1,7 +1,7 @@
 //! The two sides of `pummel ab`, from options to jobs.
 
-use clap::Args;
 use clap::error::ErrorKind;
+use clap::{Arg, Args};
 use pummel_logic::measure::compare::RUNS_MAX;
 use pummel_logic::plan::{Phase, Plan, Transport, Work};
 
@@ -53,6 +53,8 @@ fn pairs(text: &str) -> Result<u32, ValueError> {
 pub struct SideJob {
     /// What the side is, in the user's words.
     pub label: String,
+    /// Its options, with the protocol that its servers speak.
+    pub typed: Typed<RunArgs>,
     /// Its run, without files of its own.
     pub job: Job,
     /// What its servers were found to speak.
@@ -64,7 +66,7 @@ pub struct SideJob {
 }
 
 /// Asks the servers of a side which protocol they speak, where its options leave that open. A server that is not there yet
-/// leaves it to its port.
+/// leaves it to its port. The server of a program is asked when the program runs.
 pub type Ask<'a> = &'a dyn Fn(&Typed<RunArgs>, &FrontInputs) -> (Typed<RunArgs>, Detection);
 
 /// The two sides that options describe.
@@ -133,7 +135,10 @@ fn side(
     }
     let typed = common.with(&words).map_err(|error| refused(first_line(&error)))?;
     refuse_of_side(given, &words, common)?;
-    let (typed, detection) = ask(&typed, inputs);
+    let (typed, detection) = match given.program {
+        Some(_) => (typed, Detection::Unasked),
+        None => ask(&typed, inputs),
+    };
     let job = native::run(&typed, inputs)?;
     let program = given.program.map(|program| {
         let words = split(program).filter(|words| !words.is_empty());
@@ -157,6 +162,7 @@ fn side(
     };
     Ok(SideJob {
         label: label(given, &job),
+        typed,
         job: Job { outputs: Outputs::default(), ..job },
         detection,
         care,
@@ -176,7 +182,8 @@ fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -
     // Without the common options, so that an option that is there was given by the side.
     let own = common.only(words).map_err(|error| UsageError::Missing(first_line(&error)))?;
     let results = FORMS.iter().map(|form| form.flag());
-    let of_both = ["--seed", "--format", "--quiet"].map(str::to_owned).into_iter().chain(results);
+    let of_both =
+        ["--seed", "--format", "--quiet", "--parquet"].map(str::to_owned).into_iter().chain(results);
     match of_both.into_iter().find(|flag| own.has(flag)) {
         Some(flag) => Err(UsageError::Missing(format!(
             "'{flag}' is accepted beside '{}' and not in it: it is of both sides",
@@ -186,16 +193,34 @@ fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -
     }
 }
 
+/// Options of `pummel run` that mean nothing for runs that are judged together, and why.
+const REFUSED: [(&str, &str); 9] = [
+    ("--goal", "--worse and --within judge a change"),
+    ("--fail-on", "--worse and --within judge a change"),
+    ("--interval", "the result of several runs has no intervals"),
+    ("--until", "runs that are compared have one length"),
+    ("--anonymous", "the sides are told apart by their names"),
+    ("--server-stats", "the result of several runs has no intervals"),
+    ("--live", "the figures of two sides would be mixed"),
+    ("--metrics", "the metrics of two sides would be mixed"),
+    ("--push-result", "the metrics of two sides would be mixed"),
+];
+
+/// Options that are accepted beside refused ones only, and results that a comparison does not have.
+const WITHOUT_USE: [&str; 7] =
+    ["max-time", "min-time", "metrics-linger", "hdr", "junit", "samples", "parquet"];
+
+/// An option as the help of `pummel ab` shows it: not where it is refused.
+pub fn hidden_where_refused(arg: Arg) -> Arg {
+    let is_refused = arg.get_long().is_some_and(|name| {
+        WITHOUT_USE.contains(&name) || REFUSED.iter().any(|(flag, _)| flag.trim_start_matches('-') == name)
+    });
+    if is_refused { arg.hide(true) } else { arg }
+}
+
 /// Refuses what means nothing for runs that are judged together.
 fn refuse_for_series(typed: &Typed<RunArgs>, where_accepted: &str) -> Result<(), UsageError> {
-    let refused = [
-        ("--goal", "--worse and --within judge a change"),
-        ("--interval", "the result of several runs has no intervals"),
-        ("--until", "runs that are compared have one length"),
-        ("--anonymous", "the sides are told apart by their names"),
-        ("--server-stats", "the result of several runs has no intervals"),
-    ];
-    match refused.iter().find(|(flag, _)| typed.has(flag)) {
+    match REFUSED.iter().find(|(flag, _)| typed.has(flag)) {
         Some((flag, why)) => {
             Err(UsageError::Missing(format!("'{flag}' is accepted {where_accepted}: {why}")))
         }

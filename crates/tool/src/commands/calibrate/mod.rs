@@ -43,9 +43,9 @@ pub struct CalibrateArgs {
 }
 
 const EXAMPLES: &str = "\
-It starts the built-in server on this machine and takes one to two minutes, in which nothing else should run. The figures are
-stored for this user (in $XDG_STATE_HOME/pummel or ~/.local/state/pummel); results of later runs on this machine with this
-version have them as `calibration`, for 30 days. Nothing on the machine is changed: where a figure is bad and a setting may be the
+It starts the built-in server on this machine and takes one to two minutes, in which nothing else should run. The figures are \
+stored for this user (in $XDG_STATE_HOME/pummel or ~/.local/state/pummel); results of later runs on this machine with this \
+version have them as `calibration`, for 30 days. Nothing on the machine is changed: where a figure is bad and a setting may be the \
 cause, the command that changes it is printed.
 
 Example:
@@ -64,6 +64,7 @@ pub fn calibrate(args: &CalibrateArgs, inputs: &FrontInputs) -> Exit {
         Err(error) => return failed(&error),
     };
     let length = if args.quick { Length::Quick } else { Length::Whole };
+    let watch = surroundings::Watch::begin();
     let figures = match figures(args, inputs, length) {
         Ok(figures) => figures,
         Err(NotCalibrated::Interrupted) => {
@@ -80,7 +81,7 @@ pub fn calibrate(args: &CalibrateArgs, inputs: &FrontInputs) -> Exit {
     json.push(b'\n');
     let shown = match args.format {
         Format::Text => {
-            let around = surroundings::read();
+            let around = watch.end();
             calibration_words::text(&figures, &advice(&figures, &around)).into_bytes()
         }
         Format::Json => json.clone(),
@@ -122,6 +123,7 @@ fn figures(args: &CalibrateArgs, inputs: &FrontInputs, length: Length) -> Result
     let (service_error, backend) = runs.service_errors()?;
     say("lag at several rates, and the greatest rate of a core ...");
     let (lag, stamps) = runs.lag_floors()?;
+    let stamps = runs.transmit_stamps(stamps)?;
     let rate_per_core = runs.rate_per_core()?;
     let noise = match length {
         Length::Whole => {

@@ -6,12 +6,15 @@ use std::io;
 use std::path::PathBuf;
 use std::process;
 
+use pummel_engine::evidence::provenance;
 use pummel_engine::run::Wants;
 use pummel_engine::sys;
-use pummel_logic::measure::calibration::{LagFloor, NoiseFloor, ServiceError, StampFigures};
+use pummel_logic::measure::calibration::{
+    CardStamps, LagFloor, NoiseFloor, ServiceError, StampFigures, is_prompt,
+};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{QUANTILES, Summary};
+use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary};
 use pummel_logic::plan::Backend;
 use pummel_logic::time::{NEVER, Nanos};
 
@@ -72,7 +75,13 @@ struct Silent {
 
 impl Style for Silent {
     fn wants(&self) -> Wants {
-        Wants { rows: self.keeps, departures: false, keep: Keep::Figures, outstanding: false }
+        Wants {
+            rows: self.keeps,
+            departures: false,
+            keep: Keep::Figures,
+            outstanding: false,
+            connections: false,
+        }
     }
 
     fn event(&mut self, event: Event<'_>, _: Moment, _: &mut StyleOutput) {
@@ -104,10 +113,10 @@ struct Ran {
 }
 
 impl Ran {
-    /// A quantile of a span, in nanoseconds; 0 where it is not known.
-    fn quantile(&self, span: Span, name: &str) -> Nanos {
+    /// A quantile of a span.
+    fn quantile(&self, span: Span, name: &str) -> Quantile {
         let at = QUANTILES.iter().position(|(known, _)| *known == name).expect("a known quantile");
-        self.summary.totals.figures[span as usize].quantiles[at].known().unwrap_or(0)
+        self.summary.totals.figures[span as usize].quantiles[at]
     }
 }
 
@@ -214,15 +223,30 @@ impl<'a> Runs<'a> {
                 let turns = &ran.measurement.generator.turns;
                 stamps.replies += ran.summary.totals.counts.completed;
                 stamps.missing += turns.stamps.missing;
-                floors.push(LagFloor {
-                    rate,
-                    wait: wait.to_owned(),
-                    p50_ns: ran.quantile(Span::Lag, "p50"),
-                    p99_ns: ran.quantile(Span::Lag, "p99"),
-                });
+                stamps.late += turns.stamps.shared;
+                stamps.rejected += turns.stamps.rejected;
+                let [p50, p99] = ["p50", "p99"].map(|name| ran.quantile(Span::Lag, name));
+                floors.push(LagFloor::of(rate, wait, p50, p99));
             }
         }
         Ok((floors, stamps))
+    }
+
+    /// The stamps with those of requests that leave, and with what the network cards can do.
+    pub(super) fn transmit_stamps(&self, stamps: StampFigures) -> Result<StampFigures, NotCalibrated> {
+        let server = ServeProcess::start(&[])?;
+        let requests = if self.length == Length::Whole { 10_000 } else { 200 };
+        let ran = self.run(&server, &format!("-c 1 -d 1 -n {requests} --stamps tx:1"), false)?;
+        let seen = ran.measurement.transmit.as_ref().map_or(0, |transmit| transmit.out.count());
+        let cards = provenance::read().cards.into_iter();
+        Ok(StampFigures {
+            transmit_asked: requests,
+            transmit_missing: requests.saturating_sub(seen),
+            cards: cards
+                .map(|card| CardStamps { name: card.name, stamps_packets: card.stamps_packets })
+                .collect(),
+            ..stamps
+        })
     }
 
     /// The greatest rate of one client thread at which its times may be believed, in requests per second.
@@ -234,8 +258,8 @@ impl<'a> Runs<'a> {
             let rate = (low + high) / 2.0;
             let words = format!("-t {} --rate {rate:.3} --arrivals poisson", self.time());
             let ran = self.run(&server, &words, false)?;
-            let lag_ns = ran.quantile(Span::Lag, "p99") as f64;
-            let is_prompt = lag_ns < LAG_SHARE_MAX * ran.quantile(Span::Service, "p50") as f64;
+            let (lag, service) = (ran.quantile(Span::Lag, "p99"), ran.quantile(Span::Service, "p50"));
+            let is_prompt = is_prompt(lag, service, LAG_SHARE_MAX);
             let is_free = ran.measurement.generator.busy_share_max() < BUSY_MAX;
             if is_prompt && is_free { low = rate } else { high = rate }
         }
@@ -252,7 +276,9 @@ impl<'a> Runs<'a> {
                 format!("-t {} --rate {:.3} --arrivals poisson", self.time(), (peak / 3.0).min(20_000.0));
             let (one, other) = (self.run(&server, &open, false)?, self.run(&server, &open, false)?);
             let both = |name| {
-                (one.quantile(Span::Response, name) as f64, other.quantile(Span::Response, name) as f64)
+                // A figure of 0 is not known, and neither is the noise then.
+                let figure = |ran: &Ran| ran.quantile(Span::Response, name).known().unwrap_or(0) as f64;
+                (figure(&one), figure(&other))
             };
             p50.push(both("p50"));
             p99.push(both("p99"));

@@ -50,6 +50,7 @@ Added by pummel; not to be abbreviated:
   --source=S,...        : addresses to connect from, in turn
   --clock=S             : kernel (default) or user: what says when a response came
   --evidence            : ask the server for its statistics before and after
+  --anonymous           : no names and addresses in the result of --json
   --json=S, --csv=S, --hdr=S, --samples=S
                         : files for results, as of `pummel run`
 

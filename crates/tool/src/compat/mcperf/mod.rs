@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, NO_TIMEOUT_NS};
 use pummel_logic::plan::{
-    self, Adaptive, Arrivals, Backend, ChurningClients, Clock, Data, Depth, Engine, Gap, Group, Mix, Phase,
-    Plan, Popularity, Protocol, Route, SCHEMA, Sequence, Socket, Spawns, Stop, Style, Transport, Wait, Work,
+    self, Adaptive, Arrivals, Backend, Changes, ChurningClients, Clock, Data, Depth, Engine, Fill, Gap,
+    Group, Labels, Mix, Phase, Plan, Popularity, Protocol, Route, SCHEMA, Sequence, Socket, Spawns, Stop,
+    Style, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND, from_seconds};
@@ -21,7 +22,7 @@ use pummel_logic::workload::sequence::{SIZE_MAX_BYTES, largest};
 use crate::compat::c_numbers::{percent_g, strtod, strtol};
 use crate::compat::getopt::{Choice, Event, Getopt, Wrong};
 use crate::compat::mcperf::options::{CHOICES, METHODS, NAMES, Name};
-use crate::job::{Format, Front, Job, Outputs};
+use crate::job::{Front, Job, Outputs, ReportFormat};
 
 /// Most clients that are there at one time, whatever the command line asks for.
 const ALIVE_MAX: u32 = 1_000_000;
@@ -80,6 +81,7 @@ struct OptionValues {
     timeout_ns: Nanos,
     socket: Socket,
     evidence: bool,
+    anonymous: bool,
     verb: Verb,
     bogus: bool,
     expiry_s: u32,
@@ -173,6 +175,7 @@ impl OptionValues {
             },
             // One connection more would be part of what is tested here.
             evidence: false,
+            anonymous: false,
             verb: Verb::Set,
             bogus: false,
             expiry_s: 0,
@@ -186,7 +189,7 @@ impl OptionValues {
             sizes: Gap::Fixed(1.0),
             shard: false,
             clock: Clock::Kernel,
-            outputs: Outputs { quiet: true, format: Format::Text, ..Outputs::default() },
+            outputs: Outputs { quiet: true, format: ReportFormat::Text, ..Outputs::default() },
             verbosity: None,
             display: McperfDisplay {
                 remarks: Vec::new(),
@@ -237,6 +240,7 @@ impl OptionValues {
             Name::Hdr => self.outputs.files.set("hdr", value),
             Name::Samples => self.outputs.files.set("samples", value),
             Name::Evidence => self.evidence = true,
+            Name::Anonymous => self.anonymous = true,
         }
         Ok(())
     }
@@ -308,8 +312,14 @@ impl OptionValues {
             popularity: Popularity::Sequential,
             multiget: 1,
             read_through_ns: None,
+            fill: Fill::default(),
+            churn: None,
+            fill_delay_s: None,
             // Reads are answered in any case.
             noreply: self.noreply && !self.verb.reads(),
+            read_modify_write: 0.0,
+            inserts: false,
+            scans: false,
             multiset: 1,
             fresh: 0.0,
             absent: 0.0,
@@ -327,8 +337,12 @@ impl OptionValues {
             reconnect: false,
             evidence: self.evidence,
             server_stats_ns: None,
+            server_stats_at: Vec::new(),
             adaptive: Adaptive::default(),
-            anonymous: false,
+            anonymous: self.anonymous,
+            fail_on: Vec::new(),
+            labels: Labels::new(),
+            changes: Changes::default(),
             verify: 0.0,
             goals: Vec::new(),
             engine: Engine {
@@ -352,6 +366,7 @@ impl OptionValues {
                 key_size: Dist::Fixed(key_bytes as f64),
                 value_size: Dist::Fixed(1.0),
                 expiry_s: Dist::Fixed(f64::from(self.expiry_s)),
+                value_classes: Vec::new(),
                 style: Style::default(),
             },
             allow_partial_load: false,

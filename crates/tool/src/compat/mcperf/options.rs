@@ -71,10 +71,12 @@ pub enum Name {
     Samples,
     /// `--evidence`, of pummel.
     Evidence,
+    /// `--anonymous`, of pummel.
+    Anonymous,
 }
 
 /// Every option with its meaning, in the order of [`CHOICES`].
-pub const NAMES: [Name; 33] = [
+pub const NAMES: [Name; 34] = [
     Name::Help,
     Name::Help,
     Name::Version,
@@ -108,10 +110,11 @@ pub const NAMES: [Name; 33] = [
     Name::Hdr,
     Name::Samples,
     Name::Evidence,
+    Name::Anonymous,
 ];
 
 /// Every option as it is written.
-pub const CHOICES: [Choice; 33] = [
+pub const CHOICES: [Choice; 34] = [
     Choice::both('h', "help", Takes::Nothing),
     Choice::short('?', Takes::Nothing),
     Choice::both('V', "version", Takes::Nothing),
@@ -145,6 +148,7 @@ pub const CHOICES: [Choice; 33] = [
     Choice::added("hdr", Takes::Value),
     Choice::added("samples", Takes::Value),
     Choice::added("evidence", Takes::Nothing),
+    Choice::added("anonymous", Takes::Nothing),
 ];
 
 /// The methods by their names on command lines.

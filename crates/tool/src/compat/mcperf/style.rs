@@ -118,7 +118,13 @@ impl<'a> McperfStyle<'a> {
 impl Style for McperfStyle<'_> {
     fn wants(&self) -> Wants {
         let level = self.display.verbosity;
-        Wants { rows: level >= CALLS, departures: level >= ENDS, keep: Keep::Figures, outstanding: false }
+        Wants {
+            rows: level >= CALLS,
+            departures: level >= ENDS,
+            keep: Keep::Figures,
+            outstanding: false,
+            connections: false,
+        }
     }
 
     fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput) {

@@ -66,8 +66,9 @@ Options:
 
     Not in the original, never abbreviated: --seed=N, --json=FILE, --csv=FILE,
     --hdr=FILE, --no-evidence, with which the servers and the kernel are asked
-    nothing beside the run, and --strict, with which lost servers, failed
-    checks and the misses of -v and -p end with status 1.
+    nothing beside the run, --anonymous, with which the JSON has no names and
+    addresses, and --strict, with which lost servers, failed checks and the
+    misses of -v and -p end with status 1.
 
 Examples:
     memaslap -s 127.0.0.1:11211 -S 5s

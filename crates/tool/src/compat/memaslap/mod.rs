@@ -18,8 +18,9 @@ use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid};
 use pummel_logic::plan::{
-    Adaptive, Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Lengths, Phase, Plan, Pool,
-    Protocol, Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window, Work,
+    Adaptive, Arrivals, Backend, Changes, ClientPolicy, Clock, Data, Depth, Engine, Group, Labels, Lengths,
+    Phase, Plan, Pool, Protocol, Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window,
+    Work,
 };
 use pummel_logic::protocol::udp::DATAGRAM_MAX_BYTES;
 use pummel_logic::time::{Nanos, SECOND};
@@ -28,7 +29,7 @@ pub use self::options::TABLE as OPTIONS;
 use crate::compat::c_numbers::strtol;
 use crate::compat::memaslap::config::{Config, NoConfiguration};
 use crate::compat::memaslap::options::{Options, ParsedLine};
-use crate::job::{Format, Front, FrontInputs, Job, Outputs};
+use crate::job::{Front, FrontInputs, Job, Outputs, ReportFormat};
 use crate::values;
 
 pub use crate::compat::memaslap::help::{HELP, VERSION};
@@ -363,8 +364,12 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
         verify: 0.0,
         evidence: !options.no_evidence,
         server_stats_ns: None,
+        server_stats_at: Vec::new(),
         adaptive: Adaptive::default(),
-        anonymous: false,
+        anonymous: options.anonymous,
+        fail_on: Vec::new(),
+        labels: Labels::new(),
+        changes: Changes::default(),
         goals: Vec::new(),
         engine: Engine {
             threads: options.threads,
@@ -409,6 +414,7 @@ fn no_records() -> Data {
         key_size: Dist::Fixed(30.0),
         value_size: Dist::Fixed(200.0),
         expiry_s: Dist::Fixed(0.0),
+        value_classes: Vec::new(),
         style: Style::default(),
     }
 }
@@ -452,5 +458,5 @@ fn phases(options: &Options, config: &Config, seed: u64) -> Vec<Phase> {
 }
 
 fn outputs(options: &Options) -> Outputs {
-    Outputs { format: Format::Text, quiet: true, files: options.files.clone() }
+    Outputs { format: ReportFormat::Text, quiet: true, files: options.files.clone(), ..Outputs::default() }
 }

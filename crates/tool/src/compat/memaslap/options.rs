@@ -55,6 +55,7 @@ pub const TABLE: &[Choice] = &[
     Choice::added("csv", Takes::Value),
     Choice::added("hdr", Takes::Value),
     Choice::added("no-evidence", Takes::Nothing),
+    Choice::added("anonymous", Takes::Nothing),
 ];
 
 /// What the options say; nothing is known yet of servers and configuration files.
@@ -87,6 +88,7 @@ pub struct Options {
     pub seed: Option<u64>,
     pub strict: bool,
     pub no_evidence: bool,
+    pub anonymous: bool,
     pub files: ResultPaths,
 }
 
@@ -118,6 +120,7 @@ impl Default for Options {
             seed: None,
             strict: false,
             no_evidence: false,
+            anonymous: false,
             files: ResultPaths::default(),
         }
     }
@@ -227,6 +230,7 @@ impl Options {
             }
             "strict" => self.strict = true,
             "no-evidence" => self.no_evidence = true,
+            "anonymous" => self.anonymous = true,
             "json" | "csv" | "hdr" => self.files.set(name, value),
             other => unreachable!("{other} is in the table and is not followed"),
         }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use pummel_engine::resolve::ConnectError;
-use pummel_engine::run::RunError;
+use pummel_engine::run::{RunError, Wants};
 use pummel_engine::sys::LocalTime;
 use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Recorder;
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::Verb;
@@ -191,6 +191,10 @@ impl<'a> MemaslapStyle<'a> {
 }
 
 impl Style for MemaslapStyle<'_> {
+    fn wants(&self) -> Wants {
+        Wants { rows: false, departures: false, keep: Keep::Figures, outstanding: false, connections: true }
+    }
+
     fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput) {
         let now_ns = moment.now_ns;
         match event {

@@ -135,6 +135,7 @@ fn meaning_of(asked: Result<MemaslapCommand, Refusal>) -> String {
     say(run.display.stat_freq_s != 0, format!("tables {}", run.display.stat_freq_s));
     say(run.display.strict, "strict".to_owned());
     say(!plan.evidence, "no evidence".to_owned());
+    say(plan.anonymous, "anonymous".to_owned());
     for name in ["json", "csv", "hdr"] {
         let path = run.job.outputs.files.get(name);
         say(path.is_some(), format!("{name} {}", path.unwrap_or(Path::new("")).display()));
@@ -232,6 +233,7 @@ const LINES: &[(&str, &str)] = &[
     ("-s a --seed=7", "seed 7"),
     ("-s a --strict", "strict"),
     ("-s a --no-evidence", "no evidence"),
+    ("-s a --anonymous", "anonymous"),
     ("-s a --json=j --csv c --hdr=h", "json j; csv c; hdr h"),
     ("-s a -F sets", "set 1 get 0"),
     ("-s a -F gets", "set 0 get 1; presets"),

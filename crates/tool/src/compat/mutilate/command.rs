@@ -180,6 +180,7 @@ fn agent_config(asked: &AgentOptions, cpus: &[usize]) -> Result<AgentConfig, Str
     let policy = AccessPolicy { tls, token, targets, files, limits, option_names };
     let config = guarded_config(listen, policy, overrides).map_err(|error| error.to_string())?;
     Ok(AgentConfig {
+        snapshot: None,
         on_order: (asked.verbose > 0 && !asked.quiet).then_some(OrderLog(order_lines)),
         ..config
     })

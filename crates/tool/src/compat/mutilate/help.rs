@@ -86,6 +86,7 @@ What pummel adds (never abbreviated):
                                   stores, a line each: seconds since 1970, seconds
                                   since the start, read or update, us, the machine
       --no-evidence             Ask the servers and the kernel nothing beside the run
+      --anonymous               No names, addresses and ids in the result of --json
       --json=FILE               The whole result as JSON
       --csv=FILE                The result second by second
       --hdr=FILE                Histograms second by second (HdrHistogram log)

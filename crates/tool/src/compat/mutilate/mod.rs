@@ -18,8 +18,9 @@ use std::path::PathBuf;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
-    Adaptive, Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan,
-    Popularity, Protocol, Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
+    Adaptive, Backend, Changes, Clock, Data, Delete, Engine, Fill, KeyStyle, Labels, Load, Login, Mix, Pause,
+    Phase, Plan, Popularity, Protocol, Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle,
+    Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND};
@@ -29,7 +30,7 @@ use crate::compat::c_numbers::strtol;
 use crate::compat::mutilate::dists::Form;
 use crate::compat::mutilate::options::{Given, Options, fatal};
 use crate::job::fleet::AgentAddress;
-use crate::job::{Format, Front, FrontInputs, Job, Outputs};
+use crate::job::{Front, FrontInputs, Job, Outputs, ReportFormat};
 use crate::values;
 
 pub use crate::compat::mutilate::help::{HELP, VERSION};
@@ -266,8 +267,12 @@ fn plan(
         verify: 0.0,
         evidence: !options.no_evidence,
         server_stats_ns: None,
+        server_stats_at: Vec::new(),
         adaptive: Adaptive::default(),
-        anonymous: false,
+        anonymous: options.anonymous,
+        fail_on: Vec::new(),
+        labels: Labels::new(),
+        changes: Changes::default(),
         goals: Vec::new(),
         engine: engine(options, cpus)?,
         socket: Socket {
@@ -384,10 +389,12 @@ fn data(options: &Options, servers: u32) -> Result<Data, Refusal> {
         key_size: whole(key_size, f64::round),
         value_size: whole(value_size, f64::trunc),
         expiry_s: Dist::Fixed(0.0),
+        value_classes: Vec::new(),
         style: Style {
             keys: KeyStyle::Fnv,
             values: ValueStyle::Fresh,
             field_bytes: options.assoc.map(|bytes| bytes as u32),
+            ..Style::default()
         },
     })
 }
@@ -473,7 +480,13 @@ fn work(options: &Options) -> Work {
         popularity: Popularity::Uniform,
         multiget: 1,
         read_through_ns: read_through_ns.filter(|_| update < 1.0),
+        fill: Fill::default(),
+        churn: None,
+        fill_delay_s: None,
         noreply: false,
+        read_modify_write: 0.0,
+        inserts: false,
+        scans: false,
         multiset: 1,
         fresh: 0.0,
         absent: 0.0,
@@ -496,5 +509,5 @@ fn display_options(options: &Options) -> DisplayOptions {
 }
 
 fn outputs(options: &Options) -> Outputs {
-    Outputs { format: Format::Text, quiet: true, files: options.files.clone() }
+    Outputs { format: ReportFormat::Text, quiet: true, files: options.files.clone(), ..Outputs::default() }
 }

@@ -335,7 +335,7 @@ impl Style for MutilateStyle<'_> {
     fn wants(&self) -> Wants {
         let saves = self.display.save.is_some() && self.runs.saves();
         let rows = saves || self.misses.every > 0;
-        Wants { rows, departures: false, keep: Keep::Figures, outstanding: true }
+        Wants { rows, departures: false, keep: Keep::Figures, outstanding: true, connections: false }
     }
 
     fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput) {

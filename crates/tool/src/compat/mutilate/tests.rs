@@ -35,7 +35,12 @@ fn defaults() -> Plan {
         timeout_ns: 10 * SECOND,
         engine: Engine { wait: Wait::Spin, ..Engine::default() },
         data: Data {
-            style: Style { keys: KeyStyle::Fnv, values: ValueStyle::Fresh, field_bytes: None },
+            style: Style {
+                keys: KeyStyle::Fnv,
+                values: ValueStyle::Fresh,
+                field_bytes: None,
+                ..Style::default()
+            },
             ..Data::default()
         },
         groups: vec![Group {
@@ -246,7 +251,7 @@ const PLANS: &[Row] = &[
     ("--save f", |_| {}), ("--sav=f", |_| {}),
     ("--search 95:1000", |_| {}), ("--sea=95:1000 -q 50", |plan| poisson(plan, 50.0)),
     ("--scan 100:300:100", |plan| poisson(plan, 100.0)), ("--sc=0:300:100 -q 7", |_| {}),
-    ("--response", |_| {}), ("--p50", |_| {}), ("--no-evidence", |plan| plan.evidence = false), ("--all_rows", |_| {}), ("--save f --save_all", |_| {}), ("--json j", |_| {}), ("--csv=c", |_| {}), ("--hdr h", |_| {}), ("--samples s", |_| {}),
+    ("--response", |_| {}), ("--p50", |_| {}), ("--no-evidence", |plan| plan.evidence = false), ("--anonymous", |plan| plan.anonymous = true), ("--all_rows", |_| {}), ("--save f --save_all", |_| {}), ("--json j", |_| {}), ("--csv=c", |_| {}), ("--hdr h", |_| {}), ("--samples s", |_| {}),
     ("--clock kernel", |_| {}), ("--clock=user", |plan| plan.engine.clock = Clock::User), ("--seed 7", |plan| plan.seed = 7),
 ];
 

@@ -3,10 +3,8 @@
 use std::io::{self, BufRead, Read};
 
 use pummel_logic::plan::Replay;
+use pummel_logic::trace::{Format, Reader, Row};
 use pummel_logic::workload::trace::Trace;
-
-/// The longest value that a trace of format 1 may ask for, in bytes.
-const VALUE_MAX_BYTES: u32 = 524_000;
 
 /// A line that is longer holds no request.
 const LINE_MAX_BYTES: u64 = 1 << 16;
@@ -107,6 +105,7 @@ pub fn read_trace(
     check: &dyn Fn(&Trace) -> io::Result<()>,
 ) -> io::Result<Reading> {
     let mut reading = Reading { trace: Trace::new(), lines: 0, left_out: 0, first_left_out: None };
+    let mut reader = Reader::new(&Format::Mutilate(form.format.min(2) as u8), None);
     let (mut line, mut key) = (Vec::new(), Vec::new());
     for number in 0u64.. {
         if number.is_multiple_of(LINES_PER_CHECK) {
@@ -119,13 +118,16 @@ pub fn read_trace(
         reading.lines += 1;
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
-        let columns: Vec<&[u8]> = text.split(|byte| *byte == b',').collect();
-        let is_request = row(&columns, form.format).is_some_and(|row| {
+        let mut is_request = false;
+        let mut take = |row: &Row<'_>| {
             key.clear();
             key.extend_from_slice(form.prefix.as_bytes());
             key.extend_from_slice(row.key);
-            !row.key.is_empty() && reading.trace.push(&key, row.value_bytes, row.stores && !form.reads_only)
-        });
+            let stores = row.stores() && !form.reads_only;
+            is_request = reading.trace.push(&key, row.value_bytes.unwrap_or(0), stores);
+        };
+        reader.read(text, &mut take);
+        reader.read(b"\n", &mut take);
         if !is_request {
             reading.leave_out(text);
         }
@@ -135,42 +137,6 @@ pub fn read_trace(
         None => Ok(reading),
         Some(why) => Err(io::Error::new(io::ErrorKind::InvalidData, why)),
     }
-}
-
-/// A line of a trace that is a request.
-struct Row<'a> {
-    key: &'a [u8],
-    value_bytes: u32,
-    stores: bool,
-}
-
-fn row<'a>(columns: &[&'a [u8]], format: u32) -> Option<Row<'a>> {
-    let asked = |key, value_bytes, stores| Some(Row { key, value_bytes, stores });
-    match (format, columns) {
-        (0, &[key, length]) => asked(key, number(length)?, false),
-        (0, &[_, _, op, key, length]) => asked(key, number(length)?, stores(op, &[b"read"], b"write")?),
-        (1, &[_, key, _, length, _, op, _]) => {
-            let stores = stores(op, &[b"get", b"gets"], b"set")?;
-            let length = number(length).filter(|length| *length > 0)?;
-            asked(key, length.min(VALUE_MAX_BYTES), stores)
-        }
-        (2, &[_, _, op, key, length]) => asked(key, number(length)?, stores(op, &[b"1"], b"2")?),
-        _ => None,
-    }
-}
-
-fn stores(op: &[u8], reads: &[&[u8]], writes: &[u8]) -> Option<bool> {
-    match op {
-        op if reads.contains(&op) => Some(false),
-        op if op == writes => Some(true),
-        _ => None,
-    }
-}
-
-/// A length in bytes, at most the largest value that memcached can be told to take.
-fn number(text: &[u8]) -> Option<u32> {
-    let number: u32 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
-    (number <= 1 << 30).then_some(number)
 }
 
 #[cfg(test)]

@@ -1,17 +1,24 @@
 //! The top of the report: what was asked for, and how the run ended.
 
+use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::time_text;
 use pummel_logic::measure::words::{counted, grouped};
 use pummel_logic::plan::{
-    Arrivals, ChurningClients, Depth, Group, Mix, Plan, Route, Spawns, TlsOptions, Work,
+    Arrivals, ChurningClients, Depth, Fill, Group, KeyChurn, Mix, Plan, Route, Spawns, TlsOptions, TracePace,
+    TraceReplay, Work, labels_text,
 };
+use pummel_logic::time::from_seconds;
 
+use super::changes::{event_words, rate_words};
 use super::page::Page;
 use super::steadiness::goal_words;
 use super::units::plain;
 use crate::report::document::Document;
 use crate::report::numbers::number;
+
+/// Of more merged results than this only the first are named.
+const MERGED_SHOWN_MAX: usize = 8;
 
 pub(super) fn heading(page: &mut Page, document: &Document) {
     let plan = &document.plan;
@@ -28,12 +35,19 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
         line += ", STALE VALUES FOUND";
     }
     line += goal_words(document);
+    for failure in document.failures() {
+        let words = if failure.is_known { "FAILED ON" } else { "NOT JUDGED:" };
+        line += &format!(", {words} {}", failure.on.name().to_uppercase());
+    }
     page.line(&line);
     if document.tool.profile == "quick" {
         page.field(
             "Build",
             "profile quick, for a first look: figures of speed want the release build (make build)",
         );
+    }
+    if !document.merged.is_empty() {
+        page.field("Merged", &merged(document));
     }
     if let Some(reason) = &document.reason {
         page.field("Reason", reason);
@@ -51,12 +65,20 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
         page.field("Clients", &clients(plan, group));
     }
     for phase in plan.phases.iter().filter(|phase| phase.recorded) {
-        if let Work::Mix(mix) = &phase.work {
-            page.field("Requests", &requests(plan, mix));
+        match &phase.work {
+            Work::Mix(mix) => page.field("Requests", &requests(plan, mix)),
+            Work::Trace(replay) => page.field("Requests", &replayed(replay)),
+            _ => {}
         }
+    }
+    if !plan.changes.events.is_empty() {
+        page.field("Events", &event_words(&plan.changes.events));
     }
     if let Some(command) = &plan.command {
         page.field("Command", command);
+    }
+    if !document.labels.is_empty() {
+        page.field("Labels", &labels_text(&document.labels));
     }
     page.field("Seed", &format!("{} (data seed {})", plan.seed, plan.data.seed));
 }
@@ -65,6 +87,16 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
 fn servers(document: &Document) -> String {
     let names = document.plan.servers.join(", ");
     document.detected.as_ref().map_or(names.clone(), |detected| format!("{names} ({detected})"))
+}
+
+/// The results that were added up.
+fn merged(document: &Document) -> String {
+    let each = document.merged.iter().take(MERGED_SHOWN_MAX);
+    let mut each: Vec<String> = each.map(|part| format!("{} {}/s", part.file, number(part.rate))).collect();
+    if document.merged.len() > MERGED_SHOWN_MAX {
+        each.push(format!("and {} more", document.merged.len() - MERGED_SHOWN_MAX));
+    }
+    format!("the sum of {} results: {}", document.merged.len(), each.join(", "))
 }
 
 /// Whose word the certificates of servers were.
@@ -101,7 +133,8 @@ fn clients(plan: &Plan, group: &Group) -> String {
         Depth::Limit(depth) => format!("depth {}", grouped(u64::from(depth))),
         Depth::Unlimited => "unlimited depth".to_owned(),
     };
-    let rate = group.rate.map_or_else(String::new, |rate| format!(" at {} req/s", plain(rate)));
+    let index = plan.groups.iter().position(|other| other.name == group.name).unwrap_or(0);
+    let rate = rate_words(plan, index, group);
     if let Some(churn) = &group.churn {
         return format!("{}, {depth}", comers(group, churn));
     }
@@ -116,6 +149,36 @@ fn clients(plan: &Plan, group: &Group) -> String {
     format!("{connections}, {depth}, {load}, {}", counted(u64::from(plan.engine.threads), "thread"))
 }
 
+/// The trace that is replayed, and at which pace.
+fn replayed(replay: &TraceReplay) -> String {
+    let pace = match replay.pace {
+        TracePace::Trace { speed: 1.0 } => "at its own pace".to_owned(),
+        TracePace::Trace { speed } => format!("at {} times its own pace", plain(speed)),
+        TracePace::Fast => "as fast as it is answered".to_owned(),
+        TracePace::Rate => "in its order, at the rate above".to_owned(),
+    };
+    let mut text = format!("those of {}, {pace}", replay.paths.join(", "));
+    if replay.sample < 1.0 {
+        text += &format!(", {} % of the keys", plain(replay.sample * 100.0));
+    }
+    if replay.amplify > 1 {
+        text += &format!(", each {} times with other keys", replay.amplify);
+    }
+    text
+}
+
+/// For how long records keep their keys.
+fn churn_words(churn: &KeyChurn) -> String {
+    match churn {
+        KeyChurn::Seconds(Dist::Fixed(life_s)) => {
+            format!("records get new keys every {}", time_text(from_seconds(*life_s)))
+        }
+        KeyChurn::Seconds(lives) => format!("records get new keys after {lives} s"),
+        KeyChurn::Requests(lives) => format!("records get new keys after {lives} requests"),
+        KeyChurn::Share(share) => format!("{} records get new keys for each request", number(*share)),
+    }
+}
+
 fn requests(plan: &Plan, mix: &Mix) -> String {
     let total: f64 = mix.ops.iter().map(|(_, weight)| weight).sum();
     let ops: Vec<String> = mix
@@ -124,7 +187,15 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
         .map(|(verb, weight)| format!("{} {} %", plan.name_of(*verb), plain(weight / total * 100.0)))
         .collect();
     let mut text = ops.join(", ");
-    if mix.multiget > 1 {
+    if mix.read_modify_write > 0.0 {
+        text += &format!(", {} % of the gets with a set of their key", plain(mix.read_modify_write * 100.0));
+    }
+    if mix.inserts {
+        text += ", adds of new records";
+    }
+    if mix.scans {
+        text += &format!(", 1 to {} records in each read, one behind the other", mix.multiget);
+    } else if mix.multiget > 1 {
         text += &format!(", {} keys in each read", mix.multiget);
     }
     if mix.multiset > 1 {
@@ -141,7 +212,12 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
     if let Some(delay_ns) = mix.read_through_ns {
         let after =
             if delay_ns == 0 { "at once".to_owned() } else { format!("after {}", time_text(delay_ns)) };
-        text += &format!(", missed keys are set {after}");
+        let after = match &mix.fill_delay_s {
+            Some(delay) => format!("after delays of {delay} s"),
+            None => after,
+        };
+        let verb = if mix.fill == Fill::Add { "added" } else { "set" };
+        text += &format!(", missed keys are {verb} {after}");
     }
     if mix.noreply {
         text += ", writes without reply";
@@ -153,10 +229,29 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
             text += &format!(", {} % {words}", number(share * 100.0));
         }
     }
+    if let Some(churn) = &mix.churn {
+        text += &format!(", {}", churn_words(churn));
+    }
     let data = &plan.data;
     let records = counted(data.records, "record");
+    let classes = if data.value_classes.is_empty() { "" } else { ", the most popular ones others" };
     text + &format!(
-        "; {records}, {}, keys {} bytes, values {} bytes",
-        mix.popularity, data.key_size, data.value_size
+        "; {records}, {}, keys {} bytes, values {} bytes{classes}",
+        brief(&mix.popularity.to_string()),
+        brief(&data.key_size.to_string()),
+        brief(&data.value_size.to_string()),
     )
 }
+
+/// A popularity or a distribution; where its text is long, its name and how many parts it has.
+fn brief(text: &str) -> String {
+    match text.split_once(':') {
+        Some((name, parts)) if text.len() > BRIEF_BYTES_MAX => {
+            format!("{name} of {} parts", parts.split(',').count())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The longest text of a distribution that a heading has room for.
+const BRIEF_BYTES_MAX: usize = 120;

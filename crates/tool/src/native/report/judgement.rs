@@ -5,13 +5,19 @@ use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::words::{counted, grouped, percent};
 
+use super::classes::{class_words, worst_class};
 use super::page::Page;
 use super::units::micros_text;
-use crate::report::document::{Document, EvidenceResult, ReadingResult, ResourceResult, ServerResult};
+use crate::report::document::{
+    CommandResult, Document, EvidenceResult, ReadingResult, ResourceResult, ServerResult, SlotResult,
+};
 use crate::report::numbers::number;
 
 /// Of more servers than this only the first are shown one by one.
 const SERVERS_SHOWN_MAX: usize = 16;
+
+/// A hash slot that took less than this share of its server's main thread is not shown.
+const SLOT_SHARE_SHOWN: f64 = 0.1;
 
 /// Adds what was seen of the servers and used of each resource, and the two answers.
 pub(super) fn judgement(page: &mut Page, document: &Document) {
@@ -90,17 +96,64 @@ fn reading_words(document: &Document, reading: &ReadingResult) -> Vec<String> {
     ] {
         parts.extend(count.filter(|count| *count > 0).map(|count| counted(count, what)));
     }
+    parts.extend(worst_class(&reading.classes).map(|class| class_words(&class)));
     parts.extend(reading.disturbances.iter().cloned());
-    for command in &reading.commands {
-        let p99 = command
-            .p99_us
-            .map_or_else(String::new, |us| format!(", p99 {} since it started", micros_text(us)));
-        let (mean, calls) = (micros_text(command.mean_us), grouped(command.calls));
-        let here = service_p99(document, &command.name)
-            .map_or_else(String::new, |p99| format!("; p99 of service here {p99}"));
-        parts.push(format!("{} took {mean} inside the server ({calls} calls{p99}{here})", command.name));
+    parts.extend(reading.commands.iter().map(|command| command_words(document, command)));
+    for error in &reading.errors {
+        parts.push(format!("{} answered {}", error.name, times(error.count)));
     }
+    if let Some(slowest) =
+        reading.slow_commands.iter().max_by(|one, other| one.took_us.total_cmp(&other.took_us))
+    {
+        // Only the newest entries of its log are read, and there may be longer ones behind them.
+        let newest = grouped(reading.slow_commands.len() as u64);
+        let took = micros_text(slowest.took_us);
+        parts.push(format!(
+            "of the newest {newest} in its log of slow commands the longest is {} with {took}",
+            slowest.name
+        ));
+    }
+    for event in &reading.latency_events {
+        parts.push(format!("its latency monitor noted {} of {}", event.name, micros_text(event.latest_us)));
+    }
+    parts.extend(reading.slots.first().and_then(|slot| slot_words(slot, reading.main_thread_cpu_s)));
     parts
+}
+
+/// The hash slot that took the most CPU time, where it took a visible share of it: a slot has one home, so that more nodes do
+/// not help it.
+fn slot_words(slot: &SlotResult, main_thread_cpu_s: Option<f64>) -> Option<String> {
+    let (slot_us, all_us) = (slot.cpu_at_least_us?, main_thread_cpu_s? * 1e6);
+    let share = if all_us > 0.0 { slot_us / all_us } else { 0.0 };
+    (share >= SLOT_SHARE_SHOWN).then(|| {
+        let (keys, share) = (counted(slot.keys, "key"), percent(share.min(1.0)));
+        format!("hash slot {} ({keys}) took {share} of its main thread's CPU time or more", slot.slot)
+    })
+}
+
+/// How long a command took inside the server, and how long here.
+fn command_words(document: &Document, command: &CommandResult) -> String {
+    let (mean, calls) = (micros_text(command.mean_us), counted(command.calls, "call"));
+    let name = &command.name;
+    match (service_p99(document, name), command.p99_at_most_us) {
+        (Some(here), Some(inside)) => format!(
+            "{name} p99 {here} here, at most {} in the server's command (mean {mean}, {calls}); the rest is queue, \
+             socket and network",
+            micros_text(inside)
+        ),
+        (here, _) => {
+            let p99 = command
+                .p99_us
+                .map_or_else(String::new, |us| format!(", p99 {} since it started", micros_text(us)));
+            let here = here.map_or_else(String::new, |p99| format!("; p99 of service here {p99}"));
+            format!("{name} took {mean} inside the server ({calls}{p99}{here})")
+        }
+    }
+}
+
+/// A count as a number of times.
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{} times", grouped(count)) }
 }
 
 /// The 99th percentile of the service times of the requests that a server calls by this name, where it is known: what it takes

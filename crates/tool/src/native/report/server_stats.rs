@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use pummel_logic::measure::words::{counted, grouped};
 
+use super::classes::{class_words, worst_class};
 use super::page::Page;
 use super::units::byte_text;
 use crate::report::document::{Document, ServerIntervalResult, ServerStatsResult};
@@ -43,6 +44,8 @@ fn words_of(stats: &ServerStatsResult) -> String {
             parts.push(counted(count, what));
         }
     }
+    let classes = intervals.iter().flat_map(|interval| &interval.classes);
+    parts.extend(worst_class(classes).map(|class| class_words(&class)));
     if let Some(bytes) = intervals.iter().filter_map(|interval| interval.memory_bytes).max() {
         parts.push(format!("{} of memory at most", byte_text(bytes)));
     }

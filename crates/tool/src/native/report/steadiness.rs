@@ -5,7 +5,7 @@ use pummel_logic::measure::words::{percent, rate_text};
 
 use super::page::Page;
 use super::units::micros_text;
-use crate::report::document::{ChangeResult, Document, UntilOutcome};
+use crate::report::document::{ChangeResult, Document, MergedResult, UntilOutcome};
 use crate::report::numbers::number;
 
 /// What changed in a run that was not at one level; `None` where nothing did.
@@ -13,13 +13,32 @@ pub(super) fn words(document: &Document) -> Option<String> {
     if document.steady != Some(false) {
         return None;
     }
-    let what = document
-        .change
-        .as_ref()
-        .map_or_else(|| "the warm-up was over before the load had settled".to_owned(), change_words);
+    if !document.merged.is_empty() {
+        return Some(merged_words(&document.merged));
+    }
+    let what = document.change.as_ref().map_or_else(unsettled, change_words);
     Some(format!(
         "not steady: {what}. The figures are those of the whole run, and how sure they are is not known."
     ))
+}
+
+fn unsettled() -> String {
+    "the warm-up was over before the load had settled".to_owned()
+}
+
+/// Which of the results that were added up were not steady, and why the first of them was not.
+fn merged_words(parts: &[MergedResult]) -> String {
+    let unsteady: Vec<&MergedResult> = parts.iter().filter(|part| part.steady == Some(false)).collect();
+    let Some(first) = unsteady.first() else { return "A result of the sum was not steady.".to_owned() };
+    let name = &first.file;
+    let text = match &first.change {
+        Some(change) => format!("{name} was not steady: {}", change_words(change)),
+        None => format!("{name} was not steady"),
+    };
+    match unsteady.len() {
+        1 => format!("{text}."),
+        count => format!("{text}; {count} of {} results were not steady.", parts.len()),
+    }
 }
 
 /// A change as words, such as `p50 180 us before 6.2 s, 121 us after`.
@@ -40,9 +59,10 @@ pub(super) fn ends(page: &mut Page, document: &Document) {
         let took = warm_up.seconds;
         page.field(
             "Warm-up",
-            &match warm_up.settled {
-                true => format!("settled after {took:.1} s"),
-                false => format!("over after {took:.1} s, and the load had not settled"),
+            &match (warm_up.settled, warm_up.cut_short) {
+                (true, _) => format!("settled after {took:.1} s"),
+                (false, true) => format!("cut short after {took:.1} s, when the run was ended"),
+                (false, false) => format!("over after {took:.1} s, and the load had not settled"),
             },
         );
     }

@@ -5,7 +5,7 @@ use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::measure::words::grouped;
 
 use super::page::Page;
-use super::steadiness;
+use super::{changes, steadiness};
 use crate::report::document::{
     Document, Figure, FiveTimes, OpResult, OpsResult, RequestTotals, TimeFigures, reads,
 };
@@ -159,6 +159,9 @@ impl End {
 fn sureness(page: &mut Page, document: &Document, totals: &RequestTotals) {
     if let Some(words) = steadiness::words(document) {
         return page.line(&words);
+    }
+    if let Some(words) = changes::note(&document.plan, document.steered.as_ref().map_or(0, Vec::len)) {
+        page.line(&words);
     }
     let response = totals.times.of_span(Span::Response);
     let Some(intervals) = &response.ci else {

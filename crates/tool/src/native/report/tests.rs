@@ -8,7 +8,7 @@ use pummel_logic::measure::measurement::Keep;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::measure::uncertainty::{BASE_NS, Windows};
-use pummel_logic::plan::{Goal, TlsOptions};
+use pummel_logic::plan::{FailOn, Goal, TlsOptions};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 
@@ -45,6 +45,29 @@ fn a_run_with_too_few_windows_says_so_and_one_without_says_nothing() {
     assert!(!short.document(render).contains(words), "a result of an older version");
     short.measurement.windows = Some(Windows::new(BASE_NS));
     assert!(short.document(render).contains(words));
+}
+
+#[test]
+fn what_a_run_was_not_to_be_is_said_with_what_it_was() {
+    let mut run = Run::new(Keep::Figures);
+    run.plan.fail_on = vec![FailOn::Limited, FailOn::Errors];
+    let text = run.document(render);
+    assert!(text.contains("\nFail on      limited: no, errors: no\n"), "{text}");
+    run.interval(2, Keep::Figures, |interval| interval.groups[0].unsent(Verb::Get, 20));
+    let text = run.document(render);
+    assert!(text.contains("s measured, FAILED ON ERRORS\n"), "{text}");
+    assert!(text.contains("\nFail on      limited: no, errors: YES, FAILED\n"), "{text}");
+}
+
+#[test]
+fn labels_stand_in_the_report_and_beside_the_plan_of_the_result() {
+    let mut run = Run::new(Keep::Figures);
+    let labels = [("branch", "main"), ("build", "12")];
+    run.plan.labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let text = run.document(render);
+    assert!(text.contains("\nLabels       branch=main, build=12\nSeed "), "{text}");
+    let document = run.document(Clone::clone);
+    assert_eq!((document.labels.len(), document.plan.labels.len()), (2, 0));
 }
 
 const NORMAL: &str = r"

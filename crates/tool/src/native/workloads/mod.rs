@@ -1,17 +1,23 @@
 //! Named workloads: what production and other benchmarks ask of a cache, as values for the options of a run.
 
+mod fitted;
 mod presets;
 mod profile;
 mod twitter;
 
+pub use self::fitted::{Source, profile_text};
 pub use self::presets::listed;
 use self::profile::Refusal;
 pub use self::profile::{Listed, Profile, ReadThrough};
+use pummel_logic::dist::Dist;
 use pummel_logic::protocol::Verb;
+use pummel_logic::time::seconds;
 
 use crate::job::{FrontInputs, UsageError};
-use crate::native::options::{DataArgs, List, LoadArgs, MixArgs, RunArgs};
+use crate::native::options::{DataArgs, List, LoadArgs, MixArgs, RunArgs, TypedChurn};
+use crate::native::typed_rate::TypedRate;
 use crate::native::{Typed, options};
+use crate::values::{UnreadDist, UnreadPopularity};
 
 /// The option that names a workload.
 const FLAG: &str = "--workload";
@@ -44,16 +50,48 @@ impl Typed<RunArgs> {
     pub(super) fn with_workload(&self, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
         let mut typed = self.clone();
         if let Some(profile) = self.named_profile(self.args.data.workload.as_deref(), inputs)? {
+            self.scans_as(&profile)?;
             self.fill_data(&profile, &mut typed.args.data);
             self.fill_mix(&profile, &mut typed.args.mix);
+            if let Some(TypedRate::Times(times)) = typed.args.pace.rate {
+                typed.args.pace.rate = Some(TypedRate::Constant(times * self.rate_of(&profile)?));
+            }
             if let Some(arrivals) = &profile.arrivals
                 && typed.args.pace.rate.is_some()
                 && !self.has("--arrivals")
             {
                 typed.args.pace.arrivals = options::arrivals(arrivals).ok();
             }
+            if typed.args.pace.rate.is_some() && !self.has("--burst") {
+                typed.args.pace.burst = profile.burst;
+            }
         }
         Ok(typed)
+    }
+
+    /// The rate of the source of a workload, in requests per second.
+    fn rate_of(&self, profile: &Profile) -> Result<f64, UsageError> {
+        profile.rate.ok_or_else(|| {
+            let accepted = "a rate in requests per second is accepted: the source of this workload has none";
+            self.usage("--rate", String::new(), accepted.to_owned())
+        })
+    }
+
+    /// Refuses a workload that scans where nothing is said to stand for its scans, and a word for scans where there are none.
+    fn scans_as(&self, profile: &Profile) -> Result<(), UsageError> {
+        let name = || self.args.data.workload.clone().unwrap_or_default();
+        match (profile.scan, self.args.mix.scan_as) {
+            (Some(_), None) if !self.has("--mix") => {
+                let accepted = "a workload without scans is accepted: memcached has no scan, and YCSB's binding for Redis scans a \
+                                sorted set beside the records. With --scan-as multiget one read of as many records stands for a scan";
+                Err(self.usage(FLAG, name(), accepted.to_owned()))
+            }
+            (None, Some(_)) => {
+                let accepted = "it is accepted beside a workload that scans, such as ycsb-e";
+                Err(self.usage("--scan-as", String::new(), accepted.to_owned()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn fill_mix(&self, profile: &Profile, mix: &mut MixArgs) {
@@ -61,19 +99,28 @@ impl Typed<RunArgs> {
             mix.mix = Some(List(profile.mix.clone()));
         }
         if !self.has("--popularity") {
-            mix.popularity = profile.popularity.clone();
+            mix.popularity = UnreadPopularity::Ready(profile.popularity.clone());
         }
         // A mix of one's own may read nothing.
-        let ops = mix.mix.iter().flat_map(|ops| &ops.0);
-        let reads = ops.clone().any(|(verb, _)| verb.reads() && *verb != Verb::Hget);
+        let verbs: Vec<Verb> = mix.mix.iter().flat_map(|ops| &ops.0).map(|(verb, _)| *verb).collect();
+        let reads = verbs.iter().any(|verb| verb.reads() && *verb != Verb::Hget);
         if !self.has("--fresh") && reads {
             mix.fresh = profile.fresh;
         }
         if !self.has("--absent") && reads {
             mix.absent = profile.absent;
         }
+        if !self.has("--churn") {
+            mix.churn = profile.churn.clone().map(|churn| TypedChurn(Some(churn)));
+        }
+        let asks = |wanted| verbs.contains(&wanted);
+        if !self.has("--read-modify-write") && asks(Verb::Get) {
+            mix.read_modify_write = profile.read_modify_write;
+        }
+        mix.insert |= profile.insert && asks(Verb::Add);
+        mix.scan = profile.scan.filter(|_| reads && mix.scan_as.is_some());
         if let (Some(ReadThrough(delay_ns)), false) = (profile.read_through, self.has("--read-through")) {
-            mix.read_through = Some(delay_ns);
+            mix.read_through = Some(UnreadDist::of_seconds(Dist::Fixed(seconds(delay_ns))));
         }
     }
 }
@@ -109,6 +156,9 @@ impl<A> Typed<A> {
         }
         if !self.has("--key-prefix") {
             data.key_prefix.clone_from(&profile.key_prefix);
+        }
+        if !self.has("--value-size") {
+            data.value_classes.clone_from(&profile.value_classes);
         }
         let dists = [
             ("--key-size", &mut data.key_size, &profile.key_size),

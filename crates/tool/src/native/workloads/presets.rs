@@ -25,19 +25,20 @@ const PROFILES: &[(&str, &str, &str)] = &[
     ("ycsb-a", "YCSB, half updates", include_str!("profiles/ycsb-a.toml")),
     ("ycsb-b", "YCSB, 5 % updates", include_str!("profiles/ycsb-b.toml")),
     ("ycsb-c", "YCSB, reads only", include_str!("profiles/ycsb-c.toml")),
+    ("ycsb-d", "YCSB, reads of what was inserted last", include_str!("profiles/ycsb-d.toml")),
+    ("ycsb-e", "YCSB, scans: only with --scan-as multiget", include_str!("profiles/ycsb-e.toml")),
+    (
+        "ycsb-f",
+        "YCSB, half reads, half reads with a write of what was read",
+        include_str!("profiles/ycsb-f.toml"),
+    ),
 ];
 
 /// Names that users look for, and why they are not there.
 const REFUSED: &[(&str, &str)] = &[
-    (
-        "ycsb-d",
-        "YCSB's workload D reads the records that were inserted last, and the records of a run do not grow",
-    ),
-    ("ycsb-e", "YCSB's workload E scans, and memcached has no scan"),
-    (
-        "ycsb-f",
-        "YCSB's workload F reads a record and then writes the same one, and a mix draws each operation alone",
-    ),
+    ("fb-var", "no published figure of Facebook's pool VAR says how often it reads and writes"),
+    ("fb-app", "the sizes of Facebook's pool APP are published as curves only, without numbers"),
+    ("fb-sys", "the sizes of Facebook's pool SYS are published as curves only, without numbers"),
     ("twitter-5", "the published table has no figures of cluster 5"),
 ];
 

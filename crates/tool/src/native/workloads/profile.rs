@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Popularity, PopularityError};
+use pummel_logic::plan::{Burst, KeyChurn, Popularity, PopularityError, ValueClass};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::native::typed_rate;
 use crate::values::{self, Measure};
 
 /// The layout of profiles that this version reads.
@@ -43,6 +44,8 @@ pub struct Profile {
     pub key_size: Dist,
     /// Length of a value in bytes.
     pub value_size: Dist,
+    /// The most popular records with lengths of their own.
+    pub value_classes: Vec<ValueClass>,
     /// Expiry in seconds, 0 for none.
     pub ttl: Dist,
     /// The spread of requests over the records.
@@ -51,12 +54,22 @@ pub struct Profile {
     pub fresh: f64,
     /// Share of the keys read that do not exist.
     pub absent: f64,
+    /// How long the records keep their keys; absent: for ever.
+    pub churn: Option<KeyChurn>,
+    /// Share of the gets after which the key is set.
+    pub read_modify_write: f64,
+    /// Each add stores a record of its own.
+    pub insert: bool,
+    /// Reads are scans of 1 to so many records; `None` where they are no scans.
+    pub scan: Option<u32>,
     /// Whether and when a key that was missed is stored.
     pub read_through: Option<ReadThrough>,
     /// The gaps between requests in open loop, where the source has them.
     pub arrivals: Option<String>,
     /// Requests per second of the source; absent where it has none.
     pub rate: Option<f64>,
+    /// The bursts of the rate in open loop, where the source has some.
+    pub burst: Option<Burst>,
     /// The text that the profile was read from.
     pub text: String,
 }
@@ -86,12 +99,32 @@ pub(super) struct Written {
     pub(super) fresh: f64,
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(super) absent: f64,
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub(super) read_modify_write: f64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) insert: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scan: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) churn: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) read_through: Option<ReadThroughWritten>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) arrivals: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rate: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) burst: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) value_class: Vec<WrittenClass>,
+}
+
+/// The most popular records up to this share, and the lengths of their values.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WrittenClass {
+    pub(super) records: String,
+    pub(super) value_size: String,
 }
 
 /// `true`, `false` or a delay.
@@ -143,6 +176,10 @@ impl Profile {
                 Some(ReadThrough(time))
             }
         };
+        let churn = written
+            .churn
+            .as_ref()
+            .map(|text| values::churn(text).map_err(|error| Refusal(format!("churn: '{text}': {error}"))));
         let in_field =
             |field: &'static str| move |refusal: Refusal| Refusal(format!("{field}: {}", refusal.0));
         Ok(Profile {
@@ -151,18 +188,41 @@ impl Profile {
             value_size: dist(&written.value_size, Measure::Bytes).map_err(in_field("value_size"))?,
             ttl: dist(&written.ttl, Measure::Seconds).map_err(in_field("ttl"))?,
             popularity: popularity(&written.popularity).map_err(in_field("popularity"))?,
+            value_classes: written.value_class.iter().map(value_class).collect::<Result<_, _>>()?,
+            burst: written.burst.as_deref().map(burst).transpose()?,
             source: written.source,
             assumed: written.assumed,
             records: written.records,
             key_prefix: written.key_prefix,
             fresh: written.fresh,
             absent: written.absent,
+            churn: churn.transpose()?,
+            read_modify_write: written.read_modify_write,
+            insert: written.insert,
+            scan: written.scan,
             read_through,
             arrivals: written.arrivals,
             rate: written.rate,
             text,
         })
     }
+}
+
+/// A class of records as a profile writes it.
+fn value_class(written: &WrittenClass) -> Result<ValueClass, Refusal> {
+    let percent = written.records.strip_suffix('%').and_then(|percent| percent.parse().ok());
+    let Some(percent) = percent.filter(|percent: &f64| *percent > 0.0 && *percent < 100.0) else {
+        let accepted = "a share of the records above 0% and below 100%, such as 1%, is accepted";
+        return Err(Refusal(format!("value_class.records: {accepted}, not '{}'", written.records)));
+    };
+    let in_field = |refusal: Refusal| Refusal(format!("value_class.value_size: {}", refusal.0));
+    let value_size = dist(&written.value_size, Measure::Bytes).map_err(in_field)?;
+    Ok(ValueClass { until: percent / 100.0, value_size })
+}
+
+/// Bursts as a profile writes them.
+fn burst(text: &str) -> Result<Burst, Refusal> {
+    typed_rate::burst(text).map_err(|error| Refusal(format!("burst: {error}")))
 }
 
 /// A popularity as a profile writes it.

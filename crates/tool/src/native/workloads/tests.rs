@@ -15,6 +15,8 @@ fn inputs() -> FrontInputs {
         seed: 7,
         read_text: |path| match path {
             "own.toml" => Ok(OWN.to_owned()),
+            "pop.json" => Ok(r#"{"popularityBuckets": [1, 9], "popularityWeights": [3, 1]}"#.to_owned()),
+            "sizes.json" => Ok(r#"{"valSizeRange": [31, 63], "valSizeRangeProbability": [2, 1]}"#.to_owned()),
             "broken.toml" => Ok("schema = 1\nsource = 3".to_owned()),
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         },
@@ -54,10 +56,11 @@ fn mix_of(plan: &Plan) -> &Mix {
 #[test]
 fn every_workload_of_the_list_is_a_plan_and_says_where_it_comes_from() {
     let names = listed();
-    assert!(names.len() >= 69, "{}", names.len());
+    assert!(names.len() >= 72, "{}", names.len());
     for Listed { name, .. } in names {
-        let plan = plan(&["run", "-s", "h", "--workload", &name]);
         let profile = profile(&name, &inputs()).unwrap();
+        let scans: &[&str] = if profile.scan.is_some() { &["--scan-as", "multiget"] } else { &[] };
+        let plan = plan(&[&["run", "-s", "h", "--workload", &name], scans].concat());
         assert!(!profile.source.is_empty() && !profile.assumed.is_empty(), "{name}");
         assert_eq!(Profile::read(&profile.text), Ok(profile.clone()), "{name}");
         assert_eq!((plan.data.records, &mix_of(&plan).ops), (profile.records, &profile.mix), "{name}");
@@ -75,6 +78,20 @@ fn a_cluster_of_twitter_has_the_figures_of_its_row() {
     assert_eq!(profile.ttl.to_string(), "weighted:86400-86400@65,1209600-1209600@27,43200-43200@7");
     assert_eq!((profile.popularity.to_string().as_str(), profile.rate), ("zipf:1.2117", Some(24_250.0)));
     assert!((profile.fresh - 0.0059).abs() < 1e-4 && (42_900_000..43_000_000).contains(&profile.records));
+    // 3.07 % of the requests are first ones, of keys of which 19.36 % are asked for once.
+    assert_eq!(profile.churn.as_ref().map(|churn| churn.to_string()).as_deref(), Some("share:0.024756"));
+}
+
+#[test]
+fn a_churn_that_is_typed_wins_over_that_of_the_workload() {
+    let churn_of = |more: &[&str]| {
+        let words = ["run", "-s", "h", "--workload", "twitter-52", "--records", "5k"];
+        mix_of(&plan(&[&words, more].concat())).churn.as_ref().map(|churn| churn.to_string())
+    };
+    assert_eq!(churn_of(&[]).as_deref(), Some("share:0.024756"));
+    assert_eq!(churn_of(&["--churn", "15m", "--rate", "1k"]).as_deref(), Some("900"));
+    assert_eq!(churn_of(&["--churn", "requests:10k"]).as_deref(), Some("requests:10000"));
+    assert_eq!(churn_of(&["--churn", "none"]), None);
 }
 
 #[test]
@@ -107,10 +124,76 @@ fn a_profile_may_stand_in_a_file() {
 }
 
 #[test]
+fn the_workloads_of_ycsb_whose_requests_depend_on_each_other_are_mixes_that_say_so() {
+    let d = plan(&["run", "-s", "h", "--workload", "ycsb-d"]);
+    let mix = mix_of(&d);
+    assert_eq!((mix.popularity.to_string().as_str(), mix.inserts, mix.scans), ("latest:0.99", true, false));
+    assert_eq!(mix.ops, [(Verb::Add, 0.05), (Verb::Get, 0.95)]);
+    let f = plan(&["run", "-s", "h", "--workload", "ycsb-f"]);
+    assert_eq!((mix_of(&f).read_modify_write, &mix_of(&f).ops), (0.5, &vec![(Verb::Get, 1.0)]));
+    let e = plan(&["run", "-s", "h", "--workload", "ycsb-e", "--scan-as", "multiget"]);
+    assert_eq!((mix_of(&e).scans, mix_of(&e).multiget, mix_of(&e).inserts), (true, 100, true));
+    assert_eq!(e.labels.get("workload").map(String::as_str), Some("ycsb-e-multiget"));
+    let named =
+        ["run", "-s", "h", "--workload", "ycsb-e", "--scan-as", "multiget", "--label", "workload=mine"];
+    assert_eq!(plan(&named).labels.get("workload").map(String::as_str), Some("mine"));
+    let own = plan(&["run", "-s", "h", "--popularity", "latest:1.1", "--mix", "get:9,add:1"]);
+    assert!(mix_of(&own).inserts, "adds to the latest records are inserts");
+    for (words, says) in [
+        (&["--scan-as", "multiget"][..], "--workload"),
+        (&["--workload", "ycsb-a", "--scan-as", "multiget"], "a workload that scans"),
+        (&["--read-modify-write", "0.5", "--multiget", "2"], "--multiget"),
+        (&["--read-modify-write", "0.5", "--mix", "set:1"], "only with get"),
+        (&["--insert"], "only with add"),
+        (&["--popularity", "latest:0.9", "--multiget", "2"], "each request has one key"),
+    ] {
+        let error = job(&[&["run", "-s", "h"], words].concat()).unwrap_err();
+        assert!(error.contains(says), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn the_rate_may_be_a_part_of_that_of_the_source() {
+    let rate = |words: &[&str]| plan(&[&["run", "-s", "h"], words].concat()).groups[0].rate;
+    assert_eq!(rate(&["--workload", "twitter-52", "--rate", "1x"]), Some(24_250.0));
+    assert_eq!(rate(&["--workload", "twitter-52", "--rate", "0.5x"]), Some(12_125.0));
+    for (words, says) in [
+        (&["--rate", "1x"][..], "beside --workload"),
+        (&["--workload", "cache", "--rate", "1x"], "the source of this workload has none"),
+        (&["--workload", "twitter-52", "--rate", "0x"], "0.5x for half"),
+        (&["--workload", "twitter-52", "--rate", "1x", "--stage", "1s:2k"], "one rate is accepted"),
+    ] {
+        match job(&[&["run", "-s", "h"], words].concat()) {
+            Err(error) => assert!(error.contains(says), "{words:?}: {error}"),
+            Ok(job) => assert!(words.contains(&"--stage") && !job.plan.changes.parts.is_empty(), "{words:?}"),
+        }
+    }
+}
+
+#[test]
+fn popularity_and_sizes_may_come_from_files_of_cachelib() {
+    let words = ["--popularity", "cachelib:pop.json", "--value-size", "cachelib:sizes.json"];
+    let plan = plan(&[&["run", "-s", "h"], &words[..]].concat());
+    assert_eq!(mix_of(&plan).popularity.to_string(), "buckets:1@3,9@1");
+    assert_eq!(plan.data.value_size.to_string(), "weighted:0-31@2,32-63@1");
+    for (words, says) in [
+        (["--popularity", "cachelib:none.json"], "'none.json' cannot"),
+        (["--popularity", "cachelib:own.toml"], "popularityWeights"),
+        (["--value-size", "cachelib:pop.json"], "valSizeRange"),
+        (["--ttl", "cachelib:sizes.json"], "where sizes are"),
+        (["--popularity", "cachelib:"], "is accepted"),
+    ] {
+        let error = job(&[&["run", "-s", "h"], &words[..]].concat()).unwrap_err();
+        assert!(error.contains(says), "{words:?}: {error}");
+    }
+}
+
+#[test]
 fn names_that_mean_nothing_are_refused_with_the_reason_and_the_nearest_name() {
     for (name, says) in [
         ("ycsb-e", "memcached has no scan"),
-        ("ycsb-d", "inserted last"),
+        ("fb-var", "how often it reads and writes"),
+        ("fb-app", "as curves only"),
         ("twitter-5", "no figures of cluster 5"),
         ("kvcach", "did you mean 'kvcache'?"),
         ("nothing-like-it", "pummel workloads"),

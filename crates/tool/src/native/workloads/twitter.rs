@@ -99,6 +99,11 @@ fn written(row: &Row<'_>) -> Option<Written> {
         }
     };
     let mix = mix(row.0[10]);
+    // First requests of keys that come again are those of records that were replaced.
+    let replaced = (compulsory * (1.0 - one_hit) * 1e6).round() / 1e6;
+    if replaced > 0.0 {
+        assumed.push("churn: all records live equally long; no lives are given".to_owned());
+    }
     Some(Written {
         schema: 1,
         source: format!("twitter/cache-trace, stat/2020Mar.md: cluster {}", row.0[0]),
@@ -111,9 +116,15 @@ fn written(row: &Row<'_>) -> Option<Written> {
         ttl: ttl(row.0[8], &mut assumed),
         popularity,
         absent: 0.0,
+        churn: (replaced > 0.0).then(|| format!("share:{replaced}")),
+        read_modify_write: 0.0,
+        insert: false,
+        scan: None,
         read_through: None,
         arrivals: None,
         rate: Some(rate),
+        burst: None,
+        value_class: Vec::new(),
         assumed,
     })
 }

@@ -13,7 +13,7 @@ pub struct Claim {
     pub kind: ClaimKind,
 }
 
-/// What has to be shown, and by whom.
+/// What has to be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimKind {
     /// A regression gate: violated where side B is shown to be worse by more than the limit.
@@ -75,8 +75,27 @@ impl Claim {
 }
 
 impl ClaimResult {
-    /// The claim and its outcome in a sentence.
-    pub fn words(&self) -> String {
+    /// The outcome where the generator was the limit of sides, for these reasons: the second side is not shown to be worse where its own
+    /// generator may be the cause, nor to be hardly worse where either generator may hide it.
+    pub(super) fn unless_limited(self, limited: [Option<String>; 2]) -> ClaimResult {
+        let [first, second] = limited;
+        let why = match (self.claim.kind, &self.outcome) {
+            (_, Outcome::NotJudged(_)) => None,
+            (ClaimKind::Worse, Outcome::Violated) => second,
+            (ClaimKind::Worse, Outcome::Held) => None,
+            (ClaimKind::Within, _) => {
+                Some([first, second].into_iter().flatten().collect::<Vec<_>>().join("; "))
+                    .filter(|why| !why.is_empty())
+            }
+        };
+        match why {
+            Some(why) => ClaimResult { outcome: Outcome::NotJudged(why), ..self },
+            None => self,
+        }
+    }
+
+    /// The claim and its outcome in a sentence about the side of this name.
+    pub fn words(&self, name_of_side: &str) -> String {
         let Claim { metric, limit, kind } = self.claim;
         let name = metric.name();
         let limit = percent(limit);
@@ -84,16 +103,16 @@ impl ClaimResult {
         match (&self.outcome, kind) {
             (Outcome::NotJudged(why), _) => format!("{subject}: cannot be judged: {why}"),
             (Outcome::Held, ClaimKind::Worse) => {
-                format!("{subject}: passed; B is not shown to be worse by more than {limit}")
+                format!("{subject}: passed; {name_of_side} is not shown to be worse by more than {limit}")
             }
             (Outcome::Violated, ClaimKind::Worse) => {
-                format!("{subject}: FAILED; B is worse by more than {limit}")
+                format!("{subject}: FAILED; {name_of_side} is worse by more than {limit}")
             }
             (Outcome::Held, ClaimKind::Within) => {
-                format!("{subject}: passed; B is shown to be worse by less than {limit}")
+                format!("{subject}: passed; {name_of_side} is shown to be worse by less than {limit}")
             }
             (Outcome::Violated, ClaimKind::Within) => {
-                format!("{subject}: FAILED; B is not shown to be worse by less than {limit}")
+                format!("{subject}: FAILED; {name_of_side} is not shown to be worse by less than {limit}")
             }
         }
     }

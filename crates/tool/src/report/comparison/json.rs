@@ -12,20 +12,37 @@ use crate::report::run_figures::{CSV_HEADER, csv_cells, pretty};
 
 /// The comparison as JSON, with both plans and all runs.
 pub fn json(comparison: &Comparison) -> Vec<u8> {
+    pretty(&value(comparison))
+}
+
+/// Comparisons of several sides with the first as JSON: one as it is, several as a list.
+pub fn json_of_all(comparisons: &[Comparison]) -> Vec<u8> {
+    match comparisons {
+        [only] => json(only),
+        several => pretty(&json!({
+            "schema": SCHEMA,
+            "tool": { "name": "pummel", "version": VERSION },
+            "command": "compare",
+            "comparisons": several.iter().map(value).collect::<Vec<Value>>(),
+        })),
+    }
+}
+
+fn value(comparison: &Comparison) -> Value {
     let figures: Map<String, Value> =
         comparison.rows.iter().map(|row| (row.metric.name().to_owned(), row_json(row))).collect();
-    let whole = json!({
+    json!({
         "schema": SCHEMA,
         "tool": { "name": "pummel", "version": VERSION },
         "command": comparison.command,
         "status": comparison.status(),
         "reason": comparison.reason,
         "paired": comparison.design == Design::Paired,
-        "order_warning": comparison.order.trap(),
+        "order_warning": comparison.order.trap(comparison.names),
         "accept_order": comparison.accept_order,
         "asked_pairs": comparison.asked_pairs,
-        "a": side_json(&comparison.sides[0]),
-        "b": side_json(&comparison.sides[1]),
+        "a": side_json(comparison.names.0[0], &comparison.sides[0]),
+        "b": side_json(comparison.names.0[1], &comparison.sides[1]),
         "differences": comparison.differences.iter().map(|difference| json!({
             "name": difference.name,
             "a": difference.values[0],
@@ -42,15 +59,21 @@ pub fn json(comparison: &Comparison) -> Vec<u8> {
                 Outcome::NotJudged(why) => Some(why.as_str()),
                 Outcome::Held | Outcome::Violated => None,
             },
-            "says": result.words(),
+            "says": result.words(comparison.names.0[1]),
         })).collect::<Vec<Value>>(),
         "runs": runs_json(&comparison.sides),
-    });
-    pretty(&whole)
+    })
 }
 
-fn side_json(side: &Side) -> Value {
-    json!({ "label": side.label, "plan": side.plan, "source": side.source })
+fn side_json(name: &str, side: &Side) -> Value {
+    json!({
+        "name": name,
+        "generator_limited": side.generator_limited(),
+        "label": side.label,
+        "plan": side.plan.without_labels(),
+        "labels": side.plan.labels,
+        "source": side.source,
+    })
 }
 
 /// The runs of both sides, each with its side and its place among the runs of that side, which is its pair.

@@ -1,5 +1,7 @@
 //! How the runs of the two sides of a comparison followed each other.
 
+use super::side::SideNames;
+
 /// How the runs of the two sides followed each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -14,13 +16,21 @@ pub enum Order {
 }
 
 impl Order {
-    /// Why runs in this order may look different without being so; `None` of runs in mixed order.
-    pub fn trap(self) -> Option<&'static str> {
-        match self {
-            Order::Mixed => None,
-            Order::FirstBeforeSecond => Some("A was measured before B: a slower hour would look the same"),
-            Order::SecondBeforeFirst => Some("B was measured before A: a slower hour would look the same"),
-            Order::Other => Some("A and B did not alternate in mixed order: a slower hour may look the same"),
-        }
+    /// Why runs of the sides of these names in this order may look different without being so; `None` of runs in mixed order.
+    pub fn trap(self, names: SideNames) -> Option<String> {
+        let SideNames([first, second]) = names;
+        let words = match self {
+            Order::Mixed => return None,
+            Order::FirstBeforeSecond => {
+                format!("{first} was measured before {second}: a slower hour would look the same")
+            }
+            Order::SecondBeforeFirst => {
+                format!("{second} was measured before {first}: a slower hour would look the same")
+            }
+            Order::Other => format!(
+                "{first} and {second} did not alternate in mixed order: a slower hour may look the same"
+            ),
+        };
+        Some(words)
     }
 }

@@ -8,7 +8,7 @@ use pummel_logic::measure::words::counted;
 
 use super::claim::{Claim, ClaimResult, Outcome};
 use super::order::Order;
-use super::side::{Difference, Side, differences};
+use super::side::{Difference, Side, SideNames, differences};
 use crate::report::run_figures::{Metric, RunFigures};
 
 /// What is asked of a comparison.
@@ -23,6 +23,10 @@ pub struct Question {
     pub accept_order: bool,
     /// Whether runs are judged that were not steady.
     pub accept_unsteady: bool,
+    /// What the sides are called.
+    pub names: SideNames,
+    /// Whether the loads of the sides were made to differ, so that their difference is what is compared.
+    pub loads_may_differ: bool,
 }
 
 /// What two sides show.
@@ -30,6 +34,8 @@ pub struct Question {
 pub struct Comparison {
     /// `ab` or `compare`.
     pub command: &'static str,
+    /// What the sides are called.
+    pub names: SideNames,
     /// The two sides.
     pub sides: [Side; 2],
     /// How the runs belong together.
@@ -63,6 +69,8 @@ pub struct Row {
     pub values: [Option<f64>; 2],
     /// The interval of each side within its run, where it has one run.
     pub within: [Option<(f64, f64)>; 2],
+    /// What the figure is more than on a side of one run that does not know it, where the run knows that.
+    pub bounds: [Option<f64>; 2],
     /// Runs of each side that do not know the figure.
     pub unknown: [usize; 2],
     /// The change from side A to side B; `None` where a run does not know the figure.
@@ -104,6 +112,8 @@ pub enum Word {
     NotJudged,
     /// Too few runs, or an order of runs that could look like a difference.
     NotKnown,
+    /// The figure is partly that of the generator, which was the limit of a side.
+    NotComparable,
 }
 
 impl Word {
@@ -114,6 +124,7 @@ impl Word {
             Word::NoDifference => "no difference shown",
             Word::NotJudged => "not judged",
             Word::NotKnown => "not known",
+            Word::NotComparable => "not comparable",
         }
     }
 }
@@ -132,8 +143,11 @@ impl Comparison {
         let mut rows: Vec<Row> = Metric::ALL.map(|metric| Row::of(metric, &sides, design)).to_vec();
         let judged = judged(&sides, question);
         judge(&mut rows, &judged, may_differ);
+        let hidden = rows.iter_mut().filter(|row| row.is_judged && row.is_hidden_by_generator(&sides));
+        hidden.for_each(|row| row.word = Word::NotComparable);
         let mut comparison = Comparison {
             command,
+            names: question.names,
             sides,
             design,
             order,
@@ -149,7 +163,8 @@ impl Comparison {
         comparison.doubts = doubts(&comparison, question);
         let judged = |claim: &Claim| {
             let row = comparison.row(claim.metric);
-            claim.judged(row.worsening(), row.is_below_noise(), &comparison.doubts)
+            let limited = if row.metric.is_of_the_way() { comparison.limited() } else { [None, None] };
+            claim.judged(row.worsening(), row.is_below_noise(), &comparison.doubts).unless_limited(limited)
         };
         comparison.claims = question.claims.iter().map(judged).collect();
         comparison
@@ -196,6 +211,16 @@ impl Comparison {
         self.sides[0].runs.len().min(self.sides[1].runs.len())
     }
 
+    /// In how many runs of each side the generator was the limit, as words; `None` of a side in which it was the limit in at most
+    /// half.
+    fn limited(&self) -> [Option<String>; 2] {
+        [0, 1].map(|place| {
+            let (name, side) = (self.names.0[place], &self.sides[place]);
+            let runs = of_runs(side.generator_limited(), side.runs.len());
+            side.is_generator_limited().then(|| format!("the generator was the limit in {runs} of {name}"))
+        })
+    }
+
     /// The row of a metric.
     pub fn row(&self, metric: Metric) -> &Row {
         self.rows.iter().find(|row| row.metric == metric).expect("there is a row for each metric")
@@ -237,8 +262,13 @@ impl Row {
             [one] => one.within,
             _ => None,
         };
+        let bound_of = |side: usize| match sides[side].runs.as_slice() {
+            [one] => one.bound(metric),
+            _ => None,
+        };
         Row {
             metric,
+            bounds: [0, 1].map(bound_of),
             values: [0, 1].map(|side| median(&values[side]).filter(|_| unknown[side] == 0)),
             within: [0, 1].map(of_one),
             unknown,
@@ -248,6 +278,16 @@ impl Row {
             word: Word::NotJudged,
             noise: noise_of(metric, sides),
         }
+    }
+
+    /// Whether the generator hides what the second side is beside the first. A side whose generator was the limit is at least as good
+    /// as its figures: the second side may be called worse beside it, and never better, and is never called either where it is
+    /// its own generator.
+    fn is_hidden_by_generator(&self, sides: &[Side; 2]) -> bool {
+        let [first, second] = sides.each_ref().map(Side::is_generator_limited);
+        let greater = self.change.is_some_and(|change| change.estimate > 0.0);
+        let is_worse = greater != self.metric.is_better_when_greater();
+        self.metric.is_of_the_way() && (second || (first && !is_worse))
     }
 
     /// Whether the change is smaller than what this machine shows of two sides that are equal: less than as many pairs find in
@@ -326,11 +366,13 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
     }
     if comparison.design == Design::Apart && !question.accept_order {
         doubts.push(
-            "the runs of A and B did not alternate in mixed order (--accept-order judges them all the same)"
-                .to_owned(),
+            format!(
+                "the runs of {} and {} did not alternate in mixed order (--accept-order judges them all the same)",
+                comparison.names.0[0], comparison.names.0[1]
+            ),
         );
     }
-    for (name, side) in ["A", "B"].into_iter().zip(&comparison.sides) {
+    for (name, side) in comparison.names.0.into_iter().zip(&comparison.sides) {
         let count = |wanted: &dyn Fn(&RunFigures) -> bool| side.runs.iter().filter(|run| wanted(run)).count();
         let failed = count(&|run| run.status != Status::Complete);
         if failed > 0 {
@@ -350,7 +392,7 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
     }
     let plans = comparison.differences.iter().filter(|difference| difference.is_of_the_load);
     let names: Vec<&str> = plans.map(|difference| difference.name.as_str()).collect();
-    if comparison.command == "compare" && !names.is_empty() {
+    if !question.loads_may_differ && !names.is_empty() {
         doubts.push(format!("the plans differ in {}", names.join(", ")));
     }
     doubts

@@ -9,6 +9,19 @@ use serde_json::{Map, Value, json};
 use crate::report::document::Document;
 use crate::report::run_figures::{Metric, RunFigures, judged_by_default};
 
+/// Names of the sides of a comparison of up to 8 sides, in the order of the command line.
+pub const SIDE_NAMES: [&str; 8] = ["A", "B", "C", "D", "E", "F", "G", "H"];
+
+/// What the two sides of a comparison are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SideNames(pub [&'static str; 2]);
+
+impl Default for SideNames {
+    fn default() -> SideNames {
+        SideNames([SIDE_NAMES[0], SIDE_NAMES[1]])
+    }
+}
+
 /// One side of a comparison.
 #[derive(Clone, Debug)]
 pub struct Side {
@@ -50,8 +63,18 @@ pub struct Difference {
     pub is_of_the_load: bool,
 }
 
-/// Fields of a Plan that may differ without another load: where the servers are, and the draws.
-const FREE_FIELDS: [&str; 2] = ["plan.seed", "plan.servers"];
+/// Fields of a Plan that may differ without another load: where the servers are, the draws, what the result is held to, and what
+/// it says beside its figures.
+const FREE_FIELDS: [&str; 8] = [
+    "plan.seed",
+    "plan.servers",
+    "plan.fail_on",
+    "plan.goals",
+    "plan.anonymous",
+    "plan.server_stats_ns",
+    "plan.server_stats_at",
+    "plan.evidence",
+];
 
 /// Most differences that are kept.
 const DIFFERENCES_MAX: usize = 40;
@@ -98,14 +121,26 @@ impl Side {
         judged_by_default(&self.plan)
     }
 
+    /// Runs of the side in which the generator was the limit.
+    pub fn generator_limited(&self) -> usize {
+        self.runs.iter().filter(|run| run.limit == "generator").count()
+    }
+
+    /// Whether the generator was the limit in more than half of the runs: their times and rates are then those of the
+    /// generator, and not of what it asked.
+    pub fn is_generator_limited(&self) -> bool {
+        2 * self.generator_limited() > self.runs.len()
+    }
+
     fn facts(&self) -> Value {
-        let plan = serde_json::to_value(&self.plan).expect("a plan is JSON");
+        let plan = serde_json::to_value(self.plan.without_labels()).expect("a plan is JSON");
         let SideSource { tool, machine, servers, program, .. } = &self.source;
         let fields = [("plan", plan)].into_iter().chain([
             ("tool", tool.clone()),
             ("machine", machine.clone()),
             ("server", servers.clone()),
             ("program", program.clone()),
+            ("labels", json!(self.plan.labels)),
         ]);
         Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>())
     }
@@ -121,8 +156,8 @@ pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
 }
 
 /// The first field in which two plans ask for another load; `None` where they ask for one.
-pub(super) fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
-    let value = |plan: &Plan| serde_json::to_value(plan).expect("a plan is JSON");
+pub fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
+    let value = |plan: &Plan| serde_json::to_value(plan.without_labels()).expect("a plan is JSON");
     let mut found = Vec::new();
     walk("plan", &value(first), &value(second), &mut found);
     found.into_iter().find(|difference| difference.is_of_the_load).map(|difference| difference.name)

@@ -1,14 +1,18 @@
 //! Stored results as the sides of a comparison.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use pummel_logic::measure::compare::RUNS_MAX;
-use pummel_logic::plan::Plan;
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::plan::{Labels, Plan};
 use serde::Deserialize;
 
+use super::claim::{Claim, ClaimKind, ClaimResult, Outcome};
+use super::result::{Comparison, Question};
 use super::side::{Side, SideSource, load_difference};
 use crate::report::document::{Document, NotAResult, SCHEMA};
-use crate::report::run_figures::RunFigures;
+use crate::report::run_figures::{Metric, RunFigures};
 
 /// A file with a result: its name, and what is in it.
 #[derive(Clone, Debug)]
@@ -37,13 +41,45 @@ impl fmt::Display for NotASide {
     }
 }
 
-/// The result of `run --repeat`, as far as a comparison reads it.
-#[derive(Deserialize)]
-struct StoredRepetition {
-    plan: Plan,
+/// The result of `run --repeat`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct StoredRepetition {
+    /// What each run was made after, but for its seed.
+    pub plan: Plan,
+    /// Names and values that the user gave the runs.
     #[serde(default)]
-    source: SideSource,
-    runs: Vec<RunFigures>,
+    pub labels: Labels,
+    /// What the last run knew of its servers and its machine.
+    #[serde(default)]
+    pub source: SideSource,
+    /// In the order in which they were made.
+    pub runs: Vec<RunFigures>,
+    /// How many runs were asked for; absent of the result of an older version.
+    #[serde(default)]
+    pub asked: Option<u32>,
+    /// Whether the server was restarted before each run; absent where that is not known.
+    #[serde(default)]
+    pub restarted: Option<bool>,
+    /// Why runs are missing.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// How the runs ended.
+    #[serde(default)]
+    pub status: Option<Status>,
+}
+
+/// Reads the JSON of repeated runs.
+///
+/// # Errors
+/// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
+pub fn stored_repetition(bytes: &[u8]) -> Result<StoredRepetition, NotAResult> {
+    let malformed = |error: serde_json::Error| NotAResult::Malformed(error.to_string());
+    let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
+    match (label.schema, label.command.as_deref()) {
+        (Some(schema), _) if schema > u64::from(SCHEMA) => Err(NotAResult::Newer(schema)),
+        (Some(_), Some("repeat")) => serde_json::from_slice(bytes).map_err(malformed),
+        _ => Err(NotAResult::Another(label.command)),
+    }
 }
 
 /// The result of `ab` or of `compare`, as far as a comparison reads it.
@@ -53,6 +89,52 @@ struct StoredComparison {
     b: StoredSide,
     runs: Vec<StoredRun>,
     paired: bool,
+    #[serde(default)]
+    asked_pairs: Option<u32>,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    status: Option<Status>,
+    #[serde(default)]
+    figures: BTreeMap<String, StoredFigure>,
+    #[serde(default)]
+    doubts: Vec<String>,
+    #[serde(default)]
+    claims: Vec<StoredClaim>,
+}
+
+#[derive(Deserialize)]
+struct StoredFigure {
+    #[serde(default)]
+    judged: bool,
+}
+
+#[derive(Deserialize)]
+struct StoredClaim {
+    claim: String,
+    metric: String,
+    limit: f64,
+    outcome: String,
+    #[serde(default)]
+    why: Option<String>,
+}
+
+impl StoredClaim {
+    /// The claim and what became of it; `None` where its words are of a newer version.
+    fn result(self) -> Option<ClaimResult> {
+        let kind = match self.claim.as_str() {
+            "worse" => ClaimKind::Worse,
+            "within" => ClaimKind::Within,
+            _ => return None,
+        };
+        let outcome = match self.outcome.as_str() {
+            "passed" => Outcome::Held,
+            "failed" => Outcome::Violated,
+            _ => Outcome::NotJudged(self.why.unwrap_or_default()),
+        };
+        let metric = Metric::from_name(&self.metric)?;
+        Some(ClaimResult { claim: Claim { metric, limit: self.limit, kind }, outcome })
+    }
 }
 
 #[derive(Deserialize)]
@@ -60,6 +142,8 @@ struct StoredSide {
     #[serde(default)]
     label: String,
     plan: Plan,
+    #[serde(default)]
+    labels: Labels,
     #[serde(default)]
     source: SideSource,
 }
@@ -123,6 +207,36 @@ pub fn sides_of(file: &StoredFile) -> Result<Option<[Side; 2]>, NotASide> {
         return Ok(None);
     }
     let stored: StoredComparison = read(file)?;
+    sides_in(file, stored).map(Some)
+}
+
+/// Whether a file is the result of `ab`, whose sides may have been made to ask for different loads.
+pub fn is_ab(file: &StoredFile) -> bool {
+    label_of(file).is_ok_and(|label| label.command.as_deref() == Some("ab"))
+}
+
+/// The comparison in the JSON of `ab`, with the claims that it was held to.
+///
+/// # Errors
+/// Returns [`NotASide`] for bytes that are no result of `ab`, and for one that is not whole.
+pub fn stored_ab(file: &StoredFile) -> Result<Comparison, NotASide> {
+    let label = label_of(file)?;
+    if label.command.as_deref() != Some("ab") {
+        let why = NotAResult::Another(label.command).to_string();
+        return Err(NotASide::File(file.name.clone(), why));
+    }
+    let mut stored: StoredComparison = read(file)?;
+    let judged = stored.figures.iter().filter(|(_, figure)| figure.judged);
+    let metrics = judged.filter_map(|(name, _)| Metric::from_name(name)).collect();
+    let claims = std::mem::take(&mut stored.claims).into_iter().filter_map(StoredClaim::result).collect();
+    let (doubts, reason) = (std::mem::take(&mut stored.doubts), stored.reason.take());
+    let (asked_pairs, interrupted) = (stored.asked_pairs, stored.status == Some(Status::Interrupted));
+    let question = Question { metrics, loads_may_differ: true, ..Question::default() };
+    let comparison = Comparison::of_pairs("ab", sides_in(file, stored)?, &question);
+    Ok(Comparison { claims, doubts, reason, asked_pairs, interrupted, ..comparison })
+}
+
+fn sides_in(file: &StoredFile, stored: StoredComparison) -> Result<[Side; 2], NotASide> {
     if !stored.paired {
         let why = "a comparison of runs that were no pairs: compare the results themselves".to_owned();
         return Err(NotASide::File(file.name.clone(), why));
@@ -139,22 +253,22 @@ pub fn sides_of(file: &StoredFile) -> Result<Option<[Side; 2]>, NotASide> {
     let [first, second] = runs;
     let side = |stored: StoredSide, runs: Vec<RunFigures>| Side {
         label: stored.label,
-        plan: stored.plan,
+        plan: stored.plan.with_labels(stored.labels),
         source: stored.source,
         runs,
     };
-    Ok(Some([side(stored.a, first), side(stored.b, second)]))
+    Ok([side(stored.a, first), side(stored.b, second)])
 }
 
 fn one_side(file: &StoredFile) -> Result<Side, NotASide> {
     let label = label_of(file)?;
     match label.command.as_deref() {
         Some("repeat") => {
-            let StoredRepetition { plan, source, runs } = read(file)?;
+            let StoredRepetition { plan, labels, source, runs, .. } = read(file)?;
             if runs.is_empty() {
                 return Err(NotASide::File(file.name.clone(), "no run was completed".to_owned()));
             }
-            Ok(Side { label: String::new(), plan, source, runs })
+            Ok(Side { label: String::new(), plan: plan.with_labels(labels), source, runs })
         }
         Some("ab" | "compare") => {
             let why = "it compares two sides already: give it alone, as `pummel compare FILE`".to_owned();
@@ -165,7 +279,8 @@ fn one_side(file: &StoredFile) -> Result<Side, NotASide> {
             let result = Document::read(&file.bytes).map_err(refused)?;
             let source = SideSource::of(&result);
             let runs = vec![RunFigures::of(&result, result.seconds)];
-            Ok(Side { label: String::new(), plan: result.plan, source, runs })
+            let plan = result.plan.with_labels(result.labels);
+            Ok(Side { label: String::new(), plan, source, runs })
         }
     }
 }
@@ -190,11 +305,10 @@ mod tests {
     use pummel_logic::measure::measurement::Keep;
 
     use super::*;
-    use crate::report::comparison::{Comparison, Question, json};
+    use crate::report::comparison::{json, text};
     use crate::report::example::Run;
     use crate::report::json::render;
     use crate::report::repetition::{self, Repetition};
-    use crate::report::run_figures::Metric;
     use crate::report::run_figures::tests::run_at;
 
     fn file(name: &str, bytes: Vec<u8>) -> StoredFile {
@@ -209,7 +323,7 @@ mod tests {
         repetition::json(&Repetition {
             plan: Run::new(Keep::Figures).plan,
             asked: 2,
-            restarted: false,
+            restarted: Some(false),
             source: SideSource::default(),
             runs: vec![run_at(1.0, 1.0), run_at(2.0, 1.1)],
             reason: None,
@@ -239,8 +353,38 @@ mod tests {
         assert_eq!((first.runs, second.runs), (side(1.0).runs, side(2.0).runs));
         assert_eq!((first.label.as_str(), second.label.as_str()), ("times 1", "times 2"));
         assert!(sides_of(&file("a.json", single())).expect("a result").is_none());
+        assert!(stored_ab(&file("a.json", single())).is_err());
         let alone = side_of(&[stored]).expect_err("two sides already").to_string();
         assert!(alone.contains("give it alone"), "{alone}");
+    }
+
+    #[test]
+    fn a_stored_ab_is_shown_as_it_was_printed() {
+        let plan = Run::new(Keep::Figures).plan;
+        let side = |scale: f64, depth: u32| {
+            let mut plan = plan.clone();
+            plan.groups[0].clients = depth;
+            Side {
+                label: format!("-c {depth}"),
+                plan,
+                source: SideSource::default(),
+                runs: (0..7)
+                    .map(|run| RunFigures { steady: None, ..run_at(f64::from(run), scale) })
+                    .collect(),
+            }
+        };
+        let claim = |metric, kind| Claim { metric, limit: 0.02, kind };
+        let claims = vec![claim(Metric::P99, ClaimKind::Worse), claim(Metric::Rate, ClaimKind::Within)];
+        for claims in [claims, Vec::new()] {
+            let question = Question { claims, loads_may_differ: true, ..Question::default() };
+            let mut made = Comparison::of_pairs("ab", [side(1.0, 1), side(1.1, 4)], &question);
+            made.asked_pairs = Some(9);
+            made.reason = Some("interrupted".to_owned());
+            made.interrupted = true;
+            let read = stored_ab(&file("ab.json", json(&made))).expect("a result");
+            assert_eq!(text(&read), text(&made));
+            assert_eq!(json(&read), json(&made));
+        }
     }
 
     #[test]

@@ -246,3 +246,97 @@ fn json_and_csv_have_everything() {
     let columns: Vec<usize> = rows.lines().map(|row| row.split(',').count()).collect();
     assert!(columns.len() == 21 && columns.iter().all(|count| *count == columns[0]), "{columns:?}");
 }
+
+#[test]
+fn a_side_whose_generator_was_the_limit_is_never_called_faster_or_slower() {
+    let gate = claim(ClaimKind::Worse, Metric::P99, 0.02);
+    let limited = |runs: usize| {
+        let mut sides = pairs(0.5);
+        sides[1].runs[..runs].iter_mut().for_each(|run| run.limit = "generator".to_owned());
+        Comparison::of_results(sides, &gate)
+    };
+    let some = limited(5);
+    assert!(exit(&some) == 3 && text(&some).contains("slower"), "half of the runs: {}", text(&some));
+    let most = limited(6);
+    let said = text(&most) + &markdown_of_all(std::slice::from_ref(&most)) + &headline(&most);
+    assert!(!said.contains("slower (") && !said.contains("faster"), "{said}");
+    assert!(said.contains("not comparable: the generator was the limit of B"), "{said}");
+    assert!(
+        text(&most).contains("cannot be judged: the generator was the limit in 6 of 10 runs of B"),
+        "{said}"
+    );
+    assert_eq!((exit(&most), most.row(Metric::P99).word), (1, Word::NotComparable));
+    // The first side is at least as good as its figures: beside it the second may be worse, and is not known to be better.
+    let first_limited = |planted: f64, question: &Question| {
+        let mut sides = pairs(planted);
+        sides[0].runs.iter_mut().for_each(|run| run.limit = "generator".to_owned());
+        Comparison::of_results(sides, question)
+    };
+    let slower = first_limited(0.5, &gate);
+    assert!(exit(&slower) == 3 && text(&slower).contains("B is 50"), "{}", text(&slower));
+    let faster = first_limited(-0.3, &gate);
+    assert_eq!((exit(&faster), faster.row(Metric::P99).word), (0, Word::NotComparable));
+    assert_eq!(exit(&first_limited(0.0, &claim(ClaimKind::Within, Metric::P99, 0.5))), 1);
+    // CPU time for each request is no time of the way.
+    let question = Question { metrics: vec![Metric::ClientCpu], ..Question::default() };
+    let mut sides = pairs(0.5);
+    sides[1].runs.iter_mut().for_each(|run| run.limit = "generator".to_owned());
+    assert_ne!(Comparison::of_results(sides, &question).row(Metric::ClientCpu).word, Word::NotComparable);
+}
+
+#[test]
+fn each_of_several_sides_is_named_by_its_letter() {
+    let names = SideNames([SIDE_NAMES[0], SIDE_NAMES[2]]);
+    let gate = Question { names, ..claim(ClaimKind::Worse, Metric::P99, 0.02) };
+    let comparison = Comparison::of_results(pairs(0.5), &gate);
+    let said = text(&comparison);
+    assert!(said.contains("C is 50") && said.contains("C is worse by more than 2 %"), "{said}");
+    assert!(!said.contains("B is") && !said.contains(" B "), "{said}");
+    assert!(headline(&comparison).starts_with("p99: C is 50") && headline(&comparison).ends_with(" than A."));
+    let both = [Comparison::of_results(pairs(0.0), &Question::default()), comparison];
+    assert_eq!(text_of_all(&both), format!("{}\n{}", text(&both[0]), text(&both[1])));
+    let value: serde_json::Value = serde_json::from_slice(&json_of_all(&both)).expect("JSON");
+    assert_eq!(value["comparisons"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&value["comparisons"][1]["b"]["name"], &value["schema"]), (&"C".into(), &1.into()));
+    assert_eq!(json_of_all(&both[..1]), json(&both[0]), "one comparison is as it was");
+}
+
+#[test]
+fn markdown_is_a_table_in_which_foreign_words_have_no_meaning() {
+    let mut sides = pairs(0.1);
+    sides[0].label = "a|b.json <script>".to_owned();
+    let comparison = Comparison::of_results(sides, &claim(ClaimKind::Worse, Metric::P99, 0.02));
+    let said = markdown_of_all(&[comparison]);
+    assert!(said.starts_with("### p99: B is 10") && said.contains("| p99 | "), "{said}");
+    assert!(said.contains("a\\|b.json &lt;script&gt;") && said.contains("FAILED"), "{said}");
+}
+
+#[test]
+fn a_figure_that_is_not_known_is_told_by_what_it_is_more_than() {
+    let mut sides = apart(0.0, 1);
+    for (side, bound) in sides.iter_mut().zip([1_410_000.0, 2_000_000.0]) {
+        let response = &mut side.runs[0].response_us;
+        response.p99 = None;
+        response.above.insert("p99".to_owned(), bound);
+    }
+    let comparison = Comparison::of_results(sides.clone(), &Question::default());
+    assert_eq!(headline(&comparison), "p99: A > 1.41 s, B > 2.00 s; not known in 2 of 2 runs.");
+    assert!(text(&comparison).contains("A > 1.41 s     B > 2.00 s"), "{}", text(&comparison));
+    let cells = row_cells(comparison.row(Metric::P99), &comparison).expect("a row");
+    assert_eq!((cells.values[1].as_str(), cells.change.as_str()), ("> 2.00 s", "-"));
+    let value: serde_json::Value = serde_json::from_slice(&json(&comparison)).expect("JSON");
+    assert_eq!(value["runs"][0]["response_us"]["above"]["p99"], 1_410_000.0);
+    // Of several runs of a side no bound is that of their median.
+    sides[0].runs.push(sides[0].runs[0].clone());
+    let several = Comparison::of_results(sides, &Question::default());
+    assert_eq!(several.row(Metric::P99).bounds, [None, Some(2_000_000.0)]);
+}
+
+#[test]
+fn long_notes_are_whole_in_markdown() {
+    let mut comparison = Comparison::of_results(pairs(0.1), &Question::default());
+    let why = "a reason of many words ".repeat(40);
+    comparison.reason = Some(why.trim_end().to_owned());
+    let said = markdown_of_all(&[comparison]);
+    assert!(said.contains(&format!("pairs: {}\n", why.trim_end())), "{said}");
+}

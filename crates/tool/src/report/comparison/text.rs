@@ -1,7 +1,5 @@
 //! A comparison as text for people.
 
-use std::fmt::Write as _;
-
 use pummel_logic::measure::compare::Design;
 use pummel_logic::measure::words::counted;
 use serde_json::Value;
@@ -9,14 +7,16 @@ use serde_json::Value;
 use super::result::{Comparison, Row, Word};
 use super::side::{Difference, Side};
 use crate::report::VERSION;
+use crate::report::run_figures::Metric;
 
 /// Most characters of a value that is shown.
 const VALUE_CHARS_MAX: usize = 60;
 
 /// The report for people.
 pub fn text(comparison: &Comparison) -> String {
-    let mut text = format!("pummel {VERSION}: A and B, {}\n", design_words(comparison));
-    for (name, side) in ["A", "B"].into_iter().zip(&comparison.sides) {
+    let [first, second] = comparison.names.0;
+    let mut text = format!("pummel {VERSION}: {first} and {second}, {}\n", design_words(comparison));
+    for (name, side) in comparison.names.0.into_iter().zip(&comparison.sides) {
         text += &format!("{name}  {}\n", label(side));
     }
     text += &difference_words(comparison);
@@ -26,18 +26,30 @@ pub fn text(comparison: &Comparison) -> String {
             text += &format!("{line}\n");
         }
     }
-    text += &foot(comparison);
-    for claim in &comparison.claims {
-        text += &format!("\n{}\n", claim.words());
-    }
-    if let Some(reason) = &comparison.reason {
-        let asked = comparison.asked_pairs.map_or(String::new(), |asked| format!(" of {asked}"));
-        text += &format!("\nNot complete: {}{asked} pairs: {reason}\n", comparison.runs());
+    for note in notes(comparison) {
+        text += &format!("\n{note}\n");
     }
     text
 }
 
-fn label(side: &Side) -> String {
+/// The reports of several comparisons for people, one after the other.
+pub fn text_of_all(comparisons: &[Comparison]) -> String {
+    comparisons.iter().map(text).collect::<Vec<String>>().join("\n")
+}
+
+/// What is to be known of the figures of a comparison, and what became of its claims: paragraphs.
+pub fn notes(comparison: &Comparison) -> Vec<String> {
+    let mut notes = foot(comparison);
+    notes.extend(comparison.claims.iter().map(|claim| claim.words(comparison.names.0[1])));
+    if let Some(reason) = &comparison.reason {
+        let asked = comparison.asked_pairs.map_or(String::new(), |asked| format!(" of {asked}"));
+        notes.push(format!("Not complete: {}{asked} pairs: {reason}", comparison.runs()));
+    }
+    notes
+}
+
+/// What a side is: its label, or its servers.
+pub fn label(side: &Side) -> String {
     match side.label.is_empty() {
         true => side.plan.servers.join(", "),
         false => side.label.clone(),
@@ -61,16 +73,18 @@ fn difference_words(comparison: &Comparison) -> String {
         difference.name == "plan.seed" || is_server
     };
     let shown = comparison.differences.iter().filter(|difference| !is_said(difference));
+    let [a, b] = comparison.names.0;
     let lines: String = shown
         .map(|difference| {
             let [first, second] = difference.values.each_ref().map(value_words);
-            format!("    {}: A {first}, B {second}\n", difference.name)
+            format!("    {}: {a} {first}, {b} {second}\n", difference.name)
         })
         .collect();
     if lines.is_empty() { String::new() } else { format!("\nWhat differs beside the figures:\n{lines}") }
 }
 
-fn value_words(value: &Value) -> String {
+/// The value of a difference as one line of at most 60 characters.
+pub fn value_words(value: &Value) -> String {
     let words = match value {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => text.clone(),
@@ -85,29 +99,118 @@ fn value_words(value: &Value) -> String {
     words
 }
 
-/// The line of a figure; `None` where no run knows it.
+/// Whether no run knows anything of a figure, not even what it is more than.
+fn is_blank(row: &Row, comparison: &Comparison) -> bool {
+    row.bounds == [None, None] && row.unknown == [0, 1].map(|side| comparison.sides[side].runs.len())
+}
+
+/// The line of a figure; `None` where no run knows anything of it.
 fn row_words(row: &Row, comparison: &Comparison) -> Option<String> {
-    let runs = [0, 1].map(|side| comparison.sides[side].runs.len());
-    if row.unknown == runs {
+    if is_blank(row, comparison) {
         return None;
     }
     let name = row.metric.name();
-    let value = |side: usize| match (row.values[side], row.within[side]) {
+    let [first, second] = comparison.names.0;
+    let [a, b] = [0, 1].map(|side| side_words(row, side));
+    let line = format!("{name:<11} {first} {a:<12} {second} {b:<12}  {}", said_words(row, comparison));
+    Some(line.trim_end().to_owned())
+}
+
+/// The figure of one side, with its interval within the run where the side has one run, or what it is more than.
+fn side_words(row: &Row, side: usize) -> String {
+    match (row.values[side], row.within[side]) {
         (Some(value), Some((low, high))) => {
             format!("{} ({} .. {})", row.metric.text(value), row.metric.text(low), row.metric.text(high))
         }
         (Some(value), None) => row.metric.text(value),
-        (None, _) => "-".to_owned(),
-    };
-    let mut line = format!("{name:<11} A {:<12} B {:<12}  ", value(0), value(1));
-    line += &match row.change {
+        (None, _) => {
+            row.bounds[side].map_or_else(|| "-".to_owned(), |bound| format!("> {}", row.metric.text(bound)))
+        }
+    }
+}
+
+/// What is said of a figure, known on both sides or not.
+fn said_words(row: &Row, comparison: &Comparison) -> String {
+    match row.change {
         None => {
             let missing = row.unknown[0] + row.unknown[1];
-            format!("not known in {missing} of {}", counted((runs[0] + runs[1]) as u64, "run"))
+            let runs = comparison.sides.iter().map(|side| side.runs.len()).sum::<usize>();
+            format!("not known in {missing} of {}", counted(runs as u64, "run"))
         }
         Some(_) => change_words(row, comparison),
+    }
+}
+
+/// The cells of a figure in a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowWords {
+    /// The name of the figure.
+    pub name: &'static str,
+    /// Its value on each side.
+    pub values: [String; 2],
+    /// The change from the first side to the second, in percent; `-` where it is not known.
+    pub change: String,
+    /// The 95 % interval of the change; `-` where there is none.
+    pub interval: String,
+    /// What may be said of it.
+    pub word: String,
+}
+
+/// The cells of a figure; `None` where no run knows anything of it.
+pub fn row_cells(row: &Row, comparison: &Comparison) -> Option<RowWords> {
+    if is_blank(row, comparison) {
+        return None;
+    }
+    let dash = || "-".to_owned();
+    let word = match row.word {
+        Word::NotJudged if row.change.is_some() => String::new(),
+        Word::NotKnown => "whether they differ is not known".to_owned(),
+        Word::NotComparable => limited_words(comparison),
+        _ => said_words(row, comparison),
     };
-    Some(line.trim_end().to_owned())
+    Some(RowWords {
+        name: row.metric.name(),
+        values: [0, 1].map(|side| side_words(row, side)),
+        change: row.relative().map_or_else(dash, signed),
+        interval: row
+            .relative_interval()
+            .map_or_else(dash, |(low, high)| format!("{} .. {}", bare(low), signed(high))),
+        word,
+    })
+}
+
+/// One sentence on the two sides: what their first judged figure shows.
+pub fn headline(comparison: &Comparison) -> String {
+    let [first, second] = comparison.names.0;
+    let row = comparison.rows.iter().find(|row| row.is_judged).or_else(|| comparison.rows.first());
+    let Some(row) = row else { return format!("{first} and {second} have no figures.") };
+    let name = if row.metric == Metric::Rate { "Rate" } else { row.metric.name() };
+    let change = row.relative().map(signed);
+    let why = || comparison.doubts.first().cloned().unwrap_or_default();
+    match (row.word, change) {
+        (_, None) if row.bounds != [None, None] => {
+            let [a, b] = [0, 1].map(|side| side_words(row, side));
+            format!("{name}: {first} {a}, {second} {b}; {}.", said_words(row, comparison))
+        }
+        (_, None) => format!("{name} of {first} and {second}: {}.", said_words(row, comparison)),
+        (Word::Differ, _) => {
+            let relative = row.relative().unwrap_or_default();
+            format!("{name}: {} than {first}.", claim_words(row, relative, second))
+        }
+        (Word::NoDifference, _) => {
+            format!("{name} of {first} and {second}: {}.", change_words(row, comparison))
+        }
+        (Word::NotComparable, Some(change)) => {
+            format!("{name} of {first} and {second} ({change}) is {}.", limited_words(comparison))
+        }
+        (Word::NotKnown | Word::NotJudged, Some(change)) => {
+            let why = match why() {
+                why if why.is_empty() => String::new(),
+                why => format!(": {why}"),
+            };
+            format!("{name}: {change} from {first} to {second}; whether they differ is not known{why}.")
+        }
+    }
 }
 
 /// What is said of the change of a figure.
@@ -124,17 +227,27 @@ fn change_words(row: &Row, comparison: &Comparison) -> String {
     match row.word {
         Word::Differ => {
             let noise = if row.is_below_noise() { "; below what this machine can tell apart" } else { "" };
-            format!("{}     {}{noise}", claim_words(row, relative), test_words(row, comparison))
+            let claim = claim_words(row, relative, comparison.names.0[1]);
+            format!("{claim}     {}{noise}", test_words(row, comparison))
         }
         Word::NoDifference => format!("no difference shown{interval}{seen}"),
         Word::NotJudged | Word::NotKnown => format!("{}{interval}", signed(relative)),
+        Word::NotComparable => format!("{}{interval}, {}", signed(relative), limited_words(comparison)),
     }
 }
 
+/// Why figures of the sides are not comparable.
+fn limited_words(comparison: &Comparison) -> String {
+    let sides = comparison.names.0.into_iter().zip(&comparison.sides);
+    let limited: Vec<&str> =
+        sides.filter(|(_, side)| side.is_generator_limited()).map(|(name, _)| name).collect();
+    format!("not comparable: the generator was the limit of {}", limited.join(" and "))
+}
+
 /// The words of a change that is shown, with its interval in the direction of the change.
-fn claim_words(row: &Row, relative: f64) -> String {
+fn claim_words(row: &Row, relative: f64, name: &str) -> String {
     let size = percent_of_change(relative.abs());
-    let words = row.metric.change_words(relative > 0.0, &size);
+    let words = row.metric.change_words(name, relative > 0.0, &size);
     let interval = row.relative_interval().map(|(low, high)| {
         let (near, far) = if relative > 0.0 { (low, high) } else { (-high, -low) };
         format!(" ({} .. {})", plain(near), percent_of_change(far))
@@ -151,7 +264,7 @@ fn noise_words(comparison: &Comparison) -> String {
     if each.is_empty() {
         return String::new();
     }
-    format!("Runs on this machine differ by themselves: {}.\n", each.join(", "))
+    format!(" Runs on this machine differ by themselves: {}.", each.join(", "))
 }
 
 fn test_words(row: &Row, comparison: &Comparison) -> String {
@@ -192,44 +305,47 @@ fn percent_of_change(change: f64) -> String {
     format!("{} %", plain(change))
 }
 
-/// In how many runs the times are partly those of the generator.
-fn doubtful_words(comparison: &Comparison) -> String {
+/// In how many runs the times are partly those of the generator; `None` where in none.
+fn doubtful_words(comparison: &Comparison) -> Option<String> {
     let runs = || comparison.sides.iter().flat_map(|side| &side.runs);
     let doubtful = runs().filter(|run| run.trust == Some(false)).count();
     match doubtful {
-        0 => String::new(),
-        doubtful => {
-            format!("\nIn {doubtful} of {} runs the times are partly the generator's own.\n", runs().count())
-        }
+        0 => None,
+        doubtful => Some(format!(
+            "In {doubtful} of {} runs the times are partly the generator's own.",
+            runs().count()
+        )),
     }
 }
 
-/// What is to be known of all figures.
-fn foot(comparison: &Comparison) -> String {
-    let mut text = String::new();
+/// What is to be known of all figures: paragraphs.
+fn foot(comparison: &Comparison) -> Vec<String> {
+    let mut notes = Vec::new();
     let runs = comparison.runs();
     let judged: Vec<&str> =
         comparison.rows.iter().filter(|row| row.is_judged).map(|row| row.metric.name()).collect();
     if runs >= 2 {
         let correction = if judged.len() > 1 { ", each p corrected for their number by Holm" } else { "" };
-        writeln!(text, "\nJudged: {} (5 % level{correction}).", judged.join(", "))
-            .expect("text can always be added to");
+        notes.push(format!("Judged: {} (5 % level{correction}).", judged.join(", ")));
     }
     if comparison.design == Design::Apart {
         if runs == 1 && comparison.sides.iter().all(|side| side.runs.len() == 1) {
-            text +=
-                "\nTwo runs; whether the systems differ is not known. Intervals are those within each run.\n";
-            text += &noise_words(comparison);
+            notes.push(format!(
+                "Two runs; whether the systems differ is not known. Intervals are those within each run.{}",
+                noise_words(comparison)
+            ));
         }
-        if let Some(trap) = comparison.order.trap() {
-            text +=
-                &format!("{trap}{}.\n", if comparison.accept_order { ", which was accepted" } else { "" });
+        if let Some(trap) = comparison.order.trap(comparison.names) {
+            notes.push(format!(
+                "{trap}{}.",
+                if comparison.accept_order { ", which was accepted" } else { "" }
+            ));
         }
     }
-    text += &doubtful_words(comparison);
+    notes.extend(doubtful_words(comparison));
     // Of two runs it was said already, and each claim says it.
     if comparison.claims.is_empty() && !comparison.doubts.is_empty() && runs > 1 {
-        text += &format!("\nNothing is certain here: {}.\n", comparison.doubts.join("; "));
+        notes.push(format!("Nothing is certain here: {}.", comparison.doubts.join("; ")));
     }
-    text
+    notes
 }

@@ -1,6 +1,7 @@
 //! The result of a search or a scan as a typed document that is read.
 
 use pummel_logic::measure::summary::QUANTILES;
+use pummel_logic::plan::Labels;
 use serde::Deserialize;
 
 use super::named::Named;
@@ -17,12 +18,40 @@ pub struct CurveDocument {
     pub command: String,
     /// What runs were held to.
     pub goals: Vec<CurveGoal>,
+    /// Names and values that the user gave the runs.
+    pub labels: Labels,
     /// What a search found, in requests per second.
     pub found_rate: Option<f64>,
+    /// What else a search found; absent in other series.
+    pub search: Option<CurveSearch>,
     /// Why runs are missing.
     pub reason: Option<String>,
     /// The runs.
     pub runs: Vec<CurveRun>,
+}
+
+/// What a search found beside its rate.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CurveSearch {
+    /// Lower end of the interval of the limit, in requests per second.
+    pub low: Option<f64>,
+    /// Upper end of the interval of the limit, in requests per second.
+    pub high: Option<f64>,
+    /// Whether the limit lies above all rates that were asked for.
+    pub at_least: bool,
+    /// Why nothing, or no more, is known.
+    pub reason: Option<String>,
+}
+
+/// What a scan in closed loop changes, and how much of it a run had.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CurveLevel {
+    /// What is changed: `connections` or `threads`.
+    pub of: String,
+    /// How many of them the run had.
+    pub n: u32,
 }
 
 /// What runs were held to.
@@ -43,14 +72,20 @@ pub struct CurveRun {
     pub role: String,
     /// Requests per second that were asked for; null in closed loop.
     pub asked_rate: Option<f64>,
+    /// What a scan in closed loop changes, and how much of it the run had; null in other series.
+    pub level: Option<CurveLevel>,
     /// Completed requests per second.
     pub rate: f64,
+    /// Ends of the 95 % interval of the rate within the run; null where it is not known.
+    pub rate_ci: Option<[f64; 2]>,
     /// Length of the run.
     pub seconds: f64,
     /// Requests that were due.
     pub requests: u64,
     /// Response times in microseconds by quantile; null where they are not known.
     pub response_us: Named<Option<f64>>,
+    /// Ends of the 95 % intervals of the response times in microseconds, by quantile; an end that is not known is null.
+    pub response_ci_us: Named<[Option<f64>; 2]>,
     /// Whether every goal was met; null without goals.
     pub met: Option<bool>,
     /// Whether requests were answered about as fast as they came.

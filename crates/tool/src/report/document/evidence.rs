@@ -1,9 +1,11 @@
 //! What was seen of the servers and of the machines that sent the requests, in seconds.
 
+use std::collections::BTreeMap;
+
 use pummel_logic::measure::cross_checks::Utilisation;
 use pummel_logic::measure::evidence::{
-    CommandTimes, ConnectionEvidence, Evidence, HostNetwork, MachineEvidence, ServerCounts, ServerEvidence,
-    ServerReading, ThreadUse,
+    CommandTimes, ConnectionEvidence, ErrorCount, Evidence, HostNetwork, LatencyEvent, MachineEvidence,
+    ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse, SlowCommand, ThreadUse,
 };
 use pummel_logic::time::{Nanos, seconds};
 use serde::{Deserialize, Serialize};
@@ -79,6 +81,68 @@ pub struct ReadingResult {
     pub disturbances: Vec<String>,
     /// The server's own times of commands.
     pub commands: Vec<CommandResult>,
+    /// Settings of the server.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// Memory that the server took from the system.
+    pub memory_taken_bytes: Option<u64>,
+    /// Errors with which the server answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ErrorCount>,
+    /// The newest slow commands.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slow_commands: Vec<SlowCommandResult>,
+    /// What the server's watch on its latency noted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latency_events: Vec<LatencyEventResult>,
+    /// Records of memcached by classes of sizes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<SlabClass>,
+    /// The busiest hash slots of a cluster's node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotResult>,
+}
+
+/// Use of one hash slot of a cluster's node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SlotResult {
+    /// Number of the slot.
+    pub slot: u16,
+    /// Keys in the slot.
+    pub keys: u64,
+    /// CPU time of commands on its keys between the readings, at least.
+    pub cpu_at_least_us: Option<f64>,
+    /// Bytes that came for it.
+    pub bytes_in: Option<u64>,
+    /// Bytes that were sent for it.
+    pub bytes_out: Option<u64>,
+}
+
+/// A command that the server calls slow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SlowCommandResult {
+    /// Name of the command.
+    pub name: String,
+    /// When it was carried out, by the server's clock.
+    pub at_unix_s: u64,
+    /// How long it took inside the server.
+    pub took_us: f64,
+}
+
+/// An event of the server's watch on its latency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LatencyEventResult {
+    /// Name of the event.
+    pub name: String,
+    /// When it came last, by the server's clock.
+    pub at_unix_s: u64,
+    /// How long the last one took.
+    pub latest_us: f64,
+    /// How long the longest one took that the server remembers.
+    pub greatest_us: f64,
 }
 
 /// The server's own times of one command.
@@ -95,6 +159,16 @@ pub struct CommandResult {
     pub p50_us: Option<f64>,
     /// Quantile of 99 % since the server started.
     pub p99_us: Option<f64>,
+    /// Quantile of 99.9 % since the server started.
+    #[serde(rename = "p99.9_us")]
+    pub p99_9_us: Option<f64>,
+    /// What half of the calls between the readings did not exceed.
+    pub p50_at_most_us: Option<f64>,
+    /// What 99 % of the calls between the readings did not exceed.
+    pub p99_at_most_us: Option<f64>,
+    /// What 99.9 % of the calls between the readings did not exceed.
+    #[serde(rename = "p99.9_at_most_us")]
+    pub p99_9_at_most_us: Option<f64>,
 }
 
 /// CPU time of one thread.
@@ -200,6 +274,46 @@ impl ReadingResult {
             connections_max: reading.connections_max,
             disturbances: reading.disturbances.clone(),
             commands: reading.commands.iter().map(CommandResult::of).collect(),
+            settings: reading.settings.clone(),
+            memory_taken_bytes: reading.memory_taken_bytes,
+            errors: reading.errors.clone(),
+            slow_commands: reading.slow_commands.iter().map(SlowCommandResult::of).collect(),
+            latency_events: reading.latency_events.iter().map(LatencyEventResult::of).collect(),
+            classes: reading.classes.clone(),
+            slots: reading.slots.iter().map(SlotResult::of).collect(),
+        }
+    }
+}
+
+impl SlotResult {
+    fn of(slot: &SlotUse) -> SlotResult {
+        SlotResult {
+            slot: slot.slot,
+            keys: slot.keys,
+            cpu_at_least_us: slot.cpu_at_least_ns.map(|ns| micros(ns as f64)),
+            bytes_in: slot.bytes_in,
+            bytes_out: slot.bytes_out,
+        }
+    }
+}
+
+impl SlowCommandResult {
+    fn of(command: &SlowCommand) -> SlowCommandResult {
+        SlowCommandResult {
+            name: command.name.clone(),
+            at_unix_s: command.at_unix_s,
+            took_us: micros(command.took_ns as f64),
+        }
+    }
+}
+
+impl LatencyEventResult {
+    fn of(event: &LatencyEvent) -> LatencyEventResult {
+        LatencyEventResult {
+            name: event.name.clone(),
+            at_unix_s: event.at_unix_s,
+            latest_us: micros(event.latest_ns as f64),
+            greatest_us: micros(event.greatest_ns as f64),
         }
     }
 }
@@ -213,6 +327,10 @@ impl CommandResult {
             mean_us: out(command.mean_ns),
             p50_us: command.p50_ns.map(out),
             p99_us: command.p99_ns.map(out),
+            p99_9_us: command.p99_9_ns.map(out),
+            p50_at_most_us: command.p50_at_most_ns.map(out),
+            p99_at_most_us: command.p99_at_most_ns.map(out),
+            p99_9_at_most_us: command.p99_9_at_most_ns.map(out),
         }
     }
 }

@@ -201,6 +201,16 @@ impl TimeFigures {
         }
     }
 
+    /// The value of `min`, `mean`, `stddev`, a quantile or `max`, in microseconds; `None` where it is not known.
+    pub fn plain(&self, name: &str) -> Option<f64> {
+        match name {
+            "min" => self.min,
+            "mean" => self.mean,
+            "stddev" => self.stddev,
+            quantile => self.at(quantile).known(),
+        }
+    }
+
     /// The quantiles and the greatest time, in the order of reports, with their names.
     pub fn quantiles(&self) -> impl Iterator<Item = (&'static str, Figure)> {
         QUANTILES.into_iter().map(|(name, _)| name).chain(["max"]).map(|name| (name, self.at(name)))
@@ -239,4 +249,9 @@ pub(super) fn micros(ns: f64) -> f64 {
 /// A number to the third digit after the point.
 pub(super) fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
+}
+
+/// Whether a count is 0, and is left out.
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -5,12 +5,18 @@
 //! does not know are left out.
 
 mod agents;
+mod asked;
 mod connections;
 mod curve;
 mod evidence;
+mod failures;
 mod figures;
 mod judgement;
+mod merged;
 mod named;
+mod parts;
+mod phases;
+mod replayed;
 mod requests;
 mod run;
 mod server_stats;
@@ -26,25 +32,36 @@ use pummel_logic::measure::calibration::Calibrated;
 use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::measurement::{Bytes, Samples, Status};
 use pummel_logic::measure::uncertainty::steadiness::Steadiness;
-use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
+use pummel_logic::plan::{Clock, Labels, Late, Phase, Plan, Work};
 use pummel_logic::protocol::udp;
 use pummel_logic::time::seconds;
 use pummel_logic::workload::window::WindowCounts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::requests::{is_zero, ops_of};
+use self::figures::is_zero;
+use self::requests::ops_of;
 use crate::report::Report;
 
 pub use self::agents::{AgentsResult, LossResult, MemberResult, MemberTrust};
+use self::asked::AskedRate;
 pub use self::connections::{ChurnResult, ConnectionsResult, ServerConnectionsResult};
-pub use self::curve::{CurveDocument, CurveGoal, CurveRun};
+pub use self::curve::{CurveDocument, CurveGoal, CurveLevel, CurveRun, CurveSearch};
 pub use self::evidence::{
-    CommandResult, EvidenceResult, MachineResult, ReadingResult, ServerResult, SocketsResult, ThreadResult,
+    CommandResult, EvidenceResult, LatencyEventResult, MachineResult, ReadingResult, ServerResult,
+    SlotResult, SlowCommandResult, SocketsResult, ThreadResult,
 };
+pub use self::failures::{FailOnAnswer, Failure};
 pub use self::figures::{Figure, FiveTimes, TimeFigures};
 pub use self::judgement::{LagShareResult, ObservationResult, ResourceResult, TrustResult, VerdictResult};
+pub use self::merged::MergedResult;
 pub use self::named::Named;
+pub use self::parts::{
+    EventResult, PartResult, ServerRequestsResult, ServerTimes, SliceConnectionsResult, SliceGeneratorResult,
+    SteeredResult, events_beyond_words,
+};
+pub use self::phases::PhaseResult;
+pub use self::replayed::{LeftOut, ReplayedResult};
 pub use self::requests::{
     AnatomyResult, GroupResult, IntervalResult, OpResult, OpsResult, RequestTotals, WholeRunResult, reads,
     slice_rate,
@@ -73,8 +90,11 @@ pub struct Document {
     /// What the servers were found to speak; absent where the command line names the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
-    /// What was wanted.
+    /// What was wanted, without its labels.
     pub plan: Plan,
+    /// Names and values that the user gave the run; empty where there are none.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// The command line that the Plan was written in.
     #[serde(default)]
     pub front: String,
@@ -107,6 +127,9 @@ pub struct Document {
     /// The groups of clients, where there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,
+    /// The parts of the measured phase, such as the stages of a rate; absent where it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseResult>,
     /// The processes of a distributed run; absent where one process did everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<AgentsResult>,
@@ -116,12 +139,21 @@ pub struct Document {
     /// The connections.
     #[serde(default)]
     pub connections: ConnectionsResult,
+    /// The requests of each of 2 to 64 servers; empty with one server, and in older results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerRequestsResult>,
     /// What became of datagrams; absent without UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<udp::DatagramCounts>,
     /// Requests in the file of requests; absent where none was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
+    /// What became of the trace that was replayed; absent where none was replayed while it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<ReplayedResult>,
+    /// The times of pairs of a get and the set that follows it, in microseconds; absent where the run has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs_us: Option<SampleFigures>,
     /// When sampled requests left the machine; absent where none was stamped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit: Option<TransmitResult>,
@@ -179,15 +211,27 @@ pub struct Document {
     /// What is known of the instrument on the machine; absent where it was not calibrated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibrated>,
+    /// How the rate was changed by hand; absent where nobody could change it. The plan has these changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steered: Option<Vec<SteeredResult>>,
     /// Requests and bytes of all phases.
     #[serde(default)]
     pub whole_run: WholeRunResult,
     /// The measured phase in slices.
     #[serde(default)]
     pub intervals: Vec<IntervalResult>,
+    /// The results that this one is the sum of; empty where it is the result of one run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<MergedResult>,
     /// How many slices were merged into their neighbours.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intervals_merged: u64,
+    /// What happened while the run went on, the first 1,000 events in the order of their times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventResult>,
+    /// Number of events that are not listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub events_beyond: u64,
 }
 
 /// Why bytes are not the result of a run.
@@ -236,6 +280,9 @@ impl Document {
     pub fn of(report: &Report<'_>) -> Document {
         let Report { plan, measurement, summary, front } = *report;
         let started = measurement.started_unix_ns;
+        let change = ChangeResult::of(summary);
+        let (events, events_beyond) = EventResult::all_of(plan, measurement, change.as_ref());
+        let asked = AskedRate::of(plan);
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
         Document {
             schema: SCHEMA,
@@ -243,7 +290,8 @@ impl Document {
             status: summary.status,
             reason: summary.reason.clone(),
             detected: measurement.detected.clone(),
-            plan: plan.clone(),
+            plan: plan.without_labels(),
+            labels: plan.labels.clone(),
             front: front.to_owned(),
             argv: measurement.argv.clone(),
             machine: measurement.machines.clone(),
@@ -260,11 +308,15 @@ impl Document {
                 .zip(&measurement.groups)
                 .map(|(group, raw)| GroupResult::of(plan, group, &raw.ops))
                 .collect(),
+            phases: PhaseResult::all_of(report),
             agents: measurement.agents.as_ref().map(|agents| AgentsResult::of(agents, summary.seconds)),
             bytes: measurement.bytes,
             connections: ConnectionsResult::of(report),
+            servers: ServerRequestsResult::all_of(plan, measurement, summary.seconds),
             udp: measurement.udp,
             samples: measurement.samples,
+            trace: measurement.replayed.as_ref().map(ReplayedResult::of),
+            pairs_us: measurement.pairs.as_ref().map(SampleFigures::of),
             transmit: measurement
                 .transmit
                 .as_ref()
@@ -287,13 +339,17 @@ impl Document {
             certainty_missing: CertaintyResult::missing(report),
             anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
-            change: ChangeResult::of(summary),
+            change,
+            steered: SteeredResult::all_of(measurement),
             warmup: WarmUpResult::of(measurement),
             until: UntilOutcome::of(summary),
             calibration: measurement.calibration.clone(),
             whole_run: WholeRunResult::of(plan, measurement),
-            intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
+            intervals: IntervalResult::all_of(plan, asked.as_ref(), measurement),
+            merged: Vec::new(),
             intervals_merged: measurement.intervals_merged,
+            events,
+            events_beyond,
         }
     }
 

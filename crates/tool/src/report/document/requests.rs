@@ -12,8 +12,10 @@ use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::seconds;
 use serde::{Deserialize, Serialize};
 
-use super::figures::{FiveTimes, micros, range_ends, rounded};
+use super::asked::AskedRate;
+use super::figures::{FiveTimes, is_zero, micros, range_ends, rounded};
 use super::named::Named;
+use super::parts::{PartResult, SliceConnectionsResult, SliceGeneratorResult};
 
 /// All requests together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,10 +47,6 @@ pub struct RequestTotals {
     /// The times of the requests.
     #[serde(flatten)]
     pub times: FiveTimes,
-}
-
-pub(super) fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl RequestTotals {
@@ -133,6 +131,11 @@ impl OpResult {
             times: times.unwrap_or_default(),
             histograms,
         }
+    }
+
+    /// Counts whose times are not known.
+    pub fn of_counts(counts: &Counts) -> OpResult {
+        OpResult::of(counts, None, Named::default())
     }
 
     /// Failed requests of all kinds.
@@ -246,6 +249,10 @@ pub struct IntervalResult {
     pub seconds: f64,
     /// Completed requests per second.
     pub rate: f64,
+    /// Requests per second that were due in the slice by the plan, those of the drain being none; absent where the load does not
+    /// change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<f64>,
     /// The requests that ended in the slice, by operation.
     pub ops: OpsResult,
     /// Bytes over the wire.
@@ -255,18 +262,51 @@ pub struct IntervalResult {
     /// The times of all operations in nanoseconds, folded to 8 cells for each doubling; absent in older results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sketch: Option<SliceSketch>,
+    /// The connections; absent where all of the run stayed open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<SliceConnectionsResult>,
+    /// The generator; absent in older results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generator: Option<SliceGeneratorResult>,
+    /// What each process of a distributed run had of the slice, in the order of `agents.members`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<PartResult>,
+    /// What each of several servers had of the slice, in the order of `servers`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<PartResult>,
 }
 
 impl IntervalResult {
-    pub(super) fn of(plan: &Plan, slice: &Slice) -> IntervalResult {
+    /// All slices of a measurement.
+    pub(super) fn all_of(
+        plan: &Plan,
+        asked: Option<&AskedRate>,
+        measurement: &Measurement,
+    ) -> Vec<IntervalResult> {
+        let connections = SliceConnectionsResult::all_of(measurement);
+        let workers = measurement.generator.workers.len();
+        let of = |(place, slice): (usize, &Slice)| {
+            let connections = connections.get(place).copied();
+            let generator = (workers > 0).then(|| SliceGeneratorResult::of(slice, workers));
+            IntervalResult { connections, generator, ..IntervalResult::of(plan, asked, slice) }
+        };
+        measurement.intervals.iter().enumerate().map(of).collect()
+    }
+
+    fn of(plan: &Plan, asked: Option<&AskedRate>, slice: &Slice) -> IntervalResult {
         IntervalResult {
             at_s: seconds(slice.start_ns),
             seconds: seconds(slice.length_ns()),
             rate: rounded(slice_rate(slice)),
+            asked: asked.map(|asked| rounded(asked.within(slice.start_ns, slice.end_ns))),
             ops: ops_of_slice(plan, &slice.ops),
             bytes: slice.bytes,
             stalls: slice.turns.stalls,
             sketch: slice.sketch.clone(),
+            connections: None,
+            generator: None,
+            agents: PartResult::all_of(&slice.members, slice.length_ns()),
+            servers: PartResult::all_of(&slice.servers, slice.length_ns()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a result says around its requests: the load, checked values, goals, the generator, how sure its figures are.
 
 use pummel_logic::measure::certainty::{Band, bands};
-use pummel_logic::measure::measurement::{Measurement, Stamps, WrongKey};
+use pummel_logic::measure::measurement::{MESSAGES_KEPT, Measurement, Stamps, WrongKey};
 use pummel_logic::measure::summary::Quantile;
 use pummel_logic::measure::uncertainty::steadiness::Steadiness;
 use pummel_logic::measure::uncertainty::{LEVEL, METHOD};
@@ -118,6 +118,23 @@ pub struct LoadedResult {
 }
 
 impl LoadedResult {
+    /// Adds another load at the same time.
+    pub fn add(&mut self, other: &LoadedResult) {
+        self.records += other.records;
+        self.stored += other.stored;
+        self.errors += other.errors;
+        self.seconds = self.seconds.max(other.seconds);
+        self.bytes += other.bytes;
+        let messages = &mut self.error_messages.0;
+        for (message, count) in other.error_messages.iter() {
+            match messages.iter().position(|(known, _)| known == message) {
+                Some(at) => messages[at].1 += count,
+                None if messages.len() < MESSAGES_KEPT => messages.push((message.to_owned(), *count)),
+                None => {}
+            }
+        }
+    }
+
     pub(super) fn of(measurement: &Measurement) -> Option<LoadedResult> {
         measurement.load.as_ref().map(|load| LoadedResult {
             records: load.records,

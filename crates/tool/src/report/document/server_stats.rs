@@ -1,7 +1,7 @@
 //! What servers said of themselves interval by interval, in seconds.
 
 use pummel_logic::measure::evidence::server_stats::{ServerInterval, ServerStats};
-use pummel_logic::measure::evidence::{Evidence, ServerCounts};
+use pummel_logic::measure::evidence::{Evidence, ServerCounts, SlabClass};
 use pummel_logic::time::seconds;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub struct ServerIntervalResult {
     pub connections: Option<u64>,
     /// What disturbed the server.
     pub disturbances: Vec<String>,
+    /// The classes of sizes of memcached that lost records or stores.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<SlabClass>,
 }
 
 impl ServerStatsResult {
@@ -82,6 +85,7 @@ impl ServerIntervalResult {
             memory_bytes: interval.memory_bytes,
             connections: interval.connections,
             disturbances: interval.disturbances.clone(),
+            classes: interval.classes.clone(),
         }
     }
 }

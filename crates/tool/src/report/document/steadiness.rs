@@ -31,8 +31,10 @@ pub struct ChangeResult {
 pub struct WarmUpResult {
     /// How long the warm-up took.
     pub seconds: f64,
-    /// Whether the load had settled; otherwise the time was over.
+    /// Whether the load had settled; otherwise the time was over, or the run was ended.
     pub settled: bool,
+    /// Whether the run was ended in the warm-up, before the load had settled and before the time was over.
+    pub cut_short: bool,
 }
 
 /// How sure the quantile is that a measurement went on for.
@@ -72,8 +74,8 @@ impl ChangeResult {
 
 impl WarmUpResult {
     pub(super) fn of(measurement: &Measurement) -> Option<WarmUpResult> {
-        let WarmUp { elapsed_ns, settled } = measurement.warm_up?;
-        Some(WarmUpResult { seconds: rounded(seconds(elapsed_ns)), settled })
+        let WarmUp { elapsed_ns, settled, cut_short } = measurement.warm_up?;
+        Some(WarmUpResult { seconds: rounded(seconds(elapsed_ns)), settled, cut_short })
     }
 }
 

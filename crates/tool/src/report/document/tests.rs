@@ -6,6 +6,7 @@ use crate::report::json;
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::Keep;
+use pummel_logic::measure::parts::SliceConnections;
 use pummel_logic::measure::recorder::{Counts, OpRecord, Sample};
 use pummel_logic::measure::summary::Figures;
 use pummel_logic::plan::{Goal, TlsOptions, TransmitSampling};
@@ -40,8 +41,9 @@ fn a_document_with_every_field_is_read_as_it_was() {
         interval.groups[0].unsent(Verb::Get, 20);
     });
     run.plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+    run.plan.labels.insert("branch".to_owned(), "<main>".to_owned());
     run.plan.goals = vec![Goal { quantile: 0.999, limit_ns: 2_000 * MILLISECOND }];
-    run.plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: true });
+    run.plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: true, hardware: false });
     let measurement = &mut run.measurement;
     measurement.connections.handshake.record(1_500_000);
     measurement.connections.churn = Some(Box::new(Churn { begun: 9, ..Churn::default() }));
@@ -68,6 +70,22 @@ fn a_document_with_every_field_is_read_as_it_was() {
         }],
     });
     comes_back(&run);
+}
+
+#[test]
+fn connections_of_clients_that_come_and_go_are_counted_from_none() {
+    let mut run = Run::new(Keep::Figures);
+    run.measurement.connections.open = 50;
+    for (slice, (opened, ended)) in run.measurement.intervals.iter_mut().zip([(9, 4), (6, 11)]) {
+        slice.connections = SliceConnections { opened, begun: opened, ended, ..SliceConnections::default() };
+    }
+    let open = |run: &Run| -> Vec<u64> {
+        let document = run.document(Clone::clone);
+        document.intervals.iter().filter_map(|interval| Some(interval.connections?.open)).collect()
+    };
+    assert_eq!(open(&run), [59, 65], "clients that stay keep those that they had");
+    run.measurement.connections.churn = Some(Box::new(Churn { begun: 15, ended: 15, ..Churn::default() }));
+    assert_eq!(open(&run), [5, 0]);
 }
 
 #[test]

@@ -19,6 +19,9 @@ pub struct TransmitResult {
     /// In the queueing discipline; absent without stamps of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queued_us: Option<SampleFigures>,
+    /// Between the card's stamps of the request and of its reply; absent without stamps of the card.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wire_us: Option<SampleFigures>,
     /// Sampled requests that have none of these times, by reason.
     #[serde(flatten)]
     pub counts: TransmitCounts,
@@ -57,18 +60,20 @@ pub struct SampleFigures {
 impl TransmitResult {
     pub(crate) fn of(sampling: Option<TransmitSampling>, times: &TransmitTimes) -> TransmitResult {
         let scheduled = sampling.is_some_and(|sampling| sampling.scheduled);
+        let hardware = sampling.is_some_and(|sampling| sampling.hardware);
         TransmitResult {
             every: sampling.map_or(0, |sampling| sampling.every),
             out_us: SampleFigures::of(&times.out),
             served_us: SampleFigures::of(&times.served),
             queued_us: scheduled.then(|| SampleFigures::of(&times.queued)),
+            wire_us: hardware.then(|| SampleFigures::of(&times.wire)),
             counts: times.counts,
         }
     }
 }
 
 impl SampleFigures {
-    fn of(times: &Histogram) -> SampleFigures {
+    pub(super) fn of(times: &Histogram) -> SampleFigures {
         let micros = |ns: f64| ns / 1e3;
         let exact = times.moments();
         let is_known = exact.count > 0;

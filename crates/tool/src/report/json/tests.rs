@@ -1,8 +1,12 @@
 //! The JSON of runs in miniature.
 
 use super::*;
-use crate::report::VERSION;
+use crate::report::comparison::{Claim, ClaimKind, Comparison, Question, Side, SideSource};
 use crate::report::example::{Run, evidence, sample};
+use crate::report::repetition::Repetition;
+use crate::report::run_figures::Metric;
+use crate::report::run_figures::tests::run_at;
+use crate::report::{VERSION, comparison, repetition};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::{Sample, Span};
@@ -287,4 +291,140 @@ fn a_run_that_the_generator_limited_says_so_where_older_readers_look() {
     let result = value(&run);
     assert_eq!(result["generator"]["limited"], true);
     assert_eq!(result["generator"]["why"], result["verdict"]["says"]);
+}
+
+/// Every name of a field in a part of a schema, with those of the parts that it refers to.
+fn names_in(root: &Value, schema: &Value, names: &mut std::collections::BTreeSet<String>) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let target = root.pointer(&name[1..]).expect("a reference into the file");
+        return names_in(root, target, names);
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        names.insert(name.clone());
+        names_in(root, field, names);
+    }
+    let parts = ["items", "additionalProperties"].into_iter().filter_map(|word| schema.get(word));
+    let any = schema["anyOf"].as_array().into_iter().flatten();
+    parts.chain(any).for_each(|part| names_in(root, part, names));
+}
+
+#[test]
+fn every_field_of_what_was_seen_and_concluded_is_explained() {
+    let schema: Value = serde_json::from_str(include_str!("../../../../../docs/result.schema.json")).unwrap();
+    let page = include_str!("../../../../../docs/RESULTS.md");
+    for part in ["evidence", "verdict", "trust", "server_stats", "machine", "transmit"] {
+        let mut names = std::collections::BTreeSet::new();
+        names_in(&schema, &schema["properties"][part], &mut names);
+        assert!(names.len() >= 3, "{part}: {names:?}");
+        let missing: Vec<&String> =
+            names.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+        assert!(missing.is_empty(), "docs/RESULTS.md names no {missing:?} of `{part}`");
+    }
+}
+
+#[test]
+fn every_field_of_repeated_and_compared_runs_is_explained() {
+    let page = include_str!("../../../../../docs/RESULTS.md");
+    for (name, text) in [
+        ("repeat", include_str!("../../../../../docs/repeat.schema.json")),
+        ("comparison", include_str!("../../../../../docs/comparison.schema.json")),
+    ] {
+        let schema: Value = serde_json::from_str(text).unwrap();
+        let mut names = std::collections::BTreeSet::new();
+        names_in(&schema, &schema, &mut names);
+        assert!(names.len() >= 30, "{name}: {names:?}");
+        let missing: Vec<&String> =
+            names.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+        assert!(missing.is_empty(), "docs/RESULTS.md names no {missing:?} of {name}");
+    }
+}
+
+/// The schema of `name` names every field of a value.
+#[track_caller]
+fn has_every_field(schema: &str, value: &Value) {
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let mut names = std::collections::BTreeSet::new();
+    names_in(&schema, &schema, &mut names);
+    let mut told = Vec::new();
+    fields_but_plans(value, &mut told);
+    let unknown: Vec<&String> = told.iter().filter(|name| !names.contains(*name)).collect();
+    assert!(told.len() > 30 && unknown.is_empty(), "the schema lacks {unknown:?}");
+}
+
+/// The names of all fields of a value but of plans and machines, which have schemas of their own, and but of figures, whose names are
+/// metrics.
+fn fields_but_plans(value: &Value, names: &mut Vec<String>) {
+    for (name, field) in value.as_object().into_iter().flatten() {
+        names.push(name.clone());
+        match name.as_str() {
+            "plan" | "machine" | "labels" | "noise" | "ci" | "above" => {}
+            "figures" => {
+                field
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .for_each(|(_, figure)| fields_but_plans(figure, names));
+            }
+            _ => fields_but_plans(field, names),
+        }
+    }
+    value.as_array().into_iter().flatten().for_each(|one| fields_but_plans(one, names));
+}
+
+#[test]
+fn the_schemas_have_every_field_of_repeated_and_compared_runs() {
+    let plan = Run::new(Keep::Figures).plan;
+    let runs: Vec<_> = (0..6).map(|run| run_at(f64::from(run), 1.0 + f64::from(run % 2) / 5.0)).collect();
+    let repetition = Repetition {
+        plan: plan.clone(),
+        asked: 6,
+        restarted: Some(true),
+        source: SideSource::default(),
+        runs: runs.clone(),
+        reason: None,
+        interrupted: false,
+    };
+    let json = |bytes: Vec<u8>| -> Value { serde_json::from_slice(&bytes).unwrap() };
+    has_every_field(
+        include_str!("../../../../../docs/repeat.schema.json"),
+        &json(repetition::json(&repetition)),
+    );
+    let side = || Side {
+        label: String::new(),
+        plan: plan.clone(),
+        source: SideSource::default(),
+        runs: runs.clone(),
+    };
+    let claims = vec![Claim { metric: Metric::P99, limit: 0.02, kind: ClaimKind::Within }];
+    let pair = Comparison::of_pairs("ab", [side(), side()], &Question { claims, ..Question::default() });
+    let schema = include_str!("../../../../../docs/comparison.schema.json");
+    has_every_field(schema, &json(comparison::json(&pair)));
+    has_every_field(schema, &json(comparison::json_of_all(&[pair.clone(), pair])));
+}
+
+#[test]
+fn the_schema_has_every_field_of_what_was_seen() {
+    let schema: Value = serde_json::from_str(include_str!("../../../../../docs/result.schema.json")).unwrap();
+    let mut run = Run::new(Keep::Figures);
+    run.measurement.evidence = Some(evidence());
+    let result = value(&run);
+    for part in ["evidence", "verdict", "trust"] {
+        let mut names = std::collections::BTreeSet::new();
+        names_in(&schema, &schema["properties"][part], &mut names);
+        let mut told = Vec::new();
+        fields_in(&result[part], &mut told);
+        let unknown: Vec<&String> = told.iter().filter(|name| !names.contains(*name)).collect();
+        assert!(!told.is_empty() && unknown.is_empty(), "{part}: the schema lacks {unknown:?}");
+    }
+}
+
+/// The names of all fields of a value, but for settings, which are the server's.
+fn fields_in(value: &Value, names: &mut Vec<String>) {
+    for (name, field) in value.as_object().into_iter().flatten() {
+        names.push(name.clone());
+        if name != "settings" {
+            fields_in(field, names);
+        }
+    }
+    value.as_array().into_iter().flatten().for_each(|one| fields_in(one, names));
 }

@@ -3,7 +3,7 @@
 use std::f64::consts::LOG10_2;
 
 use super::svg::{Anchor, LEFT, Picture, RIGHT};
-use crate::report::numbers::number;
+use crate::report::numbers::{grouped, number};
 
 /// The unit of all times on a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +59,11 @@ impl TimeAxis {
         Some(TimeAxis { low, high: above(high).max(low * 2.0), top, bottom })
     }
 
+    /// The least and the greatest time of the axis, in microseconds.
+    pub fn ends(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
     /// The place of a time; times outside stand at the end of the axis.
     pub fn at(&self, us: f64) -> f64 {
         let share = (us.max(self.low).min(self.high) / self.low).ln() / (self.high / self.low).ln();
@@ -67,6 +72,7 @@ impl TimeAxis {
 
     /// Draws lines and figures at 1, 2 and 5 of each power of ten, with the name of the unit.
     pub fn draw(&self, picture: &mut Picture, unit: Unit) {
+        picture.note_axis((self.low / unit.us, self.high / unit.us), (self.top, self.bottom), unit.name);
         let decades = (self.high / self.low).log10();
         for tick in ticks_of(self.low, self.high) {
             let leading = (tick / 10_f64.powf(tick.log10().floor())).round();
@@ -78,6 +84,48 @@ impl TimeAxis {
             picture.words("tick", (LEFT - 6.0, y + 4.0), Anchor::End, &round_text(tick / unit.us));
         }
         picture.words("tick unit", (LEFT - 6.0, self.top - 8.0), Anchor::End, unit.name);
+    }
+}
+
+/// A logarithmic axis of times, to the right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeAcross {
+    low: f64,
+    high: f64,
+}
+
+impl TimeAcross {
+    /// An axis that shows all of `times`, which are microseconds; `None` where none is above 0.
+    pub fn of(times: impl Iterator<Item = f64>) -> Option<TimeAcross> {
+        TimeAxis::of(times, 0.0, 1.0).map(|axis| TimeAcross { low: axis.low, high: axis.high })
+    }
+
+    /// The place of a time; times outside stand at the end of the axis.
+    pub fn at(&self, us: f64) -> f64 {
+        let share = (us.max(self.low).min(self.high) / self.low).ln() / (self.high / self.low).ln();
+        LEFT + share * (RIGHT - LEFT)
+    }
+
+    /// The time at a share of the axis from 0 to 1, in microseconds.
+    pub fn time_at(&self, share: f64) -> f64 {
+        self.low * (self.high / self.low).powf(share)
+    }
+
+    /// Draws the axis below `bottom`, with figures at 1, 2 and 5 of each power of ten, or at 1 alone over many of them.
+    pub fn draw(&self, picture: &mut Picture, (top, bottom): (f64, f64), unit: Unit) {
+        let decades = (self.high / self.low).log10();
+        for tick in ticks_of(self.low, self.high) {
+            let leading = (tick / 10_f64.powf(tick.log10().floor())).round();
+            if decades > 2.5 && leading != 1.0 {
+                continue;
+            }
+            let x = self.at(tick);
+            picture.line("grid", (x, top), (x, bottom));
+            picture.line("axis", (x, bottom), (x, bottom + 4.0));
+            picture.words("tick", (x, bottom + 17.0), Anchor::Middle, &round_text(tick / unit.us));
+        }
+        picture.line("axis", (LEFT, bottom), (RIGHT, bottom));
+        picture.words("tick", (RIGHT + 34.0, bottom + 17.0), Anchor::Start, unit.name);
     }
 }
 
@@ -143,7 +191,7 @@ impl SecondsAxis {
             tick += step;
         }
         picture.line("axis", (LEFT, bottom), (RIGHT, bottom));
-        picture.words("tick", (RIGHT + 8.0, bottom + 17.0), Anchor::Start, "s");
+        picture.words("tick", (RIGHT + 22.0, bottom + 17.0), Anchor::Start, "s");
     }
 }
 
@@ -191,20 +239,19 @@ impl QuantileAxis {
             picture.words("tick", (x, bottom + 17.0), Anchor::Middle, name);
         }
         picture.line("axis", (LEFT, bottom), (RIGHT, bottom));
-        picture.words("tick", (RIGHT + 8.0, bottom + 17.0), Anchor::Start, "% within");
+        picture.words("tick", (RIGHT + 28.0, bottom + 17.0), Anchor::Start, "% within");
     }
 }
 
-/// A round number as people write it: 0.5, 20, 5k, 2M.
+/// A round number as people write it: 0.5, 20, 5,000, 2M.
 pub fn round_text(value: f64) -> String {
-    let (scaled, suffix) = match value.abs() {
-        size if size >= 1e9 => (value / 1e9, "G"),
-        size if size >= 1e6 => (value / 1e6, "M"),
-        size if size >= 1e4 => (value / 1e3, "k"),
-        _ => (value, ""),
-    };
-    let rounded = (scaled * 1e6).round() / 1e6;
-    format!("{rounded}{suffix}")
+    let rounded = |value: f64| (value * 1e6).round() / 1e6;
+    match value.abs() {
+        size if size >= 1e9 => format!("{}G", rounded(value / 1e9)),
+        size if size >= 1e6 => format!("{}M", rounded(value / 1e6)),
+        size if size >= 1e3 && rounded(value).fract() == 0.0 && value > 0.0 => grouped(value.round() as u64),
+        _ => rounded(value).to_string(),
+    }
 }
 
 /// The numbers 1, 2 and 5 times a power of ten from `low` to `high`.
@@ -238,7 +285,10 @@ mod tests {
     fn ticks_are_round_and_inside() {
         assert_eq!(ticks_of(3.0, 60.0), [5.0, 10.0, 20.0, 50.0]);
         assert_eq!((below(31.0), above(31.0), above(50.0)), (20.0, 50.0, 50.0));
-        assert_eq!([0.5, 20.0, 5_000.0, 20_000.0, 2e6].map(round_text), ["0.5", "20", "5000", "20k", "2M"]);
+        assert_eq!(
+            [0.5, 20.0, 5_000.0, 20_000.0, 2e6].map(round_text),
+            ["0.5", "20", "5,000", "20,000", "2M"]
+        );
     }
 
     #[test]

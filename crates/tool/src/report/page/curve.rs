@@ -1,7 +1,7 @@
 //! Picture 1, the percentile curve: how long which share of the requests took, to the last nine that is known.
 
 use super::axis::{QuantileAxis, TimeAxis, Unit};
-use super::svg::{Anchor, LEFT, Picture, RIGHT};
+use super::svg::{LEFT, Picture, RIGHT};
 
 /// Requests beyond a quantile from which on it is more than chance.
 const ENOUGH: f64 = 10.0;
@@ -19,6 +19,15 @@ pub struct CurveLine {
     pub count: f64,
     /// Whether the line ends among requests without an answer.
     pub is_open: bool,
+    /// How sure the line is: nines, and the ends in microseconds where both are known.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+impl CurveLine {
+    /// The nines up to which enough requests lie beyond each point.
+    pub fn known_nines(&self) -> f64 {
+        (self.count / ENOUGH).max(1.0).log10()
+    }
 }
 
 /// Something that a run was held to.
@@ -52,8 +61,6 @@ pub struct CurvePicture {
     pub goals: Vec<GoalMark>,
     /// How sure quantiles of the first line are.
     pub whiskers: Vec<Whisker>,
-    /// How sure the first line is: nines, and the ends in microseconds where both are known.
-    pub band: Vec<(f64, f64, f64)>,
     /// Whether times are partly the generator's own.
     pub is_doubtful: bool,
 }
@@ -66,23 +73,25 @@ pub fn draw(name: &str, drawn: &CurvePicture, unit: Unit, title: &str) -> Option
     let times = drawn.lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
     let limits = drawn.goals.iter().map(|goal| goal.limit_us);
     let axis = TimeAxis::of(times.chain(limits), TOP, BOTTOM)?;
-    let first = drawn.lines.first()?;
-    let quantiles = QuantileAxis::of(first.count);
+    let most = drawn.lines.iter().map(|line| line.count).fold(0.0, f64::max);
+    let quantiles = QuantileAxis::of(most);
     let mut picture = Picture::new(BOTTOM + 30.0);
     axis.draw(&mut picture, unit);
     quantiles.draw(&mut picture, TOP, BOTTOM);
     if drawn.is_doubtful {
         picture.line("doubt", (LEFT - 1.0, TOP), (LEFT - 1.0, BOTTOM));
     }
-    let edge = |of: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
-        drawn.band.iter().map(|point| (quantiles.at(point.0), axis.at(of(point)))).collect()
-    };
-    picture.area("band", &edge(|point| point.2), &edge(|point| point.1));
-    let mut names: Vec<(f64, &CurveLine)> = Vec::new();
+    for line in &drawn.lines {
+        let edge = |of: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
+            line.band.iter().map(|point| (quantiles.at(point.0), axis.at(of(point)))).collect()
+        };
+        picture.area(&format!("band {}", line.class), &edge(|point| point.2), &edge(|point| point.1));
+    }
+    let mut names: Vec<(f64, &str, &str)> = Vec::new();
     for (number, line) in drawn.lines.iter().enumerate().rev() {
         draw_line(&mut picture, line, number == 0, &quantiles, &axis);
         if let Some((_, us)) = line.points.last() {
-            names.push((axis.at(*us) + 4.0, line));
+            names.push((axis.at(*us) + 4.0, line.class, &line.name));
         }
     }
     for whisker in &drawn.whiskers {
@@ -96,14 +105,14 @@ pub fn draw(name: &str, drawn: &CurvePicture, unit: Unit, title: &str) -> Option
         picture.line(class, (x - 12.0, y), (x + 12.0, y));
         picture.line(class, (x, y), (x, y + 9.0));
     }
-    name_lines(&mut picture, names);
+    picture.names(names);
     picture.columns(TOP, BOTTOM, &columns_of(drawn, &quantiles, unit));
     let description = "Share of requests on the horizontal axis, each nine as wide as the next; time on a logarithmic vertical axis.";
     Some(picture.finish(name, title, description))
 }
 
 fn draw_line(picture: &mut Picture, line: &CurveLine, is_first: bool, x: &QuantileAxis, y: &TimeAxis) {
-    let known = (line.count / ENOUGH).max(1.0).log10();
+    let known = line.known_nines();
     let at = |point: &(f64, f64)| (x.at(point.0), y.at(point.1));
     let class = if is_first { format!("line thick {}", line.class) } else { format!("line {}", line.class) };
     let sure: Vec<(f64, f64)> = line.points.iter().filter(|point| point.0 <= known).map(at).collect();
@@ -114,17 +123,6 @@ fn draw_line(picture: &mut Picture, line: &CurveLine, is_first: bool, x: &Quanti
         let (left, right, peak) = (end_x - 5.0, end_x + 5.0, end_y - 9.0);
         picture.polyline(&class, &[(left, end_y), (right, end_y), (end_x, peak), (left, end_y)]);
         picture.line(&format!("{class} dotted"), (end_x, peak), (end_x, TOP));
-    }
-}
-
-/// Writes the names of lines at their ends, moved apart where they would cover each other.
-fn name_lines(picture: &mut Picture, mut names: Vec<(f64, &CurveLine)>) {
-    names.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let mut lowest = f64::NEG_INFINITY;
-    for (y, line) in names {
-        let y = y.max(lowest + 13.0);
-        picture.words(&format!("name {}", line.class), (RIGHT + 8.0, y), Anchor::Start, &line.name);
-        lowest = y;
     }
 }
 

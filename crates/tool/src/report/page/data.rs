@@ -1,6 +1,8 @@
 //! The data of a page: the result that it was made from, packed, whole or with fewer figures.
 
-use crate::report::document::{Document, FiveTimes, IntervalResult, Named, OpResult, TimeFigures};
+use crate::report::document::{
+    Document, FiveTimes, IntervalResult, Named, OpResult, SliceConnectionsResult, TimeFigures,
+};
 use crate::report::stored::{base64_of, packed};
 
 /// How much of the data goes into a page.
@@ -84,7 +86,14 @@ fn reduce(interval: &mut IntervalResult) {
 /// Neighbours as one: counts and folded times are exact, and quantiles are not known.
 fn merged(chunk: &[IntervalResult]) -> IntervalResult {
     let mut all = chunk[0].clone();
+    if chunk.len() > 1 {
+        // Quantiles of members do not merge, and are drawn on the page itself.
+        (all.agents, all.servers, all.generator) = (Vec::new(), Vec::new(), None);
+    }
+    let due = |interval: &IntervalResult| interval.asked.map(|rate| rate * interval.seconds);
+    let asked: Option<f64> = chunk.iter().map(due).sum();
     for more in &chunk[1..] {
+        all.connections = joined(all.connections, more.connections);
         all.seconds = more.at_s + more.seconds - all.at_s;
         all.bytes.merge(&more.bytes);
         all.stalls += more.stalls;
@@ -101,9 +110,26 @@ fn merged(chunk: &[IntervalResult]) -> IntervalResult {
             sketch
         });
     }
+    all.asked = asked.filter(|_| all.seconds > 0.0).map(|due| (due / all.seconds * 1e3).round() / 1e3);
     let completed: u64 = all.ops.iter().map(|(_, op)| op.completed).sum();
     all.rate = if all.seconds > 0.0 { (completed as f64 / all.seconds * 1e3).round() / 1e3 } else { 0.0 };
     all
+}
+
+/// The connections of two neighbours: what became of them is added up, and the later one says how many are open.
+fn joined(
+    first: Option<SliceConnectionsResult>,
+    later: Option<SliceConnectionsResult>,
+) -> Option<SliceConnectionsResult> {
+    let (first, later) = (first?, later?);
+    Some(SliceConnectionsResult {
+        open: later.open,
+        lost: first.lost + later.lost,
+        reopened: first.reopened + later.reopened,
+        failed: first.failed + later.failed,
+        begun: first.begun + later.begun,
+        ended: first.ended + later.ended,
+    })
 }
 
 fn add(own: &mut OpResult, more: &OpResult) {

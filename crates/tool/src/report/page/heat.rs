@@ -63,17 +63,20 @@ pub fn draw(name: &str, columns: &[HeatColumn], length_s: f64, unit: Unit, title
         picture.path(&format!("ink i{step}"), drawing);
     }
     strip(&mut picture, &columns, &x);
-    for (class, words, quantile) in [("line p50", "p50", 0.5), ("line p99", "p99", 0.99)] {
+    let mut names = Vec::new();
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+        let class = format!("line {name}");
         let points: Vec<(f64, f64)> =
             columns.iter().filter_map(|column| point_of(column, quantile, &x, &axis)).collect();
         if let [only] = points.as_slice() {
-            picture.dot(class, *only, 3.0);
+            picture.dot(&format!("dot {name}"), *only, 3.0);
         }
-        picture.polyline(class, &points);
+        picture.polyline(&class, &points);
         if let Some(last) = points.last() {
-            picture.words("name", (RIGHT + 8.0, last.1 + 4.0), Anchor::Start, words);
+            names.push((last.1 + 4.0, name, name));
         }
     }
+    picture.names(names);
     x.draw(&mut picture, BOTTOM);
     let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x, unit)).collect();
     picture.columns(TOP - STRIP - 4.0, BOTTOM, &said);

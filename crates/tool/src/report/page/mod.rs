@@ -3,14 +3,25 @@
 pub mod anatomy;
 pub mod axis;
 pub mod curve;
+pub mod difference;
+pub mod distribution;
 pub mod heat;
+pub mod links;
+pub mod members;
+pub mod overlay;
 pub mod rate;
+pub mod runs;
+pub mod servers;
 pub mod svg;
 pub mod throughput;
 
+mod compared;
 mod data;
+mod frame;
+mod repeated;
 mod sections;
 mod series;
+mod surroundings;
 mod words;
 
 #[cfg(test)]
@@ -25,13 +36,18 @@ use crate::report::document::{CurveDocument, Document};
 use crate::report::stored::base64_of;
 use crate::report::{VERSION, curve as curve_file};
 
+pub use self::compared::{ComparedSides, of_comparison, of_pair, render_pair};
 pub use self::data::Embed;
+pub use self::repeated::{of_repetition, render as render_repetition};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Length of a page whose data may be merged to fit.
 const PAGE_MAX_BYTES: usize = 400_000;
+
+/// Length of the sections of a run beyond which the heat map of service times is left out, so that there is room for the data.
+const TEXT_MAX_BYTES: usize = 200_000;
 
 /// Room for what stands around the body, the footer's words included.
 const FRAME_BYTES: usize = 6_000;
@@ -64,11 +80,15 @@ pub fn render_series(curve: &Curve) -> Vec<u8> {
 pub fn of_run(document: &Document, options: &PageOptions) -> Vec<u8> {
     let unit = Unit::of(sections::median_us(document));
     let headline = words::headline(document, unit);
-    let mut body = heading(&headline, &words::badges(document), options);
-    body.push_str(&sections::of_run(document, unit));
+    let mut body = heading(&headline, &words::badges(document, unit), options);
+    let mut text = sections::of_run(document, unit, true);
+    if text.len() > TEXT_MAX_BYTES {
+        text = sections::of_run(document, unit, false);
+    }
+    body.push_str(&text);
     let room_bytes = PAGE_MAX_BYTES.saturating_sub(body.len() + STYLE.len() + SCRIPT.len() + FRAME_BYTES);
     let data = data::of_run(document, options.embed, room_bytes);
-    body.push_str(&sections::footer(&document.tool.version, data));
+    body.push_str(&sections::footer(&document.tool.version, data, sections::DataKind::Run));
     whole(options.title.as_deref().unwrap_or(&headline), &body)
 }
 
@@ -77,7 +97,8 @@ pub fn of_curve(curve: &CurveDocument, json: &[u8], options: &PageOptions) -> Ve
     let headline = words::curve_headline(curve);
     let mut body = heading(&headline, &[], options);
     body.push_str(&sections::of_curve(curve));
-    body.push_str(&sections::footer(&curve.tool.version, data::of_json(json, options.embed)));
+    let data = data::of_json(json, options.embed);
+    body.push_str(&sections::footer(&curve.tool.version, data, sections::DataKind::Series));
     whole(options.title.as_deref().unwrap_or(&headline), &body)
 }
 

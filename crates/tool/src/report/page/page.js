@@ -2,13 +2,25 @@
 (function () {
   var figures = Array.prototype.slice.call(document.querySelectorAll("figure"));
   function show(figure, rect) {
-    var cursor = figure.querySelector(".cursor"), out = figure.querySelector(".readout");
+    var cursor = figure.querySelector(".cursor"), out = figure.querySelector(".readout"), level = figure.querySelector(".level");
     if (!cursor || !out) return;
+    if (level) level.style.visibility = "hidden";
     if (!rect) { cursor.style.visibility = "hidden"; out.textContent = ""; return; }
     var x = +rect.getAttribute("x") + rect.getAttribute("width") / 2;
     cursor.setAttribute("transform", "translate(" + x + ",0)");
     cursor.style.visibility = "visible";
     out.textContent = rect.firstChild.textContent;
+  }
+  function digits(value) {
+    return value >= 100 ? String(Math.round(value)) : value.toPrecision(3);
+  }
+  function measure(figure, svg, y) {
+    var data = svg.dataset, top = +data.top, bottom = +data.bottom, level = svg.querySelector(".level");
+    if (!level || y < top || y > bottom) return;
+    var value = data.low * Math.pow(data.high / data.low, (bottom - y) / (bottom - top));
+    level.setAttribute("transform", "translate(0," + y + ")");
+    level.style.visibility = "visible";
+    figure.querySelector(".readout").textContent += " (pointer at " + digits(value) + " " + data.unit + ")";
   }
   function nearest(figure, x) {
     var best = null, least = Infinity;
@@ -33,6 +45,7 @@
     svg.addEventListener("pointermove", function (event) {
       var box = svg.getBoundingClientRect();
       put((event.clientX - box.left) * 720 / box.width);
+      measure(figure, svg, (event.clientY - box.top) * 720 / box.width);
     });
     svg.addEventListener("pointerleave", function () { put(null); });
     svg.setAttribute("tabindex", "0");

@@ -2,7 +2,7 @@
 
 use super::axis::{CountAxis, SecondsAxis};
 use super::heat::COLUMNS_MAX;
-use super::svg::{Anchor, LEFT, Picture, RIGHT};
+use super::svg::{Anchor, LEFT, Picture, RIGHT, WIDTH};
 use crate::report::numbers::{grouped, number};
 
 /// One slice of time.
@@ -12,6 +12,8 @@ pub struct RateColumn {
     pub at_s: f64,
     /// Length, in seconds.
     pub seconds: f64,
+    /// Requests per second that were due by the plan; `None` where the load does not change.
+    pub asked: Option<f64>,
     /// Requests that were completed.
     pub completed: u64,
     /// Requests that were completed or failed.
@@ -35,6 +37,7 @@ pub fn merged(columns: &[RateColumn], most: usize) -> Vec<RateColumn> {
     let each = columns.len().div_ceil(most.max(1)).max(1);
     let together = columns.chunks(each).map(|chunk| {
         let mut all = chunk[0].clone();
+        let due: Option<f64> = chunk.iter().map(|one| one.asked.map(|rate| rate * one.seconds)).sum();
         for more in &chunk[1..] {
             all.completed += more.completed;
             all.requests += more.requests;
@@ -42,18 +45,20 @@ pub fn merged(columns: &[RateColumn], most: usize) -> Vec<RateColumn> {
             all.seconds = more.at_s + more.seconds - all.at_s;
             all.wrong.iter_mut().zip(&more.wrong).for_each(|(sum, (_, count))| sum.1 += count);
         }
+        all.asked = due.filter(|_| all.seconds > 0.0).map(|due| due / all.seconds);
         all
     });
     together.collect()
 }
 
 /// The picture, `planned_s` long where the run was to be longer than it was; `None` where there are no columns.
-/// `asked` is the rate that was asked for.
+/// `asked` is the rate that was asked for, and `parts` are the beginnings and names of the phases of the load.
 pub fn draw(
     name: &str,
     columns: &[RateColumn],
     (length_s, planned_s): (f64, f64),
     asked: Option<f64>,
+    parts: &[(f64, String)],
     title: &str,
 ) -> Option<String> {
     let columns = merged(columns, COLUMNS_MAX);
@@ -64,10 +69,11 @@ pub fn draw(
     let height = if has_errors { ERRORS_BOTTOM } else { BOTTOM + 24.0 };
     let x = SecondsAxis::of(length_s.max(planned_s));
     let mut picture = Picture::new(height + 32.0);
+    draw_parts(&mut picture, parts, &x);
     rates(&mut picture, &columns, &x, asked);
     if planned_s > length_s {
         let (from, to) = (x.at(length_s), x.at(planned_s));
-        picture.rect("hatch", (from, TOP), (to - from, BOTTOM - TOP));
+        picture.rect("undefined", (from, TOP), (to - from, BOTTOM - TOP));
         picture.words("tick", (from + 4.0, TOP + 14.0), Anchor::Start, "ended before its time");
     }
     if has_errors {
@@ -88,19 +94,45 @@ pub fn draw(
     Some(picture.finish(name, title, description))
 }
 
+/// Width of a letter of a name at most, about.
+const LETTER: f64 = 7.0;
+
+/// Draws where the phases begin, with their names as far as they do not cover each other.
+fn draw_parts(picture: &mut Picture, parts: &[(f64, String)], x: &SecondsAxis) {
+    let mut free = LEFT;
+    for (at_s, words) in parts {
+        let at = x.at(*at_s);
+        if *at_s > 0.0 {
+            picture.line("line dotted part", (at, TOP), (at, BOTTOM));
+        }
+        let end = at + 4.0 + LETTER * words.chars().count() as f64;
+        if at >= free && end <= WIDTH {
+            picture.words("tick", (at + 4.0, TOP - 8.0), Anchor::Start, words);
+            free = end;
+        }
+    }
+}
+
 fn rates(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis, asked: Option<f64>) {
     let per_second = |count: u64, column: &RateColumn| {
         if column.seconds > 0.0 { count as f64 / column.seconds } else { 0.0 }
     };
     let most = columns.iter().map(|column| per_second(column.requests, column)).fold(0.0, f64::max);
-    let y = CountAxis::of(most.max(asked.unwrap_or(0.0)), TOP, BOTTOM);
+    let most_asked = columns.iter().filter_map(|column| column.asked).chain(asked).fold(0.0, f64::max);
+    let y = CountAxis::of(most.max(most_asked), TOP, BOTTOM);
     y.draw(picture, "req/s");
     let middle = |column: &RateColumn| x.at(column.at_s + column.seconds / 2.0);
     let all: Vec<(f64, f64)> =
         columns.iter().map(|column| (middle(column), y.at(per_second(column.requests, column)))).collect();
     let done: Vec<(f64, f64)> =
         columns.iter().map(|column| (middle(column), y.at(per_second(column.completed, column)))).collect();
-    if let Some(asked) = asked {
+    let due: Option<Vec<(f64, f64)>> =
+        columns.iter().map(|column| Some((middle(column), y.at(column.asked?)))).collect();
+    if let Some(due) = due {
+        picture.polyline("line dashed goal", &due);
+        let above = (LEFT + 4.0, due.first().map_or(TOP, |first| first.1) - 5.0);
+        picture.words("name goal", above, Anchor::Start, "asked");
+    } else if let Some(asked) = asked {
         picture.line("line dashed goal", (LEFT, y.at(asked)), (RIGHT, y.at(asked)));
         picture.words("name goal", (LEFT + 4.0, y.at(asked) - 5.0), Anchor::Start, "asked");
     }

@@ -3,13 +3,17 @@
 use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::QUANTILES;
+use pummel_logic::measure::words::{counted, percent};
+use pummel_logic::plan::labels_text;
 
 use super::axis::Unit;
 use super::data::PageData;
+use super::frame::{Framed, details, fields, long, table};
 use super::heat::{self, COLUMNS_MAX};
+use super::rate::RateColumn;
 use super::svg::escaped;
 use super::throughput::{self, RateMarks, RatePoint};
-use super::{anatomy, curve, rate, series, words};
+use super::{anatomy, curve, rate, series, surroundings, words};
 use crate::report::VERSION;
 use crate::report::document::{CurveDocument, Document, Figure, FiveTimes, OpResult, TimeFigures, reads};
 use crate::report::numbers::{grouped, number};
@@ -18,116 +22,80 @@ use crate::report::stored::PAGE_DATA;
 /// Rows of a table below a picture at most.
 const ROWS_MAX: usize = 60;
 
+/// Columns of the heat map of service times, which is beside the main one.
+const SERVICE_COLUMNS_MAX: usize = 120;
+
 /// Of more machines than this only the first are named.
 const MACHINES_SHOWN_MAX: usize = 8;
 
-/// The median response of all requests, in microseconds.
+/// The median response of all requests in microseconds, or what it is more than.
 pub fn median_us(document: &Document) -> Option<f64> {
-    document.totals.times.of_span(Span::Response).p50
-}
-
-/// Cells of a row, escaped.
-fn cells<'a>(kind: &str, words: impl Iterator<Item = &'a str>) -> String {
-    let mut text = String::new();
-    for words in words {
-        text += &format!("<{kind}>{}</{kind}>", escaped(words));
-    }
-    text
-}
-
-/// A table: a row of names, and rows of cells.
-fn table(names: &[&str], rows: &[Vec<String>]) -> String {
-    let head = cells("th", names.iter().copied());
-    let mut body = String::new();
-    for row in rows {
-        body += &format!("<tr>{}</tr>\n", cells("td", row.iter().map(String::as_str)));
-    }
-    format!(
-        "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
-    )
-}
-
-fn details(summary: &str, content: &str) -> String {
-    format!("<details><summary>{}</summary>\n{content}</details>\n", escaped(summary))
-}
-
-/// What stands around a picture.
-struct Framed<'a> {
-    statement: String,
-    /// The picture; `None` where there is nothing to show.
-    picture: Option<String>,
-    /// Why there is nothing, and what would show something.
-    instead: &'a str,
-    how: String,
-    numbers: String,
-    /// Pictures with one axis have one cursor.
-    axis: &'a str,
-}
-
-impl Framed<'_> {
-    fn text(self) -> String {
-        let heading = format!("<h2>{}</h2>\n", escaped(&self.statement));
-        let Some(picture) = self.picture else {
-            return format!("{heading}<p>{}</p>\n", long(self.instead));
-        };
-        format!(
-            "{heading}<figure class=\"wide\" data-axis=\"{}\">\n{picture}<div class=\"readout\" aria-live=\"polite\"></div>\n\
-             <figcaption class=\"how\">{}</figcaption>\n</figure>\n{}",
-            self.axis,
-            long(&self.how),
-            details("The numbers", &self.numbers)
-        )
+    match document.totals.times.of_span(Span::Response).at("p50") {
+        Figure::Known(us) | Figure::Above(us) => Some(us),
+        Figure::Absent => None,
     }
 }
 
-/// The sections of a run.
-pub fn of_run(document: &Document, unit: Unit) -> String {
-    let mut text = answers(document);
+/// The sections of a run, with the heat map of service times where that is wanted.
+pub fn of_run(document: &Document, unit: Unit, has_service_heat: bool) -> String {
+    let mut text = answers_in(document, unit);
     text += &requests(document, unit);
+    text += &phases(document, unit);
     text += &percentiles(document, unit);
     text += &over_time(document, unit);
+    if has_service_heat {
+        text += &service_over_time(document, unit, length_of(document));
+    }
     text += &rates(document);
     text += &parts(document, unit);
+    text += &surroundings::sections(document, unit, length_of(document));
+    text += &surroundings::verified(document);
     text += &errors(document);
     text += &how_it_was_run(document);
     text
 }
 
-/// Names with words beside them; nothing where there are none.
-fn fields(fields: &[(&str, String)]) -> String {
-    let each = fields.iter().filter(|(_, words)| !words.is_empty());
-    let items: String =
-        each.map(|(name, words)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), long(words))).collect();
-    if items.is_empty() { String::new() } else { format!("<dl>\n{items}</dl>\n") }
+/// What a result says of itself, with times in its own unit.
+pub fn answers(document: &Document) -> String {
+    answers_in(document, Unit::of(median_us(document)))
 }
 
-/// Words of this program, which may be longer than those of others: escaped in pieces.
-fn long(words: &str) -> String {
-    let all: Vec<char> = words.chars().collect();
-    all.chunks(100).map(|piece| escaped(&piece.iter().collect::<String>())).collect()
-}
-
-fn answers(document: &Document) -> String {
+fn answers_in(document: &Document, unit: Unit) -> String {
     let trust = document.trust.as_ref().map_or(String::new(), |trust| trust.says.clone());
     let limit = document.verdict.as_ref().map_or(String::new(), |verdict| verdict.says.clone());
     let reason = document.reason.clone().unwrap_or_default();
     let resources = document.verdict.iter().flat_map(|verdict| &verdict.headroom);
     let used: Vec<String> =
-        resources.map(|used| format!("{} {:.0} %", used.resource, used.used_percent)).collect();
+        resources.map(|used| format!("{} {}", used.resource, percent(used.used_percent / 100.0))).collect();
     fields(&[
         ("Reason", reason),
         ("Trust", trust),
         ("Limit", limit),
         ("Used", used.join(", ")),
-        (
-            "Not steady",
-            document
-                .change
-                .as_ref()
-                .map_or(String::new(), |change| format!("{} changed at {:.1} s", change.figure, change.at_s)),
-        ),
+        ("Not steady", not_steady(document, unit)),
         ("No intervals", document.certainty_missing.clone().unwrap_or_default()),
     ])
+}
+
+/// Why a run was not steady; nothing where it was, or where that is not known.
+fn not_steady(document: &Document, unit: Unit) -> String {
+    let parts = document.merged.iter().filter(|part| part.steady == Some(false));
+    let names: Vec<&str> = parts.map(|part| part.file.as_str()).collect();
+    match &document.change {
+        _ if document.steady != Some(false) => String::new(),
+        None if !document.merged.is_empty() => format!("results of the sum: {}", names.join(", ")),
+        None => "the warm-up was over before the load had settled".to_owned(),
+        Some(change) => {
+            let text = |value: Option<f64>| match (change.figure.as_str(), value) {
+                (_, None) => "not known".to_owned(),
+                ("p50", Some(us)) => unit.text(us),
+                ("rate", Some(rate)) => format!("{}/s", number(rate)),
+                (_, Some(share)) => format!("{:.1} %", share * 100.0),
+            };
+            let (before, after) = (text(change.before), text(change.after));
+            format!("{} {before} before {:.1} s, {after} after", change.figure, change.at_s)
+        }
+    }
 }
 
 fn figure(figure: Figure, unit: Unit) -> String {
@@ -183,6 +151,59 @@ fn requests(document: &Document, unit: Unit) -> String {
     format!("<h2>Requests</h2>\n{}<p class=\"how\">{}</p>\n{spans}", table(&names, &rows), escaped(&what))
 }
 
+/// The parts of a load that changed by plan, each with figures of its own; nothing of other runs.
+fn phases(document: &Document, unit: Unit) -> String {
+    if document.phases.is_empty() {
+        return String::new();
+    }
+    let times = ["p50", "p90", "p99", "p99.9", "max"];
+    let mut names = vec!["phase", "from s", "seconds", "due", "per second", "errors", "no answer"];
+    names.extend(times);
+    let rows: Vec<Vec<String>> = document
+        .phases
+        .iter()
+        .map(|phase| {
+            let due_per_s =
+                if phase.seconds > 0.0 { phase.totals.requests as f64 / phase.seconds } else { 0.0 };
+            let unanswered = phase.ops.iter().map(|(_, op)| op.unanswered()).sum();
+            let mut cells = vec![
+                phase.name.clone(),
+                format!("{:.1}", phase.at_s),
+                format!("{:.1}", phase.seconds),
+                grouped(phase.totals.requests),
+                number(due_per_s),
+                grouped(phase.totals.errors),
+                grouped(unanswered),
+            ];
+            let response = phase.totals.times.of_span(Span::Response);
+            cells.extend(times.map(|name| figure(response.at(name), unit)));
+            cells
+        })
+        .collect();
+    let each: Vec<(String, f64)> = document
+        .phases
+        .iter()
+        .filter_map(|phase| {
+            Some((phase.name.clone(), phase.totals.times.of_span(Span::Response).at("p99").known()?))
+        })
+        .collect();
+    let slowest = each.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+    let statement = match slowest {
+        Some((name, us)) if each.len() > 1 => format!("Slowest phase: {name}, p99 {}", unit.text(*us)),
+        _ => "Phases".to_owned(),
+    };
+    let what = format!(
+        "A request belongs to the phase in which it was due. Due per second; response times in {}.",
+        unit.name
+    );
+    format!(
+        "<h2>{}</h2>\n{}<p class=\"how\">{}</p>\n",
+        escaped(&statement),
+        table(&names, &rows),
+        escaped(&what)
+    )
+}
+
 fn span_table(document: &Document, unit: Unit) -> String {
     let mut names = vec!["operation", "time", "min", "mean"];
     names.extend(QUANTILES.map(|(name, _)| name));
@@ -230,6 +251,9 @@ fn percentiles(document: &Document, unit: Unit) -> String {
     if drawn.lines.iter().any(|line| line.is_open) {
         how += " Triangle: what lies beyond got no answer.";
     }
+    if drawn.lines.iter().any(|line| line.is_open && ["wait", "lag"].contains(&line.class)) {
+        how += " Beyond the triangles of wait and lag it was not even sent.";
+    }
     if drawn.is_doubtful {
         how += " Striped edge: these times are partly the generator's own.";
     }
@@ -275,7 +299,7 @@ fn over_time(document: &Document, unit: Unit) -> String {
         how += &format!(" A column is {} intervals.", columns.len().div_ceil(COLUMNS_MAX));
     }
     Framed {
-        statement: if columns.is_empty() { "When did it happen?".to_owned() } else { statement },
+        statement: if columns.is_empty() { "Response times over time".to_owned() } else { statement },
         picture,
         instead: "The result keeps no times of intervals: it is of an older version, or nothing was answered.",
         how,
@@ -283,6 +307,19 @@ fn over_time(document: &Document, unit: Unit) -> String {
         axis: "time",
     }
     .text()
+}
+
+/// The heat map of the service times, which is opened on demand; nothing where there is none.
+fn service_over_time(document: &Document, unit: Unit, length_s: f64) -> String {
+    let columns = heat::merged(&series::service_heat_of(document), SERVICE_COLUMNS_MAX);
+    let title = "Service times over time";
+    let picture = heat::draw("heat-service", &columns, length_s, unit, title);
+    let figure = picture.map(|picture| {
+        format!(
+            "<figure class=\"wide\" data-axis=\"time\">\n{picture}<div class=\"readout\" aria-live=\"polite\"></div>\n</figure>\n"
+        )
+    });
+    figure.map_or(String::new(), |figure| details("Service times instead", &figure))
 }
 
 /// How long the pictures over time are: the measured phase, or the end of its last interval.
@@ -296,8 +333,26 @@ fn rates(document: &Document) -> String {
     let statement = words::of_rate(document);
     let length_s = length_of(document);
     let planned_s = series::planned_s(document).unwrap_or(0.0);
-    let picture =
-        rate::draw("rate", &columns, (length_s, planned_s), series::asked_rate(document), &statement);
+    let asked = series::asked_rate(document);
+    let phases: Vec<(f64, String)> =
+        document.phases.iter().map(|phase| (phase.at_s, phase.name.clone())).collect();
+    let picture = rate::draw("rate", &columns, (length_s, planned_s), asked, &phases, &statement);
+    let is_wrong = |column: &RateColumn| column.wrong.iter().any(|(_, count)| *count > 0);
+    let has_failed = |column: &RateColumn| column.requests > column.completed;
+    let mut how = "How to read it: the thick line is what was completed.".to_owned();
+    if asked.is_some() || columns.iter().any(|column| column.asked.is_some()) {
+        how += " The dashed line at \u{201c}asked\u{201d} is the rate of the plan.";
+    }
+    if columns.iter().any(has_failed) {
+        how += " The shaded area above it is what failed.";
+    }
+    if columns.iter().any(is_wrong) {
+        how += " The bars below are errors and requests without an answer.";
+    }
+    if !phases.is_empty() {
+        how += " Dotted lines part the phases.";
+    }
+    how += " A request is counted in the interval in which it ended.";
     let rows: Vec<Vec<String>> = rate::merged(&columns, ROWS_MAX)
         .iter()
         .map(|column| {
@@ -321,9 +376,7 @@ fn rates(document: &Document) -> String {
         statement,
         picture,
         instead: "The result has no intervals: nothing of the measured phase was recorded.",
-        how: "How to read it: the thick line is what was completed, the dashed one what ended in any way; between them, \
-              shaded, what went wrong. A request is counted in the interval in which it ended."
-            .to_owned(),
+        how,
         numbers: table(&["at s", "seconds", "completed", "per second", "errors"], &rows),
         axis: "time",
     }
@@ -337,25 +390,21 @@ fn parts(document: &Document, unit: Unit) -> String {
     let rows: Vec<Vec<String>> = bands
         .iter()
         .map(|band| {
-            vec![
-                band.name.clone(),
-                grouped(band.count),
-                unit.plain(band.response_us()),
-                unit.plain(band.wait_us),
-                unit.plain(band.lag_us),
-                unit.plain(band.service_us),
-            ]
+            let parts = [band.response_us(), band.wait_us, band.lag_us, band.service_us];
+            let mean = |us: f64| if band.count == 0 { "-".to_owned() } else { unit.plain(us) };
+            [vec![band.name.clone(), grouped(band.count)], parts.map(mean).to_vec()].concat()
         })
         .collect();
     let left_out = bands.iter().filter(|band| band.count < anatomy::ENOUGH).count();
-    let mut how = "How to read it: each bar is the mean of the very requests of its band, split into wait (the server or too few \
-                   connections), lag (the generator) and service (the server and the way)."
+    let mut how = "How to read it: each bar is the mean response time of the requests of its band, split into wait (a slow server or \
+                   too few connections), lag (the generator) and service (the server and the network)."
         .to_owned();
     if left_out > 0 {
-        how += &format!(" {left_out} bands have fewer than {} requests and are left out.", anatomy::ENOUGH);
+        let bands = counted(left_out as u64, "band");
+        how += &format!(" Left out: {bands} of fewer than {} requests.", anatomy::ENOUGH);
     }
     Framed {
-        statement: if document.anatomy.is_empty() { "Whose was the time?".to_owned() } else { statement },
+        statement: if document.anatomy.is_empty() { "What the response times consist of".to_owned() } else { statement },
         picture,
         instead: "The result does not say what its responses consist of: nothing was answered, or it is of an older version.",
         how,
@@ -390,18 +439,25 @@ fn how_it_was_run(document: &Document) -> String {
     let command = document.argv.join(" ");
     let machines: Vec<String> =
         document.machine.iter().take(MACHINES_SHOWN_MAX).map(Provenance::words).collect();
-    let facts = fields(&[
+    let mut facts = vec![
         ("Command", command),
         ("Servers", servers),
         ("Machine", machines.join("; ")),
+        ("Labels", labels_text(&document.labels)),
         ("Seed", format!("{} (data seed {})", document.plan.seed, document.plan.data.seed)),
         ("Connections", grouped(document.connections.asked)),
         ("Backend", document.generator.backend.clone().unwrap_or_default()),
         ("Made by", format!("{} {}", document.tool.name, document.tool.version)),
-    ]);
+    ];
+    facts.extend(surroundings::facts(document));
+    let facts = fields(&facts);
+    // The names of an anonymous plan are not those of its servers and keys.
+    let again = match document.plan.anonymous {
+        true => "Names are left out, so that this is not the plan of the same run.",
+        false => "Saved as a file, this runs again with <code>pummel run --plan FILE</code>.",
+    };
     let plan = format!(
-        "<p><button type=\"button\" data-copy=\"plan\" hidden=\"hidden\">Copy</button> Saved as a file, this runs again with \
-         <code>pummel run --plan FILE</code>.</p>\n<pre id=\"plan\">{}</pre>\n",
+        "<p><button type=\"button\" data-copy=\"plan\" hidden=\"hidden\">Copy</button> {again}</p>\n<pre id=\"plan\">{}</pre>\n",
         long(&plan).replace("\\u{a}", "\n")
     );
     format!("<h2>How it was run</h2>\n{facts}{}", details("The plan", &plan))
@@ -414,6 +470,12 @@ pub fn of_curve(document: &CurveDocument) -> String {
         .iter()
         .map(|run| RatePoint {
             asked: run.asked_rate,
+            level: run.level.as_ref().map(|level| (level.of.clone(), level.n)),
+            intervals_us: run
+                .response_ci_us
+                .iter()
+                .filter_map(|(name, [low, high])| Some((name.to_owned(), ((*low)?, (*high)?))))
+                .collect(),
             rate: run.rate,
             response_us: run.times(),
             is_met: run.met,
@@ -427,16 +489,34 @@ pub fn of_curve(document: &CurveDocument) -> String {
     };
     let median = document.runs.iter().find_map(|run| run.response_us.get("p50").copied().flatten());
     let unit = Unit::of(median);
-    let statement = "How response times grow with the rate";
+    let over = document.runs.iter().find_map(|run| run.level.as_ref()).map(|level| level.of.as_str());
+    let statement = match over {
+        Some("threads") => "Throughput and response times by number of threads",
+        Some(_) => "Throughput and response times by number of connections",
+        None => "How response times grow with the rate",
+    };
     let picture = throughput::draw("throughput", &points, &marks, unit, statement);
     let time = |us: Option<f64>| us.map_or("-".to_owned(), |us| unit.plain(us));
     let rows: Vec<Vec<String>> = document
         .runs
         .iter()
         .map(|run| {
-            let asked = run.asked_rate.map_or("closed loop".to_owned(), number);
-            let mut cells = vec![asked, number(run.rate)];
-            cells.extend(run.times().into_iter().map(|(_, us)| time(us)));
+            let asked = match (run.asked_rate, &run.level) {
+                (Some(rate), _) => number(rate),
+                (None, Some(level)) => format!("{} {}", level.n, level.of),
+                (None, None) => "closed loop".to_owned(),
+            };
+            let rate_ends = run
+                .rate_ci
+                .map_or(String::new(), |[low, high]| format!(" ({} .. {})", number(low), number(high)));
+            let mut cells = vec![asked, format!("{}{rate_ends}", number(run.rate))];
+            cells.extend(run.times().into_iter().map(|(name, us)| {
+                let ends = run.response_ci_us.get(&name).and_then(|[low, high]| Some(((*low)?, (*high)?)));
+                let ends = ends.map_or(String::new(), |(low, high)| {
+                    format!(" ({} .. {})", unit.plain(low), unit.plain(high))
+                });
+                format!("{}{ends}", time(us))
+            }));
             cells.push(run.role.clone());
             cells.push(if run.carried { "yes" } else { "no" }.to_owned());
             cells.push(run.met.map_or("-", |met| if met { "met" } else { "missed" }).to_owned());
@@ -446,26 +526,60 @@ pub fn of_curve(document: &CurveDocument) -> String {
         .collect();
     let mut names = vec!["asked/s", "done/s"];
     names.extend(QUANTILES.map(|(name, _)| name));
-    names.extend(["why", "carried", "goal", "limit"]);
+    names.extend(["role", "carried", "goal", "limit"]);
     let numbers = table(&names, &rows);
-    let reason = fields(&[("Reason", document.reason.clone().unwrap_or_default())]);
+    let search = document.search.as_ref();
+    let limit = search
+        .and_then(|search| Some((search.low?, search.high?)))
+        .filter(|_| search.is_some_and(|search| !search.at_least));
+    let limit = limit.map_or(String::new(), |(low, high)| {
+        format!("between {} and {} requests per second", number(low), number(high))
+    });
+    let at_least = search.filter(|search| search.at_least).map_or(String::new(), |_| {
+        "more were not asked for: as many as were answered in closed loop".to_owned()
+    });
+    let limited = document.runs.iter().filter(|run| run.limit == "generator").count();
+    let generator_limited = match limited {
+        0 => String::new(),
+        some => format!("was the limit in {some} of {} runs", document.runs.len()),
+    };
+    let doubtful = match document.runs.iter().filter(|run| !run.trust).count() {
+        0 => String::new(),
+        some => format!("in {some} of {} runs the times are partly the generator's own", document.runs.len()),
+    };
+    let why = search.and_then(|search| search.reason.clone()).unwrap_or_default();
+    let reason = fields(&[
+        ("Reason", document.reason.clone().unwrap_or_default()),
+        ("The limit", limit),
+        ("At least", at_least),
+        ("Why", why),
+        ("Generator", generator_limited),
+        ("Trust", doubtful),
+        ("Labels", labels_text(&document.labels)),
+    ]);
     let drawn = picture.is_some();
     let framed = Framed {
         statement: statement.to_owned(),
         picture,
         instead: "A picture needs two runs whose times are known.",
-        how: "How to read it: filled points are runs that met the goals, hollow ones missed them, crosses are rates that the \
-              servers did not carry, grey ones were limited by the generator."
-            .to_owned(),
+        how: format!(
+            "How to read it: filled points are runs that met the goals, hollow ones missed them, crosses are rates that \
+             were not carried; in grey points the generator was the limit. Vertical bars: 95 % intervals within a run.{}",
+            over.map_or(String::new(), |what| format!(" The numbers above the axis count the {what}."))
+        ),
         numbers: numbers.clone(),
         axis: "",
     };
     let text = framed.text();
-    if drawn { format!("{reason}{text}") } else { format!("{reason}{text}{numbers}") }
+    if drawn || document.runs.is_empty() {
+        format!("{reason}{text}")
+    } else {
+        format!("{reason}{text}{numbers}")
+    }
 }
 
-/// What the words mean, the data, and who made the page.
-pub fn footer(version: &str, data: Option<PageData>) -> String {
+/// What the words of pages mean.
+fn meanings() -> String {
     let words = fields(&[
         (
             "response",
@@ -474,32 +588,62 @@ pub fn footer(version: &str, data: Option<PageData>) -> String {
         ),
         (
             "wait",
-            "from due until only the generator stood in its way: the server's, or too few connections"
+            "the part before a connection was free for it: caused by a slow server or by too few connections"
                 .to_owned(),
         ),
-        ("lag", "from then until it was sent: the generator's".to_owned()),
+        ("lag", "the part from then until it was sent: caused by the generator".to_owned()),
         (
             "service",
-            "from sent until the last byte of the reply had arrived: the server's, and the way's".to_owned(),
+            "the part from sending to the last byte of the reply: caused by the server and the network"
+                .to_owned(),
         ),
         (
             "reaction",
-            "from then until the generator read it: the generator's, and in none of the others".to_owned(),
+            "from the arrival of the reply until the generator read it: part of none of the other times"
+                .to_owned(),
         ),
     ]);
-    let data = match data {
-        None => String::new(),
-        Some(PageData { base64, missing }) => {
-            let missing = missing.map_or(String::new(), |words| format!(" ({})", escaped(&words)));
-            format!(
-                "<p class=\"download\"><a download=\"pummel-result.json.gz\" {PAGE_DATA}{base64}\">Download the result</a> as \
-                 JSON, packed by gzip{missing}. <code>pummel show</code> also takes this page.</p>\n"
-            )
-        }
-    };
     format!(
-        "<h2>What the words mean</h2>\n<p>Of every request, response = wait + lag + service.</p>\n{words}{data}\
-         <p class=\"dim\">Measured by pummel {}, drawn by pummel {VERSION}.</p>\n",
+        "<h2>What the words mean</h2>\n<p>Of every request, response = wait + lag + service.</p>\n{words}"
+    )
+}
+
+/// What the data of a page are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataKind {
+    /// The result of a run.
+    Run,
+    /// The result of a search or a scan.
+    Series,
+    /// Repeated runs, or two sides by turns.
+    Several,
+    /// A comparison of stored results.
+    Comparison,
+}
+
+/// What the words mean, the data of a run or a series, and the versions that measured and drew.
+pub fn footer(version: &str, data: Option<PageData>, kind: DataKind) -> String {
+    format!(
+        "{}<p class=\"dim\">Measured by pummel {}, drawn by pummel {VERSION}.</p>\n",
+        footer_of(data, kind),
         escaped(version)
     )
+}
+
+/// What the words mean, and the data of the page.
+pub fn footer_of(data: Option<PageData>, kind: DataKind) -> String {
+    let link = data.map_or(String::new(), |PageData { base64, missing }| {
+        let missing = missing.map_or(String::new(), |words| format!(" ({})", escaped(&words)));
+        let (what, reader) = match kind {
+            DataKind::Run => ("result", " <code>pummel show</code> also takes this page."),
+            DataKind::Series => ("result", " <code>pummel show --format json</code> also takes this page."),
+            DataKind::Several => ("result", " <code>pummel show</code> also takes this page."),
+            DataKind::Comparison => ("comparison", ""),
+        };
+        format!(
+            "<p class=\"download\"><a download=\"pummel-{what}.json.gz\" {PAGE_DATA}{base64}\">Download the {what}</a> as JSON, \
+             packed by gzip{missing}.{reader}</p>\n"
+        )
+    });
+    meanings() + &link
 }

@@ -1,6 +1,7 @@
 //! From a document to the plain series that pictures draw.
 
-use pummel_logic::measure::histogram::{Histogram, rank};
+use pummel_logic::measure::histogram::{Histogram, Sketch, rank};
+use pummel_logic::measure::measurement::SliceSketch;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::plan::Work;
@@ -24,7 +25,7 @@ pub fn nines_of(quantile: f64) -> f64 {
 }
 
 /// The histograms of one time of all operations together; `None` where the result lacks one of them.
-fn histogram_of(document: &Document, span: Span) -> Option<Histogram> {
+pub fn histogram_of(document: &Document, span: Span) -> Option<Histogram> {
     let mut all = Histogram::new();
     for (_, op) in document.ops.iter() {
         all.merge(&op.histogram(span)?.ok()?);
@@ -38,12 +39,19 @@ pub fn unanswered(document: &Document) -> u64 {
 }
 
 /// The line of a histogram and of requests that took longer than all in it.
-fn line_of(name: &str, class: &'static str, histogram: &Histogram, unanswered: u64) -> CurveLine {
+pub fn line_of(name: &str, class: &'static str, histogram: &Histogram, unanswered: u64) -> CurveLine {
     let count = histogram.count().saturating_add(unanswered);
     let last = (count.max(1) as f64).log10().max(0.3);
     let steps = (last * f64::from(STEPS)).ceil() as u32;
-    let points = (0..=steps).filter_map(|step| {
-        let nines = (f64::from(step) / f64::from(STEPS)).min(last);
+    // Quantiles that tables name have points of their own, so that a picture and its numbers are those of the tables.
+    let named = QUANTILES.iter().map(|(_, quantile)| nines_of(*quantile));
+    let mut places: Vec<f64> =
+        (0..=steps).map(|step| f64::from(step) / f64::from(STEPS)).chain(named).collect();
+    places.retain(|nines| *nines < last);
+    places.push(last);
+    places.sort_by(f64::total_cmp);
+    places.dedup_by(|one, other| (*one - *other).abs() < 1e-6);
+    let points = places.into_iter().filter_map(|nines| {
         let quantile = 1.0 - 10_f64.powf(-nines);
         let ns = histogram.at_rank(rank(quantile, count).max(1))?;
         (ns > 0).then_some((nines, ns as f64 / 1e3))
@@ -54,6 +62,7 @@ fn line_of(name: &str, class: &'static str, histogram: &Histogram, unanswered: u
         points: points.collect(),
         count: count as f64,
         is_open: unanswered > 0,
+        band: Vec::new(),
     }
 }
 
@@ -61,15 +70,15 @@ fn line_of(name: &str, class: &'static str, histogram: &Histogram, unanswered: u
 pub fn curve_of(document: &Document) -> CurvePicture {
     let unanswered = unanswered(document);
     let mut lines = Vec::new();
-    let spans = [
-        (Span::Response, "response", unanswered),
-        (Span::Service, "service", unanswered),
-        (Span::Wait, "wait", 0),
-        (Span::Lag, "lag", 0),
-    ];
-    for (span, class, unanswered) in spans {
+    let requests: u64 = document.ops.iter().map(|(_, op)| op.requests).sum();
+    for span in [Span::Response, Span::Service, Span::Wait, Span::Lag] {
         if let Some(histogram) = histogram_of(document, span).filter(|histogram| histogram.count() > 0) {
-            lines.push(line_of(class, class, &histogram, unanswered));
+            // Wait and lag are known of everything that was sent.
+            let beyond = match span {
+                Span::Wait | Span::Lag => requests.saturating_sub(histogram.count()),
+                _ => unanswered,
+            };
+            lines.push(line_of(span.name(), span.name(), &histogram, beyond));
         }
     }
     let ops: Vec<(&str, &OpResult)> = document.ops.iter().collect();
@@ -92,25 +101,40 @@ pub fn curve_of(document: &Document) -> CurvePicture {
         let [low, high] = *response.ci.as_ref()?.get(name)?;
         Some(Whisker { nines: nines_of(*quantile), low_us: low?, high_us: high })
     });
-    let bands = document.certainty.iter().flat_map(|certainty| &certainty.bands);
-    let band = bands.filter_map(|(quantile, low, high)| Some((nines_of(*quantile), (*low)?, (*high)?)));
+    if let Some(first) = lines.first_mut() {
+        first.band = band_of(document);
+    }
     CurvePicture {
         lines,
-        band: band.collect(),
         goals: goals.collect(),
         whiskers: whiskers.collect(),
         is_doubtful: !document.is_trusted(),
     }
 }
 
+/// How sure the response times of all requests are: nines, and the ends in microseconds where both are known.
+pub fn band_of(document: &Document) -> Vec<(f64, f64, f64)> {
+    let bands = document.certainty.iter().flat_map(|certainty| &certainty.bands);
+    bands.filter_map(|(quantile, low, high)| Some((nines_of(*quantile), (*low)?, (*high)?))).collect()
+}
+
 /// Picture 2: the slices that keep their times.
 pub fn heat_of(document: &Document) -> Vec<HeatColumn> {
+    heat_by(document, |sketch| &sketch.response)
+}
+
+/// Picture 2 of the service times.
+pub fn service_heat_of(document: &Document) -> Vec<HeatColumn> {
+    heat_by(document, |sketch| &sketch.service)
+}
+
+fn heat_by(document: &Document, of: fn(&SliceSketch) -> &Sketch) -> Vec<HeatColumn> {
     let columns = document.intervals.iter().filter_map(|interval| {
         let sketch = interval.sketch.as_ref()?;
         Some(HeatColumn {
             at_s: interval.at_s,
             seconds: interval.seconds,
-            sketch: sketch.response.clone(),
+            sketch: of(sketch).clone(),
             unanswered: sketch.unanswered,
         })
     });
@@ -130,6 +154,7 @@ pub fn rates_of(document: &Document) -> Vec<RateColumn> {
         RateColumn {
             at_s: interval.at_s,
             seconds: interval.seconds,
+            asked: interval.asked,
             completed: sum(|op| op.completed),
             requests: sum(|op| op.completed + op.failed()),
             wrong: errors.chain(silent).collect(),

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 /// Characters of foreign words that are shown at most.
 const WORDS_MAX: usize = 200;
 
+/// Height of a line of names.
+const NAME_HEIGHT: f64 = 13.0;
+
 /// Width of every picture, in its own units.
 pub const WIDTH: f64 = 720.0;
 /// Left end of the area that holds the data.
@@ -62,6 +65,8 @@ pub fn add(text: &mut String, words: std::fmt::Arguments<'_>) {
 #[derive(Clone, Debug)]
 pub struct Picture {
     height: f64,
+    /// Attributes by which the script reads the time at a height; empty where there is no axis of times.
+    axis: String,
     body: String,
 }
 
@@ -79,7 +84,16 @@ pub enum Anchor {
 impl Picture {
     /// An empty picture of this height.
     pub fn new(height: f64) -> Picture {
-        Picture { height, body: String::new() }
+        Picture { height, axis: String::new(), body: String::new() }
+    }
+
+    /// Notes the logarithmic axis of the picture: its least and greatest figure, the heights of its upper and lower end, and its
+    /// unit.
+    pub fn note_axis(&mut self, figures: (f64, f64), (top, bottom): (f64, f64), unit: &str) {
+        let (low, high) = figures;
+        self.axis = format!(
+            " data-low=\"{low}\" data-high=\"{high}\" data-top=\"{top}\" data-bottom=\"{bottom}\" data-unit=\"{unit}\""
+        );
     }
 
     /// A straight line.
@@ -148,6 +162,24 @@ impl Picture {
         );
     }
 
+    /// Names of lines at their ends: the height of each, its class and its words, moved apart where they would cover each
+    /// other.
+    pub fn names(&mut self, mut names: Vec<(f64, &str, &str)>) {
+        names.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut lowest = f64::NEG_INFINITY;
+        let overflow = |names: &[(f64, &str, &str)], height: f64| {
+            // What would fall below the picture pushes all names up.
+            let end = names.iter().fold(f64::NEG_INFINITY, |lowest, name| name.0.max(lowest + NAME_HEIGHT));
+            (end - height + 4.0).max(0.0)
+        };
+        let up = overflow(&names, self.height);
+        for (y, class, words) in names {
+            let y = (y - up).max(lowest + NAME_HEIGHT).max(NAME_HEIGHT);
+            self.words(&format!("name {class}"), (RIGHT + 8.0, y), Anchor::Start, words);
+            lowest = y;
+        }
+    }
+
     /// Columns that say what stands under the pointer: left end, width and words of each.
     pub fn columns(&mut self, top: f64, bottom: f64, columns: &[(f64, f64, String)]) {
         if columns.is_empty() {
@@ -167,16 +199,36 @@ impl Picture {
         self.body.push_str("</g>\n");
         let (top, bottom) = (place(top), place(bottom));
         add(&mut self.body, format_args!("<path class=\"cursor\" d=\"M0 {top}V{bottom}\"/>\n"));
+        if !self.axis.is_empty() {
+            add(&mut self.body, format_args!("<path class=\"cursor level\" d=\"M{LEFT} 0H{RIGHT}\"/>\n"));
+        }
+    }
+
+    /// Areas that say what stands under the pointer: left end, width, upper and lower end, and words of each.
+    pub fn areas(&mut self, areas: &[(f64, f64, (f64, f64), String)]) {
+        self.body.push_str("<g class=\"areas\">\n");
+        for (x, width, (top, bottom), words) in areas {
+            let (x, y, words) = (place(*x), place(*top), escaped(words));
+            let (width, height) = (place(*width), place(bottom - top));
+            add(
+                &mut self.body,
+                format_args!(
+                    "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{words}</title></rect>\n"
+                ),
+            );
+        }
+        self.body.push_str("</g>\n");
     }
 
     /// The whole picture, with its title and its description for those who do not see it.
     pub fn finish(self, name: &str, title: &str, description: &str) -> String {
         let (title, description) = (escaped(title), escaped(description));
         format!(
-            "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"{name}-t {name}-d\" xmlns=\"http://www.w3.org/2000/svg\">\n\
+            "<svg viewBox=\"0 0 {} {}\"{} role=\"img\" aria-labelledby=\"{name}-t {name}-d\" xmlns=\"http://www.w3.org/2000/svg\">\n\
              <title id=\"{name}-t\">{title}</title>\n<desc id=\"{name}-d\">{description}</desc>\n{}</svg>\n",
             place(WIDTH),
             place(self.height),
+            self.axis,
             self.body
         )
     }

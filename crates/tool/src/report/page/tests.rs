@@ -1,12 +1,20 @@
 //! Pages of runs in miniature: readable as XML, with nothing foreign in them, within their size.
 
 use super::*;
-use crate::report::document::{Document, TrustResult};
+use crate::report::comparison::{
+    Comparison, Question, SIDE_NAMES, Side, SideNames, SideSource, StoredFile, side_of,
+};
+use crate::report::document::{
+    AgentsResult, Document, EventResult, LossResult, MemberResult, PartResult, PhaseResult,
+    ServerRequestsResult, ServerTimes, SliceConnectionsResult, TrustResult,
+};
 use crate::report::example::{Run, sample};
+use crate::report::repetition::Repetition;
+use crate::report::run_figures::tests::run_at;
 use crate::report::stored;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Sample;
-use pummel_logic::plan::{Clock, Goal};
+use pummel_logic::plan::{Clock, FailOn, Goal};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
 
@@ -58,8 +66,9 @@ fn a_run_has_its_four_pictures_each_with_title_description_and_numbers() {
         assert!(page.contains(&format!("<title id=\"{name}-t\">")), "{name}");
         assert!(page.contains(&format!("<desc id=\"{name}-d\">")), "{name}");
     }
-    assert_eq!(page.matches("<svg ").count(), 4);
-    assert_eq!(page.matches("<summary>The numbers</summary>").count(), 4);
+    // The heat map of the service times is a fifth, which is opened on demand.
+    assert_eq!(page.matches("<svg ").count(), 5);
+    assert!(page.contains("<summary>Service times instead</summary>"));
     assert!(
         page.contains(
             "127.0.0.1:11211 answered 1,000 req/s; p99 92.9 us, p99.9 93.6 us; nobody was the limit."
@@ -103,7 +112,7 @@ fn one_interval_is_enough_for_every_picture() {
     let mut run = Run::new(Keep::Figures);
     run.measurement.intervals.truncate(1);
     let page = page_of(&run);
-    assert_eq!(page.matches("<svg ").count(), 4);
+    assert_eq!(page.matches("<svg ").count(), 5);
     assert!(page.contains("class=\"bar\""), "a rate of one interval is a bar");
 }
 
@@ -121,6 +130,16 @@ fn requests_without_an_answer_are_drawn_and_counted() {
     let page = page_of(&run);
     assert!(page.contains("class=\"unanswered\"") && page.contains("520 without an answer"), "{page}");
     assert!(page.contains("Triangle: what lies beyond got no answer."));
+    assert!(page.contains("Beyond the triangles of wait and lag it was not even sent."));
+    let (lines, missing) = run.document(|document| {
+        let missing = document.ops.iter().map(|(_, op)| op.unsent).sum::<u64>();
+        (series::curve_of(document).lines, missing)
+    });
+    for class in ["wait", "lag"] {
+        let line = lines.iter().find(|line| line.class == class).expect("a line");
+        assert!(line.is_open && missing == 20, "{class}");
+        assert_eq!(line.count, 2_520.0, "every request that was due counts in {class}");
+    }
     assert!(page.contains("ended before its time"));
     assert!(page.contains("500 timeout, 20 unsent"), "{page}");
 }
@@ -139,6 +158,17 @@ fn times_that_are_partly_the_generators_own_are_marked() {
     document.trust = Some(TrustResult { ok: false, says: "lag".to_owned(), ..TrustResult::default() });
     let page = body(&render(&document));
     assert!(page.contains("class=\"doubt\"") && page.contains("times are partly the generator&#39;s own"));
+}
+
+#[test]
+fn a_run_that_failed_on_something_has_a_badge_for_it() {
+    let mut document = Run::new(Keep::Figures).document(Clone::clone);
+    document.plan.fail_on = vec![FailOn::Untrusted, FailOn::Errors];
+    assert!(!body(&render(&document)).contains("FAILED"));
+    document.trust = Some(TrustResult { ok: false, says: "lag".to_owned(), ..TrustResult::default() });
+    let page = body(&render(&document));
+    assert!(page.contains("<li class=\"bad\">FAILED on untrusted</li>"), "{page}");
+    assert!(!page.contains("FAILED on errors"), "{page}");
 }
 
 #[test]
@@ -230,4 +260,265 @@ fn a_search_is_drawn_with_what_it_found() {
             && page.contains("closed loop")
     );
     assert_eq!(stored::json_of(&of_curve(&document, &json, &PageOptions::default())).unwrap(), json);
+    assert!(page.contains("crosses are rates that were not carried"), "{page}");
+    assert!(page.contains("<code>pummel show --format json</code> also takes this page."), "{page}");
+    assert!(!page.contains("partly the generator"), "{page}");
+    let mut unknown = document;
+    unknown.found_rate = None;
+    unknown.runs[1].trust = false;
+    let page = body(&of_curve(&unknown, &json, &PageOptions::default()));
+    let heading = "<h1>No rate is known to meet the goal (p99 at most 1.00 ms), after 4 runs.</h1>";
+    assert!(page.contains(heading), "{page}");
+    let trust = "<dt>Trust</dt><dd>in 1 of 4 runs the times are partly the generator&#39;s own</dd>";
+    assert!(page.contains(trust), "{page}");
+}
+
+/// Comparisons of documents with the first of them.
+fn compared(documents: &[Document]) -> (Vec<Comparison>, Vec<Vec<Document>>) {
+    let side = |(place, document): (usize, &Document)| {
+        let bytes = crate::report::json::render(document);
+        side_of(&[StoredFile { name: format!("{place}</script>.json"), bytes }]).expect("a side")
+    };
+    let sides: Vec<_> = documents.iter().enumerate().map(side).collect();
+    let pairs = sides.iter().enumerate().skip(1).map(|(place, other)| {
+        let names = SideNames([SIDE_NAMES[0], SIDE_NAMES[place]]);
+        Comparison::of_results([sides[0].clone(), other.clone()], &Question { names, ..Question::default() })
+    });
+    (pairs.collect(), documents.iter().map(|document| vec![document.clone()]).collect())
+}
+
+#[test]
+fn two_to_eight_results_have_a_page_of_their_own() {
+    let documents: Vec<Document> =
+        (1..=8).map(|scale| long_run(4 * scale)).chain(std::iter::once(long_run(5))).take(8).collect();
+    for count in [2, 3, 8] {
+        let (comparisons, documents) = compared(&documents[..count]);
+        let sides = ComparedSides { comparisons: &comparisons, documents: &documents };
+        let options = PageOptions { title: None, embed: Embed::Full };
+        let page = of_comparison(&sides, &options);
+        let body = body(&page);
+        is_well_formed(&body);
+        for name in ["curves", "difference", "rates", "anatomies"] {
+            assert!(body.contains(&format!("<title id=\"{name}-t\">")), "{name} of {count}");
+        }
+        assert!(!body.contains("</script>.json") && body.contains("&lt;/script&gt;.json"), "names are text");
+        assert_eq!(body.matches("<h3>").count(), count, "each result says what it says of itself");
+        let last = SIDE_NAMES[count - 1];
+        assert!(body.contains(&format!("<h2>{last} against A</h2>")), "{last}");
+        assert!(body.contains(&format!("c{count}\"")), "each side has its line");
+        let json = stored::json_of(&page).expect("the page holds the comparison");
+        assert!(serde_json::from_slice::<serde_json::Value>(&json).is_ok());
+    }
+}
+
+#[test]
+fn phases_have_a_table_and_part_the_picture_of_the_rate() {
+    let mut document = Run::new(Keep::Figures).document(Clone::clone);
+    assert!(!body(&render(&document)).contains("<th>phase</th>"));
+    let part = |name: &str, at_s: f64| PhaseResult {
+        name: name.to_owned(),
+        at_s,
+        seconds: 1.0,
+        totals: document.totals.clone(),
+        ops: document.ops.clone(),
+    };
+    document.phases = vec![part("calm", 0.0), part("flash</script>", 1.0)];
+    let page = body(&render(&document));
+    is_well_formed(&page);
+    assert!(page.contains("<th>phase</th>") && page.contains("flash&lt;/script&gt;</td>"), "{page}");
+    assert!(page.contains("Slowest phase: "), "{page}");
+    assert_eq!(
+        page.matches("class=\"line dotted part\"").count(),
+        1,
+        "the first phase begins with the picture"
+    );
+    assert!(page.contains("Dotted lines part the phases."));
+}
+
+#[test]
+fn results_that_keep_histograms_have_their_distributions_on_demand() {
+    let (comparisons, documents) = compared(&[long_run(4), long_run(8)]);
+    let sides = ComparedSides { comparisons: &comparisons, documents: &documents };
+    let page = body(&of_comparison(&sides, &PageOptions::default()));
+    is_well_formed(&page);
+    assert!(page.contains("<summary>Distributions instead</summary>"));
+    // The difference at a quantile is that of the tables.
+    let rows: Vec<&str> = page.split("<tr><td>p50</td>").skip(1).collect();
+    let percent = |row: &str, cell: usize| -> f64 {
+        let words = row.split("<td>").nth(cell).and_then(|cell| cell.split(" %").next()).expect("a cell");
+        words.parse().unwrap_or_else(|_| panic!("{words} is no number"))
+    };
+    let (told, drawn) = (percent(rows[0], 3), percent(rows[rows.len() - 1], 1));
+    assert!((told - drawn).abs() <= 0.5, "{told} % is told and {drawn} % drawn");
+    assert!(page.contains("<title id=\"distributions-t\">") && page.contains("within "), "{page}");
+}
+
+/// Repeated runs whose times differ.
+fn repetition(runs: usize) -> Repetition {
+    let scale = |run: usize| 1.0 + (run % 3) as f64 / 4.0;
+    Repetition {
+        plan: Run::new(Keep::Figures).plan,
+        asked: runs as u32,
+        restarted: Some(true),
+        source: SideSource::default(),
+        runs: (0..runs).map(|run| run_at(run as f64, scale(run))).collect(),
+        reason: None,
+        interrupted: false,
+    }
+}
+
+#[test]
+fn repeated_runs_have_a_page_of_their_medians_and_of_each_run() {
+    for runs in [0, 1, 2, 7, 60] {
+        let mut made = repetition(runs);
+        if runs == 2 {
+            (made.interrupted, made.reason) = (true, Some("</script>".to_owned()));
+        }
+        let page = of_repetition(&made, &PageOptions::default());
+        let text = body(&page);
+        is_well_formed(&text);
+        assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
+        assert_eq!(text.matches("<svg ").count(), if runs == 0 { 0 } else { 2 }, "{runs} runs");
+        let stored = stored::json_of(&page).expect("it holds the data");
+        assert_eq!(stored, crate::report::repetition::json(&made));
+        if runs == 7 {
+            assert!(
+                text.contains("server restarted before each run") && text.contains("<th>from</th>"),
+                "{text}"
+            );
+            assert!(text.contains("runs differ more than chance within a run explains"), "{text}");
+            assert_eq!(text.matches("<circle class=\"dot p99\"").count(), 7);
+        }
+    }
+}
+
+#[test]
+fn sides_by_turns_show_each_pair() {
+    let sides = [1.0, 1.1].map(|scale| Side {
+        label: format!("</b> {scale}"),
+        plan: Run::new(Keep::Figures).plan,
+        source: SideSource::default(),
+        runs: (0..7).map(|run| run_at(f64::from(run), scale)).collect(),
+    });
+    let pair = Comparison::of_pairs("ab", sides, &Question::default());
+    let page = of_pair(&pair, &PageOptions::default());
+    let text = body(&page);
+    is_well_formed(&text);
+    assert!(text.contains("<h2>p99 of each pair</h2>"), "{text}");
+    assert_eq!(text.matches("<circle class=\"dot c2\"").count(), 14, "p99 and rate of seven pairs");
+    assert_eq!(stored::json_of(&page).expect("data"), crate::report::comparison::json(&pair));
+    assert!(!text.contains("Distributions instead"), "results of pairs keep no histograms");
+}
+
+#[test]
+fn repeated_runs_are_drawn_by_the_medians_of_their_figures() {
+    let (comparisons, _) = compared(&[long_run(4), long_run(8)]);
+    let nothing = [Vec::new(), Vec::new()];
+    let sides = ComparedSides { comparisons: &comparisons, documents: &nothing };
+    let body = body(&of_comparison(&sides, &PageOptions::default()));
+    is_well_formed(&body);
+    assert!(body.contains("Of repeated runs a line joins the medians"), "{body}");
+    assert!(body.contains("These results keep the figures of their runs, and no intervals."));
+}
+
+/// A run of several agents and servers in which connections were lost.
+fn crowded(members: usize) -> Document {
+    let mut document = long_run(12);
+    let part = |place: usize, at: usize| PartResult {
+        rate: 100.0,
+        failed: 0,
+        p50_us: Some(50.0),
+        p99_us: Some(if place == 1 { 900.0 } else { 100.0 + at as f64 }),
+    };
+    for (at, interval) in document.intervals.iter_mut().enumerate() {
+        interval.agents = (0..members.min(24)).map(|place| part(place, at)).collect();
+        interval.servers = (0..2).map(|place| part(place, at)).collect();
+        let lost = u64::from(at == 5) * 3;
+        interval.connections = Some(SliceConnectionsResult { open: 10 - lost, lost, ..Default::default() });
+    }
+    let member = |place: usize| MemberResult {
+        name: format!("agent-{place}<b>"),
+        lost: (place == 2).then(|| LossResult {
+            at_s: Some(3.0),
+            why: "it said nothing".to_owned(),
+            left: false,
+        }),
+        times: document.totals.times.clone(),
+        ..MemberResult::default()
+    };
+    document.agents = Some(AgentsResult {
+        start_spread_us: Some(12.0),
+        lost: 1,
+        members: (0..members).map(member).collect(),
+    });
+    let server = |address: &str, p99: f64| ServerRequestsResult {
+        address: address.to_owned(),
+        completed: 7,
+        service_us: ServerTimes { p99: Some(p99), ..ServerTimes::default() },
+        ..ServerRequestsResult::default()
+    };
+    document.servers = vec![server("a:1", 100.0), server("b:1", 900.0)];
+    document.plan.servers = vec!["a:1".to_owned(), "b:1".to_owned()];
+    (document.connections.asked, document.connections.open, document.connections.lost) = (10, 10, 3);
+    let event =
+        EventResult { at_s: 5.0, kind: "connections".to_owned(), what: "3 connections <lost>".to_owned() };
+    (document.events, document.events_beyond) = (vec![event], 1_000);
+    document
+}
+
+#[test]
+fn agents_servers_connections_and_events_have_their_place_where_there_are_some() {
+    for members in [2, 24, 40] {
+        let document = crowded(members);
+        let body = body(&render(&document));
+        is_well_formed(&body);
+        for name in ["agents", "servers", "connections"] {
+            assert!(body.contains(&format!("<title id=\"{name}-t\">")), "{name} of {members}");
+        }
+        assert!(body.contains("3 of 10") || body.contains("3 lost"), "connections");
+        assert!(
+            body.contains("What happened: 1,001 events")
+                && body.contains("1,000 more events are not listed.")
+        );
+        assert!(!body.contains("<b>") && !body.contains("<lost>"), "names are text");
+    }
+    let plain = body(&render(&long_run(4)));
+    for name in ["agents-t", "servers-t", "connections-t", "own-t", "What happened"] {
+        assert!(!plain.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn an_anonymous_page_does_not_say_that_its_plan_repeats_the_run() {
+    let mut document = long_run(4);
+    assert!(body(&render(&document)).contains("pummel run --plan FILE"));
+    document.plan.anonymous = true;
+    let page = body(&render(&document));
+    assert!(!page.contains("--plan") && page.contains("this is not the plan of the same run"), "{page}");
+}
+
+#[test]
+fn a_scan_over_connections_is_drawn_by_level_with_intervals() {
+    let run = |n: u32, rate: f64| {
+        serde_json::json!({
+            "role": "scan", "asked_rate": null, "level": {"of": "connections", "n": n}, "rate": rate, "rate_ci": [rate - 9.0, rate + 9.0],
+            "seconds": 2.0, "requests": 9, "response_us": {"p50": 40.0, "p99": 80.0 * f64::from(n)},
+            "response_ci_us": {"p50": [39.0, 41.0], "p99": [70.0, null]}, "met": null, "carried": true, "limit": "server",
+            "says": "x", "trust": true
+        })
+    };
+    let json = serde_json::json!({
+        "schema": 1, "tool": {"name": "pummel", "version": "1"}, "command": "scan", "goals": [], "found_rate": null,
+        "fit": null, "reason": null, "runs": [run(1, 1_000.0), run(4, 3_500.0), run(16, 5_000.0)]
+    });
+    let json = serde_json::to_vec(&json).unwrap();
+    let page = body(&of_curve(&CurveDocument::read(&json).expect("a scan"), &json, &PageOptions::default()));
+    is_well_formed(&page);
+    assert!(page.contains("Throughput and response times at 3 numbers of connections."), "{page}");
+    assert!(
+        page.contains("class=\"line p99\"") && !page.contains("closed loop"),
+        "levels are joined: {page}"
+    );
+    assert_eq!(page.matches("class=\"interval p50\"").count(), 3);
+    assert!(page.contains("16 connections") && page.contains("40.0 (39.0 .. 41.0)"), "{page}");
 }

@@ -9,6 +9,10 @@ use crate::report::numbers::{grouped, number};
 pub struct RatePoint {
     /// The rate that was asked for; `None` in closed loop.
     pub asked: Option<f64>,
+    /// What a scan in closed loop changes, and how much of it the run had; `None` in other series.
+    pub level: Option<(String, u32)>,
+    /// 95 % intervals of the response times within the run, in microseconds, by the name of their quantile, where both ends are known.
+    pub intervals_us: Vec<(String, (f64, f64))>,
     /// Completed requests per second.
     pub rate: f64,
     /// Response times in microseconds by the name of their quantile; `None` where they are not known.
@@ -41,7 +45,10 @@ pub fn draw(name: &str, points: &[RatePoint], marks: &RateMarks, unit: Unit, tit
     if points.len() < 2 {
         return None;
     }
-    let known = points.iter().flat_map(|point| point.response_us.iter().filter_map(|(_, us)| *us));
+    let known = points.iter().flat_map(|point| {
+        let ends = point.intervals_us.iter().flat_map(|(_, (low, high))| [*low, *high]);
+        point.response_us.iter().filter_map(|(_, us)| *us).chain(ends)
+    });
     let y = TimeAxis::of(known.chain(marks.limits_us.iter().copied()), TOP, BOTTOM)?;
     let most = points.iter().map(|point| point.rate).chain(marks.found).fold(0.0, f64::max);
     let x = RateScale(SecondsAxis::of(most * 1.05));
@@ -50,7 +57,6 @@ pub fn draw(name: &str, points: &[RatePoint], marks: &RateMarks, unit: Unit, tit
     x.draw(&mut picture, most * 1.05);
     for limit in &marks.limits_us {
         picture.line("goal", (LEFT, y.at(*limit)), (RIGHT, y.at(*limit)));
-        picture.words("name goal", (RIGHT + 8.0, y.at(*limit) + 4.0), Anchor::Start, "goal");
     }
     if let Some(found) = marks.found {
         picture.line("goal dashed", (x.0.at(found), TOP), (x.0.at(found), BOTTOM));
@@ -61,14 +67,28 @@ pub fn draw(name: &str, points: &[RatePoint], marks: &RateMarks, unit: Unit, tit
             &format!("found {}/s", grouped(found as u64)),
         );
     }
-    for point in points.iter().filter(|point| point.asked.is_none()) {
+    for point in points.iter().filter(|point| point.asked.is_none() && point.level.is_none()) {
         picture.line("line dashed wait", (x.0.at(point.rate), TOP), (x.0.at(point.rate), BOTTOM));
         picture.words("tick", (x.0.at(point.rate) - 4.0, BOTTOM - 6.0), Anchor::End, "closed loop");
     }
-    let mut sorted: Vec<&RatePoint> = points.iter().filter(|point| point.asked.is_some()).collect();
-    sorted.sort_by(|one, other| one.asked.unwrap_or(0.0).total_cmp(&other.asked.unwrap_or(0.0)));
-    for (quantile, class) in DRAWN {
-        draw_quantile(&mut picture, &sorted, (quantile, class), &x, &y);
+    let mut sorted: Vec<&RatePoint> =
+        points.iter().filter(|point| point.asked.is_some() || point.level.is_some()).collect();
+    let place = |point: &RatePoint| {
+        point.asked.unwrap_or_else(|| point.level.as_ref().map_or(0.0, |(_, level)| f64::from(*level)))
+    };
+    sorted.sort_by(|one, other| place(one).total_cmp(&place(other)));
+    let ends = DRAWN.into_iter().filter_map(|drawn| draw_quantile(&mut picture, &sorted, drawn, &x, &y));
+    let mut names: Vec<(f64, &str, &str)> = ends.collect();
+    names.extend(marks.limits_us.iter().map(|limit| (y.at(*limit) + 4.0, "goal", "goal")));
+    picture.names(names);
+    let labelled = sorted.iter().filter_map(|point| Some((x.0.at(point.rate), point.level.as_ref()?.1)));
+    let mut free = f64::NEG_INFINITY;
+    for (at, level) in labelled {
+        // A number is left out that would lie on the one before it.
+        if (at - free).abs() >= 16.0 {
+            picture.words("tick", (at, BOTTOM - 5.0), Anchor::Middle, &level.to_string());
+            free = at;
+        }
     }
     let said: Vec<(f64, f64, String)> =
         points.iter().map(|point| (x.0.at(point.rate) - 6.0, 12.0, words_of(point, unit))).collect();
@@ -80,16 +100,19 @@ pub fn draw(name: &str, points: &[RatePoint], marks: &RateMarks, unit: Unit, tit
 fn draw_quantile(
     picture: &mut Picture,
     sorted: &[&RatePoint],
-    (quantile, class): (&str, &str),
+    (quantile, class): (&'static str, &'static str),
     x: &RateScale,
     y: &TimeAxis,
-) {
+) -> Option<(f64, &'static str, &'static str)> {
     let time = |point: &RatePoint| point.response_us.iter().find(|(name, _)| name == quantile)?.1;
     let places: Vec<(&RatePoint, (f64, f64))> =
         sorted.iter().filter_map(|point| Some((*point, (x.0.at(point.rate), y.at(time(point)?))))).collect();
     let line: Vec<(f64, f64)> = places.iter().map(|(_, place)| *place).collect();
     picture.polyline(&format!("line {class}"), &line);
     for (point, at) in &places {
+        if let Some((_, (low, high))) = point.intervals_us.iter().find(|(name, _)| name == quantile) {
+            picture.line(&format!("interval {class}"), (at.0, y.at(*low)), (at.0, y.at(*high)));
+        }
         let class = if point.is_generators { "doubtful" } else { class };
         if !point.is_carried {
             let (left, right, top, bottom) = (at.0 - 4.0, at.0 + 4.0, at.1 - 4.0, at.1 + 4.0);
@@ -111,9 +134,7 @@ fn draw_quantile(
             picture.dot(&format!("dot {class}"), *at, 4.0);
         }
     }
-    if let Some(last) = line.last() {
-        picture.words("name", (last.0 + 9.0, last.1 + 4.0), Anchor::Start, quantile);
-    }
+    line.last().map(|last| (last.1 + 4.0, class, quantile))
 }
 
 /// A linear axis of rates, to the right.
@@ -135,7 +156,11 @@ impl RateScale {
 }
 
 fn words_of(point: &RatePoint, unit: Unit) -> String {
-    let asked = point.asked.map_or("closed loop".to_owned(), |asked| format!("asked {}/s", number(asked)));
+    let asked = match (point.asked, &point.level) {
+        (Some(asked), _) => format!("asked {}/s", number(asked)),
+        (None, Some((what, level))) => format!("{level} {what}"),
+        (None, None) => "closed loop".to_owned(),
+    };
     let times = point.response_us.iter().map(|(name, us)| match us {
         Some(us) => format!("{name} {}", unit.text(*us)),
         None => format!("{name} not known"),

@@ -2,6 +2,9 @@
 
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
+use pummel_logic::measure::summary::time_text;
+use pummel_logic::measure::words::counted;
+use pummel_logic::time::{MICROSECOND, Nanos};
 
 use super::anatomy::{Band, ENOUGH};
 use super::axis::Unit;
@@ -45,7 +48,7 @@ fn limit_words(limit: &str) -> String {
 }
 
 /// Short marks below the headline: words, and whether each is good; `None` for what is neither.
-pub fn badges(document: &Document) -> Vec<(String, Option<bool>)> {
+pub fn badges(document: &Document, unit: Unit) -> Vec<(String, Option<bool>)> {
     let status = match document.status {
         Status::Complete => ("complete".to_owned(), Some(true)),
         Status::Partial => ("partial".to_owned(), Some(false)),
@@ -66,8 +69,11 @@ pub fn badges(document: &Document) -> Vec<(String, Option<bool>)> {
             Some(false) => "missed",
             None => "undecided",
         };
-        let words = format!("goal p{name} within {} us: {fate}", number(goal.limit_us));
+        let words = format!("goal p{name} within {}: {fate}", unit.text(goal.limit_us));
         badges.push((words, Some(goal.met == Some(true))));
+    }
+    for failure in document.failures() {
+        badges.push((format!("FAILED on {}", failure.on.name()), Some(false)));
     }
     let verify = &document.verify;
     if verify.checked > 0 || document.plan.verify > 0.0 {
@@ -97,7 +103,9 @@ pub fn of_curve(document: &Document, unit: Unit) -> String {
         Some(format!("{} % of the requests within {}", name.trim_start_matches('p'), unit.text(us)))
     });
     told.unwrap_or_else(|| {
-        let words = if unanswered(document) > 0 {
+        let words = if document.totals.completed == 0 {
+            "No response times"
+        } else if unanswered(document) > 0 {
             "Too many requests got no answer to know how long half of them took"
         } else {
             "Too few requests were answered to know how long half of them took"
@@ -108,28 +116,52 @@ pub fn of_curve(document: &Document, unit: Unit) -> String {
 
 /// The statement above picture 2.
 pub fn of_heat(columns: &[HeatColumn], unit: Unit) -> String {
-    let p99 = columns.iter().filter_map(|column| {
-        Some((column.sketch.quantile(0.99, column.unanswered)? as f64 / 1e3, column.at_s))
-    });
-    let worst = p99.clone().reduce(|one, other| if other.0 > one.0 { other } else { one });
-    let best = p99.clone().reduce(|one, other| if other.0 < one.0 { other } else { one });
-    match (best, worst) {
-        (Some((low, _)), Some((high, at))) if columns.len() > 1 => {
+    let p99 = |column: &HeatColumn| Some(column.sketch.quantile(0.99, column.unanswered)? as f64 / 1e3);
+    let known: Vec<(f64, f64)> =
+        columns.iter().filter_map(|column| Some((p99(column)?, column.at_s))).collect();
+    let best = known.iter().copied().reduce(|one, other| if other.0 < one.0 { other } else { one });
+    let worst = known.iter().copied().reduce(|one, other| if other.0 > one.0 { other } else { one });
+    let words = match (best, worst) {
+        (Some((low, _)), Some((high, at))) if known.len() > 1 => {
             format!(
-                "p99 of the intervals from about {} to {}, the worst at {at:.1} s",
+                "p99 of each interval: about {} to {}, the longest at {at:.1} s",
                 unit.text(low),
                 unit.text(high)
             )
         }
+        (_, Some((high, at))) if columns.len() > 1 => {
+            format!("p99 about {} in the interval at {at:.1} s", unit.text(high))
+        }
         (_, Some((high, _))) => format!("p99 about {}", unit.text(high)),
-        _ => "In no interval were enough requests answered to know p99".to_owned(),
+        _ => return "In no interval were enough requests answered to know p99".to_owned(),
+    };
+    match unknown_at(columns).as_slice() {
+        [] => words,
+        [at] => format!("{words}; too many without an answer to know it at {at:.1} s"),
+        [first, more @ ..] => {
+            let count = more.len() + 1;
+            format!(
+                "{words}; too many without an answer to know it in {count} intervals, the first at {first:.1} s"
+            )
+        }
     }
+}
+
+/// The beginnings, in seconds, of the slices whose p99 lies among requests without an answer.
+fn unknown_at(columns: &[HeatColumn]) -> Vec<f64> {
+    let is_unknown = |column: &&HeatColumn| {
+        column.unanswered > 0 && column.sketch.quantile(0.99, column.unanswered).is_none()
+    };
+    columns.iter().filter(is_unknown).map(|column| column.at_s).collect()
 }
 
 /// The statement above picture 3.
 pub fn of_rate(document: &Document) -> String {
     let totals = &document.totals;
     let silent = unanswered(document);
+    if totals.requests == 0 {
+        return "No request was due".to_owned();
+    }
     let mut words =
         format!("{} of {} requests completed", grouped(totals.completed), grouped(totals.requests));
     if totals.errors > 0 {
@@ -144,21 +176,68 @@ pub fn of_rate(document: &Document) -> String {
 /// The statement above picture 4.
 pub fn of_bands(bands: &[Band]) -> String {
     let slow = bands.iter().rev().find(|band| band.count >= ENOUGH && band.response_us() > 0.0);
-    let Some(slow) = slow else { return "Too few requests to say whose the time was".to_owned() };
+    let Some(slow) = slow else { return "Too few requests to say what response times consist of".to_owned() };
     let parts = [("wait", slow.wait_us), ("lag", slow.lag_us), ("service", slow.service_us)];
     let most = parts.into_iter().reduce(|one, other| if other.1 > one.1 { other } else { one });
     let (name, us) = most.unwrap_or(("service", slow.service_us));
-    format!("Of the requests {}, {:.0} % of the time was {name}", slow.name, 100.0 * us / slow.response_us())
+    let share = 100.0 * us / slow.response_us();
+    format!("Requests {}: {share:.0} % of the response time is {name}", slow.name)
 }
 
 /// The one sentence of a search or a scan.
 pub fn curve_headline(curve: &CurveDocument) -> String {
     let runs = curve.runs.len();
     match (curve.command.as_str(), curve.found_rate) {
+        _ if runs == 0 => "No run was made.".to_owned(),
         ("search", Some(rate)) => {
             format!("The goal is met at {} requests per second ({runs} runs).", grouped(rate as u64))
         }
-        ("search", None) => format!("No rate was found that meets the goal ({runs} runs)."),
-        _ => format!("Response times at {runs} rates."),
+        ("search", None) => {
+            let each = curve.goals.iter().map(|goal| {
+                let name = (goal.quantile * 1e8).round() / 1e6;
+                let limit_ns = (goal.limit_us * MICROSECOND as f64).round() as Nanos;
+                format!("p{name} at most {}", time_text(limit_ns))
+            });
+            let goals = each.collect::<Vec<_>>().join(" and ");
+            let goals = if goals.is_empty() { goals } else { format!(" ({goals})") };
+            format!("No rate is known to meet the goal{goals}, after {}.", counted(runs as u64, "run"))
+        }
+        _ => match curve.runs.iter().find_map(|run| run.level.as_ref()) {
+            Some(level) => format!("Throughput and response times at {runs} numbers of {}.", level.of),
+            None => format!("Response times at {runs} rates."),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pummel_logic::measure::histogram::{Histogram, Sketch};
+
+    /// A slice of one second with requests of a millisecond and requests without an answer.
+    fn column(at_s: f64, answered: u64, unanswered: u64) -> HeatColumn {
+        let mut histogram = Histogram::new();
+        (0..answered).for_each(|_| histogram.record(1_000_000));
+        let mut sketch = Sketch::default();
+        sketch.add(&histogram);
+        HeatColumn { at_s, seconds: 1.0, sketch, unanswered }
+    }
+
+    #[test]
+    fn intervals_whose_p99_is_not_known_are_named_as_the_worst() {
+        let unit = Unit::of(Some(1_000.0));
+        let said = |columns: &[HeatColumn]| of_heat(columns, unit);
+        let all_known = [column(0.0, 10, 0), column(1.0, 10, 0), column(2.0, 0, 0)];
+        assert!(said(&all_known).ends_with(", the longest at 0.0 s"), "{}", said(&all_known));
+        let one = [column(0.0, 10, 0), column(1.0, 10, 0), column(4.0, 10, 5)];
+        let words = said(&one);
+        assert!(
+            words.ends_with("the longest at 0.0 s; too many without an answer to know it at 4.0 s"),
+            "{words}"
+        );
+        let words = said(&[column(0.0, 10, 0), column(3.0, 0, 9), column(4.0, 10, 5)]);
+        let end = " in the interval at 0.0 s; too many without an answer to know it in 2 intervals, the first at 3.0 s";
+        assert!(words.starts_with("p99 about 1,0") && words.ends_with(end), "{words}");
+        assert_eq!(said(&[column(0.0, 0, 9)]), "In no interval were enough requests answered to know p99");
     }
 }

@@ -1,7 +1,9 @@
 //! Comparisons of runs on machines that are simulated: how often two equal sides are called different, and a change is found.
 
-use super::{ALPHA, Change, Design, change_of, second_side_first};
-use crate::rng::{Stream, unit};
+use pummel_logic::measure::compare::{ALPHA, Change, Design, change_of, second_side_first};
+use pummel_logic::rng::{Stream, unit};
+
+use crate::asked;
 
 /// How the runs of a machine differ from each other, in the relative size of a figure.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +92,12 @@ fn is_different(change: &Change) -> bool {
     change.p.is_some_and(|p| p <= ALPHA)
 }
 
+/// Experiments of each kind, in the tests.
 const EXPERIMENTS: u64 = 400;
+
+fn experiments() -> u64 {
+    asked("PUMMEL_COVERAGE_EXPERIMENTS", EXPERIMENTS)
+}
 
 const MACHINES: [Machine; 6] = [
     Machine::Independent(0.01),
@@ -109,10 +116,14 @@ fn share(experiments: u64, holds: impl Fn(u64) -> bool) -> f64 {
 fn equal_sides_are_seldom_called_different_on_any_machine() {
     // 5 % are expected at most; 8.3 % is three standard deviations of 400 experiments above it.
     for machine in MACHINES {
-        for pairs in [6, 10, 20] {
-            let called = share(EXPERIMENTS, |seed| is_different(&by_pairs(machine, pairs, 0.0, seed)));
-            assert!(called <= 0.083, "{machine:?}, {pairs} pairs: {called}");
-        }
+        let called = [6, 10, 20]
+            .map(|pairs| share(experiments(), |seed| is_different(&by_pairs(machine, pairs, 0.0, seed))));
+        println!(
+            "equal: {} called different in {} by 6, 10 and 20 pairs",
+            format!("{machine:?}").to_lowercase(),
+            called.map(|share| format!("{:.1} %", share * 100.0)).join(", ")
+        );
+        assert!(called.iter().all(|share| *share <= 0.083), "{machine:?}: {called:?}");
     }
 }
 
@@ -147,7 +158,7 @@ fn the_interval_contains_the_planted_change() {
     let truth = libm::log(1.02);
     for machine in MACHINES {
         for pairs in [6, 10, 20] {
-            let covered = share(EXPERIMENTS, |seed| {
+            let covered = share(experiments(), |seed| {
                 let (low, high) = by_pairs(machine, pairs, 0.02, seed).interval.expect("six pairs or more");
                 low <= truth && truth <= high
             });

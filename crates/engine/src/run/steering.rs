@@ -1,0 +1,49 @@
+//! Wishes to change the rate of a run while it is measured, and the rate that its workers follow.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pummel_logic::arrival::{RateCurve, steps};
+use pummel_logic::plan::Plan;
+use pummel_logic::time::Nanos;
+
+use crate::worker::steering::SteeredRate;
+
+/// Most wishes that wait to be heard.
+const WISHES_MAX: usize = 64;
+
+/// A wish to change the rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RateWish {
+    /// Nothing is asked from then on; where that is so already, the rate goes on as it was.
+    Pause,
+    /// The rate is multiplied by this factor. While nothing is asked, it is the rate with which the load goes on.
+    Scale(f64),
+}
+
+/// Where wishes to change the rate of a run wait until the run hears them.
+#[derive(Debug, Default)]
+pub struct Steering(Mutex<VecDeque<(Nanos, RateWish)>>);
+
+impl Steering {
+    /// Says a wish at `at`, on the monotonic clock. Returns false where too many wishes wait.
+    pub fn wish(&self, at: Nanos, wish: RateWish) -> bool {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = waiting.len() < WISHES_MAX;
+        if has_room {
+            waiting.push_back((at, wish));
+        }
+        has_room
+    }
+
+    /// Takes the wish that waits for longest.
+    pub(super) fn take(&self) -> Option<(Nanos, RateWish)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+/// The rate that the workers of a steered run follow; `None` where the run is not steered.
+pub(super) fn steered_rate(plan: &Plan, steering: Option<&Arc<Steering>>) -> Option<Arc<SteeredRate>> {
+    let rate = plan.groups.first()?.rate?;
+    steering.map(|_| Arc::new(SteeredRate::new(Arc::new(RateCurve::of(&steps(rate, &[]))))))
+}

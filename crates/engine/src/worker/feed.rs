@@ -1,0 +1,134 @@
+//! The requests of a trace on their way from its reader to one worker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
+
+use pummel_logic::protocol::Codec;
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::workload::rows::RowBatch;
+
+use crate::worker::state::WorkerState;
+
+/// How often a worker looks for requests where nothing else wakes it.
+const LOOK_NS: Nanos = MILLISECOND;
+
+/// How long a worker with a simulated clock waits for the reader, whose time is real.
+const SIMULATED_WAIT: Duration = Duration::from_secs(5);
+
+/// What the reader of a trace and a worker tell each other.
+#[derive(Debug, Default)]
+pub struct FeedState {
+    /// Parts before this one are over for the worker: their requests are not wanted any more.
+    pub over_before: AtomicU32,
+    /// The reader waits for room at this worker, and cannot hand requests to others meanwhile.
+    pub is_full: AtomicBool,
+}
+
+/// The end of a queue at which a worker takes its requests.
+#[derive(Debug)]
+pub struct RowFeed {
+    batches: Receiver<RowBatch>,
+    /// Of all workers of the process.
+    states: Arc<[FeedState]>,
+    worker: usize,
+    /// The part that is replayed.
+    part: u32,
+    is_over: bool,
+    /// Since when the worker has no request left; [`NEVER`] while it has some.
+    empty_since: Nanos,
+    /// The clock is a simulated one: the worker waits for the reader.
+    waits: bool,
+}
+
+impl RowFeed {
+    /// The feed of a worker, before its first part.
+    pub fn new(batches: Receiver<RowBatch>, states: Arc<[FeedState]>, worker: usize, waits: bool) -> RowFeed {
+        RowFeed { batches, states, worker, part: 0, is_over: true, empty_since: NEVER, waits }
+    }
+
+    /// Begins part `part`.
+    pub fn begin(&mut self, part: u32) {
+        (self.part, self.is_over, self.empty_since) = (part, false, NEVER);
+    }
+
+    /// Ends the part under way: what is left of it is not wanted.
+    pub fn end(&mut self) {
+        self.is_over = true;
+        self.states[self.worker].over_before.store(self.part + 1, Ordering::Release);
+    }
+
+    /// When the worker has to look again.
+    pub fn next_look(&self, now: Nanos) -> Nanos {
+        if self.is_over { NEVER } else { now + LOOK_NS }
+    }
+
+    /// Whether requests may come.
+    pub fn is_open(&self) -> bool {
+        !self.is_over
+    }
+
+    /// Takes the requests that have come, as long as there is room, and wakes their clients.
+    pub fn look<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
+        while !self.is_over && state.maker.wants_rows() {
+            match self.receive(state) {
+                Some(batch) if batch.part == self.part => self.take(state, &batch),
+                // Requests of a part that is over.
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.note_emptiness(state, now);
+    }
+
+    fn receive<C: Codec>(&mut self, state: &WorkerState<C>) -> Option<RowBatch> {
+        let is_low = self.waits && state.maker.waiting_rows() == 0;
+        let received = match is_low {
+            false => self.batches.try_recv(),
+            true => self.batches.recv_timeout(SIMULATED_WAIT).map_err(|error| match error {
+                RecvTimeoutError::Timeout => TryRecvError::Empty,
+                RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
+            }),
+        };
+        match received {
+            Ok(batch) => Some(batch),
+            Err(TryRecvError::Empty) => None,
+            // The reader has ended.
+            Err(TryRecvError::Disconnected) => {
+                let mut end = RowBatch::of_part(self.part);
+                end.ends_part = true;
+                Some(end)
+            }
+        }
+    }
+
+    fn take<C: Codec>(&mut self, state: &mut WorkerState<C>, batch: &RowBatch) {
+        let mut woken = std::mem::take(&mut state.fed);
+        state.maker.take_rows(batch, |client| woken.push(client as u32));
+        for client in woken.drain(..) {
+            state.wake(client as usize);
+        }
+        state.fed = woken;
+        if batch.ends_part {
+            self.is_over = true;
+            // Every client learns that nothing follows.
+            for client in 0..state.entries.len() {
+                state.wake(client);
+            }
+        }
+    }
+
+    /// Adds up the time in which nothing waits although the reader could hand over more.
+    fn note_emptiness<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
+        let is_held_up = || self.states.iter().any(|state| state.is_full.load(Ordering::Relaxed));
+        if self.is_over || state.maker.waiting_rows() > 0 || self.waits || is_held_up() {
+            self.empty_since = NEVER;
+            return;
+        }
+        if self.empty_since != NEVER {
+            state.maker.note_starved(now.saturating_sub(self.empty_since));
+        }
+        self.empty_since = now;
+    }
+}

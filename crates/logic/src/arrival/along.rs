@@ -1,0 +1,114 @@
+//! When the requests of one client are due under a rate that changes.
+
+use std::sync::Arc;
+
+use super::curve::RateCurve;
+use super::gap::later;
+use crate::dist::Dist;
+use crate::plan::Arrivals;
+use crate::rng::{Stream, StreamOwner, Use};
+use crate::time::Nanos;
+
+/// What the schedules of a group's clients under a rate that changes have in common; cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct CurveGaps {
+    curve: Arc<RateCurve>,
+    clients: u64,
+    /// The gaps, and the factor that makes of their draws requests of the group; `None` for constant arrivals.
+    drawn: Option<(Arc<Dist>, f64)>,
+}
+
+impl CurveGaps {
+    /// The gaps of clients that together follow a curve. The arrivals are open ones, whose shape can be scaled.
+    pub(super) fn new(arrivals: &Arrivals, curve: Arc<RateCurve>, clients: u64) -> CurveGaps {
+        let mean = clients as f64;
+        let drawn = match arrivals {
+            Arrivals::Closed => panic!("closed loop has no schedule"),
+            Arrivals::Trace => panic!("the rows of a trace say when they are due"),
+            Arrivals::Constant => None,
+            Arrivals::Poisson => Some((Arc::new(Dist::Exponential { mean }), 1.0)),
+            Arrivals::Shape(dist) => {
+                let factor = dist.factor_to_mean(mean).expect("the shape was checked");
+                Some((Arc::new(dist.clone()), factor))
+            }
+        };
+        CurveGaps { curve, clients, drawn }
+    }
+}
+
+/// The due times of one client under a rate that changes.
+#[derive(Clone, Debug)]
+pub(super) struct AlongCurve {
+    gaps: CurveGaps,
+    client: u64,
+    stream: Stream,
+    /// Requests of the group at a rate of 1 until the request that was asked about last, and 2^-64ths of one; 0 for constant
+    /// arrivals.
+    sum: u64,
+    fraction: u64,
+    /// The piece of the curve in which the last request was due.
+    piece: usize,
+}
+
+impl AlongCurve {
+    pub(super) fn new(gaps: &CurveGaps, owner: StreamOwner) -> AlongCurve {
+        let stream = Stream::new(owner, Use::Gap);
+        AlongCurve { gaps: gaps.clone(), client: owner.client, stream, sum: 0, fraction: 0, piece: 0 }
+    }
+
+    /// When request `i` is due. Drawn gaps are added up, so that each request is asked about once, and in order.
+    pub(super) fn due(&mut self, i: u64) -> Nanos {
+        let Some((dist, factor)) = &self.gaps.drawn else { return self.due_at_equal_distances(i) };
+        let gap = dist.draw(self.stream.draw(i)).max(0.0) * factor;
+        self.sum = later(self.sum, &mut self.fraction, gap);
+        self.time_of_sum()
+    }
+
+    /// Follows a curve that is the old one up to a moment before which request `i` was not asked. Returns when that request, which was
+    /// asked about last, is due along it.
+    pub(super) fn follow(&mut self, curve: &Arc<RateCurve>, i: u64) -> Nanos {
+        self.gaps.curve = Arc::clone(curve);
+        match &self.gaps.drawn {
+            None => self.due_at_equal_distances(i),
+            Some(_) => self.time_of_sum(),
+        }
+    }
+
+    /// When the requests of the group are due that the gaps add up to.
+    fn time_of_sum(&mut self) -> Nanos {
+        let requests = self.sum as f64 + self.fraction as f64 / (1u128 << 64) as f64;
+        self.gaps.curve.time_of(requests, &mut self.piece)
+    }
+
+    /// When request `i` of constant arrivals is due.
+    fn due_at_equal_distances(&mut self, i: u64) -> Nanos {
+        let number = u128::from(i) * u128::from(self.gaps.clients) + u128::from(self.client);
+        self.gaps.curve.time_of(number as f64, &mut self.piece)
+    }
+
+    /// The number of the first request from `i` on that is due at `until_ns` or later; `None` where gaps are drawn.
+    pub(super) fn first_at(&mut self, until_ns: Nanos, i: u64) -> Option<u64> {
+        if self.gaps.drawn.is_some() {
+            return None;
+        }
+        let before = self.gaps.curve.requests_before(until_ns) - self.client as f64;
+        let mut first = (libm::ceil(before / self.gaps.clients as f64).max(0.0) as u64).max(i);
+        // The integral and its inverse are rounded apart from each other.
+        while first > i && self.due_at_equal_distances(first - 1) >= until_ns {
+            first -= 1;
+        }
+        while self.due_at_equal_distances(first) < until_ns {
+            first += 1;
+        }
+        Some(first)
+    }
+
+    /// Goes on at `until_ns`, and returns the expected number of requests that are due before that, one of which is due at `due_ns`.
+    pub(super) fn pass_estimated(&mut self, due_ns: Nanos, until_ns: Nanos) -> u64 {
+        let curve = &self.gaps.curve;
+        let (from, to) = (curve.requests_before(due_ns), curve.requests_before(until_ns));
+        // The conversions saturate.
+        (self.sum, self.fraction) = (to as u64, 0);
+        libm::round((to - from).max(0.0) / self.gaps.clients as f64) as u64 + 1
+    }
+}

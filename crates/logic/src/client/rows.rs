@@ -1,0 +1,143 @@
+//! Clients that ask the requests of a trace: each asks its own, in their order, when they are due.
+
+use super::lane_socket::LaneState;
+use super::next::NextRequest;
+use super::{Client, Wish};
+use crate::connection::answer::Answer;
+use crate::connection::inflight::{Origin, Ticket};
+use crate::protocol::Verb;
+use crate::time::{NEVER, Nanos};
+use crate::unsent::Unsent;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
+use crate::workload::rows::NextRow;
+
+impl Client {
+    /// Returns what the client wants now, in a phase that replays a trace.
+    #[inline(never)]
+    pub(super) fn poll_rows<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
+        let opened = match self.first.state {
+            LaneState::Open(at) => at,
+            LaneState::Closed | LaneState::Opening if now >= self.assignment.end => return Wish::Done,
+            LaneState::Closed if !self.stopped => {
+                self.first.state = LaneState::Opening;
+                return Wish::Open(0);
+            }
+            LaneState::Opening => return Wish::Wait(self.assignment.end),
+            LaneState::Closed => return Wish::Done,
+            LaneState::Lost => return self.give_up_row(maker),
+        };
+        let is_free = self.slots.is_free();
+        let mut wake = NEVER;
+        if let Some(&follow) = self.follow_ups.front().filter(|follow| follow.due < self.assignment.end) {
+            if follow.due <= now.max(self.seen) && is_free {
+                self.follow_ups.pop_front();
+                let ready = follow.due.max(self.slots.since()).max(opened);
+                return self.ask_row(follow.request(), follow.due, ready, maker);
+            }
+            // The answer that frees a slot wakes the client.
+            wake = if is_free { follow.due } else { NEVER };
+        }
+        let next = if self.stopped { NextRow::None } else { maker.task.rows().next(self.number) };
+        match next {
+            NextRow::Due(offset) => {
+                let due = self.due_of_row(offset);
+                match (is_free, due <= now) {
+                    _ if due >= self.assignment.end => {}
+                    (true, true) => return self.ask_next_row(now, due, opened, maker),
+                    (_, false) => return Wish::Wait(due.min(wake)),
+                    (false, true) => return Wish::Wait(NEVER),
+                }
+            }
+            // The arrival of the client's next request wakes it.
+            NextRow::Later if now < self.assignment.end => return Wish::Wait(wake.min(self.assignment.end)),
+            NextRow::Later | NextRow::None => {}
+        }
+        match (wake, self.slots.outstanding) {
+            (NEVER, 0) => Wish::Done,
+            _ => Wish::Wait(wake),
+        }
+    }
+
+    /// When a request is due: `offset` from the beginning of the phase, or since a slot is free.
+    fn due_of_row(&self, offset: Option<Nanos>) -> Nanos {
+        offset.map_or(self.slots.since(), |offset| self.assignment.begin.saturating_add(offset))
+    }
+
+    fn ask_next_row<'a>(
+        &'a mut self,
+        now: Nanos,
+        due: Nanos,
+        opened: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Wish<'a> {
+        let (key, verb) = maker.task.rows_mut().take(self.number, now - due);
+        let index = self.issued;
+        self.issued += 1;
+        let ready = due.max(self.slots.since()).max(opened);
+        // The CAS unique of the trace means nothing to the server: the client asks for its own.
+        let (verb, origin) = match verb {
+            Verb::Cas => (Verb::Gets, Origin::BeforeCas),
+            verb => (verb, Origin::Row),
+        };
+        self.ask_row(NextRequest { verb, index, key, cas: 0, origin, pair_due: NEVER }, due, ready, maker)
+    }
+
+    fn ask_row<'a>(
+        &mut self,
+        request: NextRequest,
+        due: Nanos,
+        ready: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Wish<'a> {
+        let NextRequest { verb, index, key, cas, origin, .. } = request;
+        self.slots.take();
+        let (check_state, answer_use) = (CheckState::Row, AnswerUse::None);
+        let ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
+        Wish::Ask { lane: 0, op: maker.ask_row(verb, key, cas), ticket }
+    }
+
+    /// Gives up the next request of a client without a connection.
+    fn give_up_row(&mut self, maker: &mut RequestMaker) -> Wish<'static> {
+        let rows = maker.task.rows_mut();
+        let NextRow::Due(_) = rows.next(self.number) else { return Wish::Done };
+        let (place, verb) = rows.take(self.number, 0);
+        rows.release(place);
+        Wish::Unsent(verb)
+    }
+
+    /// Takes in that a request of a trace is over; the place of its key is free where no request follows from the answer.
+    pub(super) fn end_row(
+        &mut self,
+        answer: &Answer<'_>,
+        follow_ups_before: usize,
+        maker: &mut RequestMaker,
+    ) {
+        if self.follow_ups.len() <= follow_ups_before {
+            maker.task.rows_mut().release(answer.ticket.key);
+        }
+    }
+
+    /// Hands over the requests of a trace that were due before `until` and were not asked, by verb.
+    pub(super) fn count_unsent_rows(
+        &mut self,
+        until: Nanos,
+        maker: &mut RequestMaker,
+        unsent: &mut dyn FnMut(Unsent),
+    ) {
+        let mut free = self.slots.count_free_since_before(until);
+        while let NextRow::Due(offset) = maker.task.rows().next(self.number) {
+            // In closed loop a request is due when its slot is freed.
+            let is_due = match offset {
+                Some(offset) => self.assignment.begin.saturating_add(offset) < until,
+                None => free > 0,
+            };
+            let (_, verb) = maker.task.rows_mut().take(self.number, 0);
+            free = free.saturating_sub(1);
+            if is_due {
+                unsent(Unsent { verb, requests: 1, estimated: 0 });
+            }
+        }
+        self.follow_ups.take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
+        self.slots.outstanding = 0;
+    }
+}

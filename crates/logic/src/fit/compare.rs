@@ -1,0 +1,188 @@
+//! Two fits side by side: that of a trace, and that of the requests that a profile makes.
+
+use super::{CLASS_ENDS, Fit};
+use crate::protocol::Verb;
+
+/// How far two figures may be apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// Their difference.
+    Difference(f64),
+    /// Their difference, as a share of the figure of the trace.
+    Share(f64),
+    /// Nothing is promised.
+    None,
+}
+
+/// A figure of both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// What the figure is.
+    pub what: String,
+    /// That of the trace; `None` where it is a distance between both.
+    pub trace: Option<f64>,
+    /// That of the profile; `None` where it is a distance between both.
+    pub profile: Option<f64>,
+    /// Their difference as the bound takes it, or the distance.
+    pub difference: f64,
+    /// How far they may be apart.
+    pub bound: Bound,
+}
+
+impl Compared {
+    /// Whether the figures are further apart than they may be.
+    pub fn is_beyond(&self) -> bool {
+        match self.bound {
+            // What is no number is no agreement.
+            Bound::Difference(most) | Bound::Share(most) => {
+                self.difference.is_nan() || self.difference.abs() > most
+            }
+            Bound::None => false,
+        }
+    }
+}
+
+/// All figures of both.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// The figures, in the order of reports.
+    pub rows: Vec<Compared>,
+}
+
+/// Bounds, by what they are of.
+const SHARE: Bound = Bound::Difference(0.005);
+const DISTANCE: Bound = Bound::Difference(0.02);
+const EXPONENT: Bound = Bound::Difference(0.05);
+const DISPERSION: Bound = Bound::Share(0.2);
+const HIT_RATIO: Bound = Bound::Difference(0.03);
+const DISTINCT: Bound = Bound::Share(0.1);
+
+/// Fewest windows by which indexes of dispersion are compared: the index of n windows errs by sqrt(2 / n) of itself.
+const WINDOWS_LEAST: f64 = 800.0;
+
+impl Comparison {
+    /// The figures of a trace and of the requests that a profile makes, of which there are as many.
+    pub fn of(trace: &Fit, profile: &Fit) -> Comparison {
+        let mut comparison = Comparison::default();
+        comparison.mix(trace, profile);
+        comparison.lengths(trace, profile);
+        comparison.popularity(trace, profile);
+        comparison.arrivals(trace, profile);
+        comparison.caches(trace, profile);
+        comparison
+    }
+
+    /// The figures that are further apart than they may be.
+    pub fn beyond(&self) -> impl Iterator<Item = &Compared> {
+        self.rows.iter().filter(|row| row.is_beyond())
+    }
+
+    fn add(&mut self, what: impl Into<String>, trace: f64, profile: f64, bound: Bound) {
+        let difference = match bound {
+            Bound::Share(_) if trace == profile => 0.0,
+            Bound::Share(_) => profile / trace - 1.0,
+            _ => profile - trace,
+        };
+        self.rows.push(Compared {
+            what: what.into(),
+            trace: Some(trace),
+            profile: Some(profile),
+            difference,
+            bound,
+        });
+    }
+
+    fn distance(&mut self, what: &str, distance: f64, bound: Bound) {
+        let row = Compared { what: what.to_owned(), trace: None, profile: None, difference: distance, bound };
+        self.rows.push(row);
+    }
+
+    fn mix(&mut self, trace: &Fit, profile: &Fit) {
+        let (one, two) = (trace.mix(), profile.mix());
+        let share = |mix: &[(Verb, f64)], verb: Verb| {
+            mix.iter().find(|(of, _)| *of == verb).map_or(0.0, |(_, share)| *share)
+        };
+        for verb in Verb::ALL {
+            let (one, two) = (share(&one, verb), share(&two, verb));
+            if one > 0.0 || two > 0.0 {
+                self.add(format!("share of {}", verb.name()), one, two, SHARE);
+            }
+        }
+    }
+
+    fn lengths(&mut self, trace: &Fit, profile: &Fit) {
+        let by = [
+            ("key size", &trace.key_bytes, &profile.key_bytes, DISTANCE),
+            ("value size", &trace.value_bytes, &profile.value_bytes, DISTANCE),
+            ("value size by request", &trace.request_bytes, &profile.request_bytes, Bound::None),
+            ("TTL", &trace.ttl_s, &profile.ttl_s, DISTANCE),
+        ];
+        for (what, one, two, bound) in by {
+            if one.total() <= 0.0 && two.total() <= 0.0 {
+                continue;
+            }
+            for (name, quantile) in [("median", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+                let (one, two) = (one.quantile(quantile) as f64, two.quantile(quantile) as f64);
+                self.add(format!("{what}, {name}"), one, two, Bound::None);
+            }
+            self.distance(&format!("{what}, Kolmogorov distance"), one.distance(two), bound);
+        }
+    }
+
+    fn popularity(&mut self, trace: &Fit, profile: &Fit) {
+        let (one, two) = (&trace.spread.seen, &profile.spread.seen);
+        for keys in [1.0, 10.0, 1_000.0] {
+            self.add(format!("share of the top {keys}"), one.top(keys), two.top(keys), SHARE);
+        }
+        // Of as many keys on both sides.
+        let percent = CLASS_ENDS[0] * trace.keys;
+        self.add("share of the top 1 %", one.top(percent), two.top(percent), SHARE);
+        if let (Some((one, _)), Some((two, _))) = (trace.spread.zipf, profile.spread.zipf) {
+            self.add("alpha", one.exponent, two.exponent, EXPONENT);
+        }
+        self.add("different keys", trace.keys, profile.keys, DISTINCT);
+        self.add("one-hit keys", trace.one_hit(), profile.one_hit(), Bound::None);
+    }
+
+    fn arrivals(&mut self, trace: &Fit, profile: &Fit) {
+        for window_s in [1.0, 60.0] {
+            let of =
+                |fit: &Fit| fit.arrivals.dispersions.iter().find(|one| one.window_s == window_s).copied();
+            if let (Some(one), Some(two)) = (of(trace), of(profile)) {
+                let is_known = one.windows.min(two.windows) >= WINDOWS_LEAST;
+                let bound = if is_known { DISPERSION } else { Bound::None };
+                self.add(format!("IDC at {window_s} s"), one.idc, two.idc, bound);
+            }
+        }
+    }
+
+    fn caches(&mut self, trace: &Fit, profile: &Fit) {
+        for percent in [1.0, 3.0, 10.0, 30.0] {
+            let objects = (percent / 100.0 * trace.keys).max(1.0);
+            if let (Some((one, _)), Some((two, _))) = (trace.hit_ratio(objects), profile.hit_ratio(objects)) {
+                self.add(format!("hit ratio of LRU at {percent} % of the keys"), one, two, HIT_RATIO);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_beyond_their_bounds_are_found() {
+        let mut comparison = Comparison::default();
+        comparison.add("a", 0.5, 0.504, SHARE);
+        comparison.add("b", 0.5, 0.506, SHARE);
+        comparison.add("c", 100.0, 111.0, DISTINCT);
+        comparison.add("d", 100.0, 91.0, DISTINCT);
+        comparison.add("e", 0.0, 0.0, DISTINCT);
+        comparison.add("f", 0.0, 1.0, DISTINCT);
+        comparison.add("g", 1.0, 500.0, Bound::None);
+        comparison.distance("h", 0.03, DISTANCE);
+        comparison.add("i", f64::NAN, 0.5, SHARE);
+        let names: Vec<&str> = comparison.beyond().map(|row| row.what.as_str()).collect();
+        assert_eq!(names, ["b", "c", "f", "h", "i"]);
+    }
+}

@@ -1,0 +1,216 @@
+//! What happens at a moment of a measured phase: a key becomes hot, or records are lost.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::time::Nanos;
+
+/// Most events of a plan.
+pub const EVENTS_MAX: usize = 64;
+
+/// Most records that one event makes the servers lose.
+pub const LOST_MAX: u64 = 10_000;
+
+/// Something that happens at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// When it happens, in nanoseconds from the beginning of the measured phase.
+    pub at_ns: Nanos,
+    /// What happens.
+    pub what: EventKind,
+}
+
+/// What happens at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventKind {
+    /// A share of the requests for plain records is for one key, whatever else their popularity is.
+    Hot(FlashCrowd),
+    /// Records are deleted: each by one request, on every server that has it.
+    Delete(RankRange),
+    /// Records are given an expiry that has passed: each by one request, on every server that has it.
+    Expire(RankRange),
+}
+
+/// A key that many ask for at once. Its share of the requests rises from 0 in a straight line, stays, and falls to 0 again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlashCrowd {
+    /// Which key.
+    pub key: HotKey,
+    /// Its greatest share of the requests, above 0 and at most 1. The other keys share what is left as before.
+    pub share: f64,
+    /// How long the share rises, in nanoseconds.
+    #[serde(default)]
+    pub rise_ns: Nanos,
+    /// How long the share stays, in nanoseconds.
+    pub hold_ns: Nanos,
+    /// How long the share falls, in nanoseconds.
+    #[serde(default)]
+    pub fall_ns: Nanos,
+}
+
+impl FlashCrowd {
+    /// The share of the requests so many nanoseconds after the event began.
+    pub fn share_at(&self, since_ns: Nanos) -> f64 {
+        let falls_from = self.rise_ns.saturating_add(self.hold_ns);
+        if since_ns < self.rise_ns {
+            self.share * since_ns as f64 / self.rise_ns as f64
+        } else if since_ns < falls_from {
+            self.share
+        } else if since_ns < self.length_ns() {
+            self.share * (self.length_ns() - since_ns) as f64 / self.fall_ns as f64
+        } else {
+            0.0
+        }
+    }
+
+    /// How long the key is asked for, in nanoseconds.
+    pub fn length_ns(&self) -> Nanos {
+        self.rise_ns.saturating_add(self.hold_ns).saturating_add(self.fall_ns)
+    }
+}
+
+/// The key of a flash crowd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HotKey {
+    /// One under which nothing is stored: another one in every run.
+    New,
+    /// That of the record of this rank, counted from 0.
+    Rank(u64),
+}
+
+/// Records by their ranks, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankRange {
+    /// The first, counted from 0.
+    pub first: u64,
+    /// The last, at least the first.
+    pub last: u64,
+}
+
+impl RankRange {
+    /// Number of records.
+    pub fn records(self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
+/// Text that is no key and no range of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankError {
+    /// What was given.
+    pub given: String,
+    /// What is accepted.
+    pub accepted: &'static str,
+}
+
+impl fmt::Display for RankError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}, not '{}'", self.accepted, self.given)
+    }
+}
+
+impl std::error::Error for RankError {}
+
+/// `new`, or `rank:R`.
+impl FromStr for HotKey {
+    type Err = RankError;
+
+    fn from_str(text: &str) -> Result<HotKey, RankError> {
+        let rank = || text.strip_prefix("rank:")?.parse().ok().map(HotKey::Rank);
+        let found = if text == "new" { Some(HotKey::New) } else { rank() };
+        let accepted = "new, or rank:R with the rank of a record, counted from 0, is accepted";
+        found.ok_or_else(|| RankError { given: text.to_owned(), accepted })
+    }
+}
+
+/// `rank:R`, or `rank:FIRST-LAST`.
+impl FromStr for RankRange {
+    type Err = RankError;
+
+    fn from_str(text: &str) -> Result<RankRange, RankError> {
+        let found = text.strip_prefix("rank:").and_then(|ranks| {
+            let (first, last) = ranks.split_once('-').unwrap_or((ranks, ranks));
+            let range = RankRange { first: first.parse().ok()?, last: last.parse().ok()? };
+            (range.first <= range.last).then_some(range)
+        });
+        let accepted = "rank:R or rank:FIRST-LAST with ranks of records, counted from 0, is accepted";
+        found.ok_or_else(|| RankError { given: text.to_owned(), accepted })
+    }
+}
+
+impl fmt::Display for HotKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HotKey::New => out.write_str("new"),
+            HotKey::Rank(rank) => write!(out, "rank:{rank}"),
+        }
+    }
+}
+
+impl fmt::Display for RankRange {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last {
+            return write!(out, "rank:{}", self.first);
+        }
+        write!(out, "rank:{}-{}", self.first, self.last)
+    }
+}
+
+impl Serialize for HotKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for HotKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HotKey, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for RankRange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RankRange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RankRange, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_ranges_are_the_texts_that_they_were_read_from() {
+        for text in ["new", "rank:0", "rank:17"] {
+            assert_eq!(text.parse::<HotKey>().map(|key| key.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["rank:0-9", "rank:3"] {
+            assert_eq!(text.parse::<RankRange>().map(|range| range.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["", "old", "rank:", "rank:-1", "rank:9-0", "rank:0-", "rank:a"] {
+            assert!(text.parse::<HotKey>().is_err() && text.parse::<RankRange>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_a_crowd_rises_holds_and_falls_in_straight_lines() {
+        let crowd = FlashCrowd { key: HotKey::New, share: 0.4, rise_ns: 20, hold_ns: 200, fall_ns: 100 };
+        let shares =
+            [(0, 0.0), (5, 0.1), (20, 0.4), (219, 0.4), (220, 0.4), (270, 0.2), (320, 0.0), (u64::MAX, 0.0)];
+        for (since_ns, share) in shares {
+            assert!((crowd.share_at(since_ns) - share).abs() < 1e-12, "{since_ns}");
+        }
+        let sudden = FlashCrowd { rise_ns: 0, fall_ns: 0, ..crowd };
+        assert_eq!([0, 199, 200].map(|since_ns| sudden.share_at(since_ns)), [0.4, 0.4, 0.0]);
+    }
+}

@@ -1,0 +1,37 @@
+//! What makes a run that is complete a failure all the same, beside its goals.
+
+use serde::{Deserialize, Serialize};
+
+/// Something that a run may not be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailOn {
+    /// The generator was the limit.
+    Limited,
+    /// The times may not be believed.
+    Untrusted,
+    /// A request failed or got no answer.
+    Errors,
+    /// The run was not at one level from its beginning to its end.
+    Unsteady,
+}
+
+impl FailOn {
+    /// All of them, in the order of help texts.
+    pub const ALL: [FailOn; 4] = [FailOn::Limited, FailOn::Untrusted, FailOn::Errors, FailOn::Unsteady];
+
+    /// The word of command lines, Plans and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailOn::Limited => "limited",
+            FailOn::Untrusted => "untrusted",
+            FailOn::Errors => "errors",
+            FailOn::Unsteady => "unsteady",
+        }
+    }
+
+    /// What has this word; `None` where nothing has it.
+    pub fn from_name(name: &str) -> Option<FailOn> {
+        FailOn::ALL.into_iter().find(|fail_on| fail_on.name() == name)
+    }
+}

@@ -1,0 +1,184 @@
+//! The replay of a trace: its files, its pace, and which of its rows are asked by whom.
+
+use serde::{Deserialize, Serialize};
+
+use super::absent::{is_default, is_false, is_one, one};
+use crate::dist::Dist;
+use crate::protocol::Verb;
+use crate::time::Nanos;
+
+/// Asking the requests of a trace. Several phases of a plan that replay one have the same trace: each goes on where the one
+/// before it stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceReplay {
+    /// The files, one behind the other, read where the run takes place; `-` is standard input, which is accepted alone.
+    pub paths: Vec<String>,
+    /// The format by its name; absent: found from the first bytes of each file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// When the requests are due.
+    pub pace: TracePace,
+    /// When the requests of a whole second are due, in traces whose times are no more exact.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub within_second: WithinSecond,
+    /// Which client asks a row; absent: [`DealBy::Client`] where the row says who asked, else [`DealBy::Key`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<DealBy>,
+    /// What becomes of times to live.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ttl: TraceTtl,
+    /// How often the trace is replayed; 0: again and again, until the phase is over.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub passes: u32,
+    /// Every pass has keys of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fresh_passes: bool,
+    /// Rows earlier than so long after the first one are left out.
+    #[serde(default, skip_serializing_if = "is_zero_time")]
+    pub from_ns: Nanos,
+    /// Rows from so long after the first one on are left out; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_ns: Option<Nanos>,
+    /// Share of the keys whose rows are kept, above 0 and at most 1.
+    #[serde(default = "one_share", skip_serializing_if = "is_one_share")]
+    pub sample: f64,
+    /// Requests that are made of each row, each with a key and a client of its own, 1 to 1,000.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub amplify: u32,
+    /// Whether the stores of the trace, or the misses of the replay, store what reads miss.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fills: Fills,
+    /// How long after a miss a key is stored by [`Fills::Own`].
+    #[serde(default, skip_serializing_if = "is_zero_time")]
+    pub fill_delay_ns: Nanos,
+    /// The delays of these stores in seconds, where they differ; `fill_delay_ns` is their mean then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill_delay_s: Option<Dist>,
+    /// Lengths in bytes of values that [`Fills::Own`] stores and that the trace never says; absent: those of its stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_size: Option<Dist>,
+    /// Every row stores its key, whatever it asks: the files hold the items of a server.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stores_only: bool,
+    /// Longer values are cut to this length in bytes.
+    pub value_max_bytes: u32,
+}
+
+impl TraceReplay {
+    /// The replay of all rows of these files, once, with nothing changed; values are cut to `value_max_bytes`.
+    pub fn of(paths: Vec<String>, pace: TracePace, value_max_bytes: u32) -> TraceReplay {
+        TraceReplay {
+            paths,
+            format: None,
+            pace,
+            within_second: WithinSecond::default(),
+            by: None,
+            ttl: TraceTtl::default(),
+            passes: 1,
+            fresh_passes: false,
+            from_ns: 0,
+            to_ns: None,
+            sample: 1.0,
+            amplify: 1,
+            fills: Fills::default(),
+            fill_delay_ns: 0,
+            fill_delay_s: None,
+            missing_size: None,
+            stores_only: false,
+            value_max_bytes,
+        }
+    }
+}
+
+/// The operations that rows of traces have.
+pub const TRACE_VERBS: [Verb; 12] = [
+    Verb::Get,
+    Verb::Gets,
+    Verb::Set,
+    Verb::Add,
+    Verb::Replace,
+    Verb::Append,
+    Verb::Prepend,
+    Verb::Cas,
+    Verb::Incr,
+    Verb::Decr,
+    Verb::Delete,
+    Verb::Touch,
+];
+
+/// When the requests of a trace are due.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TracePace {
+    /// At the time of their row from the first one on, divided by the speed.
+    Trace {
+        /// The speed, 0.000001 to 1,000,000; 1 is that of the trace.
+        speed: f64,
+    },
+    /// As soon as their client has a free slot.
+    Fast,
+    /// By the arrivals of the group: row i is due when arrival i of the whole group is.
+    Rate,
+}
+
+/// Where in its second a row is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WithinSecond {
+    /// Row j of m at j/m of the second.
+    #[default]
+    Spread,
+    /// At sorted uniform draws.
+    Poisson,
+    /// All at its beginning.
+    Burst,
+}
+
+/// What decides which client asks a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DealBy {
+    /// The client that the row names; its key where it names none. The requests of each client keep their order.
+    Client,
+    /// The key. The requests for each key keep their order.
+    Key,
+    /// The number of the row.
+    Row,
+}
+
+/// What becomes of times to live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TraceTtl {
+    /// They are divided by the speed, and are at least one second.
+    #[default]
+    Scale,
+    /// They are kept.
+    Keep,
+    /// Nothing expires.
+    None,
+}
+
+/// What stores the keys that reads of a replay miss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fills {
+    /// The stores of the trace, as they were recorded.
+    #[default]
+    Recorded,
+    /// The misses of the replay. Stores are left out that follow a recorded miss of their key by their client within 5 s.
+    Own,
+}
+
+fn one_share() -> f64 {
+    1.0
+}
+
+fn is_one_share(share: &f64) -> bool {
+    *share == 1.0
+}
+
+fn is_zero_time(time_ns: &Nanos) -> bool {
+    *time_ns == 0
+}

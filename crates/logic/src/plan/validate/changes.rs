@@ -1,0 +1,363 @@
+//! Whether a load that changes can be kept: its rate over time, its bursts, and the phase that they are for.
+
+use super::bounds::{DAY, YEAR, refuse, span, time_text, within};
+use super::events;
+use super::field::Field;
+use super::invalid::Invalid;
+use super::requests;
+use crate::arrival::{RATE_MAX, RATE_MIN, RateCurve};
+use crate::plan::{
+    Arrivals, Burst, BurstSources, BurstStates, PARTS_MAX, POINTS_MAX, Part, Phase, Plan, RateShape, Work,
+};
+use crate::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
+
+/// By what share of itself the rate of a group may differ from the mean of its rate over time.
+const MEAN_ERROR_MAX: f64 = 1e-6;
+
+/// Refuses a load that changes where it cannot be kept.
+pub fn fits(plan: &Plan) -> Result<(), Invalid> {
+    let changes = &plan.changes;
+    let field = match (&changes.rate, &changes.burst) {
+        _ if changes.is_nothing() => return Ok(()),
+        (None, None) if changes.parts.is_empty() => Field::Events,
+        (Some(_), _) => Field::RateShape,
+        (None, Some(_)) => Field::Burst,
+        (None, None) => Field::Parts,
+    };
+    let phase = measured_phase(plan, field)?;
+    let group = &plan.groups[0];
+    if group.churn.is_some() {
+        return refuse(
+            field.path(),
+            "",
+            "clients that stay are accepted beside it, and none that come and go",
+        );
+    }
+    let Some(rate) = group.rate.filter(|_| group.arrivals != Arrivals::Closed) else {
+        return refuse(
+            field.path(),
+            "",
+            "it is accepted in open loop only: a closed loop asks as fast as it is answered",
+        );
+    };
+    if let Some(until) = &plan.adaptive.until {
+        let expected = "a load that stays is accepted beside it: where the load changes, a quantile depends on \
+                        when the run ends";
+        return refuse(Field::Until.path(), until.quantile, expected);
+    }
+    if let Some(shape) = &changes.rate {
+        self::shape(shape)?;
+        ends(phase, &RateCurve::of(shape), rate)?;
+    }
+    parts(&changes.parts, phase)?;
+    mixes(&changes.parts, phase)?;
+    events::fit(plan, phase)?;
+    changes.burst.as_ref().map_or(Ok(()), |burst| self::burst(plan, phase, burst, rate))
+}
+
+/// Refuses parts that are not one after the other, or of which one is outside of the phase.
+fn parts(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
+    let path = || Field::Parts.path();
+    within(path(), parts.len() as u64, 0, PARTS_MAX as u64)?;
+    let ascend = parts.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns);
+    if !ascend || parts.first().is_some_and(|first| first.at_ns > 0) {
+        let expected = "parts are accepted that follow each other, the first of which begins at 0";
+        return refuse(path(), "", expected);
+    }
+    if let (Some(last), Some(time_ns)) = (parts.last(), phase.stop.time_ns)
+        && last.at_ns >= time_ns
+    {
+        return refuse(path(), time_text(last.at_ns), "parts are accepted that begin before the phase ends");
+    }
+    Ok(())
+}
+
+/// The only measured phase, in which requests are drawn.
+fn measured_phase(plan: &Plan, field: Field) -> Result<&Phase, Invalid> {
+    let mut measured = plan.phases.iter().filter(|phase| phase.recorded);
+    match (measured.next(), measured.next()) {
+        (Some(phase), None) if matches!(phase.work, Work::Mix(_)) => Ok(phase),
+        _ => refuse(field.path(), "", "one measured phase of drawn requests is accepted beside it"),
+    }
+}
+
+fn shape(shape: &RateShape) -> Result<(), Invalid> {
+    let path = || Field::RateShape.path();
+    let rate = |rate: f64| match (0.0..=RATE_MAX).contains(&rate) {
+        true => Ok(()),
+        false => refuse(path(), rate, "rates from 0 to 1000000000000 requests per second are accepted"),
+    };
+    let period = |period_ns: Nanos| span(path(), period_ns, (10 * MILLISECOND, "10ms"), (YEAR, "8760h"));
+    match shape {
+        RateShape::Points(points) => {
+            let most = POINTS_MAX as u64;
+            within(path(), points.len() as u64, 1, most)?;
+            if let Some(pair) = points.windows(2).find(|pair| pair[0].at_ns > pair[1].at_ns) {
+                let expected = "points in the order of time are accepted";
+                return refuse(path(), pair[1].at_ns, expected);
+            }
+            let last = points.last().map_or(0, |point| point.at_ns);
+            span(path(), last, (0, "0"), (YEAR, "8760h"))?;
+            points.iter().try_for_each(|point| rate(point.rate))
+        }
+        RateShape::Sine(sine) => {
+            rate(sine.mean)?;
+            if !(sine.amplitude >= 0.0 && sine.amplitude < sine.mean) {
+                let expected = "an amplitude from 0 to below the mean is accepted";
+                return refuse(path(), sine.amplitude, expected);
+            }
+            if !(0.0..=1.0).contains(&sine.start) {
+                return refuse(path(), sine.start, "a share of a period from 0 to 1 is accepted");
+            }
+            period(sine.period_ns)
+        }
+        RateShape::Day(day) => {
+            rate(day.mean)?;
+            period(day.period_ns)
+        }
+    }
+}
+
+/// Refuses a rate under which nothing is due, or fewer requests than the phase is to make, and one whose mean is not the rate of
+/// the group.
+fn ends(phase: &Phase, curve: &RateCurve, rate: f64) -> Result<(), Invalid> {
+    let path = || Field::RateShape.path();
+    let length_ns = curve.length_until(phase.stop);
+    if length_ns == NEVER {
+        let expected = "a rate under which all requests of the phase are due is accepted: this one ends with 0 before that";
+        return refuse(path(), "", expected);
+    }
+    let mean = curve.mean_until(length_ns.max(1));
+    if mean.is_nan() || mean < RATE_MIN {
+        return refuse(path(), mean, "a rate above 0 for some of the time of the phase is accepted");
+    }
+    if (rate - mean).abs() > MEAN_ERROR_MAX * mean {
+        return refuse(
+            Field::Rate.path(),
+            rate,
+            format!("{mean} is accepted, the mean of the rate over time"),
+        );
+    }
+    Ok(())
+}
+
+/// Refuses parts with operations that the phase does not have, and such that no request can be drawn from.
+fn mixes(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
+    let Work::Mix(mix) = &phase.work else { return Ok(()) };
+    for part in parts.iter().filter(|part| part.has_own_mix()) {
+        let of_part = part.mix(mix);
+        let foreign = of_part.ops.iter().find(|(verb, _)| !requests::asks(mix, *verb));
+        if let Some((verb, _)) = foreign {
+            let expected = format!("in part '{}', operations of the phase's own mix are accepted", part.name);
+            return refuse(Field::Parts.path(), verb.name(), expected);
+        }
+        requests::mix(0, &of_part).map_err(|invalid| {
+            let expected = format!("in part '{}': {}", part.name, invalid.expected);
+            Invalid { path: Field::Parts.path(), expected, ..invalid }
+        })?;
+    }
+    Ok(())
+}
+
+fn burst(plan: &Plan, phase: &Phase, burst: &Burst, rate: f64) -> Result<(), Invalid> {
+    let path = || Field::Burst.path();
+    let time = |time_ns: Nanos| span(path(), time_ns, (100 * MICROSECOND, "100us"), (DAY, "24h"));
+    match burst {
+        Burst::States(states) => {
+            time(states.on_ns)?;
+            time(states.off_ns)?;
+            factor(states)?;
+        }
+        Burst::Hurst(sources) => {
+            time(sources.on_ns)?;
+            self::sources(sources)?;
+        }
+    }
+    let Some(time_ns) = phase.stop.time_ns else {
+        return refuse(path(), "", "a time of the measured phase is accepted beside it");
+    };
+    let pieces = burst.changes_in(time_ns) + RateCurve::of_plan(plan, rate).pieces_until(time_ns);
+    if pieces > POINTS_MAX as f64 {
+        let expected = format!(
+            "at most {POINTS_MAX} changes of the rate are accepted, and the phase would have about {pieces:.0}: longer \
+             bursts, fewer sources or a shorter phase are needed"
+        );
+        return refuse(path(), "", expected);
+    }
+    Ok(())
+}
+
+fn factor(states: &BurstStates) -> Result<(), Invalid> {
+    if states.factor > 1.0 && states.factor * states.share() <= 1.0 {
+        return Ok(());
+    }
+    let most = 1.0 / states.share();
+    let expected = format!(
+        "a factor above 1 and up to {most} is accepted with these times: beyond that, no rate between the bursts keeps \
+         the mean"
+    );
+    refuse(Field::Burst.path(), states.factor, expected)
+}
+
+fn sources(sources: &BurstSources) -> Result<(), Invalid> {
+    if !(sources.hurst > 0.5 && sources.hurst < 1.0) {
+        let expected = "a Hurst parameter above 0.5 and below 1 is accepted";
+        return refuse(Field::Burst.path(), sources.hurst, expected);
+    }
+    within(Field::Burst.path(), sources.sources.into(), 1, 10_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Changes, Day, Group, Mix, Pause, Popularity, RatePoint, Sine, Stop, Until};
+    use crate::protocol::Verb;
+    use crate::time::SECOND;
+
+    fn points(points: &[(u64, f64)]) -> RateShape {
+        RateShape::Points(points.iter().map(|&(at_ns, rate)| RatePoint { at_ns, rate }).collect())
+    }
+
+    fn part(at_ns: Nanos) -> Part {
+        Part::plain(format!("from {at_ns}"), at_ns)
+    }
+
+    /// A plan of ten seconds whose rate goes from 0 to 2,000 and bursts.
+    fn changing() -> Plan {
+        let states = BurstStates { factor: 5.0, on_ns: 50 * MILLISECOND, off_ns: 450 * MILLISECOND };
+        Plan {
+            servers: vec!["127.0.0.1:11211".to_owned()],
+            changes: Changes {
+                rate: Some(points(&[(0, 0.0), (10 * SECOND, 2_000.0)])),
+                burst: Some(Burst::States(states)),
+                parts: vec![part(0), part(SECOND)],
+                events: Vec::new(),
+            },
+            groups: vec![Group { arrivals: Arrivals::Poisson, rate: Some(1_000.0), ..Group::default() }],
+            phases: vec![Phase {
+                name: "measure".to_owned(),
+                work: Work::Mix(Mix::of(&[(Verb::Get, 1.0)])),
+                stop: Stop { time_ns: Some(10 * SECOND), requests: None },
+                recorded: true,
+            }],
+            ..Plan::default()
+        }
+    }
+
+    fn states_of(plan: &mut Plan) -> &mut BurstStates {
+        match &mut plan.changes.burst {
+            Some(Burst::States(states)) => states,
+            _ => panic!("the plan bursts in two states"),
+        }
+    }
+
+    #[test]
+    fn a_load_that_changes_is_accepted_and_read_again() {
+        let mut plans = vec![changing()];
+        for shape in [
+            RateShape::Sine(Sine { mean: 1_000.0, amplitude: 999.0, period_ns: SECOND, start: 0.0 }),
+            RateShape::Day(Day { mean: 1_000.0, period_ns: 10 * SECOND }),
+            points(&[(5 * SECOND, 1_000.0)]),
+        ] {
+            let hurst = BurstSources { hurst: 0.8, on_ns: SECOND, sources: 200 };
+            let mut plan = changing();
+            plan.changes =
+                Changes { rate: Some(shape), burst: Some(Burst::Hurst(hurst)), ..Changes::default() };
+            plans.push(plan);
+        }
+        for plan in plans {
+            let text = serde_json::to_string(&plan).expect("a plan is data");
+            assert_eq!(serde_json::from_str::<Plan>(&text).expect("it is read again"), plan);
+            plan.validate().unwrap_or_else(|invalid| panic!("{invalid}: {text}"));
+        }
+        assert!(!serde_json::to_string(&Plan::default()).expect("a plan is data").contains("changes"));
+    }
+
+    #[test]
+    fn a_load_that_cannot_change_so_is_refused_by_its_path() {
+        type Change = fn(&mut Plan);
+        let rows: [(&str, &str, Change); 29] = [
+            ("changes.rate", "drawn requests", |plan| {
+                plan.phases[0].work = Work::Pause(Pause { until_ns: 1 });
+                plan.phases[0].stop = Stop::default();
+            }),
+            ("changes.rate", "one measured phase", |plan| plan.phases.push(plan.phases[0].clone())),
+            ("changes.rate", "open loop", |plan| {
+                (plan.groups[0].arrivals, plan.groups[0].rate) = (Arrivals::Closed, None);
+            }),
+            ("changes.burst", "open loop", |plan| {
+                plan.changes.rate = None;
+                (plan.groups[0].arrivals, plan.groups[0].rate) = (Arrivals::Closed, None);
+            }),
+            ("adaptive.until", "when the run ends", |plan| {
+                plan.adaptive.until = Some(Until { quantile: 0.99, half_width: 0.02, least_ns: 0 });
+            }),
+            ("groups[0].rate", "999.99", |plan| {
+                plan.changes.rate = Some(points(&[(0, 0.0), (10 * SECOND, 1_999.99)]));
+            }),
+            ("groups[0].rate", "mean", |plan| plan.groups[0].rate = Some(1_001.0)),
+            ("changes.rate", "from 1 to", |plan| plan.changes.rate = Some(points(&[]))),
+            ("changes.rate", "order of time", |plan| plan.changes.rate = Some(points(&[(2, 1.0), (1, 1.0)]))),
+            ("changes.rate", "rates from 0", |plan| plan.changes.rate = Some(points(&[(0, -1.0)]))),
+            ("changes.rate", "rates from 0", |plan| plan.changes.rate = Some(points(&[(0, f64::NAN)]))),
+            ("changes.rate", "8760h", |plan| plan.changes.rate = Some(points(&[(YEAR + 1, 1.0)]))),
+            ("changes.rate", "above 0 for some", |plan| {
+                plan.changes.rate = Some(points(&[(0, 0.0), (20 * SECOND, 0.0), (30 * SECOND, 9.0)]));
+            }),
+            ("changes.rate", "ends with 0", |plan| {
+                plan.changes.rate = Some(points(&[(0, 100.0), (SECOND, 0.0)]));
+                plan.phases[0].stop = Stop { time_ns: None, requests: Some(51) };
+            }),
+            ("changes.rate", "below the mean", |plan| {
+                let sine = Sine { mean: 1_000.0, amplitude: 1_000.0, period_ns: SECOND, start: 0.0 };
+                plan.changes.rate = Some(RateShape::Sine(sine));
+            }),
+            ("changes.rate", "10ms to 8760h", |plan| {
+                plan.changes.rate = Some(RateShape::Day(Day { mean: 1_000.0, period_ns: 0 }));
+            }),
+            ("changes.parts", "begins at 0", |plan| plan.changes.parts = vec![part(1)]),
+            ("changes.parts", "follow each other", |plan| plan.changes.parts.push(part(SECOND))),
+            ("changes.parts", "before the phase ends", |plan| plan.changes.parts.push(part(10 * SECOND))),
+            ("changes.parts", "from 0 to 64", |plan| plan.changes.parts = (0..65).map(part).collect()),
+            ("changes.parts", "phase's own mix", |plan| {
+                plan.changes.parts[1].ops = Some(vec![(Verb::Get, 1.0), (Verb::Set, 1.0)]);
+            }),
+            ("changes.parts", "weights above 0", |plan| {
+                plan.changes.parts[1].ops = Some(vec![(Verb::Get, 0.0)]);
+            }),
+            ("changes.parts", "zipf", |plan| {
+                plan.changes.parts[1].popularity = Some(Popularity::Zipf { exponent: f64::NAN });
+            }),
+            ("changes.burst", "up to 10", |plan| states_of(plan).factor = 10.001),
+            ("changes.burst", "above 1", |plan| states_of(plan).factor = 1.0),
+            ("changes.burst", "100us to 24h", |plan| states_of(plan).off_ns = 0),
+            ("changes.burst", "a time of the measured phase", |plan| {
+                plan.changes.rate = None;
+                plan.phases[0].stop = Stop { time_ns: None, requests: Some(51) };
+            }),
+            ("changes.burst", "at most 1048576 changes", |plan| {
+                (states_of(plan).on_ns, states_of(plan).off_ns) = (100_000, 900_000);
+                plan.phases[0].stop.time_ns = Some(3_600 * SECOND);
+                plan.changes.rate = None;
+            }),
+            ("changes.burst", "above 0.5", |plan| {
+                let sources = BurstSources { hurst: 0.5, on_ns: SECOND, sources: 2 };
+                plan.changes.burst = Some(Burst::Hurst(sources));
+            }),
+        ];
+        for (path, words, change) in rows {
+            let mut plan = changing();
+            change(&mut plan);
+            let invalid = plan.validate().err().unwrap_or_else(|| panic!("{path} ({words}) is refused"));
+            assert_eq!(invalid.path.to_string(), path, "{words}: {invalid}");
+            assert!(invalid.expected.contains(words), "{words}: {invalid}");
+        }
+        // What is due before the rate ends is made.
+        let mut plan = changing();
+        plan.changes = Changes { rate: Some(points(&[(0, 100.0), (SECOND, 0.0)])), ..Changes::default() };
+        plan.phases[0].stop = Stop { time_ns: None, requests: Some(32) };
+        let curve = RateCurve::of(plan.changes.rate.as_ref().expect("it changes"));
+        plan.groups[0].rate = Some(curve.mean_until(curve.length_until(plan.phases[0].stop)));
+        plan.validate().expect("32 of 50 requests");
+    }
+}

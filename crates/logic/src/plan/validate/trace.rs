@@ -1,0 +1,138 @@
+//! Whether a trace can be replayed as a Plan wants it.
+
+use super::bounds::{HOUR, refuse, span};
+use super::field::Field;
+use super::invalid::Invalid;
+use super::requests;
+use crate::plan::{Arrivals, Fills, Plan, Route, Stop, TracePace, TraceReplay, Work};
+
+/// Most requests that are made of one row.
+const AMPLIFY_MAX: u32 = 1_000;
+
+/// The slowest and the fastest replay.
+const SPEEDS: (f64, f64) = (1e-6, 1e6);
+
+/// The longest value of a replay in bytes.
+const VALUE_MAX_BYTES: u32 = 128 << 20;
+
+/// Most files of a trace.
+const FILES_MAX: usize = 10_000;
+
+/// Refuses a replay with numbers out of bounds.
+pub fn replay(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> {
+    let path = || Field::Trace.of(index);
+    let files = replay.paths.len();
+    if files == 0 || files > FILES_MAX {
+        return refuse(path(), files, format!("1 to {FILES_MAX} files are accepted"));
+    }
+    if replay.paths.iter().any(|path| path == "-") && (files > 1 || replay.passes != 1) {
+        return refuse(path(), "-", "standard input is accepted alone, and once");
+    }
+    if let TracePace::Trace { speed } = replay.pace
+        && !(SPEEDS.0..=SPEEDS.1).contains(&speed)
+    {
+        return refuse(path(), speed, "a speed from 0.000001 to 1000000 is accepted");
+    }
+    if !(replay.sample > 0.0 && replay.sample <= 1.0) {
+        return refuse(path(), replay.sample, "a sample above 0 and at most 1 is accepted");
+    }
+    if replay.amplify == 0 || replay.amplify > AMPLIFY_MAX {
+        return refuse(
+            path(),
+            replay.amplify,
+            format!("1 to {AMPLIFY_MAX} requests for each row are accepted"),
+        );
+    }
+    if replay.to_ns.is_some_and(|to_ns| to_ns <= replay.from_ns) {
+        return refuse(path(), replay.to_ns.unwrap_or(0), "an end behind the beginning is accepted");
+    }
+    if replay.passes == 0 && stop == Stop::default() {
+        return refuse(path(), 0, "endless passes are accepted with a time or a number of requests");
+    }
+    if replay.value_max_bytes > VALUE_MAX_BYTES {
+        return refuse(path(), replay.value_max_bytes, "values of up to 128 MiB are accepted");
+    }
+    if let Some(delay) = &replay.fill_delay_s
+        && (replay.fills != Fills::Own || !requests::is_delay(delay))
+    {
+        let expected = "delays of 0 or more with a mean of at most an hour are accepted, where misses of the replay are stored";
+        return refuse(path(), delay, expected);
+    }
+    if let Some(size) = &replay.missing_size
+        && (replay.fills != Fills::Own || size.clone().checked().is_err() || size.support().0 < 0.0)
+    {
+        let expected =
+            "lengths of 0 or more are accepted, where misses of the replay are stored (--fills own)";
+        return refuse(path(), size, expected);
+    }
+    let delay_ns = if replay.fills == Fills::Own { replay.fill_delay_ns } else { 0 };
+    span(path(), delay_ns, (0, "0"), (HOUR, "1h"))
+}
+
+/// Refuses a replay beside what it has no place for.
+pub fn fits(plan: &Plan) -> Result<(), Invalid> {
+    let Some(index) = plan.phases.iter().position(|phase| matches!(phase.work, Work::Trace(_))) else {
+        let is_timed = |group: &crate::plan::Group| group.arrivals == Arrivals::Trace;
+        return match plan.groups.iter().position(is_timed) {
+            Some(group) => {
+                refuse(Field::Arrivals.of(group), "trace", "it is accepted where a trace is replayed")
+            }
+            None => Ok(()),
+        };
+    };
+    let path = || Field::Trace.of(index);
+    let Work::Trace(first) = &plan.phases[index].work else {
+        unreachable!("the phase was chosen by its work")
+    };
+    for phase in &plan.phases[index + 1..] {
+        match &phase.work {
+            Work::Trace(other) if other == first => {}
+            _ => {
+                return refuse(
+                    path(),
+                    &phase.name,
+                    "the same trace is accepted in all phases behind the first replay",
+                );
+            }
+        }
+    }
+    let is_last = |at: usize| at + 1 == plan.phases.len();
+    let is_cut = |at: usize| match first.pace {
+        TracePace::Fast => plan.phases[at].stop.requests.is_some() && plan.phases[at].stop.time_ns.is_none(),
+        TracePace::Trace { .. } | TracePace::Rate => plan.phases[at].stop != Stop::default(),
+    };
+    if (index..plan.phases.len()).any(|at| !is_last(at) && !is_cut(at)) {
+        let expected = "a warm-up of so many rows is accepted, and one of a time where the rows have times";
+        return refuse(path(), "warm-up", expected);
+    }
+    if plan.groups.len() > 1 {
+        return refuse(
+            path(),
+            plan.groups.len(),
+            "one group of clients is accepted where a trace is replayed",
+        );
+    }
+    let group = &plan.groups[0];
+    let is_paced = match first.pace {
+        TracePace::Trace { .. } => group.arrivals == Arrivals::Trace,
+        TracePace::Fast => group.arrivals == Arrivals::Closed,
+        TracePace::Rate => group.rate.is_some(),
+    };
+    if !is_paced {
+        return refuse(path(), &group.arrivals, "a pace is accepted that fits the arrivals of the clients");
+    }
+    if plan.route != Route::All {
+        return refuse(path(), plan.route.name(), "--route all is accepted where a trace is replayed");
+    }
+    if plan.verify > 0.0 {
+        return refuse(
+            path(),
+            plan.verify,
+            "no --verify is accepted: the values of a trace are not those of records",
+        );
+    }
+    if group.churn.is_some() || group.policy != crate::plan::ClientPolicy::default() {
+        return refuse(path(), &group.name, "clients that stay are accepted where a trace is replayed");
+    }
+    Ok(())
+}

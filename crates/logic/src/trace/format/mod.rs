@@ -1,0 +1,197 @@
+//! The formats of traces: a table of their names, and for each how a line or a record of it becomes a row.
+
+mod binary;
+mod cdn;
+mod metadump;
+mod monitor;
+mod mutilate;
+mod quoted;
+mod twitter;
+mod watch;
+
+pub(super) use self::binary::Record;
+use self::watch::Watch;
+use crate::trace::columns::Columns;
+use crate::trace::found::{ColumnKind, Found, Sink};
+
+/// A format of traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Twitter's: seven columns between commas, times in whole seconds.
+    Twitter,
+    /// CacheLib's key-value traces: a header with `key,op,size` in any order.
+    Kvcache,
+    /// CacheLib's CDN traces: a header, or twelve columns and more.
+    Cdn,
+    /// Columns between commas, named by a header, or by numbers from 1 where they are given here.
+    Csv(Option<Columns>),
+    /// libCacheSim's oracleGeneral: records of 24 bytes.
+    Oracle,
+    /// libCacheSim's twr: records of 20 bytes.
+    Twr,
+    /// libCacheSim's twrNS: records of 22 bytes, with a name space.
+    TwrNs,
+    /// What Redis and Valkey write for MONITOR.
+    Monitor,
+    /// What memcached writes for `watch fetchers mutations deletions`.
+    Watch,
+    /// What memcached writes for `lru_crawler metadump`: items that are stored, not requests.
+    Metadump,
+    /// mutilate's, by the number of its option `--twitter_trace`, from 0 to 2.
+    Mutilate(u8),
+    /// pummel's own: a header of 64 bytes and records of 32.
+    Ptr,
+}
+
+/// The names of formats on command lines and in Plans, and what each is.
+pub const NAMES: &[(&str, &str)] = &[
+    ("twitter", "Twitter's cache traces: time,key,key size,value size,client,operation,TTL"),
+    ("kvcache", "CacheLib's key-value traces: a header with key,op,size and more"),
+    ("cdn", "CacheLib's CDN traces"),
+    ("csv", "a header with time, key, op, size, ttl, client, key_size, count; or csv:time=1,key=3"),
+    ("oracle", "libCacheSim's oracleGeneral, 24 bytes a record"),
+    ("twr", "libCacheSim's twr, 20 bytes a record"),
+    ("twr-ns", "libCacheSim's twrNS, 22 bytes a record"),
+    ("monitor", "MONITOR of Redis and Valkey"),
+    ("watch", "memcached's watch fetchers mutations deletions"),
+    ("metadump", "memcached's lru_crawler metadump: for load --fill"),
+    ("mutilate-0", "mutilate --twitter_trace=0: key,length, or time,app,read or write,key,length"),
+    ("mutilate-1", "mutilate --twitter_trace=1"),
+    ("mutilate-2", "mutilate --twitter_trace=2: time,app,1 or 2,key,length"),
+    ("ptr", "pummel's own, as pummel trace convert writes it"),
+];
+
+impl Format {
+    /// The format of a name, such as `twitter` or `csv:time=1,key=3`.
+    ///
+    /// # Errors
+    /// Returns what was expected.
+    pub fn named(name: &str) -> Result<Format, String> {
+        if let Some(numbers) = name.strip_prefix("csv:") {
+            return Columns::numbered(numbers).map(|columns| Format::Csv(Some(columns)));
+        }
+        Ok(match name {
+            "twitter" => Format::Twitter,
+            "kvcache" => Format::Kvcache,
+            "cdn" => Format::Cdn,
+            "csv" => Format::Csv(None),
+            "oracle" => Format::Oracle,
+            "twr" => Format::Twr,
+            "twr-ns" => Format::TwrNs,
+            "monitor" => Format::Monitor,
+            "watch" => Format::Watch,
+            "metadump" => Format::Metadump,
+            "mutilate-0" => Format::Mutilate(0),
+            "mutilate-1" => Format::Mutilate(1),
+            "mutilate-2" => Format::Mutilate(2),
+            "ptr" => Format::Ptr,
+            _ => {
+                let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+                return Err(format!("one of {}", names.join(", ")));
+            }
+        })
+    }
+
+    /// The name of the format, without columns.
+    pub fn name(&self) -> &'static str {
+        let place = match self {
+            Format::Twitter => 0,
+            Format::Kvcache => 1,
+            Format::Cdn => 2,
+            Format::Csv(_) => 3,
+            Format::Oracle => 4,
+            Format::Twr => 5,
+            Format::TwrNs => 6,
+            Format::Monitor => 7,
+            Format::Watch => 8,
+            Format::Metadump => 9,
+            Format::Mutilate(number) => 10 + usize::from(*number).min(2),
+            Format::Ptr => 13,
+        };
+        NAMES[place].0
+    }
+
+    /// Whether the rows say what was asked. Without, every row is a read.
+    pub fn has_operations(&self) -> bool {
+        !matches!(self, Format::Oracle | Format::Cdn)
+    }
+
+    /// Whether the rows say who asked.
+    pub fn has_clients(&self) -> bool {
+        match self {
+            Format::Twitter | Format::Monitor | Format::Watch => true,
+            // Their rows say it one by one.
+            Format::Csv(_) | Format::Ptr => true,
+            _ => false,
+        }
+    }
+}
+
+/// What turns lines of text into rows.
+#[derive(Clone, Debug)]
+pub(super) enum Lines {
+    Twitter,
+    /// With a header that is read first, and with the scratch of its columns.
+    Columns {
+        columns: Option<Columns>,
+        kind: ColumnKind,
+    },
+    Monitor(monitor::Monitor),
+    Watch(Box<Watch>),
+    Metadump {
+        now_s: Option<u64>,
+        key: Vec<u8>,
+    },
+    Mutilate(u8),
+}
+
+impl Lines {
+    /// The lines of a format; `None` for formats of records.
+    pub(super) fn of(format: &Format, now_s: Option<u64>) -> Option<Lines> {
+        Some(match format {
+            Format::Twitter => Lines::Twitter,
+            Format::Kvcache => Lines::Columns { columns: None, kind: ColumnKind::Kvcache },
+            Format::Cdn => Lines::Columns { columns: None, kind: ColumnKind::Cdn },
+            Format::Csv(columns) => Lines::Columns { columns: columns.clone(), kind: ColumnKind::Csv },
+            Format::Monitor => Lines::Monitor(monitor::Monitor::default()),
+            Format::Watch => Lines::Watch(Box::default()),
+            Format::Metadump => Lines::Metadump { now_s, key: Vec::new() },
+            Format::Mutilate(number) => Lines::Mutilate(*number),
+            Format::Oracle | Format::Twr | Format::TwrNs | Format::Ptr => return None,
+        })
+    }
+
+    /// Takes in a line without its end.
+    pub(super) fn take(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Found {
+        if line.is_empty() && !matches!(self, Lines::Mutilate(_)) {
+            return Found::Nothing;
+        }
+        match self {
+            Lines::Twitter => twitter::line(line, sink),
+            Lines::Columns { columns: Some(columns), .. } => columns.line(line, sink),
+            Lines::Columns { columns, kind } => match Columns::of_header(line, *kind) {
+                Ok(header) => {
+                    *columns = Some(header);
+                    Found::Nothing
+                }
+                Err(_) if *kind == ColumnKind::Cdn && cdn::is_line(line) => {
+                    let fixed = columns.insert(cdn::columns());
+                    fixed.line(line, sink)
+                }
+                Err(_) => Found::Bad,
+            },
+            Lines::Monitor(monitor) => monitor.line(line, sink),
+            Lines::Watch(watch) => watch.line(line, sink),
+            Lines::Metadump { now_s, key } => metadump::line(line, *now_s, key, sink),
+            Lines::Mutilate(number) => mutilate::line(*number, line, sink),
+        }
+    }
+
+    /// Hands over what waits for lines that do not come any more. Returns how many requests are known to be lost.
+    pub(super) fn end(&mut self, sink: &mut Sink<'_>) -> u64 {
+        match self {
+            Lines::Watch(watch) => watch.end(sink),
+            _ => 0,
+        }
+    }
+}

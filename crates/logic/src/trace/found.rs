@@ -1,0 +1,38 @@
+//! What a line or a record of a trace turned out to be, and who receives its rows.
+
+use crate::time::{Nanos, SECOND};
+use crate::trace::row::Row;
+
+/// What a line or a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Requests, which were handed over.
+    Rows,
+    /// Nothing that is missed: a header, an empty line, an end.
+    Nothing,
+    /// An operation that is not replayed.
+    Skipped,
+    /// No request of the format.
+    Bad,
+    /// A note that so many requests were not recorded.
+    Lost(u64),
+}
+
+/// A receiver of rows.
+pub(super) type Sink<'a> = dyn FnMut(&Row<'_>) + 'a;
+
+/// Which traces have columns with names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ColumnKind {
+    /// CacheLib's: operations in capitals, times in whole seconds, a read without a size missed.
+    Kvcache,
+    /// CacheLib's CDN traces: every row is a read.
+    Cdn,
+    /// Any other, with names of pummel's choice.
+    Csv,
+}
+
+/// A number of seconds as nanoseconds.
+pub(super) fn seconds(number: u64) -> Option<Nanos> {
+    number.checked_mul(SECOND)
+}

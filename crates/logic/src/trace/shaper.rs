@@ -1,0 +1,495 @@
+//! From rows to requests: which rows of a trace are kept, when each is due, and which client asks it.
+
+use std::collections::VecDeque;
+
+use crate::arrival::Schedule;
+use crate::plan::{DealBy, Fills, TracePace, TraceReplay, TraceTtl};
+use crate::protocol::Verb;
+use crate::rng::mix;
+use crate::time::{Nanos, SECOND};
+use crate::trace::ahead::Ahead;
+use crate::trace::hash::{hash_bytes, is_sampled};
+use crate::trace::row::{KEY_MAX_BYTES, Row, is_key};
+use crate::trace::seconds::Seconds;
+use crate::trace::sizes::Sizes;
+use crate::trace::stat::DistinctKeys;
+
+/// How long after a recorded miss a store of the key is taken for its fill.
+const FILL_NS: Nanos = 5 * SECOND;
+
+/// Recorded misses that are remembered.
+const MISSES: usize = 1 << 16;
+
+/// Clients whose rows are counted one by one.
+const COUNTED_CLIENTS_MAX: u64 = 1 << 16;
+
+/// The longest expiry that memcached takes as a span and not as a date, in seconds: 30 days. Longer ones are cut to it.
+const TTL_MAX_S: u32 = 30 * 24 * 60 * 60;
+
+/// TTLs below so many seconds come out wrong by a large part, since servers count whole seconds.
+const TTL_SURE_S: u32 = 2;
+
+/// A request of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// When it is due, in nanoseconds from the beginning of its part; 0 where it is due as soon as its client is free.
+    pub due_ns: Nanos,
+    /// Number of the client that asks it.
+    pub client: u64,
+    /// What is asked.
+    pub verb: Verb,
+    /// The whole key.
+    pub key: &'a [u8],
+    /// Length of the value in bytes.
+    pub value_bytes: u32,
+    /// Time to live in seconds, 0 for none.
+    pub ttl_s: u32,
+}
+
+/// What a shaper hands over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shaped<'a> {
+    /// The next request of the part under way.
+    Request(Request<'a>),
+    /// The part under way is complete; what follows belongs to the next one.
+    PartEnds,
+}
+
+/// A receiver of requests.
+pub type RequestSink<'a> = dyn FnMut(Shaped<'_>) + 'a;
+
+/// A part of a replay: a phase of the run.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// The part ends before the first request that is due at this time or later.
+    pub time_ns: Option<Nanos>,
+    /// The part ends behind so many requests.
+    pub requests: Option<u64>,
+    /// When requests are due by [`TracePace::Rate`].
+    pub schedule: Option<Schedule>,
+}
+
+/// What a shaper did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShapedCounts {
+    /// Rows that came, each as often as it counts.
+    pub rows: u64,
+    /// Rows that were kept of them.
+    pub kept: u64,
+    /// Requests that were made.
+    pub requests: u64,
+    /// Stores that were left out because misses of the replay fill.
+    pub fills_left_out: u64,
+    /// Values that were cut to the longest one.
+    pub cut_values: u64,
+    /// Rows that are earlier than the row before them; they count as made at its time.
+    pub out_of_order: u64,
+    /// Rows with keys that are too long with what amplifying adds.
+    pub unfit_keys: u64,
+    /// Rows with an operation that the protocol does not have.
+    pub unsayable: u64,
+    /// Stores with a TTL, and those of them whose TTL was scaled below 2 s.
+    pub ttls: (u64, u64),
+    /// From the first kept row of the trace to the last one that a request was made of, over all passes.
+    pub covered_ns: Nanos,
+    /// Requests that rows counted and that were too many for their second.
+    pub uncounted: u64,
+}
+
+/// Makes requests of rows.
+#[derive(Debug)]
+pub struct Shaper {
+    replay: TraceReplay,
+    clients: u64,
+    salt: u64,
+    /// The operations that the protocol has.
+    verbs: Vec<Verb>,
+    by: DealBy,
+    speed: f64,
+    parts: VecDeque<Part>,
+    /// The rows that are looked at before they go on, where misses of the replay fill and need lengths.
+    ahead: Option<Ahead>,
+    placed: Seconds,
+    steps: Steps,
+}
+
+/// What follows behind the placing of rows in their seconds.
+#[derive(Debug)]
+struct Steps {
+    /// The time of the first row, and the greatest one so far.
+    first_ns: Option<Nanos>,
+    last_ns: Nanos,
+    /// What is added to times of the trace for the passes before this one.
+    pass_shift_ns: Nanos,
+    pass: u32,
+    /// The row that waits for the time of the next one, where each makes several requests.
+    held: Option<(Row<'static>, Vec<u8>)>,
+    /// When the part under way began, on the scaled time of the trace.
+    origin_ns: Nanos,
+    part_requests: u64,
+    number: u64,
+    is_over: bool,
+    sizes: Option<Sizes>,
+    misses: Vec<(u64, Nanos)>,
+    keys: DistinctKeys,
+    by_client: Vec<u64>,
+    counts: ShapedCounts,
+    key: Vec<u8>,
+}
+
+impl Shaper {
+    /// A shaper for a replay by so many clients, in these parts. `verbs` are the operations of the protocol, and chance comes
+    /// from `seed`; which keys a sample keeps, from `data_seed`.
+    pub fn new(
+        replay: &TraceReplay,
+        clients: u64,
+        parts: Vec<Part>,
+        verbs: &[Verb],
+        (seed, data_seed): (u64, u64),
+    ) -> Shaper {
+        let fills = replay.fills == Fills::Own;
+        Shaper {
+            by: replay.by.unwrap_or(DealBy::Client),
+            speed: match replay.pace {
+                TracePace::Trace { speed } => speed,
+                TracePace::Fast | TracePace::Rate => 1.0,
+            },
+            clients: clients.max(1),
+            salt: mix(&[data_seed, 0x5a17]),
+            verbs: verbs.to_vec(),
+            parts: parts.into(),
+            ahead: fills.then(Ahead::default),
+            placed: Seconds::new(within_second_of(replay), mix(&[seed, 0x5ec])),
+            steps: Steps {
+                first_ns: None,
+                last_ns: 0,
+                pass_shift_ns: 0,
+                pass: 0,
+                held: None,
+                origin_ns: 0,
+                part_requests: 0,
+                number: 0,
+                is_over: false,
+                sizes: fills.then(|| Sizes::new(data_seed, replay.missing_size.clone())),
+                misses: if fills { vec![(0, 0); MISSES] } else { Vec::new() },
+                keys: DistinctKeys::default(),
+                by_client: if clients <= COUNTED_CLIENTS_MAX {
+                    vec![0; clients as usize]
+                } else {
+                    Vec::new()
+                },
+                counts: ShapedCounts::default(),
+                key: Vec::new(),
+            },
+            replay: replay.clone(),
+        }
+    }
+
+    /// Whether every part is complete, so that no further row makes a request.
+    pub fn is_over(&self) -> bool {
+        self.steps.is_over
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> ShapedCounts {
+        ShapedCounts { uncounted: self.placed.uncounted(), ..self.steps.counts.clone() }
+    }
+
+    /// Number of different keys of the requests, to about 1 %.
+    pub fn keys(&self) -> u64 {
+        self.steps.keys.estimate()
+    }
+
+    /// The client with the most requests and how many; `None` where there are too many clients to count, or no request.
+    pub fn busiest_client(&self) -> Option<(u64, u64)> {
+        let (client, requests) =
+            self.steps.by_client.iter().enumerate().max_by_key(|(_, requests)| **requests)?;
+        (*requests > 0).then_some((client as u64, *requests))
+    }
+
+    /// Takes in a row, and hands over the requests that are complete.
+    pub fn take(&mut self, row: &Row<'_>, sink: &mut RequestSink<'_>) {
+        if self.steps.is_over {
+            return;
+        }
+        self.steps.counts.rows += u64::from(row.count);
+        let Some(row) = self.kept(row) else { return };
+        self.steps.counts.kept += u64::from(row.count);
+        let Shaper { ahead, placed, steps, replay, parts, .. } = self;
+        let rules = Rules { replay, clients: self.clients, by: self.by, speed: self.speed };
+        match ahead {
+            None => placed.take(&row, &mut |row| steps.take(&rules, parts, row, sink)),
+            Some(ahead) => ahead.take(&row, &mut |row, next_bytes| {
+                steps.foresee(row, next_bytes);
+                placed.take(row, &mut |row| steps.take(&rules, parts, row, sink));
+            }),
+        }
+    }
+
+    /// Takes in the end of the trace. With `again`, its next pass follows; without, every part is complete.
+    pub fn end_pass(&mut self, again: bool, sink: &mut RequestSink<'_>) {
+        let Shaper { ahead, placed, steps, replay, parts, .. } = self;
+        let rules = Rules { replay, clients: self.clients, by: self.by, speed: self.speed };
+        if let Some(ahead) = ahead {
+            ahead.flush(&mut |row, next_bytes| {
+                steps.foresee(row, next_bytes);
+                placed.take(row, &mut |row| steps.take(&rules, parts, row, sink));
+            });
+        }
+        placed.flush(&mut |row| steps.take(&rules, parts, row, sink));
+        steps.release(&rules, parts, None, sink);
+        if again {
+            let first = steps.first_ns.unwrap_or(0);
+            let length = steps.last_ns.saturating_sub(first);
+            // The next pass begins when the trace's last second is over, or a mean gap behind the last row.
+            let gap = match steps.counts.kept {
+                0 | 1 => SECOND,
+                rows => (length / (rows - 1)).max(1),
+            };
+            steps.pass_shift_ns += if rounds_to_seconds(length) { length + SECOND } else { length + gap };
+            placed.restart();
+            (steps.first_ns, steps.last_ns) = (None, 0);
+            steps.pass += 1;
+            return;
+        }
+        while parts.pop_front().is_some() {
+            sink(Shaped::PartEnds);
+        }
+        steps.is_over = true;
+    }
+
+    /// The row, where it is kept, with its time in order.
+    fn kept<'a>(&mut self, row: &Row<'a>) -> Option<Row<'a>> {
+        let row = &match self.replay.stores_only {
+            true => Row { verb: Verb::Set, at_ns: 0, ..*row },
+            false => *row,
+        };
+        let steps = &mut self.steps;
+        let first = *steps.first_ns.get_or_insert(row.at_ns);
+        if row.at_ns < steps.last_ns {
+            steps.counts.out_of_order += 1;
+        }
+        let at_ns = row.at_ns.max(steps.last_ns).max(first);
+        steps.last_ns = at_ns;
+        let since = at_ns - first;
+        if since < self.replay.from_ns || self.replay.to_ns.is_some_and(|to| since >= to) {
+            return None;
+        }
+        if !self.verbs.contains(&row.verb) {
+            steps.counts.unsayable += u64::from(row.count);
+            return None;
+        }
+        is_sampled(row.key_hash(), self.salt, self.replay.sample).then_some(Row { at_ns, ..*row })
+    }
+}
+
+/// What decides about every row alike.
+struct Rules<'a> {
+    replay: &'a TraceReplay,
+    clients: u64,
+    by: DealBy,
+    speed: f64,
+}
+
+impl Steps {
+    /// Takes in a single request at its time.
+    fn take(
+        &mut self,
+        rules: &Rules<'_>,
+        parts: &mut VecDeque<Part>,
+        row: &Row<'_>,
+        sink: &mut RequestSink<'_>,
+    ) {
+        let from_ns = self.first_ns.unwrap_or(0) + rules.replay.from_ns;
+        let at_ns = row.at_ns.saturating_sub(from_ns).saturating_add(self.pass_shift_ns);
+        let row = Row { at_ns, ..*row };
+        if !self.fill_is_recorded(rules, &row) {
+            self.counts.fills_left_out += 1;
+            return;
+        }
+        if rules.replay.amplify <= 1 {
+            return self.ask(rules, parts, &row, 0, at_ns, sink);
+        }
+        self.release(rules, parts, Some(at_ns), sink);
+        let mut key = self.held.take().map_or_else(Vec::new, |(_, key)| key);
+        key.clear();
+        key.extend_from_slice(row.key);
+        self.held = Some((Row { key: &[], ..row }, key));
+    }
+
+    /// Asks the row that waits, as often as each is asked, between its own time and that of the next row.
+    fn release(
+        &mut self,
+        rules: &Rules<'_>,
+        parts: &mut VecDeque<Part>,
+        next_ns: Option<Nanos>,
+        sink: &mut RequestSink<'_>,
+    ) {
+        let Some((held, key)) = self.held.take() else { return };
+        let row = Row { key: &key, ..held };
+        let gap_ns = next_ns.map_or(0, |next| next.saturating_sub(row.at_ns));
+        let copies = u64::from(rules.replay.amplify);
+        for copy in 0..copies {
+            let shift_ns = (u128::from(gap_ns) * u128::from(copy) / u128::from(copies)) as u64;
+            self.ask(rules, parts, &row, copy, row.at_ns + shift_ns, sink);
+        }
+        self.held = None;
+        // The room for the key is used again.
+        if next_ns.is_some() {
+            self.held = Some((held, key));
+        }
+    }
+
+    /// Notes the length of the next store of a row's key.
+    fn foresee(&mut self, row: &Row<'_>, next_bytes: Option<u32>) {
+        if let (Some(sizes), Some(bytes)) = (&mut self.sizes, next_bytes) {
+            sizes.foresee(row.key_hash(), bytes);
+        }
+    }
+
+    /// Whether a row is asked: a store that fills a recorded miss is not, where misses of the replay fill.
+    fn fill_is_recorded(&mut self, rules: &Rules<'_>, row: &Row<'_>) -> bool {
+        if rules.replay.fills == Fills::Recorded {
+            return true;
+        }
+        let hash = row.key_hash();
+        let owner = mix(&[hash, row.client.unwrap_or(0)]);
+        let place = &mut self.misses[owner as usize % MISSES];
+        if row.missed {
+            *place = (owner, row.at_ns);
+        } else if row.stores() {
+            let follows = place.0 == owner && row.at_ns.saturating_sub(place.1) <= FILL_NS;
+            if follows {
+                *place = (0, 0);
+            }
+            if let (Some(sizes), Some(bytes)) = (&mut self.sizes, row.value_bytes) {
+                sizes.note(hash, bytes);
+            }
+            return !follows;
+        }
+        true
+    }
+
+    /// Hands over copy `copy` of a row, due at a time of the trace.
+    fn ask(
+        &mut self,
+        rules: &Rules<'_>,
+        parts: &mut VecDeque<Part>,
+        row: &Row<'_>,
+        copy: u64,
+        at_ns: Nanos,
+        sink: &mut RequestSink<'_>,
+    ) {
+        let scaled_ns = if rules.speed == 1.0 { at_ns } else { (at_ns as f64 / rules.speed) as Nanos };
+        let Some(due_ns) = self.due_of(rules, parts, scaled_ns, sink) else { return };
+        if !self.write_key(rules, row, copy) {
+            self.counts.unfit_keys += 1;
+            return;
+        }
+        let client = self.client_of(rules, row, copy);
+        let value_bytes = self.value_bytes_of(rules, row);
+        let ttl_s = self.ttl_of(rules, row);
+        self.counts.requests += 1;
+        self.counts.covered_ns = self.counts.covered_ns.max(at_ns);
+        self.keys.note(hash_bytes(&self.key));
+        if let Some(count) = self.by_client.get_mut(client as usize) {
+            *count += 1;
+        }
+        self.part_requests += 1;
+        self.number += 1;
+        let (verb, key) = (row.verb, &self.key[..]);
+        sink(Shaped::Request(Request { due_ns, client, verb, key, value_bytes, ttl_s }));
+    }
+
+    /// When a request is due in the part that it belongs to; `None` where it belongs to none.
+    fn due_of(
+        &mut self,
+        rules: &Rules<'_>,
+        parts: &mut VecDeque<Part>,
+        scaled_ns: Nanos,
+        sink: &mut RequestSink<'_>,
+    ) -> Option<Nanos> {
+        loop {
+            let Some(part) = parts.front_mut() else {
+                self.is_over = true;
+                return None;
+            };
+            let due_ns = match (rules.replay.pace, &part.schedule) {
+                (TracePace::Trace { .. }, _) => scaled_ns.saturating_sub(self.origin_ns),
+                (TracePace::Rate, Some(schedule)) => schedule.peek(),
+                (TracePace::Rate | TracePace::Fast, _) => 0,
+            };
+            let is_timed = rules.replay.pace != TracePace::Fast;
+            let is_late = is_timed && part.time_ns.is_some_and(|end| due_ns >= end);
+            if !is_late && part.requests.is_none_or(|most| self.part_requests < most) {
+                if let Some(schedule) = &mut part.schedule {
+                    schedule.next();
+                }
+                return Some(due_ns);
+            }
+            self.origin_ns = match part.time_ns.filter(|_| is_late) {
+                Some(end) => self.origin_ns + end,
+                None => scaled_ns,
+            };
+            self.part_requests = 0;
+            parts.pop_front();
+            sink(Shaped::PartEnds);
+        }
+    }
+
+    /// Writes the key of a copy of a row; false where it is no key that servers take.
+    fn write_key(&mut self, rules: &Rules<'_>, row: &Row<'_>, copy: u64) -> bool {
+        self.key.clear();
+        row.write_key(&mut self.key);
+        if copy > 0 {
+            self.key.extend_from_slice(format!("~{copy}").as_bytes());
+        }
+        if rules.replay.fresh_passes && self.pass > 0 {
+            self.key.extend_from_slice(format!("^{}", self.pass).as_bytes());
+        }
+        self.key.len() <= KEY_MAX_BYTES && is_key(&self.key)
+    }
+
+    fn client_of(&self, rules: &Rules<'_>, row: &Row<'_>, copy: u64) -> u64 {
+        let name = match (rules.by, row.client) {
+            (DealBy::Row, _) => return self.number % rules.clients,
+            (DealBy::Client, Some(client)) => mix(&[client, copy, 1]),
+            (DealBy::Client | DealBy::Key, _) => mix(&[hash_bytes(&self.key), 2]),
+        };
+        ((u128::from(name) * u128::from(rules.clients)) >> 64) as u64
+    }
+
+    fn value_bytes_of(&mut self, rules: &Rules<'_>, row: &Row<'_>) -> u32 {
+        let known = row.value_bytes.or_else(|| self.sizes.as_mut().map(|sizes| sizes.of(row.key_hash())));
+        let bytes = known.unwrap_or(0);
+        self.counts.cut_values += u64::from(bytes > rules.replay.value_max_bytes);
+        bytes.min(rules.replay.value_max_bytes)
+    }
+
+    fn ttl_of(&mut self, rules: &Rules<'_>, row: &Row<'_>) -> u32 {
+        let ttl_s = match rules.replay.ttl {
+            _ if row.ttl_s == 0 || !row.verb.has_expiry() => return 0,
+            TraceTtl::None => return 0,
+            TraceTtl::Keep => row.ttl_s,
+            TraceTtl::Scale => ((f64::from(row.ttl_s) / rules.speed) as u32).max(1),
+        };
+        // A longer one would be taken for a date (`protocol.txt` of memcached, section "Expiration times").
+        let ttl_s = ttl_s.min(TTL_MAX_S);
+        self.counts.ttls.0 += 1;
+        self.counts.ttls.1 += u64::from(ttl_s < TTL_SURE_S && ttl_s < row.ttl_s);
+        ttl_s
+    }
+}
+
+/// Where in its second a row is due: at its beginning where the times of the trace are not used.
+fn within_second_of(replay: &TraceReplay) -> crate::plan::WithinSecond {
+    match replay.pace {
+        TracePace::Trace { .. } => replay.within_second,
+        TracePace::Fast | TracePace::Rate => crate::plan::WithinSecond::Burst,
+    }
+}
+
+/// Whether a length of time is so many whole seconds.
+fn rounds_to_seconds(length_ns: Nanos) -> bool {
+    length_ns.is_multiple_of(SECOND)
+}

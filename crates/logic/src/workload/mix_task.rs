@@ -1,0 +1,117 @@
+//! A mix, made ready for drawing: its operations, the popularity of its records, and what its answers ask for.
+
+use crate::dist::Dist;
+use crate::plan::{Fill, Mix, Popularity};
+use crate::protocol::MetaAsk;
+use crate::rng::Stream;
+use crate::time::Nanos;
+use crate::workload::mix::MixTable;
+use crate::workload::popularity::{Chooser, Latest};
+use crate::workload::unstored::Unstored;
+
+/// Which key of which request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyAt {
+    /// Number of the request among its client's.
+    pub(super) index: u64,
+    /// Number of the key in the request.
+    pub(super) place: u64,
+    /// Number of the client.
+    pub(super) client: u64,
+    /// Number of clients.
+    pub(super) clients: u64,
+}
+
+/// A mix, made ready for drawing.
+#[derive(Debug)]
+pub(super) struct MixTask {
+    pub(super) table: MixTable,
+    pub(super) chooser: Chooser,
+    /// Keys read that are no records, where there are some.
+    pub(super) unstored: Option<Unstored>,
+    /// Reads ask for plain records and nothing else.
+    pub(super) reads_plainly: bool,
+    /// What makes the keys that nobody asks for again others than those of every other phase and run.
+    pub(super) fresh_salt: u64,
+    /// The popularity follows the newest records.
+    pub(super) latest: Option<Box<Latest>>,
+    /// Share of the gets that are followed by a store of their key.
+    pub(super) read_modify_write: f64,
+    /// Adds store records of their own.
+    pub(super) inserts: bool,
+    /// Reads ask for 1 to `multiget` records that follow each other.
+    pub(super) scans: bool,
+    /// A read asks for one key and for nothing behind it.
+    pub(super) reads_singly: bool,
+    /// The popularity is sequential.
+    pub(super) sequential: bool,
+    /// Keys of a read.
+    pub(super) multiget: u16,
+    /// Keys of an mset.
+    pub(super) multiset: u16,
+    /// Draws of keys that belong to one request.
+    pub(super) stride: u64,
+    pub(super) meta: MetaAsk,
+    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
+    pub(super) read_through: Option<Nanos>,
+    pub(super) fill: Fill,
+    /// The delays in seconds, where they differ.
+    pub(super) fill_delay_s: Option<Dist>,
+    pub(super) noreply: bool,
+}
+
+/// The longest delay of a store after a miss, in seconds: a day.
+pub(super) const DELAY_MAX_S: f64 = 86_400.0;
+
+/// The draw of a request that decides how many records it scans; those of fresh and absent keys are below and above it.
+pub(super) const SCAN_DRAW: u64 = 1 << 33;
+
+/// The draw of a get that decides whether its key is stored anew.
+pub(super) const MODIFY_DRAW: u64 = 1 << 34;
+
+/// Whether a popularity follows the newest records.
+pub(super) fn is_latest(popularity: &Popularity) -> bool {
+    matches!(popularity, Popularity::Latest { .. })
+}
+
+impl MixTask {
+    pub(super) fn new(mix: &Mix, records: u64, fresh_salt: u64) -> MixTask {
+        let table = MixTable::new(mix);
+        let unstored = Unstored::of(mix);
+        MixTask {
+            reads_plainly: !table.has_spaces()
+                && unstored.is_none()
+                && !mix.scans
+                && !is_latest(&mix.popularity),
+            latest: match mix.popularity {
+                Popularity::Latest { exponent } => Some(Box::new(Latest::new(records, exponent))),
+                _ => None,
+            },
+            read_modify_write: mix.read_modify_write,
+            inserts: mix.inserts,
+            scans: mix.scans,
+            reads_singly: mix.multiget == 1 && mix.read_modify_write == 0.0,
+            fresh_salt,
+            unstored,
+            table,
+            // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
+            chooser: Chooser::new(&mix.popularity, records, 0, 1),
+            sequential: mix.popularity == Popularity::Sequential,
+            multiget: mix.multiget as u16,
+            multiset: mix.multiset as u16,
+            stride: u64::from(if mix.scans { 1 } else { mix.multiget.max(mix.multiset) }),
+            meta: mix.meta,
+            read_through: mix.read_through_ns,
+            fill: mix.fill,
+            fill_delay_s: mix.fill_delay_s.clone(),
+            noreply: mix.noreply,
+        }
+    }
+
+    /// The record that a request asks for. `keys` is the client's stream of keys.
+    #[inline]
+    pub(super) fn choose(&self, keys: &Stream, at: KeyAt) -> u64 {
+        let turn = if self.sequential { at.index * at.clients + at.client } else { at.index };
+        self.chooser.choose(keys, turn * self.stride + at.place)
+    }
+}

@@ -1,0 +1,76 @@
+//! `pummel merge`: stored results added up, or kept apart as repetitions of one run.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::commands::stored::load;
+use crate::exit_status::Exit;
+use crate::report::document::Document;
+use crate::report::merge::{Part, as_runs, merged};
+use crate::report::output::Output;
+use crate::report::stored::Stored;
+use crate::report::{json, repetition};
+use crate::stderr::say;
+
+/// Options of `pummel merge`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct MergeArgs {
+    /// Results of `pummel run` or `load`: what --json or --report wrote, also packed by gzip
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Where the JSON of all goes; `-` is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Keep the results apart, as `pummel run --repeat` writes them, for `pummel compare`
+    #[arg(long)]
+    pub as_runs: bool,
+}
+
+const EXAMPLES: &str = "\
+The sum is that of runs on several machines that had one plan at one time, each with its share of clients, rate or requests.
+Counts and histograms are added exactly. What servers and kernels said is not in it: it stays in the results.
+
+Examples:
+  pummel merge here.json there.json -o all.json && pummel show all.json
+  pummel merge monday.json tuesday.json --as-runs -o week.json && pummel compare week.json today.json
+
+Exit status:
+  0    written
+  1    the results do not belong together, or a file is no result
+  2    the command line cannot be followed";
+
+/// Writes the sum of results, or all of them as repetitions.
+pub fn merge(args: &MergeArgs) -> Exit {
+    match written(args) {
+        Ok(()) => Exit::Complete,
+        Err(why) => {
+            say(format_args!("error: {why}"));
+            Exit::Failed
+        }
+    }
+}
+
+fn written(args: &MergeArgs) -> Result<(), String> {
+    let output = Output::prepare(&args.output).map_err(|error| error.to_string())?;
+    let mut results: Vec<(String, Document)> = Vec::with_capacity(args.files.len());
+    for file in &args.files {
+        let name = file.display().to_string();
+        match load(file).map_err(|why| format!("'{name}': {why}"))?.stored {
+            Stored::Run(document) => results.push((name, *document)),
+            other => {
+                return Err(format!(
+                    "'{name}' is the result of `pummel {}`: results of runs are merged",
+                    other.command()
+                ));
+            }
+        }
+    }
+    let parts: Vec<Part<'_>> = results.iter().map(|(name, document)| Part { name, document }).collect();
+    let bytes = match args.as_runs {
+        true => repetition::json(&as_runs(&parts).map_err(|why| why.to_string())?),
+        false => json::render(&merged(&parts).map_err(|why| why.to_string())?),
+    };
+    output.finish(&bytes).map_err(|error| error.to_string())
+}

@@ -1,0 +1,153 @@
+//! The block of four lines that a terminal shows while a run goes on.
+
+use pummel_logic::measure::measurement::SliceOp;
+use pummel_logic::measure::recorder::Span;
+use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
+use pummel_logic::time::Nanos;
+
+use crate::live::words::{Glyphs, bar, busy_share, clock_text, elapsed_ns, share_done, stage_word};
+use crate::report::document::slice_rate;
+use crate::report::numbers::grouped;
+use crate::snapshot::{Snapshot, Stage};
+
+/// Columns of the bar.
+const BAR_WIDTH: usize = 30;
+
+/// Columns of the picture of the latest 99th percentiles.
+const SPARK_WIDTH: usize = 16;
+
+/// No line is longer, so that terminals of 80 columns wrap none.
+const WIDTH_MAX: usize = 79;
+
+/// The lines of the state at this time since 1970: how far the run is, its rate, its times and the generator. Before the first
+/// interval there is one line.
+pub fn lines(snapshot: &Snapshot, now_unix_ns: Nanos, glyphs: Glyphs) -> Vec<String> {
+    let mut lines = vec![progress_line(snapshot, now_unix_ns)];
+    if let Some(slice) = snapshot.recent.back() {
+        lines.push(rate_line(snapshot, now_unix_ns, slice_rate(slice)));
+        // The operation that most requests asked stands for the interval.
+        let op = slice.ops.values().max_by_key(|op| op.counts.requests());
+        if let Some(op) = op {
+            lines.push(response_line(snapshot, op, glyphs));
+            lines.push(generator_line(snapshot, op));
+        }
+    }
+    lines.into_iter().map(|line| line.chars().take(WIDTH_MAX).collect()).collect()
+}
+
+fn progress_line(snapshot: &Snapshot, now_unix_ns: Nanos) -> String {
+    let word = stage_word(snapshot.stage);
+    let share = share_done(snapshot, now_unix_ns);
+    let bar = share
+        .map_or_else(String::new, |share| format!("{} {:3.0} %  ", bar(share, BAR_WIDTH), share * 100.0));
+    let rest = match (snapshot.stage, snapshot.progress) {
+        (Stage::Measure, _) => {
+            let length_ns = snapshot.plan.as_ref().and_then(|plan| plan.measured_ns);
+            let of = length_ns.map_or_else(String::new, |ns| format!(" / {}", clock_text(ns)));
+            format!("{}{of}", clock_text(elapsed_ns(snapshot, now_unix_ns)))
+        }
+        (_, Some((ended, Some(of)))) => format!("{} of {}", grouped(ended), grouped(of)),
+        (_, Some((ended, None))) => format!("{} requests", grouped(ended)),
+        _ => String::new(),
+    };
+    format!("{word:<10} {bar}{rest}").trim_end().to_owned()
+}
+
+fn rate_line(snapshot: &Snapshot, now_unix_ns: Nanos, rate: f64) -> String {
+    let asked = snapshot
+        .asked_rate(now_unix_ns)
+        .map_or_else(String::new, |asked| format!(" of {}", grouped(asked.round() as u64)));
+    let counts = snapshot.so_far.as_ref().map(|so_far| so_far.counts).unwrap_or_default();
+    let connections = snapshot.connections;
+    let open = match (connections.open, connections.asked) {
+        (Some(open), Some(asked)) => format!("   open {} of {}", grouped(open), grouped(asked)),
+        _ => String::new(),
+    };
+    format!(
+        "rate       {}{asked} req/s   misses {}   errors {}{open}",
+        grouped(rate.round() as u64),
+        grouped(counts.misses),
+        grouped(counts.failed()),
+    )
+}
+
+fn response_line(snapshot: &Snapshot, op: &SliceOp, glyphs: Glyphs) -> String {
+    let shown = |name: &str| known(op, Span::Response, name).map_or_else(|| "unknown".to_owned(), time_text);
+    let skipped = snapshot.recent.len().saturating_sub(SPARK_WIDTH);
+    let p99: Vec<Option<f64>> = snapshot
+        .recent
+        .iter()
+        .skip(skipped)
+        .map(|slice| {
+            let op = slice.ops.values().max_by_key(|op| op.counts.requests())?;
+            known(op, Span::Response, "p99").map(|ns| (ns.max(1) as f64).ln())
+        })
+        .collect();
+    let quantiles = ["p50", "p99", "p99.9"].map(|name| format!("{name} {}", shown(name)));
+    format!("response   {}   p99: {}", quantiles.join("  "), glyphs.sparkline(&p99))
+}
+
+fn generator_line(snapshot: &Snapshot, op: &SliceOp) -> String {
+    let time = |span| known(op, span, "p99").map_or_else(|| "unknown".to_owned(), time_text);
+    let busy =
+        busy_share(snapshot).map_or_else(String::new, |share| format!("busy {:.0} %   ", share * 100.0));
+    let is_trusted = snapshot.so_far.as_ref().is_none_or(|so_far| so_far.is_trusted);
+    // Where the times are in doubt, the words of it take the place of a figure.
+    let (doubt, reaction) = match is_trusted {
+        true => ("", format!("   reaction p99 {}", time(Span::Reaction))),
+        false => ("TIMES PARTLY ITS OWN   ", String::new()),
+    };
+    let (lag, stalls) = (time(Span::Lag), grouped(snapshot.run_turns.stalls));
+    format!("generator  {doubt}{busy}lag p99 {lag}{reaction}   stalls {stalls}")
+}
+
+/// The quantile with a name of one span of an operation, where it is known.
+pub fn known(op: &SliceOp, span: Span, name: &str) -> Option<Nanos> {
+    let place = QUANTILES.iter().position(|(known, _)| *known == name)?;
+    match op.figures[span as usize].quantiles[place] {
+        Quantile::Known(ns) => Some(ns),
+        Quantile::Above(_) | Quantile::Absent => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::example;
+    use crate::snapshot::Stage;
+
+    #[test]
+    fn a_run_under_way_has_four_lines_that_fit_into_a_terminal() {
+        let (snapshot, now) = example::measuring();
+        let lines = lines(&snapshot, now, Glyphs::Ascii);
+        assert_eq!(lines.len(), 4, "{lines:#?}");
+        assert_eq!(lines[0], "measuring  [####--------------------------]  14 %  00:42 / 05:00");
+        assert!(
+            lines[1].starts_with("rate       ") && lines[1].contains(" of 20,000 req/s   misses "),
+            "{}",
+            lines[1]
+        );
+        assert!(lines[2].starts_with("response   p50 ") && lines[2].contains("p99: "), "{}", lines[2]);
+        assert!(lines[3].starts_with("generator  busy "), "{}", lines[3]);
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH_MAX), "{lines:#?}");
+    }
+
+    #[test]
+    fn doubt_is_said_as_a_whole() {
+        let (mut snapshot, now) = example::measuring();
+        snapshot.run_turns.stalls = 12_345;
+        snapshot.so_far.iter_mut().for_each(|so_far| so_far.is_trusted = false);
+        let lines = lines(&snapshot, now, Glyphs::Ascii);
+        assert!(lines[3].starts_with("generator  TIMES PARTLY ITS OWN   busy "), "{}", lines[3]);
+        assert!(lines[3].ends_with("stalls 12,345"), "{}", lines[3]);
+    }
+
+    #[test]
+    fn a_load_has_one_line() {
+        let (mut snapshot, now) = example::measuring();
+        (snapshot.stage, snapshot.progress) = (Stage::Load, Some((2_500, Some(10_000))));
+        snapshot.recent.clear();
+        let expected = "loading    [########----------------------]  25 %  2,500 of 10,000";
+        assert_eq!(lines(&snapshot, now, Glyphs::Ascii), [expected]);
+    }
+}

@@ -1,0 +1,16 @@
+//! What the viewer of a live screen chose by keys.
+
+/// What a viewer chose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// The operation whose times are shown, by its place; the one that most requests asked at first.
+    pub op: usize,
+    /// Whether the heat map shows service in place of response.
+    pub shows_service: bool,
+    /// Which of the lower panels a small screen shows, counted on from one to the next.
+    pub panel: usize,
+    /// Whether the help is shown.
+    pub shows_help: bool,
+    /// Whether the screen stands still.
+    pub is_frozen: bool,
+}

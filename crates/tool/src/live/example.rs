@@ -1,0 +1,105 @@
+//! A run under way, for tests.
+
+use std::sync::Arc;
+
+use pummel_engine::run::MemberFacts;
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::measurement::{Keep, Measurement};
+use pummel_logic::measure::parts::SlicePart;
+use pummel_logic::measure::recorder::Sample;
+use pummel_logic::plan::{Arrivals, Clock, Group, Mix, Phase, Plan, Stop, Work};
+use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::rng;
+use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
+
+use crate::snapshot::{Identity, PlanFacts, Snapshot, Stage};
+
+/// A plan of open loop at a rate.
+pub fn plan_at(rate: f64) -> Plan {
+    let group = Group { arrivals: Arrivals::Poisson, rate: Some(rate), ..Group::default() };
+    let stop = Stop { time_ns: Some(300 * SECOND), requests: None };
+    let work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+    let phase = Phase { name: "measure".to_owned(), work, stop, recorded: true };
+    Plan { groups: vec![group], phases: vec![phase], ..Plan::default() }
+}
+
+/// The run, as three agents make it against four servers; one of the agents is lost.
+pub fn shared() -> Snapshot {
+    let (mut snapshot, _) = measuring();
+    let member = |number: u64| MemberFacts {
+        name: format!("m{number}:5556"),
+        clock_error_ns: number * 15 * MICROSECOND,
+        is_lost: number == 2,
+    };
+    snapshot.members = (1..=3).map(member).collect();
+    if let Some(plan) = &mut snapshot.plan {
+        plan.server_names = (1..=4).map(|number| format!("cache{number}:11211")).collect();
+    }
+    let part = |number: u64| SlicePart {
+        completed: 100 + number,
+        failed: number / 4,
+        p50_ns: Some(50 * MICROSECOND),
+        p99_ns: (number != 3).then_some((70 + 10 * number) * MICROSECOND),
+    };
+    if let Some(last) = snapshot.recent.back_mut() {
+        let slice = Arc::make_mut(last);
+        slice.members = (1..=3).map(part).collect();
+        slice.servers = (1..=4).map(part).collect();
+    }
+    snapshot
+}
+
+/// A run of five minutes after 42 s, and the time.
+pub fn measuring() -> (Snapshot, Nanos) {
+    let mut measurement = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
+    let plan = Plan::default();
+    let started = 1_700_000_000 * SECOND;
+    let mut snapshot = Snapshot {
+        identity: Identity::default(),
+        plan: Some(PlanFacts {
+            servers: vec!["cache1:11211".to_owned()],
+            rate: Some(20_000.0),
+            arrivals: "poisson".to_owned(),
+            mix: vec![("get", 9.0), ("set", 1.0)],
+            measured_ns: Some(300 * SECOND),
+            ..PlanFacts::default()
+        }),
+        stage: Stage::Measure,
+        started_unix_ns: started,
+        workers_busy_ns: vec![0],
+        keeps_recent: true,
+        ..Snapshot::default()
+    };
+    for index in 0..42u64 {
+        let mut interval = Interval::new([[Verb::Get, Verb::Set]]);
+        interval.restart(index, index * SECOND);
+        interval.end_ns = (index + 1) * SECOND;
+        interval.turns.busy_ns = SECOND / 8;
+        for request in 0..400u64 {
+            let draw = rng::mix(&[index, request]);
+            let service = 30 * MICROSECOND
+                + draw % (40 * MICROSECOND)
+                + if draw.is_multiple_of(97) { 1_500 * MICROSECOND } else { 0 };
+            let due = index * SECOND + request * 2_500 * MICROSECOND;
+            interval.groups[0].record(&Sample {
+                verb: if request % 10 == 0 { Verb::Set } else { Verb::Get },
+                outcome: if request % 10 == 0 { Outcome::Stored } else { Outcome::Hit },
+                keys: 1,
+                hits: u32::from(request % 10 != 0),
+                due,
+                ready: due,
+                sent: due + MICROSECOND,
+                arrived: due + MICROSECOND + service,
+                read: due + 20 * MICROSECOND + service,
+                noreply: false,
+            });
+        }
+        snapshot.add(&plan, &mut interval);
+        measurement.connections.asked = 50;
+        measurement.measured_ns = interval.end_ns;
+        measurement.add(&mut interval, Keep::Figures);
+        snapshot.slice(&plan, &measurement);
+    }
+    snapshot.message(started + 31 * SECOND, "stall of 4.1 ms");
+    (snapshot, started + 42 * SECOND)
+}

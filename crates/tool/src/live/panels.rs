@@ -1,0 +1,418 @@
+//! The parts of the live screen, each drawn into its place.
+
+use std::cmp::Reverse;
+
+use pummel_logic::measure::histogram::Sketch;
+use pummel_logic::measure::measurement::{Slice, SliceOp};
+use pummel_logic::measure::parts::SlicePart;
+use pummel_logic::measure::recorder::{Counts, Span};
+use pummel_logic::measure::summary::{Figures, QUANTILES, Quantile, time_text};
+use pummel_logic::protocol::Fault;
+use pummel_logic::time::{Nanos, seconds};
+
+use crate::live::block::known;
+use crate::live::canvas::{Canvas, Ink};
+use crate::live::choice::Choice;
+use crate::live::words::{Glyphs, busy_share, clock_text, shown};
+use crate::report::document::slice_rate;
+use crate::report::numbers::grouped;
+use crate::snapshot::{Snapshot, SoFar, goal_words};
+
+/// Where a part is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its first column.
+    pub x: usize,
+    /// Its first row.
+    pub top: usize,
+    /// Its columns.
+    pub width: usize,
+    /// Its rows.
+    pub height: usize,
+}
+
+impl Place {
+    fn end(self) -> usize {
+        self.x + self.width
+    }
+}
+
+/// The width of the table of rates, and of its narrow form without the column of the run; the table of times stands beside it.
+const RATES_WIDTH: usize = 30;
+const RATES_WIDTH_NARROW: usize = 18;
+
+/// The least width at which the table of times has room for a column beside that of rates with both of its columns.
+const WIDE: usize = 48;
+
+/// Columns that the picture of times leaves to its scale.
+const SCALE_WIDTH: usize = 10;
+
+/// Cells of a sketch in each row of the picture: half a doubling, or more of them where the times reach over many rows.
+const CELLS_PER_ROW: [usize; 4] = [4, 8, 16, 32];
+
+/// The place of the chosen operation among those of the run, the one that most requests asked first.
+fn chosen(so_far: &SoFar, choice: Choice) -> Option<&(&'static str, Counts, [Figures; Span::COUNT])> {
+    let mut ops: Vec<_> = so_far.ops.iter().collect();
+    ops.sort_by_key(|(_, counts, _)| Reverse(counts.requests()));
+    ops.get(choice.op % ops.len().max(1)).copied()
+}
+
+/// The operation with a word in an interval.
+fn op_of<'a>(slice: &'a Slice, so_far: &SoFar, word: &str) -> Option<&'a SliceOp> {
+    // Operations of the run and of an interval have one order, but an interval may lack some.
+    let all = so_far.ops.iter().map(|(name, ..)| *name);
+    let place = all.clone().position(|name| name == word)?;
+    let mut found = slice.ops.iter();
+    if slice.ops.len() == so_far.ops.len() {
+        return found.nth(place).map(|(_, op)| op.as_ref());
+    }
+    found.find(|(verb, _)| verb.name() == word).map(|(_, op)| op.as_ref())
+}
+
+/// Rates of the last interval and of the run, and beside them the quantiles of one operation.
+pub fn rates_and_times(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Place) {
+    let (Some(slice), Some(so_far)) = (snapshot.recent.back(), &snapshot.so_far) else { return };
+    let now = slice.counts();
+    let (slice_s, run_s) = (seconds(slice.length_ns()), seconds(so_far.measured_ns));
+    let per_second = |count: u64, length_s: f64| match length_s > 0.0 {
+        true => grouped((count as f64 / length_s).round() as u64),
+        false => String::new(),
+    };
+    let behind = |counts: &Counts| grouped(counts.requests() - counts.completed - counts.failed());
+    let hits = |counts: &Counts| match counts.hits + counts.misses {
+        0 => String::new(),
+        keys => format!("{:.1}", counts.hits as f64 / keys as f64 * 100.0),
+    };
+    let of_run = &so_far.counts;
+    let rows = [
+        (String::new(), "now".to_owned(), "run".to_owned()),
+        ("done/s".to_owned(), grouped(slice_rate(slice).round() as u64), per_second(of_run.completed, run_s)),
+        ("ended/s".to_owned(), per_second(now.ended(), slice_s), per_second(of_run.ended(), run_s)),
+        ("no answer".to_owned(), behind(&now), behind(of_run)),
+        ("errors".to_owned(), grouped(now.failed()), grouped(of_run.failed())),
+        ("hit %".to_owned(), hits(&now), hits(of_run)),
+    ];
+    let is_wide = place.width >= WIDE;
+    for (row, (name, now, run)) in rows.iter().enumerate().take(place.height) {
+        let is_bad = name == "errors" && of_run.failed() > 0 || name == "no answer" && run != "0";
+        let ink = if row == 0 {
+            Ink::Dim
+        } else if is_bad {
+            Ink::Wait
+        } else {
+            Ink::Plain
+        };
+        canvas.put(place.x, place.top + row, name, Ink::Plain);
+        canvas.put_right(place.x + 17, place.top + row, now, ink);
+        if is_wide {
+            canvas.put_right(place.x + 27, place.top + row, run, ink);
+        }
+    }
+    let width = if is_wide { RATES_WIDTH } else { RATES_WIDTH_NARROW };
+    let beside = Place { x: place.x + width, width: place.width.saturating_sub(width), ..place };
+    times(canvas, snapshot, choice, beside);
+}
+
+/// The quantiles of one operation: response now and in the run, and where there is room service, wait, lag and reaction of
+/// the run.
+fn times(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Place) {
+    let (Some(slice), Some(so_far)) = (snapshot.recent.back(), &snapshot.so_far) else { return };
+    let Some((word, _, run)) = chosen(so_far, choice) else { return };
+    let now = op_of(slice, so_far, word);
+    let shown = |quantile: Quantile| match quantile {
+        Quantile::Known(ns) => time_text(ns),
+        Quantile::Above(ns) => format!("> {}", time_text(ns)),
+        Quantile::Absent => String::new(),
+    };
+    let columns: [(&str, Span, bool, Ink); 7] = [
+        ("now", Span::Response, true, Ink::Bold),
+        ("run", Span::Response, false, Ink::Plain),
+        ("serv. now", Span::Service, true, Ink::Service),
+        ("serv. run", Span::Service, false, Ink::Service),
+        ("wait run", Span::Wait, false, Ink::Wait),
+        ("lag run", Span::Lag, false, Ink::Lag),
+        ("react. run", Span::Reaction, false, Ink::Reaction),
+    ];
+    let names = ["p50", "p90", "p99", "p99.9"];
+    let rows = names.iter().enumerate().take(place.height.saturating_sub(1));
+    rows.clone().for_each(|(row, name)| _ = canvas.put(place.x, place.top + 1 + row, name, Ink::Plain));
+    if place.height > 5 {
+        canvas.put(place.x, place.top + 5, "max", Ink::Plain);
+    }
+    canvas.put(place.x, place.top, &word.chars().take(6).collect::<String>(), Ink::Bold);
+    let mut end = place.x + 18;
+    for (heading, span, is_now, ink) in columns {
+        if end > place.end() {
+            return;
+        }
+        canvas.put_right(end, place.top, heading, Ink::Dim);
+        let figures =
+            if is_now { now.map(|op| &op.figures[span as usize]) } else { Some(&run[span as usize]) };
+        if let Some(figures) = figures {
+            for (row, name) in rows.clone() {
+                let at = QUANTILES.iter().position(|(known, _)| known == name).unwrap_or(0);
+                canvas.put_right(end, place.top + 1 + row, &shown(figures.quantiles[at]), ink);
+            }
+            if place.height > 5 {
+                canvas.put_right(end, place.top + 5, &shown(figures.max), ink);
+            }
+        }
+        end += 11;
+    }
+}
+
+/// A picture of the times of the latest intervals: a column for each, a row for each half of a doubling or more, and ink by the share of the
+/// requests of the interval.
+pub fn heat(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Place, glyphs: Glyphs) {
+    let span = if choice.shows_service { Span::Service } else { Span::Response };
+    let columns = place.width.saturating_sub(SCALE_WIDTH);
+    let skipped = snapshot.recent.len().saturating_sub(columns);
+    let shown: Vec<_> = snapshot.recent.iter().skip(skipped).collect();
+    let heading = format!("{}, all operations, last {} intervals", span.name(), shown.len());
+    canvas.heading((place.x, place.end()), place.top, &heading, "");
+    let rows = place.height.saturating_sub(1);
+    if rows == 0 {
+        return;
+    }
+    let cells: Vec<Vec<(usize, u64)>> = shown.iter().map(|slice| cells_of(slice, span)).collect();
+    let all = cells.iter().flatten().map(|(cell, _)| *cell);
+    let (Some(low), Some(high)) = (all.clone().min(), all.max()) else { return };
+    let fits = |per_row: &usize| high / per_row - low / per_row < rows;
+    let per_row = CELLS_PER_ROW.into_iter().find(fits).unwrap_or(32);
+    let (low, top) = (low / per_row, high / per_row);
+    for row in 0..rows.min(top - low + 1) {
+        let y = place.top + 1 + row;
+        let bound = Sketch::lowest_of((top - row) * per_row);
+        canvas.put_right(place.x + SCALE_WIDTH - 2, y, &time_text(bound), Ink::Dim);
+        canvas.put(place.x + SCALE_WIDTH - 1, y, "|", Ink::Dim);
+    }
+    for (column, counts) in cells.iter().enumerate() {
+        let total: u64 = counts.iter().map(|(_, count)| count).sum();
+        let mut by_row = vec![0u64; rows];
+        for (cell, count) in counts {
+            // What is below the lowest row is drawn into that.
+            by_row[(top - cell / per_row).min(rows.saturating_sub(1))] += count;
+        }
+        for (row, count) in by_row.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            let share = count as f64 / total as f64;
+            // A step for each factor of about two, from one in five hundred on.
+            let step = (9.0 + share.log2()).clamp(0.0, 9.0) as u8;
+            let levels = glyphs.levels();
+            let mark = levels[usize::from(step) * (levels.len() - 1) / 9];
+            canvas.put(
+                place.x + SCALE_WIDTH + column,
+                place.top + 1 + row,
+                &mark.to_string(),
+                Ink::Heat(step),
+            );
+        }
+    }
+}
+
+/// The times of an interval: the cells of its sketch that hold something.
+fn cells_of(slice: &Slice, span: Span) -> Vec<(usize, u64)> {
+    let Some(sketch) = &slice.sketch else { return Vec::new() };
+    let times = if span == Span::Service { &sketch.service } else { &sketch.response };
+    times.cells().map(|(lowest, _, count)| (Sketch::cell_of(lowest), count)).collect()
+}
+
+/// The rate of the latest intervals as a line, from the least to the greatest of them.
+pub fn rate_line(canvas: &mut Canvas, snapshot: &Snapshot, place: Place, glyphs: Glyphs) {
+    canvas.heading((place.x, place.end()), place.top, "done/s", "");
+    let columns = place.width.saturating_sub(SCALE_WIDTH);
+    let skipped = snapshot.recent.len().saturating_sub(columns);
+    let rates: Vec<Option<f64>> =
+        snapshot.recent.iter().skip(skipped).map(|slice| Some(slice_rate(slice))).collect();
+    let high = rates.iter().flatten().fold(0.0_f64, |high, rate| high.max(*rate));
+    canvas.put_right(place.x + SCALE_WIDTH - 2, place.top + 1, &grouped(high.round() as u64), Ink::Dim);
+    canvas.put(place.x + SCALE_WIDTH - 1, place.top + 1, "|", Ink::Dim);
+    canvas.put(place.x + SCALE_WIDTH, place.top + 1, &glyphs.sparkline(&rates), Ink::Plain);
+}
+
+/// The generator and its connections.
+pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
+    let heading = match &snapshot.so_far {
+        Some(so_far) if so_far.is_trusted => "generator: times may be believed so far",
+        Some(_) => "generator: TIMES ARE PARTLY ITS OWN",
+        None => "generator",
+    };
+    canvas.heading((place.x, place.end()), place.top, heading, "");
+    let now =
+        snapshot.recent.back().and_then(|slice| slice.ops.values().max_by_key(|op| op.counts.requests()));
+    let time =
+        |span| now.and_then(|op| known(op, span, "p99")).map_or_else(|| "unknown".to_owned(), time_text);
+    let busy =
+        busy_share(snapshot).map_or_else(|| "unknown".to_owned(), |share| format!("{:.0} %", share * 100.0));
+    let connections = snapshot.connections;
+    let open = match (connections.open, connections.asked) {
+        (Some(open), Some(asked)) => format!("{} of {}", grouped(open), grouped(asked)),
+        (None, Some(asked)) => format!("{} asked for", grouped(asked)),
+        _ => "unknown".to_owned(),
+    };
+    let stalls = grouped(snapshot.run_turns.stalls);
+    let goals = snapshot.plan.iter().flat_map(|plan| &plan.goals);
+    let goals = goals.map(|goal| {
+        let reached = snapshot.so_far.as_ref().and_then(|so_far| {
+            let place = QUANTILES.iter().position(|(_, quantile)| (quantile - goal.quantile).abs() < 1e-9)?;
+            so_far.figures[Span::Response as usize].quantiles[place].known()
+        });
+        let word = match reached {
+            Some(ns) if ns <= goal.limit_ns => "met so far",
+            Some(_) => "MISSED so far",
+            None => "not known",
+        };
+        format!("goal {} {word}", goal_words(goal))
+    });
+    let mut lines = vec![
+        format!(
+            "busy {busy}  lag p99 {}  reaction p99 {}  stalls {stalls}",
+            time(Span::Lag),
+            time(Span::Reaction)
+        ),
+        format!(
+            "connections {open}   lost {}   reopened {}",
+            grouped(connections.of_run().0),
+            grouped(connections.of_run().1)
+        ),
+    ];
+    lines.extend(goals);
+    if lines.len() < place.height.saturating_sub(1) {
+        let last = snapshot.messages.back();
+        lines.push(
+            last.map_or_else(|| "no messages".to_owned(), |(at_s, words)| message(*at_s, words, place.width)),
+        );
+    }
+    for (row, line) in lines.iter().enumerate().take(place.height.saturating_sub(1)) {
+        canvas.put(place.x, place.top + 1 + row, &shown(line, place.width), Ink::Plain);
+    }
+}
+
+/// The requests of the run that have no good answer, by kind.
+pub fn errors(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
+    canvas.heading((place.x, place.end()), place.top, "errors", "");
+    let counts = snapshot.so_far.as_ref().map(|so_far| so_far.counts).unwrap_or_default();
+    let kinds = Fault::ALL.into_iter().map(|fault| (fault.name(), counts.errors(fault)));
+    let kinds = kinds.chain([("unfinished", counts.unfinished), ("unsent", counts.unsent)]);
+    let seen: Vec<String> = kinds
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| format!("{kind:<12}{:>14}", grouped(count)))
+        .collect();
+    if seen.is_empty() {
+        canvas.put(place.x, place.top + 1, "none", Ink::Good);
+    }
+    for (row, line) in seen.iter().enumerate().take(place.height.saturating_sub(1)) {
+        canvas.put(place.x, place.top + 1 + row, line, Ink::Wait);
+    }
+}
+
+/// One row of a table of agents or servers.
+struct PartRow {
+    name: String,
+    /// What it had of the last interval; `None` where that is not known of it alone.
+    part: Option<SlicePart>,
+    /// The column behind its figures.
+    state: String,
+    is_gone: bool,
+}
+
+/// Columns of the figures of a table of agents or servers.
+const PART_COLUMNS: [(&str, usize); 4] = [("done/s", 10), ("failed", 7), ("p50", 9), ("p99", 9)];
+
+/// By what a part is among the worst: its 99th percentile, or more than all of them where that falls among requests without an
+/// answer; `None` where nothing was asked.
+fn worst_ns(part: SlicePart) -> Option<Nanos> {
+    let is_empty = part.completed + part.failed == 0;
+    part.p99_ns.or((!is_empty).then_some(Nanos::MAX))
+}
+
+/// Draws the rows that have room, the worst first: those that are gone, then by the 99th percentile.
+fn parts(canvas: &mut Canvas, place: Place, heading: (&str, &str), mut rows: Vec<PartRow>, length_s: f64) {
+    canvas.heading((place.x, place.end()), place.top, heading.0, "");
+    let figures_width: usize = PART_COLUMNS.iter().map(|(_, width)| width).sum();
+    let room = place.height.saturating_sub(2);
+    let state_width = if place.width >= 76 { 15 } else { 0 };
+    let name_width = place.width.saturating_sub(figures_width + state_width).max(8);
+    rows.sort_by_key(|row| Reverse((row.is_gone, row.part.and_then(worst_ns))));
+    let row_of = |canvas: &mut Canvas, y: usize, name: &str, cells: [String; 4], state: &str, ink: Ink| {
+        canvas.put(place.x, y, &shown(name, name_width.saturating_sub(1)), ink);
+        let mut end = place.x + name_width;
+        for ((_, width), cell) in PART_COLUMNS.iter().zip(cells) {
+            end += width;
+            if end <= place.end() {
+                canvas.put_right(end, y, &cell, ink);
+            }
+        }
+        if state_width > 0 {
+            canvas.put(end + 2, y, &shown(state, state_width - 2), ink);
+        }
+    };
+    if place.height > 1 {
+        let titles = PART_COLUMNS.map(|(title, _)| title.to_owned());
+        row_of(canvas, place.top + 1, "", titles, heading.1, Ink::Dim);
+    }
+    for (index, row) in rows.iter().enumerate().take(room) {
+        let time = |ns: Option<Nanos>| ns.map_or_else(|| "unknown".to_owned(), time_text);
+        let cells = row.part.map_or_else(<[String; 4]>::default, |part| {
+            let rate = if length_s > 0.0 { part.completed as f64 / length_s } else { 0.0 };
+            [grouped(rate.round() as u64), grouped(part.failed), time(part.p50_ns), time(part.p99_ns)]
+        });
+        let ink = if row.is_gone { Ink::Wait } else { Ink::Plain };
+        row_of(canvas, place.top + 2 + index, &row.name, cells, &row.state, ink);
+    }
+}
+
+/// The processes of a distributed run in the last interval: rate, failures, response, the error of the clock, and which are lost.
+pub fn agents(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
+    let slice = snapshot.recent.back();
+    let rows = snapshot.members.iter().enumerate().map(|(number, member)| PartRow {
+        name: member.name.clone(),
+        part: slice.and_then(|slice| slice.members.get(number)).copied(),
+        state: match member.is_lost {
+            true => "LOST".to_owned(),
+            false => format!("+-{}", time_text(member.clock_error_ns)),
+        },
+        is_gone: member.is_lost,
+    });
+    let lost = snapshot.members.iter().filter(|member| member.is_lost).count();
+    let heading = match lost {
+        0 => format!("agents, response now: {}", snapshot.members.len()),
+        lost => format!("agents, response now: {}, {lost} LOST", snapshot.members.len()),
+    };
+    parts(canvas, place, (&heading, "clock"), rows.collect(), slice_seconds(snapshot));
+}
+
+/// Each of several servers in the last interval: rate, failures, service.
+pub fn servers(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
+    let (slice, plan) = (snapshot.recent.back(), snapshot.plan.as_ref());
+    let names = plan.map_or(&[][..], |plan| &plan.server_names);
+    let rows = names.iter().enumerate().map(|(number, name)| PartRow {
+        name: name.clone(),
+        part: slice.and_then(|slice| slice.servers.get(number)).copied(),
+        state: String::new(),
+        is_gone: false,
+    });
+    let heading = format!("servers, service now: {}", names.len());
+    parts(canvas, place, (&heading, ""), rows.collect(), slice_seconds(snapshot));
+}
+
+fn slice_seconds(snapshot: &Snapshot) -> f64 {
+    snapshot.recent.back().map_or(0.0, |slice| seconds(slice.length_ns()))
+}
+
+/// The latest messages, the newest last.
+pub fn messages(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
+    canvas.heading((place.x, place.end()), place.top, "messages", "");
+    let rows = place.height.saturating_sub(1);
+    let skipped = snapshot.messages.len().saturating_sub(rows);
+    for (row, (at_s, words)) in snapshot.messages.iter().skip(skipped).enumerate() {
+        canvas.put(place.x, place.top + 1 + row, &message(*at_s, words, place.width), Ink::Plain);
+    }
+    if snapshot.messages.is_empty() && rows > 0 {
+        canvas.put(place.x, place.top + 1, "none", Ink::Good);
+    }
+}
+
+fn message(at_s: f64, words: &str, width: usize) -> String {
+    let at = clock_text((at_s * 1e9) as Nanos);
+    format!("{at}  {}", shown(words, width.saturating_sub(at.len() + 2)))
+}

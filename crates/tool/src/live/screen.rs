@@ -1,0 +1,305 @@
+//! The whole screen of the live view: a pure function of a snapshot, of what the viewer chose, and of the size.
+
+use pummel_logic::time::Nanos;
+
+use crate::live::block;
+use crate::live::canvas::{Canvas, Ink};
+use crate::live::choice::Choice;
+use crate::live::panels::{self, Place};
+use crate::live::words::{Glyphs, bar, clock_text, elapsed_ns, pace_words, share_done, shown, stage_word};
+use crate::snapshot::Snapshot;
+
+/// The size from which on the whole screen is shown.
+pub const FULL: (usize, usize) = (80, 24);
+
+/// Below this size the block of four lines is shown.
+pub const LEAST: (usize, usize) = (40, 8);
+
+/// The size from which on everything is shown at once.
+pub const LARGE: (usize, usize) = (120, 40);
+
+/// Draws the state at this time since 1970.
+pub fn draw(
+    snapshot: &Snapshot,
+    choice: Choice,
+    now_unix_ns: Nanos,
+    size: (usize, usize),
+    glyphs: Glyphs,
+) -> Canvas {
+    let (width, height) = size;
+    let mut canvas = Canvas::new(width, height);
+    if width < LEAST.0 || height < LEAST.1 {
+        for (y, line) in block::lines(snapshot, now_unix_ns, glyphs).iter().enumerate() {
+            canvas.put(0, y, line, Ink::Plain);
+        }
+        return canvas;
+    }
+    if choice.shows_help {
+        help(&mut canvas, snapshot.is_steerable);
+        return canvas;
+    }
+    head(&mut canvas, snapshot, now_unix_ns);
+    keys(&mut canvas, choice, snapshot.is_steerable);
+    let below = height - 1;
+    if width >= LARGE.0 && height >= LARGE.1 {
+        large(&mut canvas, snapshot, choice, below, glyphs);
+    } else {
+        small(&mut canvas, snapshot, choice, below, glyphs);
+    }
+    canvas
+}
+
+/// What runs, and how far it is.
+fn head(canvas: &mut Canvas, snapshot: &Snapshot, now_unix_ns: Nanos) {
+    let width = canvas.width();
+    let Some(plan) = &snapshot.plan else {
+        canvas.put(0, 0, "pummel", Ink::Bold);
+        return;
+    };
+    let servers = match plan.servers.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, more @ ..] => format!("{first} and {} more", more.len()),
+    };
+    let total: f64 = plan.mix.iter().map(|(_, weight)| weight).sum();
+    let mix = plan.mix.iter().map(|(op, weight)| format!("{op} {:.0}", weight / total * 100.0));
+    let mix = mix.collect::<Vec<_>>().join(" ");
+    let length = plan.measured_ns.map_or_else(String::new, |ns| format!(" / {}", clock_text(ns)));
+    let clock = format!("{}{length}", clock_text(elapsed_ns(snapshot, now_unix_ns)));
+    let room = width.saturating_sub(clock.len() + 1);
+    // What is asked for now is never cut short for what never changes.
+    let pace = pace_words(snapshot, plan, now_unix_ns);
+    let left = room.saturating_sub(8 + 3 + pace.chars().count());
+    let words = match shown(&format!("{}   {mix}", shown(&servers, 30)), left) {
+        target if left > 2 => format!("{target}   {pace}"),
+        _ => pace,
+    };
+    canvas.put(0, 0, "pummel", Ink::Bold);
+    canvas.put(8, 0, &shown(&words, room.saturating_sub(8)), Ink::Plain);
+    canvas.put_right(width, 0, &clock, Ink::Bold);
+    let stage = stage_word(snapshot.stage);
+    match share_done(snapshot, now_unix_ns) {
+        Some(share) => {
+            let percent = format!(" {:3.0} %  {stage}", share * 100.0);
+            let end = canvas.put(0, 1, &bar(share, width.saturating_sub(22)), Ink::Plain);
+            canvas.put(end, 1, &percent, Ink::Plain);
+        }
+        None => _ = canvas.put(0, 1, stage, Ink::Plain),
+    }
+}
+
+fn keys(canvas: &mut Canvas, choice: Choice, is_steerable: bool) {
+    let y = canvas.height() - 1;
+    let span = if choice.shows_service { "response" } else { "service" };
+    let frozen = if choice.is_frozen { "space go on   " } else { "space freeze   " };
+    let end = canvas.put(0, y, "q end and report   ", Ink::Dim);
+    let end = canvas.put(end, y, frozen, if choice.is_frozen { Ink::Reverse } else { Ink::Dim });
+    let steering = if is_steerable { "p pause   + - * / rate   " } else { "" };
+    let all = format!("s {span}   o op   tab panel   {steering}? all keys");
+    // Where they have no room, the help has them.
+    let short = format!("{steering}? all keys");
+    let words = if end + all.len() <= canvas.width() { all } else { short };
+    canvas.put(end, y, &words, Ink::Dim);
+}
+
+fn help(canvas: &mut Canvas, is_steerable: bool) {
+    let mut lines = vec![
+        "pummel: the live view",
+        "",
+        "q, Ctrl-C   end the load and print the report",
+        "space       let the screen stand still, and go on",
+        "o           the times of the next operation",
+        "s           service in place of response in the picture of times, and back",
+        "tab, a      the next of the lower panels: generator, errors, messages, and",
+        "            agents and servers where there are several",
+        "Ctrl-Z      stop the process; fg goes on",
+        "?           this help, and back",
+    ];
+    if is_steerable {
+        lines.extend([
+            "p           ask nothing, and go on as before",
+            "+, -        ask 5 % more, 5 % less",
+            "*, /        ask twice as much, half as much",
+            "            Each change takes effect half a second later, on all threads at once",
+        ]);
+    }
+    for (y, line) in lines.iter().enumerate() {
+        canvas.put(0, y, line, if y == 0 { Ink::Bold } else { Ink::Plain });
+    }
+}
+
+/// A panel, drawn into its place.
+type Panel = fn(&mut Canvas, &Snapshot, Place);
+
+/// The lower panels that a small screen shows one at a time: those that have something to show in this run.
+fn lower_panels(snapshot: &Snapshot) -> Vec<Panel> {
+    let mut panels: Vec<Panel> = vec![panels::generator, panels::errors, panels::messages];
+    if has_agents(snapshot) {
+        panels.push(panels::agents);
+    }
+    if has_servers(snapshot) {
+        panels.push(panels::servers);
+    }
+    panels
+}
+
+fn has_agents(snapshot: &Snapshot) -> bool {
+    !snapshot.members.is_empty()
+}
+
+/// Whether there are several servers, each with figures of its own.
+fn has_servers(snapshot: &Snapshot) -> bool {
+    snapshot.recent.back().is_some_and(|slice| slice.servers.len() > 1)
+}
+
+/// A screen of 80 x 24, and what is left of it on a smaller one: the row of the last message goes first, then the picture of times
+/// row by row, then the one of rates; the columns of service go where the width ends.
+fn small(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, below: usize, glyphs: Glyphs) {
+    let width = canvas.width();
+    let place = |top: usize, height: usize| Place { x: 0, top, width, height };
+    let tables = 6.min(below.saturating_sub(2));
+    panels::rates_and_times(canvas, snapshot, choice, place(2, tables));
+    let mut top = 2 + tables;
+    let left = below - top;
+    // A heading and three lines, the last of which is the last message.
+    let panel = if canvas.height() >= FULL.1 { 4 } else { 3.min(left) };
+    let rate = if left >= panel + 2 { 2 } else { 0 };
+    let heat = left - panel - rate;
+    // A heading and two rows at least; without the picture, the panel has what is left.
+    let (heat, panel) = if heat >= 3 { (heat, panel) } else { (0, panel + heat) };
+    if heat > 0 {
+        panels::heat(canvas, snapshot, choice, place(top, heat), glyphs);
+        top += heat;
+    }
+    if rate > 0 {
+        panels::rate_line(canvas, snapshot, place(top, rate), glyphs);
+        top += rate;
+    }
+    let which = lower_panels(snapshot);
+    if panel > 0 {
+        which[choice.panel % which.len()](canvas, snapshot, place(top, panel));
+    }
+}
+
+/// A screen of 120 x 40 or more: everything that a small one shows one after the other.
+fn large(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, below: usize, glyphs: Glyphs) {
+    let width = canvas.width();
+    let split = width * 11 / 20;
+    panels::rates_and_times(canvas, snapshot, choice, Place { x: 0, top: 2, width, height: 6 });
+    let has_parts = has_agents(snapshot) || has_servers(snapshot);
+    // Beside the pictures: the generator and errors, agents and servers where there are some, messages.
+    let bottom = if has_parts { 5 + 7 + 5 } else { 6 + 6 };
+    let heat_end = below - bottom - 2;
+    panels::heat(canvas, snapshot, choice, Place { x: 0, top: 8, width, height: heat_end - 8 }, glyphs);
+    panels::rate_line(canvas, snapshot, Place { x: 0, top: heat_end, width, height: 2 }, glyphs);
+    let mut top = below - bottom;
+    let height = if has_parts { 5 } else { 6 };
+    let beside = |top: usize, height: usize| {
+        (Place { x: 0, top, width: split - 1, height }, Place { x: split, top, width: width - split, height })
+    };
+    let (left, right) = beside(top, height);
+    panels::generator(canvas, snapshot, left);
+    panels::errors(canvas, snapshot, right);
+    top += height;
+    if has_parts {
+        let (left, right) = beside(top, 7);
+        let whole = Place { width, ..left };
+        match (has_agents(snapshot), has_servers(snapshot)) {
+            (true, true) => {
+                panels::agents(canvas, snapshot, left);
+                panels::servers(canvas, snapshot, right);
+            }
+            (true, false) => panels::agents(canvas, snapshot, whole),
+            (false, _) => panels::servers(canvas, snapshot, whole),
+        }
+        top += 7;
+    }
+    panels::messages(canvas, snapshot, Place { x: 0, top, width, height: below - top });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use pummel_logic::arrival::steps;
+    use pummel_logic::plan::RatePoint;
+    use pummel_logic::time::SECOND;
+
+    use super::*;
+    use crate::live::example;
+
+    /// Fails unless a screen is the one that is stored; with `PUMMEL_BLESS` set it is stored anew.
+    #[track_caller]
+    fn is_stored(name: &str, canvas: &Canvas) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/live/screens").join(name);
+        let text = canvas.text();
+        if std::env::var_os("PUMMEL_BLESS").is_some() {
+            fs::write(&path, &text).expect("the folder is there");
+        }
+        let stored = fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, stored, "{}", path.display());
+    }
+
+    #[test]
+    fn screens_of_five_sizes_are_as_they_are_stored() {
+        let (snapshot, now) = example::measuring();
+        for (width, height) in [(120, 40), (80, 24), (80, 15), (40, 8), (39, 7)] {
+            let canvas = draw(&snapshot, Choice::default(), now, (width, height), Glyphs::Ascii);
+            is_stored(&format!("{width}x{height}.txt"), &canvas);
+        }
+        let shared = example::shared();
+        let choice = |panel| Choice { panel, ..Choice::default() };
+        is_stored("120x40-agents.txt", &draw(&shared, choice(0), now, LARGE, Glyphs::Ascii));
+        is_stored("80x24-agents.txt", &draw(&shared, choice(3), now, FULL, Glyphs::Ascii));
+        is_stored("80x24-servers.txt", &draw(&shared, choice(4), now, FULL, Glyphs::Ascii));
+    }
+
+    #[test]
+    fn the_head_says_what_is_asked_for_now_and_the_keys_how_to_change_it() {
+        let (mut snapshot, now) = example::measuring();
+        snapshot.is_steerable = true;
+        let text = |snapshot: &Snapshot| draw(snapshot, Choice::default(), now, LARGE, Glyphs::Ascii).text();
+        assert!(text(&snapshot).contains("open 20,000/s poisson"), "{}", text(&snapshot));
+        assert!(text(&snapshot).contains("p pause   + - * / rate"), "{}", text(&snapshot));
+        let mut plan = example::plan_at(20_000.0);
+        plan.changes.rate = Some(steps(20_000.0, &[RatePoint { at_ns: 41 * SECOND, rate: 0.0 }]));
+        snapshot.steered(&plan, Some(21_000.0));
+        assert!(text(&snapshot).contains("open 0/s poisson, PAUSED at 21,000/s"), "{}", text(&snapshot));
+    }
+
+    #[test]
+    fn every_size_and_every_choice_is_drawn_without_a_fault() {
+        let (snapshot, now) = example::measuring();
+        let empty = Snapshot::default();
+        let shared = example::shared();
+        for width in [0, 1, 39, 40, 41, 60, 79, 80, 119, 120, 200] {
+            for height in 0..45 {
+                for panel in 0..6 {
+                    let choice = Choice { panel, op: panel, shows_service: panel == 1, ..Choice::default() };
+                    for of in [&snapshot, &shared, &empty] {
+                        let canvas = draw(of, choice, now, (width, height), Glyphs::Unicode);
+                        assert_eq!((canvas.width(), canvas.height()), (width, height));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_viewer_sees_what_it_chose() {
+        let (snapshot, now) = example::measuring();
+        let text = |choice| draw(&snapshot, choice, now, FULL, Glyphs::Ascii).text();
+        let first = text(Choice::default());
+        assert!(first.contains("get 90 set 10") && first.contains("response, all operations"), "{first}");
+        let op = |choice| text(choice).lines().nth(2).map(|line| line[30..33].to_owned());
+        assert_eq!(op(Choice::default()).as_deref(), Some("get"));
+        assert_eq!(op(Choice { op: 1, ..Choice::default() }).as_deref(), Some("set"));
+        assert_eq!(op(Choice { op: 2, ..Choice::default() }).as_deref(), Some("get"));
+        assert!(
+            text(Choice { shows_service: true, ..Choice::default() }).contains("service, all operations")
+        );
+        assert!(text(Choice { panel: 2, ..Choice::default() }).contains("stall of 4.1 ms"));
+        assert!(text(Choice { shows_help: true, ..Choice::default() }).contains("this help"));
+    }
+}

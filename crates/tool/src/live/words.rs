@@ -1,0 +1,160 @@
+//! The words and glyphs that the block and the screen share.
+
+use pummel_logic::time::{Nanos, SECOND};
+
+use crate::report::numbers::grouped;
+use crate::snapshot::{PlanFacts, Snapshot, Stage};
+
+/// Which glyphs a terminal shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glyphs {
+    /// ASCII alone.
+    Ascii,
+    /// Also the eighth blocks of Unicode.
+    Unicode,
+}
+
+impl Glyphs {
+    /// The glyphs of a locale, by the value of `LC_ALL`, `LC_CTYPE` or `LANG`.
+    pub fn of_locale(locale: &str) -> Glyphs {
+        let locale = locale.to_ascii_lowercase();
+        if locale.contains("utf-8") || locale.contains("utf8") { Glyphs::Unicode } else { Glyphs::Ascii }
+    }
+
+    /// Eight or nine marks from the least to the most.
+    pub fn levels(self) -> &'static [char] {
+        match self {
+            Glyphs::Ascii => &['_', '.', ':', '-', '=', '+', '*', '#', '%'],
+            Glyphs::Unicode => &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
+        }
+    }
+
+    /// A picture of numbers, each between the least and the greatest of them; a blank for one that is not known.
+    pub fn sparkline(self, values: &[Option<f64>]) -> String {
+        let known = values.iter().flatten();
+        let (low, high) =
+            known.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
+        let levels = self.levels();
+        let mark = |value: f64| {
+            let share = if high > low { (value - low) / (high - low) } else { 0.0 };
+            levels[((share * (levels.len() - 1) as f64).round() as usize).min(levels.len() - 1)]
+        };
+        values.iter().map(|value| value.map_or(' ', mark)).collect()
+    }
+}
+
+/// Minutes and seconds, and hours where there are some: `00:42`, `1:02:03`.
+pub fn clock_text(ns: Nanos) -> String {
+    let s = ns / SECOND;
+    match s / 3600 {
+        0 => format!("{:02}:{:02}", s / 60, s % 60),
+        hours => format!("{hours}:{:02}:{:02}", s / 60 % 60, s % 60),
+    }
+}
+
+/// How far the phase under way is, from 0 to 1; `None` where that is not known.
+pub fn share_done(snapshot: &Snapshot, now_unix_ns: Nanos) -> Option<f64> {
+    let share = match snapshot.stage {
+        Stage::Measure => {
+            let length_ns = snapshot.plan.as_ref()?.measured_ns.filter(|ns| *ns > 0)?;
+            elapsed_ns(snapshot, now_unix_ns) as f64 / length_ns as f64
+        }
+        Stage::Over => 1.0,
+        _ => {
+            let (ended, of) = snapshot.progress?;
+            ended as f64 / of.filter(|of| *of > 0)? as f64
+        }
+    };
+    Some(share.clamp(0.0, 1.0))
+}
+
+/// Time since the measured phase began; 0 before it.
+pub fn elapsed_ns(snapshot: &Snapshot, now_unix_ns: Nanos) -> Nanos {
+    match snapshot.stage {
+        Stage::Measure => now_unix_ns.saturating_sub(snapshot.started_unix_ns),
+        _ => 0,
+    }
+}
+
+/// A bar that is filled up to a share from 0 to 1.
+pub fn bar(share: f64, width: usize) -> String {
+    let filled = (share * width as f64).round() as usize;
+    format!("[{}{}]", "#".repeat(filled.min(width)), "-".repeat(width - filled.min(width)))
+}
+
+/// The word for where a run is.
+pub fn stage_word(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Connecting => "connecting",
+        Stage::Load => "loading",
+        Stage::WarmUp => "warming up",
+        Stage::Measure => "measuring",
+        Stage::Over => "over",
+    }
+}
+
+/// Text of a user or a server as a screen may show it, in at most so many characters.
+pub fn shown(text: &str, chars_max: usize) -> String {
+    let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
+    let mut kept: String = clean.clone().take(chars_max).collect();
+    if clean.count() > chars_max && chars_max > 2 {
+        kept.truncate(kept.char_indices().nth(chars_max - 2).map_or(kept.len(), |(at, _)| at));
+        kept.push_str("..");
+    }
+    kept
+}
+
+/// The share of their time for which the workers were busy in the last interval, from 0 to 1; `None` where their number is not
+/// known.
+pub fn busy_share(snapshot: &Snapshot) -> Option<f64> {
+    let slice = snapshot.recent.back()?;
+    let workers = snapshot.workers_busy_ns.len();
+    let time_ns = slice.length_ns() as f64 * workers as f64;
+    (time_ns > 0.0).then(|| slice.turns.busy_ns as f64 / time_ns)
+}
+
+/// The rate that is asked for at this time since 1970, in words.
+pub fn pace_words(snapshot: &Snapshot, plan: &PlanFacts, now_unix_ns: Nanos) -> String {
+    let rate = |rate: f64| grouped(rate.round() as u64);
+    match (snapshot.asked_rate(now_unix_ns), plan.mode) {
+        (Some(asked), _) => {
+            let paused = snapshot
+                .resumes_at
+                .map_or_else(String::new, |resumes| format!(", PAUSED at {}/s", rate(resumes)));
+            format!("open {}/s {}{paused}", rate(asked), plan.arrivals)
+        }
+        // Clients come by a process of their own.
+        (None, "open") => format!("open, {}", plan.arrivals),
+        (None, _) => "closed loop".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sparkline_reaches_from_the_least_to_the_greatest() {
+        let values = [Some(1.0), None, Some(5.0), Some(9.0)];
+        assert_eq!(Glyphs::Ascii.sparkline(&values), "_ =%");
+        assert_eq!(Glyphs::Unicode.sparkline(&values), "▁ ▅█");
+        assert_eq!(Glyphs::Ascii.sparkline(&[Some(3.0), Some(3.0)]), "__");
+        assert_eq!(Glyphs::Ascii.sparkline(&[]), "");
+    }
+
+    #[test]
+    fn times_bars_and_foreign_words_have_their_width() {
+        assert_eq!(
+            (clock_text(42 * SECOND), clock_text(3_723 * SECOND)),
+            ("00:42".to_owned(), "1:02:03".to_owned())
+        );
+        assert_eq!(
+            (bar(0.5, 4), bar(1.0, 4), bar(0.0, 4)),
+            ("[##--]".to_owned(), "[####]".to_owned(), "[----]".to_owned())
+        );
+        assert_eq!(shown("a\x1b[2Jb", 10), "a?[2Jb");
+        assert_eq!(shown("abcdefgh", 5), "abc..");
+        assert_eq!(Glyphs::of_locale("de_DE.UTF-8"), Glyphs::Unicode);
+        assert_eq!(Glyphs::of_locale("C"), Glyphs::Ascii);
+    }
+}

@@ -1,0 +1,89 @@
+//! A snapshot for tests in which every metric of the table has a value.
+
+use std::collections::BTreeMap;
+
+use pummel_logic::measure::histogram::Histogram;
+use pummel_logic::measure::recorder::{Counts, Span};
+use pummel_logic::time::SECOND;
+
+use crate::metrics::families::{ProcessFigures, families};
+use crate::metrics::table::ROWS;
+use crate::snapshot::buckets::TimeBuckets;
+use crate::snapshot::{
+    ConnectionCounts, Identity, OpTotals, PlanFacts, Role, RunResult, ServerFigures, Snapshot, Stage,
+};
+
+fn times() -> TimeBuckets {
+    let mut histogram = Histogram::new();
+    [0, 900, 40_000, 41_000, 90_000, 91_000, 3_000_000, SECOND, 12 * SECOND]
+        .iter()
+        .for_each(|ns| histogram.record(*ns));
+    let mut times = TimeBuckets::default();
+    times.add(&histogram);
+    times
+}
+
+/// A job that is over, and its process.
+pub fn full() -> (Snapshot, ProcessFigures) {
+    let counts = Counts { completed: 9, hits: 8, misses: 1, ..Counts::default() };
+    let op = OpTotals { counts, times: std::array::from_fn(|_| times()) };
+    let mut connections = ConnectionCounts::default();
+    (connections.asked, connections.open, connections.lost) = (Some(50), Some(49), 1);
+    let server = ServerFigures {
+        server: "a:1".to_owned(),
+        cpu_ns: Some(5),
+        requests: Some(10),
+        hits: Some(1),
+        misses: Some(2),
+        evictions: Some(0),
+        connections: Some(50),
+        memory_bytes: Some(1 << 20),
+    };
+    let result = RunResult {
+        status: "complete",
+        connections_failed: 2,
+        connect: times(),
+        verified: Some([7, 1, 1]),
+        generator_limited: false,
+        quantiles: vec![("get", Span::Response, 0.99, 151_000)],
+        goals: vec![("p99:1ms".to_owned(), true)],
+        members: vec![("m1".to_owned(), 1_000, false), ("m2".to_owned(), 900, true)],
+        members_lost: 1,
+        servers: vec![server],
+    };
+    let plan = PlanFacts {
+        rate: Some(20_000.0),
+        protocol: "text",
+        mode: "open",
+        clock: "kernel",
+        ..PlanFacts::default()
+    };
+    let snapshot = Snapshot {
+        identity: Identity { run: "r".to_owned(), role: Role::Run, front: "native" },
+        plan: Some(plan),
+        stage: Stage::Over,
+        started_unix_ns: 1_700_000_000 * SECOND,
+        backends: vec!["epoll"],
+        ops: BTreeMap::from([("get", op)]),
+        workers_busy_ns: vec![SECOND, 2 * SECOND],
+        connections,
+        result: Some(result),
+        ..Snapshot::default()
+    };
+    let process = ProcessFigures {
+        now_unix_ns: 0,
+        cpu_ns: SECOND,
+        resident_bytes: Some(1 << 24),
+        open_fds: Some(9),
+        max_fds: 1024,
+    };
+    (snapshot, process)
+}
+
+#[test]
+fn every_row_of_the_table_is_served_in_its_order() {
+    let (snapshot, process) = full();
+    let served: Vec<&str> = families(&snapshot, &process).iter().map(|family| family.row.name).collect();
+    let table: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+    assert_eq!(served, table);
+}

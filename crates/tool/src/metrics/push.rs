@@ -1,0 +1,141 @@
+//! `--push-result`: the final metrics, put to a Pushgateway once.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::metrics::families::result_families;
+use crate::metrics::http::Encoding;
+use crate::metrics::server::process_figures;
+use crate::metrics::text::{self, Dialect};
+use crate::snapshot::Snapshot;
+
+/// How long connecting, writing and each read may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Most bytes that are read of an answer.
+const ANSWER_MAX_BYTES: u64 = 4 << 10;
+
+/// Where results are put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushTarget {
+    /// Host and port.
+    authority: String,
+    /// The path with the group of the Pushgateway that is replaced.
+    path: String,
+}
+
+/// A URL that is no place for results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotATarget;
+
+impl fmt::Display for NotATarget {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("the URL of a Pushgateway is accepted, such as http://gateway:9091 or http://gateway:9091/metrics/job/nightly")
+    }
+}
+
+impl std::error::Error for NotATarget {}
+
+impl FromStr for PushTarget {
+    type Err = NotATarget;
+
+    fn from_str(text: &str) -> Result<PushTarget, NotATarget> {
+        let rest = text.strip_prefix("http://").ok_or(NotATarget)?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
+        if authority.is_empty() || authority.contains('@') || !is_plain(rest) || rest.contains(['?', '#']) {
+            return Err(NotATarget);
+        }
+        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
+        let base = path.trim_end_matches('/');
+        let path = match (base.is_empty(), base.contains("metrics/job/")) {
+            (_, true) => format!("/{base}"),
+            (true, _) => "/metrics/job/pummel".to_owned(),
+            (false, _) => format!("/{base}/metrics/job/pummel"),
+        };
+        Ok(PushTarget { authority, path })
+    }
+}
+
+/// Puts the metrics of a job that is over.
+///
+/// # Errors
+/// Returns the system's error, and one with the first line of the answer when the gateway did not take them.
+pub fn push(target: &PushTarget, snapshot: &Snapshot) -> io::Result<()> {
+    put(target, snapshot).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("--push-result: http://{}{}: {error}", target.authority, target.path),
+        )
+    })
+}
+
+fn put(target: &PushTarget, snapshot: &Snapshot) -> io::Result<()> {
+    let body = text::render(&result_families(snapshot, &process_figures()), Dialect::Classic);
+    let mut last = io::Error::other("the name has no address");
+    for address in target.authority.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => return send(stream, target, &body),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn send(mut stream: TcpStream, target: &PushTarget, body: &str) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let head = format!(
+        "PUT {} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        target.path,
+        target.authority,
+        Encoding::Text(Dialect::Classic).content_type(),
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())?;
+    let mut answer = Vec::new();
+    let read = stream.take(ANSWER_MAX_BYTES).read_to_end(&mut answer);
+    let text = String::from_utf8_lossy(&answer);
+    let line = text.lines().next().unwrap_or_default();
+    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1));
+    match status {
+        Some(status) if status.starts_with('2') => Ok(()),
+        Some(_) => Err(io::Error::other(format!("it answered: {}", crate::stderr::visible(line)))),
+        None => Err(read.err().unwrap_or_else(|| io::Error::other("it did not answer with HTTP"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_without_a_group_gets_the_group_of_pummel() {
+        let target = |text: &str| {
+            text.parse::<PushTarget>().map(|target| format!("{}{}", target.authority, target.path))
+        };
+        assert_eq!(target("http://gw:9091"), Ok("gw:9091/metrics/job/pummel".to_owned()));
+        assert_eq!(target("http://gw/push/"), Ok("gw:80/push/metrics/job/pummel".to_owned()));
+        assert_eq!(
+            target("http://[::1]:9091/metrics/job/n/i/2"),
+            Ok("[::1]:9091/metrics/job/n/i/2".to_owned())
+        );
+        for wrong in [
+            "",
+            "gw:9091",
+            "https://gw",
+            "http://",
+            "http://a b",
+            "http://u:p@gw",
+            "http://gw/?x",
+            "http://gw/\r\nX: y",
+        ] {
+            assert_eq!(target(wrong), Err(NotATarget), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The hits that were asked for, and those that were got; what was stored after misses.
+
+use pummel_logic::measure::words::grouped;
+use pummel_logic::plan::{Fill, Mix, Work};
+
+use super::page::Page;
+use super::units::micros_text;
+use crate::report::document::{Document, OpResult, SampleFigures, reads};
+use crate::report::numbers::number;
+
+/// A hit share that is this much below the one that was asked for has a reason.
+const SHORT: f64 = 0.01;
+
+pub(super) fn hits(page: &mut Page, document: &Document) {
+    let mix = document.plan.phases.iter().find_map(|phase| match &phase.work {
+        Work::Mix(mix) if phase.recorded => Some(mix),
+        _ => None,
+    });
+    let Some(mix) = mix else { return };
+    if mix.reads_unstored()
+        && let Some(words) = share(document, mix)
+    {
+        page.field("Hits", &words);
+    }
+    if let Some(pairs) = &document.pairs_us {
+        page.field("Pairs", &self::pairs(pairs));
+    }
+    if let Some(words) = fills(document, mix) {
+        page.field("Fills", &words);
+    }
+}
+
+/// The share of hits beside the one that follows from the keys that are no records; `None` where nothing was read.
+fn share(document: &Document, mix: &Mix) -> Option<String> {
+    let ops = || document.ops.iter().filter(|(name, _)| reads(name));
+    let sum = |of: fn(&OpResult) -> u64| ops().map(|(_, op)| of(op)).sum::<u64>();
+    let (found, missed) = (sum(|op| op.hits), sum(|op| op.misses));
+    if found + missed == 0 {
+        return None;
+    }
+    let (asked, got) = (1.0 - mix.absent - mix.fresh, found as f64 / (found + missed) as f64);
+    let mut words =
+        format!("{} % of the keys read, {} % asked for", number(got * 100.0), number(asked * 100.0));
+    let readings = document.evidence.iter().flat_map(|evidence| &evidence.servers);
+    let evicted: u64 = readings.filter_map(|server| server.reading.as_ref()?.counts.evictions).sum();
+    if got < asked - SHORT && evicted > 0 {
+        words += &format!("; the server evicted {}", grouped(evicted));
+    }
+    Some(words)
+}
+
+/// The times of gets with the sets that follow them.
+fn pairs(pairs: &SampleFigures) -> String {
+    let text = |us: Option<f64>| us.map_or("-".to_owned(), micros_text);
+    format!(
+        "{} gets with the set of their key: {} at p50, {} at p99, from the get's due time to the set's reply",
+        grouped(pairs.count),
+        text(pairs.p50),
+        text(pairs.p99)
+    )
+}
+
+/// What was stored after misses; `None` where nothing was, and where the mix stores by the same operation.
+fn fills(document: &Document, mix: &Mix) -> Option<String> {
+    mix.read_through_ns?;
+    let name = if mix.fill == Fill::Add { "add" } else { "set" };
+    let is_asked = mix.ops.iter().any(|(verb, _)| verb.name() == name);
+    let op = document.ops.get(name).filter(|_| !is_asked)?;
+    let mut words = format!("{} after misses", grouped(op.completed));
+    let duplicates = op.outcomes.get("not_stored").copied().unwrap_or(0);
+    if mix.fill == Fill::Add {
+        words += &format!(", {} of them of keys that were there by then", grouped(duplicates));
+    }
+    Some(words)
+}

@@ -1,0 +1,152 @@
+//! The options of a replay, as the words of the user.
+
+use clap::{Args, ValueEnum};
+use pummel_logic::plan::{Stop, TracePace};
+use pummel_logic::time::Nanos;
+use pummel_logic::trace::Format;
+
+use crate::values::{self, Measure, UnreadDist, ValueError};
+
+/// Options of a replay.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Trace")]
+pub struct TraceArgs {
+    /// Replay the requests of this trace: a file, plain, .gz or .zst, or - for standard input. May be repeated: the files
+    /// follow each other
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub trace: Vec<String>,
+    /// The format of the trace: twitter, kvcache, cdn, csv[:time=1,key=3,...], oracle, twr, twr-ns, monitor, watch, ptr,
+    /// mutilate-0 to mutilate-2. Default: found from its content
+    #[arg(long, value_name = "FORMAT", requires = "trace", value_parser = format)]
+    pub trace_format: Option<String>,
+    /// When the requests are due: at the times of the trace, SPEED times as fast (trace:SPEED), or as soon as their client is
+    /// free (fast). Default: trace:1; with --rate the rate decides and the order is kept
+    #[arg(long, value_name = "trace[:SPEED]|fast", requires = "trace", conflicts_with = "rate", value_parser = pace)]
+    pub pace: Option<TracePace>,
+    /// Where in its second a request is due, in traces with whole seconds: evenly spread, at random, or all at once
+    #[arg(long, value_name = "RULE", requires = "trace", value_enum)]
+    pub within_second: Option<WithinSecondName>,
+    /// Which client asks a row: that of the trace's client, of the key, or row by row. Default: client where rows say who
+    /// asked, else key
+    #[arg(long, value_name = "BY", requires = "trace", value_enum)]
+    pub trace_by: Option<DealByName>,
+    /// Times to live: divided by SPEED, kept, or none
+    #[arg(long, value_name = "RULE", requires = "trace", value_enum)]
+    pub trace_ttl: Option<TraceTtlName>,
+    /// Replay the trace so often; without a number again and again, until --time or --requests
+    #[arg(long = "loop", value_name = "N", requires = "trace", num_args = 0..=1, require_equals = true,
+          default_missing_value = "0", value_parser = values::count)]
+    pub passes: Option<u64>,
+    /// Give every pass of --loop keys of its own
+    #[arg(long, requires = "passes")]
+    pub loop_fresh: bool,
+    /// Leave out what is earlier than so long after the first row
+    #[arg(long, value_name = "TIME", requires = "trace", value_parser = values::time)]
+    pub trace_from: Option<Nanos>,
+    /// Leave out what is so long after the first row, and later
+    #[arg(long, value_name = "TIME", requires = "trace", value_parser = values::time_above_zero)]
+    pub trace_to: Option<Nanos>,
+    /// Replay so much of the trace before the measurement begins: a time such as 30s, or a number of rows
+    #[arg(long, value_name = "TIME|ROWS", requires = "trace", value_parser = warm_up)]
+    pub trace_warmup: Option<Stop>,
+    /// Keep this share of the keys, with all their rows: give the server as much of the memory
+    #[arg(long, value_name = "SHARE", requires = "trace", value_parser = values::fraction)]
+    pub trace_sample: Option<f64>,
+    /// Make so many requests of each row, each with a key and a client of its own
+    #[arg(long, value_name = "N", requires = "trace", value_parser = values::count_u32)]
+    pub trace_amplify: Option<u32>,
+    /// What stores the keys that reads miss: the stores of the trace as recorded, or the replay's own misses, at once or after
+    /// --read-through=DELAY. Default: recorded, and own for formats without operations
+    #[arg(long, value_name = "WHO", requires = "trace", value_enum)]
+    pub fills: Option<FillsName>,
+    /// Length of a value that --fills own stores and that no store of the trace says, neither before nor within 65,536 rows: the same
+    /// for a key whenever it is stored. Default: lengths of the stores so far
+    #[arg(long, value_name = "DIST", requires = "trace", value_parser = bytes, allow_hyphen_values = true)]
+    pub missing_size: Option<UnreadDist>,
+    /// Cut longer values to this length in bytes
+    #[arg(long, value_name = "BYTES", requires = "trace", value_parser = values::count_u32)]
+    pub max_value: Option<u32>,
+}
+
+/// The rule of --within-second.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum WithinSecondName {
+    /// Row j of m at j/m of the second.
+    Spread,
+    /// At random times.
+    Poisson,
+    /// All at the beginning of the second.
+    Burst,
+}
+
+/// The rule of --trace-by.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DealByName {
+    /// The requests of each client of the trace keep their order.
+    Client,
+    /// The requests for each key keep their order.
+    Key,
+    /// Row by row.
+    Row,
+}
+
+/// The rule of --trace-ttl.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum TraceTtlName {
+    /// Divided by the speed.
+    Scale,
+    /// As in the trace.
+    Keep,
+    /// None.
+    None,
+}
+
+/// The rule of --fills.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FillsName {
+    /// The stores of the trace.
+    Recorded,
+    /// The misses of the replay.
+    Own,
+}
+
+/// The format of an option's value.
+fn format(text: &str) -> Result<String, String> {
+    match Format::named(text) {
+        Ok(Format::Metadump) => {
+            Err("a metadump holds items and no requests: load --fill stores them".to_owned())
+        }
+        Ok(_) => Ok(text.to_owned()),
+        Err(expected) => Err(format!("expected {expected}")),
+    }
+}
+
+fn bytes(text: &str) -> Result<UnreadDist, ValueError> {
+    values::dist(text, Measure::Bytes)
+}
+
+fn pace(text: &str) -> Result<TracePace, String> {
+    let expected = || {
+        "expected trace, trace:SPEED with a speed from 0.000001 to 1000000 such as trace:10, or fast"
+            .to_owned()
+    };
+    match text.split_once(':') {
+        None if text == "trace" => Ok(TracePace::Trace { speed: 1.0 }),
+        None if text == "fast" => Ok(TracePace::Fast),
+        Some(("trace", speed)) => match speed.parse::<f64>() {
+            Ok(speed) if (1e-6..=1e6).contains(&speed) => Ok(TracePace::Trace { speed }),
+            _ => Err(expected()),
+        },
+        _ => Err(expected()),
+    }
+}
+
+fn warm_up(text: &str) -> Result<Stop, String> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let rows = text.parse().ok().filter(|rows| *rows > 0);
+        let expected = || "expected a time such as 30s, or a number of rows such as 100000".to_owned();
+        return Ok(Stop { time_ns: None, requests: Some(rows.ok_or_else(expected)?) });
+    }
+    let time_ns = values::time_above_zero(text).map_err(|error| error.to_string())?;
+    Ok(Stop { time_ns: Some(time_ns), requests: None })
+}

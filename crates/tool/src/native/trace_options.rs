@@ -1,0 +1,201 @@
+//! What the options of a replay mean: its phases, and when its clients ask.
+
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::{
+    Arrivals, DealBy, Depth, Fills, Phase, Stop, TracePace, TraceReplay, TraceTtl, WithinSecond, Work,
+};
+use pummel_logic::trace::Format;
+
+use super::options::{LoadArgs, RunArgs};
+use super::trace_args::{DealByName, FillsName, TraceTtlName, WithinSecondName};
+use super::{Typed, mean_ns};
+use crate::job::{FrontInputs, UsageError};
+
+/// The longest value where nothing else is asked for: what memcached takes by default, with room for the item's head.
+const VALUE_MAX_BYTES: u32 = 1_000_000;
+
+/// Options that say what is asked, which a trace says.
+const NOT_BESIDE: &[&str] = &[
+    "--workload",
+    "--mix",
+    "--command",
+    "--popularity",
+    "--multiget",
+    "--read-modify-write",
+    "--insert",
+    "--scan-as",
+    "--fresh",
+    "--absent",
+    "--hit-ratio",
+    "--churn",
+    "--multiset",
+    "--vivify",
+    "--recache",
+    "--stale",
+    "--meta-details",
+    "--noreply",
+    "--verify",
+    "--load",
+    "--no-load",
+    "--records",
+    "--key-size",
+    "--key-prefix",
+    "--value-size",
+    "--ttl",
+    "--ttl-jitter",
+    "--allow-partial-load",
+    "--warmup",
+    "--until",
+    "--conn-rate",
+    "--calls-per-connection",
+    "--stage",
+    "--phases",
+    "--burst",
+    "--measure-connections",
+];
+
+impl Typed<RunArgs> {
+    /// Whether a trace is replayed.
+    ///
+    /// # Errors
+    /// Returns the first option that a replay leaves without effect.
+    pub(super) fn replays_trace(&self) -> Result<bool, UsageError> {
+        if self.args.trace.trace.is_empty() {
+            return Ok(false);
+        }
+        let idle = NOT_BESIDE.iter().find(|flag| self.has(flag)).copied();
+        if self.has("--arrivals") && self.args.pace.rate.is_none() {
+            return Err(UsageError::Missing(
+                "'--arrivals' is accepted beside '--trace' with '--rate' only, which is not there".to_owned(),
+            ));
+        }
+        let is_idle = self.has("--read-through") && self.fills() == Fills::Recorded;
+        match idle.or_else(|| is_idle.then_some("--read-through")) {
+            None => Ok(true),
+            Some("--warmup") => Err(UsageError::Missing(
+                "'--warmup' is not accepted beside '--trace': '--trace-warmup' replays a part of it before the measurement"
+                    .to_owned(),
+            )),
+            Some("--read-through") => Err(UsageError::Missing(
+                "'--read-through' is accepted beside '--trace' with '--fills own' only, which is not there".to_owned(),
+            )),
+            Some(flag) => Err(UsageError::Missing(format!(
+                "'{flag}' is not accepted beside '--trace': the trace says what is asked"
+            ))),
+        }
+    }
+
+    /// Whether the stores of the trace, or the misses of the replay, store what reads miss.
+    fn fills(&self) -> Fills {
+        let args = &self.args.trace;
+        let has_no_operations = args
+            .trace_format
+            .as_ref()
+            .is_some_and(|name| Format::named(name).is_ok_and(|format| !format.has_operations()));
+        match args.fills {
+            Some(FillsName::Recorded) => Fills::Recorded,
+            Some(FillsName::Own) => Fills::Own,
+            None if has_no_operations => Fills::Own,
+            None => Fills::Recorded,
+        }
+    }
+
+    /// The pace of the replay.
+    pub(super) fn trace_pace(&self) -> TracePace {
+        match (self.args.trace.pace, self.args.pace.rate.as_ref()) {
+            (Some(pace), _) => pace,
+            (None, Some(_)) => TracePace::Rate,
+            (None, None) => TracePace::Trace { speed: 1.0 },
+        }
+    }
+
+    /// When the clients of a replay ask, and how many requests each has outstanding at most.
+    pub(super) fn trace_arrivals(&self) -> (Option<Arrivals>, Depth) {
+        let depth = self.args.pace.depth;
+        match self.trace_pace() {
+            TracePace::Trace { .. } if !self.has("--depth") => (Some(Arrivals::Trace), Depth::Unlimited),
+            TracePace::Trace { .. } => (Some(Arrivals::Trace), depth),
+            TracePace::Fast | TracePace::Rate => (None, depth),
+        }
+    }
+
+    /// The phases of a replay: the part before the measurement, where there is one, and the measurement.
+    ///
+    /// # Errors
+    /// Returns [`UsageError`] for lengths of missed values that cannot be read, or that no value has.
+    pub(super) fn trace_phases(
+        &self,
+        fill_delay: Option<Dist>,
+        inputs: &FrontInputs,
+    ) -> Result<Vec<Phase>, UsageError> {
+        let args = &self.args.trace;
+        let missing_size = args.missing_size.as_ref();
+        let missing_size =
+            missing_size.map(|size| self.dist("--missing-size <DIST>", size, inputs)).transpose()?;
+        if missing_size.is_some() && self.fills() == Fills::Recorded {
+            return Err(UsageError::Missing(
+                "'--missing-size' is accepted with '--fills own' only, which is not there".to_owned(),
+            ));
+        }
+        let replay = TraceReplay {
+            paths: args.trace.clone(),
+            format: args.trace_format.clone(),
+            pace: self.trace_pace(),
+            within_second: match args.within_second {
+                None | Some(WithinSecondName::Spread) => WithinSecond::Spread,
+                Some(WithinSecondName::Poisson) => WithinSecond::Poisson,
+                Some(WithinSecondName::Burst) => WithinSecond::Burst,
+            },
+            by: args.trace_by.map(|by| match by {
+                DealByName::Client => DealBy::Client,
+                DealByName::Key => DealBy::Key,
+                DealByName::Row => DealBy::Row,
+            }),
+            ttl: match args.trace_ttl {
+                None | Some(TraceTtlName::Scale) => TraceTtl::Scale,
+                Some(TraceTtlName::Keep) => TraceTtl::Keep,
+                Some(TraceTtlName::None) => TraceTtl::None,
+            },
+            passes: args.passes.map_or(1, |passes| u32::try_from(passes).unwrap_or(u32::MAX)),
+            fresh_passes: args.loop_fresh,
+            from_ns: args.trace_from.unwrap_or(0),
+            to_ns: args.trace_to,
+            sample: args.trace_sample.unwrap_or(1.0),
+            amplify: args.trace_amplify.unwrap_or(1),
+            fills: self.fills(),
+            fill_delay_ns: fill_delay.as_ref().map_or(0, mean_ns),
+            fill_delay_s: fill_delay.filter(|delay| !matches!(delay, Dist::Fixed(_))),
+            missing_size,
+            stores_only: false,
+            value_max_bytes: args.max_value.unwrap_or(VALUE_MAX_BYTES),
+        };
+        let phase = |name: &str, stop, recorded| Phase {
+            name: name.to_owned(),
+            work: Work::Trace(Box::new(replay.clone())),
+            stop,
+            recorded,
+        };
+        let measured = Stop { time_ns: self.args.pace.time, requests: self.args.pace.requests };
+        let warm_up = args.trace_warmup.map(|stop| phase("warmup", stop, false));
+        Ok(warm_up.into_iter().chain([phase("measure", measured, true)]).collect())
+    }
+}
+
+impl Typed<LoadArgs> {
+    /// The phase that stores the items of the files of `--fill` on the servers.
+    pub(super) fn fill_phase(&self) -> Phase {
+        let replay = TraceReplay {
+            within_second: WithinSecond::Burst,
+            by: Some(DealBy::Key),
+            ttl: TraceTtl::Keep,
+            stores_only: true,
+            ..TraceReplay::of(self.args.pace.fill.clone(), TracePace::Fast, VALUE_MAX_BYTES)
+        };
+        Phase {
+            name: "load".to_owned(),
+            work: Work::Trace(Box::new(replay)),
+            stop: Stop::default(),
+            recorded: true,
+        }
+    }
+}

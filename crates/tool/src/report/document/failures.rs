@@ -1,0 +1,156 @@
+//! What a run was not to be, and was.
+
+use pummel_logic::plan::FailOn;
+
+use super::Document;
+use crate::report::numbers::grouped;
+
+/// Something that a run was not to be, and was, or that may have been so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What it was not to be.
+    pub on: FailOn,
+    /// Whether the result shows that the run was so; false where the result does not tell.
+    pub is_known: bool,
+    /// What shows that it was, or why that is not known.
+    pub says: String,
+}
+
+/// Whether a run was what it was not to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailOnAnswer {
+    /// The run was so; the words show it.
+    Yes(String),
+    /// The run was not so.
+    No,
+    /// The result does not tell, for the reason in the words.
+    Unknown(String),
+}
+
+impl Document {
+    /// What the run was not to be by its plan, and was or may have been; empty where everything is known to be as it was to be.
+    pub fn failures(&self) -> Vec<Failure> {
+        let failure = |on: &FailOn| match self.answer(*on) {
+            FailOnAnswer::Yes(says) => Some(Failure { on: *on, is_known: true, says }),
+            FailOnAnswer::No => None,
+            FailOnAnswer::Unknown(says) => Some(Failure { on: *on, is_known: false, says }),
+        };
+        self.plan.fail_on.iter().filter_map(failure).collect()
+    }
+
+    /// Whether the run was something that it was not to be.
+    pub fn answer(&self, on: FailOn) -> FailOnAnswer {
+        match on {
+            FailOn::Limited => self.is_limited(),
+            FailOn::Untrusted => self.is_untrusted(),
+            FailOn::Errors => {
+                let totals = &self.totals;
+                let missing = totals.requests.saturating_sub(totals.completed);
+                match (missing, totals.requests) {
+                    (0, 0) => FailOnAnswer::Unknown("no request was made".to_owned()),
+                    (0, _) => FailOnAnswer::No,
+                    (missing, all) => FailOnAnswer::Yes(format!(
+                        "{} of {} requests failed or got no answer",
+                        grouped(missing),
+                        grouped(all)
+                    )),
+                }
+            }
+            FailOn::Unsteady => match self.steady {
+                Some(true) => FailOnAnswer::No,
+                Some(false) => FailOnAnswer::Yes("the run was not at one level".to_owned()),
+                None if self.plan.changes.is_nothing() => {
+                    FailOnAnswer::Unknown("whether the run was steady is not judged".to_owned())
+                }
+                None => FailOnAnswer::Unknown(
+                    "the load changes by plan, and whether the run was steady is not judged".to_owned(),
+                ),
+            },
+        }
+    }
+
+    /// Whether the generator was the limit.
+    fn is_limited(&self) -> FailOnAnswer {
+        match &self.verdict {
+            None => FailOnAnswer::Unknown("the result does not say what the limit was".to_owned()),
+            Some(verdict) if verdict.limit == "generator" => FailOnAnswer::Yes(verdict.says.clone()),
+            Some(verdict) if verdict.limit == "unknown" => FailOnAnswer::Unknown(verdict.says.clone()),
+            Some(_) => FailOnAnswer::No,
+        }
+    }
+
+    /// Whether the times may not be believed.
+    fn is_untrusted(&self) -> FailOnAnswer {
+        match &self.trust {
+            None => {
+                FailOnAnswer::Unknown("the result does not say whether its times may be believed".to_owned())
+            }
+            Some(trust) if !trust.ok => FailOnAnswer::Yes(trust.says.clone()),
+            Some(_) if self.totals.completed == 0 => {
+                FailOnAnswer::Unknown("no request was completed: there are no times".to_owned())
+            }
+            Some(_) => FailOnAnswer::No,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::document::{TrustResult, VerdictResult};
+    use crate::report::example::Run;
+    use pummel_logic::measure::measurement::Keep;
+    use pummel_logic::plan::Part;
+
+    #[test]
+    fn a_run_fails_on_what_it_was_not_to_be_and_on_nothing_else() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let failed = |document: &Document| {
+            let names = document.failures();
+            let names = names.iter().map(|failure| match failure.is_known {
+                true => failure.on.name().to_owned(),
+                false => format!("{}?", failure.on.name()),
+            });
+            names.collect::<Vec<_>>().join(" ")
+        };
+        let nobody = VerdictResult { limit: "nobody".to_owned(), ..VerdictResult::default() };
+        document.verdict = Some(nobody);
+        document.steady = Some(true);
+        document.plan.fail_on = FailOn::ALL.to_vec();
+        assert_eq!(failed(&document), "", "{:?}", document.failures());
+        document.verdict = Some(VerdictResult { limit: "generator".to_owned(), ..VerdictResult::default() });
+        document.trust = Some(TrustResult { ok: false, ..TrustResult::default() });
+        document.totals.completed -= 7;
+        document.steady = Some(false);
+        assert_eq!(failed(&document), "limited untrusted errors unsteady");
+        assert_eq!(document.failures()[2].says, "7 of 2,000 requests failed or got no answer");
+        document.plan.fail_on = vec![FailOn::Unsteady];
+        assert_eq!(failed(&document), "unsteady");
+        (document.verdict, document.trust) = (None, None);
+        document.plan.fail_on = vec![FailOn::Limited, FailOn::Untrusted];
+        assert_eq!(failed(&document), "limited? untrusted?", "a result of a version that did not say");
+    }
+
+    #[test]
+    fn what_is_not_known_is_neither_yes_nor_no() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let reason = |document: &Document, on| match document.answer(on) {
+            FailOnAnswer::Unknown(says) => says,
+            answer => format!("{answer:?}"),
+        };
+        document.steady = None;
+        assert_eq!(reason(&document, FailOn::Unsteady), "whether the run was steady is not judged");
+        document.plan.changes.parts =
+            vec![Part { name: "first".to_owned(), at_ns: 0, ops: None, popularity: None, churn: None }];
+        let changes = "the load changes by plan, and whether the run was steady is not judged";
+        assert_eq!(reason(&document, FailOn::Unsteady), changes);
+        let says = "Nothing was measured.".to_owned();
+        document.verdict =
+            Some(VerdictResult { limit: "unknown".to_owned(), says, ..VerdictResult::default() });
+        assert_eq!(reason(&document, FailOn::Limited), "Nothing was measured.");
+        document.trust = Some(TrustResult { ok: true, ..TrustResult::default() });
+        document.totals = Default::default();
+        assert_eq!(reason(&document, FailOn::Untrusted), "no request was completed: there are no times");
+        assert_eq!(reason(&document, FailOn::Errors), "no request was made");
+    }
+}

@@ -1,0 +1,31 @@
+//! The results that a sum consists of.
+
+use super::ChangeResult;
+use serde::{Deserialize, Serialize};
+
+/// One of the results that were added up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MergedResult {
+    /// The name of its file.
+    pub file: String,
+    /// The seed of its arrivals and choices.
+    pub seed: u64,
+    /// Its clients.
+    pub clients: u64,
+    /// When its measured phase began, in seconds since 1970.
+    pub started_unix_s: Option<f64>,
+    /// Length of its measured phase.
+    pub seconds: f64,
+    /// Requests that were due.
+    pub requests: u64,
+    /// Requests that were answered without an error.
+    pub completed: u64,
+    /// Completed requests per second.
+    pub rate: f64,
+    /// Whether it was at one level from its beginning to its end; null where that was not judged.
+    pub steady: Option<bool>,
+    /// What changed in it, where it was not steady; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeResult>,
+}

@@ -1,0 +1,45 @@
+//! The parts of a measured phase that have figures of their own.
+
+use std::borrow::Cow;
+
+use pummel_logic::measure::recorder::Ops;
+use pummel_logic::measure::summary::PartSummary;
+use pummel_logic::time::seconds;
+use serde::{Deserialize, Serialize};
+
+use super::requests::{OpsResult, RequestTotals, ops_of};
+use crate::report::Report;
+
+/// The requests that were due in one part of the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PhaseResult {
+    /// Name of the part.
+    pub name: String,
+    /// Beginning, in seconds from the beginning of the measured phase.
+    pub at_s: f64,
+    /// Length in seconds.
+    pub seconds: f64,
+    /// All requests that were due in the part.
+    pub totals: RequestTotals,
+    /// The requests that were due in the part, by operation.
+    pub ops: OpsResult,
+}
+
+impl PhaseResult {
+    /// The parts of a report, as far as the run went.
+    pub(super) fn all_of(report: &Report<'_>) -> Vec<PhaseResult> {
+        let Report { plan, measurement, .. } = *report;
+        let of = |(number, part): (usize, PartSummary)| {
+            let raw = measurement.parts.get(number).map_or(Cow::Owned(Ops::default()), Cow::Borrowed);
+            PhaseResult {
+                at_s: seconds(part.at_ns),
+                seconds: seconds(part.length_ns),
+                totals: RequestTotals::of(&part.totals),
+                ops: ops_of(plan, &part.ops, &raw),
+                name: part.name,
+            }
+        };
+        PartSummary::all_of(measurement, plan).into_iter().enumerate().map(of).collect()
+    }
+}

@@ -1,0 +1,77 @@
+//! What became of a trace that was replayed while it was read.
+
+use pummel_logic::measure::replayed::Replayed;
+use serde::{Deserialize, Serialize};
+
+/// What became of a trace that was replayed while it was read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplayedResult {
+    /// Requests of the trace that were read.
+    pub rows: u64,
+    /// Those of them that were kept.
+    pub kept: u64,
+    /// Requests that were made of them, over all clients and phases.
+    pub requests: u64,
+    /// Different keys of the requests, to about 1 %.
+    pub keys: u64,
+    /// Whether the trace was read to its end.
+    pub whole: bool,
+    /// From the first kept row to the last one that a request was made of, in seconds of the trace's time.
+    pub covered_s: f64,
+    /// Requests of the last phase that were asked more than 10 ms after they were due.
+    pub late_rows: u64,
+    /// The greatest time from due to asked in the last phase, in microseconds.
+    pub latest_us: f64,
+    /// The longest time in seconds that one thread had no request left although the trace went on.
+    pub starved_s: f64,
+    /// What was left out or changed, by its name; only what there was.
+    pub left_out: Vec<LeftOut>,
+    /// Why the trace could not be read to its end; absent where it could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Sentences about what is left out, and about what limits the figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}
+
+/// Something that was left out of a replay, or changed in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOut {
+    /// Its name.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+}
+
+impl ReplayedResult {
+    pub(super) fn of(replayed: &Replayed) -> ReplayedResult {
+        let counts = [
+            ("bad_lines", replayed.bad_lines),
+            ("skipped_lines", replayed.skipped_lines),
+            ("lost", replayed.lost),
+            ("unsayable", replayed.unsayable),
+            ("fills", replayed.fills_left_out),
+            ("cut_values", replayed.cut_values),
+            ("out_of_order", replayed.out_of_order),
+            ("unfit_keys", replayed.unfit_keys),
+            ("short_ttls", replayed.short_ttls),
+        ];
+        let left_out = counts.into_iter().filter(|(_, count)| *count > 0);
+        ReplayedResult {
+            rows: replayed.rows,
+            kept: replayed.kept,
+            requests: replayed.requests,
+            keys: replayed.keys,
+            whole: replayed.is_whole,
+            covered_s: replayed.covered_ns as f64 / 1e9,
+            late_rows: replayed.late_rows,
+            latest_us: replayed.latest_ns as f64 / 1e3,
+            starved_s: replayed.starved_ns as f64 / 1e9,
+            left_out: left_out.map(|(what, count)| LeftOut { what: what.to_owned(), count }).collect(),
+            error: replayed.error.clone(),
+            notices: replayed.notices.iter().cloned().chain(replayed.warnings()).collect(),
+        }
+    }
+}

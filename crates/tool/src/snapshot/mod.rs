@@ -1,0 +1,814 @@
+//! The state of the job that is running, as of its last interval: what metrics and the live view show.
+//!
+//! The thread that collects a run makes it from whole intervals, once for each, so that no worker does anything for it.
+//! Counts of the measured phases add up over all runs of the job and never fall.
+
+pub mod buckets;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pummel_engine::run::MemberFacts;
+use pummel_engine::worker::messages::ConnectionEvent;
+use pummel_logic::arrival::RateCurve;
+use pummel_logic::measure::counters::{Bytes, Turns};
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::limit::{Case, Limit};
+use pummel_logic::measure::measurement::{Measurement, Slice, Status};
+use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
+use pummel_logic::measure::summary::{Figures, QUANTILES, Summary};
+use pummel_logic::measure::trust::Trust;
+use pummel_logic::plan::{Arrivals, Clock, Goal, Phase, Plan, Work};
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+
+use self::buckets::TimeBuckets;
+
+/// The latest intervals that are kept, for pictures of the last minutes.
+const RECENT_MAX: usize = 240;
+
+/// The least time between two looks at all that was measured, in nanoseconds: they cost more than an interval does.
+const SO_FAR_NS: Nanos = SECOND / 2;
+
+/// The latest messages that are kept.
+const MESSAGES_MAX: usize = 64;
+
+/// A [`Snapshot`] that the collecting thread writes and others read. No reader holds it for longer than it takes to copy
+/// or to print it.
+#[derive(Clone, Debug, Default)]
+pub struct SharedSnapshot(Arc<Mutex<Snapshot>>);
+
+impl SharedSnapshot {
+    /// The snapshot of a process with this identity, before its first run.
+    pub fn new(identity: Identity) -> SharedSnapshot {
+        SharedSnapshot(Arc::new(Mutex::new(Snapshot { identity, ..Snapshot::default() })))
+    }
+
+    /// The snapshot, which no other thread changes while the guard is there.
+    pub fn lock(&self) -> MutexGuard<'_, Snapshot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a process does in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It makes the whole run.
+    #[default]
+    Run,
+    /// It gathers what agents measure, and has the sum of them.
+    Controller,
+    /// It makes a part of a run, which is also in the sum of its controller.
+    Agent,
+}
+
+impl Role {
+    /// The word of the label `role`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Run => "run",
+            Role::Controller => "controller",
+            Role::Agent => "agent",
+        }
+    }
+}
+
+/// What tells the figures of this process from those of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The name of the run.
+    pub run: String,
+    /// What the process does in it.
+    pub role: Role,
+    /// Whose command line it was.
+    pub front: &'static str,
+}
+
+/// The state of a running job.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// What tells the figures of this process from those of others.
+    pub identity: Identity,
+    /// What the run under way is made after; `None` before the first run.
+    pub plan: Option<PlanFacts>,
+    /// Where the run under way is.
+    pub stage: Stage,
+    /// The phase under way that is not measured: requests that have ended, and how many it has where that is known.
+    pub progress: Option<(u64, Option<u64>)>,
+    /// When the first measured phase of the last run began, in nanoseconds since 1970; 0 before it.
+    pub started_unix_ns: Nanos,
+    /// The kernel interfaces of the last run; empty before its first interval.
+    pub backends: Vec<&'static str>,
+    /// The requests of all measured phases, by the word of their operation; empty unless they are asked for.
+    pub ops: BTreeMap<&'static str, OpTotals>,
+    /// Bytes over the wire in the measured phases.
+    pub bytes: Bytes,
+    /// Turns of all workers in the measured phases.
+    pub turns: Turns,
+    /// Those of the turns that belong to the run under way.
+    pub run_turns: Turns,
+    /// Time that each worker of this process was busy in the measured phases, in nanoseconds.
+    pub workers_busy_ns: Vec<Nanos>,
+    /// Connections.
+    pub connections: ConnectionCounts,
+    /// What is known at the end of a run alone; `None` before the first end.
+    pub result: Option<RunResult>,
+    /// The latest intervals of the run under way, the oldest first, at most [`RECENT_MAX`]; empty unless they are asked for.
+    pub recent: VecDeque<Arc<Slice>>,
+    /// The figures of the run under way so far; `None` before its first interval, and unless they are asked for.
+    pub so_far: Option<SoFar>,
+    /// How long the measured phase of the run that is over took, in nanoseconds; 0 before its end.
+    pub ended_ns: Nanos,
+    /// The processes of the run under way, in the order in which intervals name them; empty where this process makes it alone.
+    pub members: Vec<MemberFacts>,
+    /// Whether keys of the screen change the rate.
+    pub is_steerable: bool,
+    /// While somebody has paused the run: requests per second with which it goes on.
+    pub resumes_at: Option<f64>,
+    /// Whether [`Snapshot::recent`] and [`Snapshot::so_far`] are kept.
+    pub keeps_recent: bool,
+    /// Whether [`Snapshot::ops`] is kept.
+    pub keeps_ops: bool,
+    /// The latest notices and losses of the run under way, with their seconds since the measured phase began, the oldest first.
+    pub messages: VecDeque<(f64, String)>,
+}
+
+/// What a run is made after, as far as it is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanFacts {
+    /// The servers, as the Plan names them.
+    pub servers: Vec<String>,
+    /// The servers by the names that may be shown, one for each.
+    pub server_names: Vec<String>,
+    /// The protocol.
+    pub protocol: &'static str,
+    /// `open` or `closed`.
+    pub mode: &'static str,
+    /// Where arrivals come from.
+    pub clock: &'static str,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Requests per second that are asked for; `None` in closed loop, and where they change.
+    pub rate: Option<f64>,
+    /// Requests per second that are asked for where they change; `None` where they do not.
+    pub changing: Option<ChangingRate>,
+    /// The operations of the measured mix and their weights.
+    pub mix: Vec<(&'static str, f64)>,
+    /// Length of the measured phases, in nanoseconds; `None` where no time ends them.
+    pub measured_ns: Option<Nanos>,
+    /// The goals.
+    pub goals: Vec<Goal>,
+    /// What the arrivals are, such as `poisson`.
+    pub arrivals: String,
+    /// Threads of this process.
+    pub threads: u32,
+}
+
+/// Requests per second that change while a run is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangingRate {
+    /// Those of the clients whose rate changes, from the beginning of the measured phase on.
+    curve: Arc<RateCurve>,
+    /// Those of all other clients.
+    others: f64,
+}
+
+impl ChangingRate {
+    /// The rates of a plan; `None` where they do not change.
+    fn of(plan: &Plan) -> Option<ChangingRate> {
+        if plan.changes.rate.is_none() && plan.changes.burst.is_none() {
+            return None;
+        }
+        let measured = plan.phases.iter().position(|phase| phase.recorded)?;
+        let rate = plan.groups.first()?.rate?;
+        let curve = Arc::new(RateCurve::in_phase(plan, measured, rate));
+        let others = plan.groups.iter().skip(1).filter_map(|group| group.rate).sum();
+        Some(ChangingRate { curve, others })
+    }
+
+    /// The rate of all clients so long after the beginning of the measured phase.
+    pub fn at(&self, since_ns: Nanos) -> f64 {
+        self.curve.rate_at(since_ns) + self.others
+    }
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing was sent yet.
+    #[default]
+    Connecting,
+    /// Records are stored.
+    Load,
+    /// Requests are sent that are not measured.
+    WarmUp,
+    /// Requests are measured.
+    Measure,
+    /// The run is over.
+    Over,
+}
+
+impl Stage {
+    /// Every stage, in the order of a run.
+    pub const ALL: [Stage; 5] = [Stage::Connecting, Stage::Load, Stage::WarmUp, Stage::Measure, Stage::Over];
+
+    /// The word of the label `phase`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Connecting => "connecting",
+            Stage::Load => "load",
+            Stage::WarmUp => "warmup",
+            Stage::Measure => "measure",
+            Stage::Over => "over",
+        }
+    }
+}
+
+/// The figures of a run so far.
+#[derive(Clone, Debug)]
+pub struct SoFar {
+    /// By operation: its word, its counts, and the figures of its times by [`Span`].
+    pub ops: Vec<(&'static str, Counts, [Figures; Span::COUNT])>,
+    /// All operations together.
+    pub counts: Counts,
+    /// The times of all operations together, by [`Span`].
+    pub figures: [Figures; Span::COUNT],
+    /// Whether lag is a small part of the response, by the rule of the report.
+    pub is_trusted: bool,
+    /// Length of the measured phase so far, in nanoseconds.
+    pub measured_ns: Nanos,
+}
+
+impl SoFar {
+    fn of(plan: &Plan, measured: &Measurement) -> SoFar {
+        let ops = measured.ops();
+        let all = ops.all();
+        let figures = Figures::of_op(&all, measured.timeout_ns);
+        let of = |(verb, op): (Verb, &OpRecord)| {
+            (plan.name_of(verb), op.counts, Figures::of_op(op, measured.timeout_ns))
+        };
+        SoFar {
+            ops: ops.iter().map(of).collect(),
+            counts: all.counts,
+            is_trusted: Trust::of(&Case::of(measured, plan, &all), &figures).ok,
+            figures,
+            measured_ns: measured.measured_ns,
+        }
+    }
+}
+
+/// The requests of one operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpTotals {
+    /// How they ended.
+    pub counts: Counts,
+    /// Their times, by [`Span`].
+    pub times: [TimeBuckets; Span::COUNT],
+}
+
+/// Connections of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Connections that the run under way asks for; `None` before its first interval.
+    pub asked: Option<u64>,
+    /// Connections of the run under way that are open, by those that were lost and opened again; `None` where that is not
+    /// known.
+    pub open: Option<u64>,
+    /// Connections that were lost in all runs.
+    pub lost: u64,
+    /// Lost connections that were opened again in all runs.
+    pub reopened: u64,
+    /// Those of the losses and reopenings that belong to the run under way: that came as events, and at its end all.
+    of_run: (u64, u64),
+}
+
+impl ConnectionCounts {
+    /// Connections of the run under way that were lost, and lost ones that were opened again.
+    pub fn of_run(&self) -> (u64, u64) {
+        self.of_run
+    }
+}
+
+/// What is known at the end of a run.
+#[derive(Clone, Debug, Default)]
+pub struct RunResult {
+    /// How the run ended.
+    pub status: &'static str,
+    /// Attempts to open a connection that failed, in all runs.
+    pub connections_failed: u64,
+    /// Time that opening connections took, in all runs.
+    pub connect: TimeBuckets,
+    /// Values that were checked in all runs: right, wrong, stale. `None` where none was.
+    pub verified: Option<[u64; 3]>,
+    /// Whether the generator set the rate of the last run.
+    pub generator_limited: bool,
+    /// Quantiles of the last run that are known: operation, span, name of the quantile as a number from 0 to 1, nanoseconds.
+    pub quantiles: Vec<(&'static str, Span, f64, Nanos)>,
+    /// The goals of the last run, and whether each was met; goals that are undecided are left out.
+    pub goals: Vec<(String, bool)>,
+    /// Members of the last run: name, greatest error of its clock in nanoseconds, whether it was lost.
+    pub members: Vec<(String, Nanos, bool)>,
+    /// Members that were lost in all runs.
+    pub members_lost: u64,
+    /// What the servers said of themselves over the measured phases of all runs.
+    pub servers: Vec<ServerFigures>,
+}
+
+/// What a server said of itself over the measured phases of runs; `None` where it did not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFigures {
+    /// The server, as the Plan names it.
+    pub server: String,
+    /// CPU time of its process, in nanoseconds.
+    pub cpu_ns: Option<Nanos>,
+    /// Requests that it counted.
+    pub requests: Option<u64>,
+    /// Keys that it found.
+    pub hits: Option<u64>,
+    /// Keys that it did not find.
+    pub misses: Option<u64>,
+    /// Items that it threw out.
+    pub evictions: Option<u64>,
+    /// Connections that were open at the end.
+    pub connections: Option<u64>,
+    /// Memory in use at the end, in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl ServerFigures {
+    /// Adds what the server said of a later run.
+    fn follow(&mut self, later: ServerFigures) {
+        let add = |known: &mut Option<u64>, more: Option<u64>| {
+            *known = known.map_or(more, |sum| Some(sum + more.unwrap_or(0)))
+        };
+        add(&mut self.cpu_ns, later.cpu_ns);
+        add(&mut self.requests, later.requests);
+        add(&mut self.hits, later.hits);
+        add(&mut self.misses, later.misses);
+        add(&mut self.evictions, later.evictions);
+        (self.connections, self.memory_bytes) = (later.connections, later.memory_bytes);
+    }
+}
+
+impl Snapshot {
+    /// Begins anew where what is to come belongs to another run than what is there; a run without a name has that of the process.
+    pub fn belong_to(&mut self, run: &str) {
+        if run.is_empty() || self.identity.run == run {
+            return;
+        }
+        let identity = Identity { run: run.to_owned(), ..std::mem::take(&mut self.identity) };
+        let (keeps_recent, keeps_ops) = (self.keeps_recent, self.keeps_ops);
+        *self = Snapshot { identity, keeps_recent, keeps_ops, ..Snapshot::default() };
+    }
+
+    /// Notes that a run of this plan is about to begin.
+    pub fn announce(&mut self, plan: &Plan) {
+        self.plan = Some(PlanFacts::of(plan));
+        self.stage = Stage::Connecting;
+        self.progress = None;
+        self.recent.clear();
+        self.so_far = None;
+        self.messages.clear();
+        self.run_turns = Turns::default();
+        self.members.clear();
+        self.resumes_at = None;
+        let connections = &mut self.connections;
+        (connections.asked, connections.open, connections.of_run) = (None, None, (0, 0));
+    }
+
+    /// Notes that a phase begins at this time, in nanoseconds since 1970.
+    pub fn begin(&mut self, phase: &Phase, at_unix_ns: Nanos) {
+        let is_first = self.stage != Stage::Measure;
+        self.stage = match &phase.work {
+            _ if phase.recorded => Stage::Measure,
+            Work::Load(_) => Stage::Load,
+            _ => Stage::WarmUp,
+        };
+        self.progress = None;
+        if phase.recorded && is_first {
+            self.started_unix_ns = at_unix_ns;
+        }
+    }
+
+    /// Requests per second that are asked for at this time, in nanoseconds since 1970; before the measured phase those with which
+    /// it begins. `None` in closed loop.
+    pub fn asked_rate(&self, now_unix_ns: Nanos) -> Option<f64> {
+        let plan = self.plan.as_ref()?;
+        let Some(changing) = &plan.changing else { return plan.rate };
+        let since_ns = match self.stage {
+            Stage::Connecting | Stage::Load | Stage::WarmUp => 0,
+            // Nothing is due in the drain, whose rate is the last one too.
+            Stage::Measure => {
+                let last_ns = plan.measured_ns.map_or(Nanos::MAX, |length_ns| length_ns.saturating_sub(1));
+                now_unix_ns.saturating_sub(self.started_unix_ns).min(last_ns)
+            }
+            // The last one that was asked for.
+            Stage::Over => self.ended_ns.saturating_sub(1),
+        };
+        Some(changing.at(since_ns))
+    }
+
+    /// Notes that somebody changed the rate: the plan has all changes so far, and `resumes_at` is the rate with which the load goes
+    /// on where it is paused.
+    pub fn steered(&mut self, plan: &Plan, resumes_at: Option<f64>) {
+        self.resumes_at = resumes_at;
+        if let Some(facts) = &mut self.plan {
+            facts.changing = ChangingRate::of(plan).or(facts.changing.take());
+        }
+    }
+
+    /// Notes how far a phase is that is not measured.
+    pub fn progress(&mut self, ended: u64, of: Option<u64>) {
+        self.progress = Some((ended, of));
+    }
+
+    /// Adds a whole interval of a measured phase.
+    pub fn add(&mut self, plan: &Plan, interval: &mut Interval) {
+        if self.keeps_ops {
+            self.add_ops(plan, interval);
+        }
+        self.bytes.merge(&interval.bytes);
+        self.turns.merge(&interval.turns);
+        self.run_turns.merge(&interval.turns);
+    }
+
+    fn add_ops(&mut self, plan: &Plan, interval: &mut Interval) {
+        for recorder in &mut interval.groups {
+            for (verb, op) in recorder.ops().iter() {
+                let totals = self.ops.entry(plan.name_of(verb)).or_default();
+                totals.counts.merge(&op.counts);
+                for span in Span::ALL {
+                    totals.times[span as usize].add(op.times.of(span));
+                }
+            }
+        }
+    }
+
+    /// Takes from the measurement so far what no interval has.
+    pub fn slice(&mut self, plan: &Plan, so_far: &Measurement) {
+        let backends = so_far.generator.backends.iter().map(|backend| backend.name());
+        self.backends = backends.collect();
+        let connections = &mut self.connections;
+        connections.asked = Some(so_far.connections.asked);
+        // A run has all connections, or ends: those that are missing were lost meanwhile.
+        if self.identity.role == Role::Run && so_far.connections.churn.is_none() {
+            let (lost, back) = connections.of_run;
+            connections.open = Some((so_far.connections.asked + back).saturating_sub(lost));
+        }
+        if self.keeps_recent
+            && let Some(slice) = so_far.intervals.last()
+        {
+            if self.recent.len() == RECENT_MAX {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(Arc::new(slice.clone()));
+            let is_stale = |last: &SoFar| so_far.measured_ns >= last.measured_ns + SO_FAR_NS;
+            if self.so_far.as_ref().is_none_or(is_stale) {
+                self.so_far = Some(SoFar::of(plan, so_far));
+            }
+        }
+    }
+
+    /// Notes that a connection was lost or is open again.
+    pub fn connection(&mut self, event: ConnectionEvent) {
+        let connections = &mut self.connections;
+        match event {
+            ConnectionEvent::Lost => (connections.lost += 1, connections.of_run.0 += 1),
+            ConnectionEvent::Back => (connections.reopened += 1, connections.of_run.1 += 1),
+        };
+    }
+
+    /// Adds the turns of one worker of this process over a part of a measured phase.
+    pub fn worker(&mut self, worker: usize, turns: &Turns) {
+        if self.workers_busy_ns.len() <= worker {
+            self.workers_busy_ns.resize(worker + 1, 0);
+        }
+        self.workers_busy_ns[worker] += turns.busy_ns;
+    }
+
+    /// Keeps a message of the run under way, which came at this time since 1970.
+    pub fn message(&mut self, at_unix_ns: Nanos, words: &str) {
+        let since_s = match self.stage {
+            Stage::Measure => at_unix_ns.saturating_sub(self.started_unix_ns) as f64 / SECOND as f64,
+            _ => 0.0,
+        };
+        if self.messages.len() == MESSAGES_MAX {
+            self.messages.pop_front();
+        }
+        self.messages.push_back((since_s, words.to_owned()));
+    }
+
+    /// Notes that the run is over; its measurement and summary are absent where it could not begin.
+    pub fn end(&mut self, plan: &Plan, ended: Option<(&Measurement, &Summary)>) {
+        self.stage = Stage::Over;
+        self.progress = None;
+        let Some((measurement, summary)) = ended else { return };
+        self.ended_ns = measurement.measured_ns;
+        let mut result = self.result.take().unwrap_or_default();
+        result.status = match measurement.status {
+            Status::Complete => "complete",
+            Status::Partial => "partial",
+            Status::Interrupted => "interrupted",
+        };
+        let connections = &measurement.connections;
+        // Events may have been dropped where they came too fast; the account at the end is exact.
+        let all = (connections.lost, connections.reconnected);
+        let (lost, back) = std::mem::replace(&mut self.connections.of_run, all);
+        self.connections.lost += connections.lost.saturating_sub(lost);
+        self.connections.reopened += connections.reconnected.saturating_sub(back);
+        self.connections.asked = Some(connections.asked);
+        // Where agents have the connections, or clients come and go, how many are open is not known at any time.
+        self.connections.open = self.connections.open.map(|_| 0);
+        result.connections_failed += connections.failed;
+        result.connect.add(&connections.connect);
+        let verify = &measurement.verify;
+        if plan.verify > 0.0 {
+            let [right, wrong, stale] = result.verified.get_or_insert_default();
+            *right += verify.checked.saturating_sub(verify.failed + verify.stale);
+            *wrong += verify.failed;
+            *stale += verify.stale;
+        }
+        result.generator_limited = summary.verdict.limit == Limit::Generator;
+        result.quantiles = known_quantiles(plan, summary);
+        result.goals =
+            summary.goals.iter().filter_map(|goal| Some((goal_words(&goal.goal), goal.met?))).collect();
+        let members = measurement.agents.iter().flat_map(|agents| &agents.members);
+        let name = |number: usize, name: &str| match plan.anonymous {
+            true => format!("agent-{}", number + 1),
+            false => name.to_owned(),
+        };
+        result.members = members
+            .enumerate()
+            .map(|(number, member)| {
+                (name(number, &member.name), member.clock_error_ns, member.lost.is_some())
+            })
+            .collect();
+        result.members_lost += result.members.iter().filter(|(.., is_lost)| *is_lost).count() as u64;
+        for seen in servers_of(plan, measurement) {
+            match result.servers.iter_mut().find(|known| known.server == seen.server) {
+                Some(known) => known.follow(seen),
+                None => result.servers.push(seen),
+            }
+        }
+        self.result = Some(result);
+    }
+
+    /// All operations together, so far.
+    pub fn counts(&self) -> Counts {
+        let mut all = Counts::default();
+        self.ops.values().for_each(|op| all.merge(&op.counts));
+        all
+    }
+}
+
+/// The quantiles of a run that are known, for each operation.
+fn known_quantiles(plan: &Plan, summary: &Summary) -> Vec<(&'static str, Span, f64, Nanos)> {
+    let mut known = Vec::new();
+    for op in &summary.ops {
+        for span in Span::ALL {
+            for (place, (_, quantile)) in QUANTILES.iter().enumerate() {
+                if let Some(ns) = op.figures[span as usize].quantiles[place].known() {
+                    known.push((plan.name_of(op.verb), span, *quantile, ns));
+                }
+            }
+        }
+    }
+    known
+}
+
+/// A goal as the command line has it, such as `p99:1ms`.
+pub fn goal_words(goal: &Goal) -> String {
+    let percent = goal.quantile * 100.0;
+    let percent = format!("{percent:.4}");
+    let percent = percent.trim_end_matches('0').trim_end_matches('.');
+    let units = [(SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "us")];
+    let unit = units.into_iter().find(|(unit_ns, _)| goal.limit_ns.is_multiple_of(*unit_ns));
+    let (unit_ns, unit) = unit.unwrap_or((1, "ns"));
+    format!("p{percent}:{}{unit}", goal.limit_ns / unit_ns)
+}
+
+fn servers_of(plan: &Plan, measurement: &Measurement) -> Vec<ServerFigures> {
+    let seen = measurement.evidence.iter().flat_map(|evidence| &evidence.servers).enumerate();
+    let seen = seen.filter_map(|(number, server)| Some((number, server, server.reading.as_ref()?)));
+    let name = |number: usize, address: &str| match plan.anonymous {
+        true => format!("server-{}", number + 1),
+        false => address.to_owned(),
+    };
+    let figures = seen.map(|(number, server, reading)| ServerFigures {
+        server: name(number, &server.address),
+        cpu_ns: reading.cpu_ns,
+        requests: reading.counts.requests,
+        hits: reading.counts.hits,
+        misses: reading.counts.misses,
+        evictions: reading.counts.evictions,
+        connections: reading.connections,
+        memory_bytes: reading.memory_bytes,
+    });
+    figures.collect()
+}
+
+impl PlanFacts {
+    fn of(plan: &Plan) -> PlanFacts {
+        let rates: Vec<f64> = plan.groups.iter().filter_map(|group| group.rate).collect();
+        let is_closed = plan.groups.iter().all(|group| matches!(group.arrivals, Arrivals::Closed));
+        let recorded = plan.phases.iter().filter(|phase| phase.recorded);
+        let mix = recorded.clone().find_map(|phase| match &phase.work {
+            Work::Mix(mix) => Some(mix.ops.clone()),
+            _ => None,
+        });
+        let mix: Vec<(Verb, f64)> = mix.unwrap_or_default();
+        let changing = ChangingRate::of(plan);
+        PlanFacts {
+            servers: if plan.anonymous { Vec::new() } else { plan.servers.clone() },
+            server_names: plan
+                .servers
+                .iter()
+                .enumerate()
+                .map(|(number, name)| match plan.anonymous {
+                    true => format!("server-{}", number + 1),
+                    false => name.clone(),
+                })
+                .collect(),
+            protocol: plan.protocol.name(),
+            mode: if is_closed { "closed" } else { "open" },
+            clock: match plan.engine.clock {
+                Clock::Kernel => "kernel",
+                Clock::User => "user",
+            },
+            seed: plan.seed,
+            // A rate that changes is no one figure.
+            rate: (!rates.is_empty() && changing.is_none()).then(|| rates.iter().sum()),
+            changing,
+            mix: mix.into_iter().map(|(verb, weight)| (plan.name_of(verb), weight)).collect(),
+            // The longest time of a measurement that ends when enough is known is no length.
+            measured_ns: match plan.adaptive.until {
+                None => recorded.map(|phase| phase.stop.time_ns).sum(),
+                Some(_) => None,
+            },
+            goals: plan.goals.clone(),
+            arrivals: plan.groups.first().map(|group| group.arrivals.to_string()).unwrap_or_default(),
+            threads: plan.engine.threads,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::arrival::steps;
+    use pummel_logic::measure::recorder::Sample;
+    use pummel_logic::plan::{Group, Mix, RatePoint, Stop};
+    use pummel_logic::protocol::Outcome;
+
+    use super::*;
+
+    fn interval(index: u64, requests: u64) -> Interval {
+        let mut interval = Interval::new([[Verb::Get]]);
+        interval.restart(index, index * SECOND);
+        interval.end_ns = (index + 1) * SECOND;
+        for at in 0..requests {
+            interval.groups[0].record(&Sample {
+                verb: Verb::Get,
+                outcome: Outcome::Hit,
+                keys: 1,
+                hits: 1,
+                due: at,
+                ready: at,
+                sent: at,
+                arrived: at + 50_000,
+                read: at + 60_000,
+                noreply: false,
+            });
+        }
+        interval
+    }
+
+    fn measured() -> Measurement {
+        let mut measured = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
+        measured.connections.asked = 10;
+        measured
+    }
+
+    #[test]
+    fn requests_of_a_second_run_are_added_to_those_of_the_first() {
+        let plan = Plan::default();
+        let mut snapshot = Snapshot { keeps_ops: true, ..Snapshot::default() };
+        for run in 1..=2u64 {
+            snapshot.announce(&plan);
+            assert_eq!((snapshot.stage, snapshot.connections.open), (Stage::Connecting, None));
+            snapshot.add(&plan, &mut interval(0, 7));
+            snapshot.add(&plan, &mut interval(1, 3));
+            snapshot.end(&plan, None);
+            let get = &snapshot.ops["get"];
+            assert_eq!(get.counts.completed, run * 10);
+            assert_eq!(get.times[Span::Service as usize].count(), run * 10);
+        }
+        assert_eq!(snapshot.counts().completed, 20);
+    }
+
+    #[test]
+    fn stalls_and_losses_of_a_run_are_told_from_those_of_all_runs() {
+        let plan = Plan::default();
+        let mut snapshot = Snapshot::default();
+        for run in 1..=3u64 {
+            snapshot.announce(&plan);
+            assert_eq!((snapshot.run_turns.stalls, snapshot.connections.of_run()), (0, (0, 0)));
+            let mut interval = interval(0, 1);
+            interval.turns.stalls = 2;
+            snapshot.add(&plan, &mut interval);
+            snapshot.connection(ConnectionEvent::Lost);
+            assert_eq!((snapshot.run_turns.stalls, snapshot.turns.stalls), (2, 2 * run));
+            assert_eq!((snapshot.connections.of_run(), snapshot.connections.lost), ((1, 0), run));
+            snapshot.end(&plan, None);
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_another_run_begins_with_nothing() {
+        let plan = Plan::default();
+        let mut snapshot = Snapshot { keeps_ops: true, ..Snapshot::default() };
+        snapshot.identity = Identity { run: "agent".to_owned(), role: Role::Agent, front: "native" };
+        for (name, expected) in [("a", 7), ("a", 14), ("b", 7), ("", 14)] {
+            snapshot.belong_to(name);
+            snapshot.add(&plan, &mut interval(0, 7));
+            assert_eq!(snapshot.counts().completed, expected, "{name}");
+        }
+        assert_eq!(snapshot.identity, Identity { run: "b".to_owned(), role: Role::Agent, front: "native" });
+    }
+
+    #[test]
+    fn the_rate_that_is_asked_for_follows_a_load_that_changes() {
+        let group = Group { arrivals: Arrivals::Poisson, rate: Some(300.0), ..Group::default() };
+        let stop = Stop { time_ns: Some(4 * SECOND), requests: None };
+        let work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+        let phase = Phase { name: "measure".to_owned(), work, stop, recorded: true };
+        let other = Group { rate: Some(5.0), ..group.clone() };
+        let mut plan = Plan { groups: vec![group, other], phases: vec![phase], ..Plan::default() };
+        let began = 1_700_000_000 * SECOND;
+        let asked = |plan: &Plan| {
+            let mut snapshot = Snapshot::default();
+            snapshot.announce(plan);
+            let before = snapshot.asked_rate(began);
+            snapshot.begin(&plan.phases[0], began);
+            let during = [0, 1, 3, 9].map(|s| snapshot.asked_rate(began + s * SECOND));
+            (before, during)
+        };
+        assert_eq!(asked(&plan), (Some(305.0), [Some(305.0); 4]));
+        let change = RatePoint { at_ns: 2 * SECOND, rate: 500.0 };
+        plan.changes.rate = Some(steps(100.0, &[change]));
+        // Nothing is due in the drain; what was asked last stands there.
+        let expected = [105.0, 105.0, 505.0, 505.0].map(Some);
+        assert_eq!(asked(&plan), (Some(105.0), expected));
+        plan.groups.iter_mut().for_each(|group| (group.rate, group.arrivals) = (None, Arrivals::Closed));
+        plan.changes.rate = None;
+        assert_eq!(asked(&plan), (None, [None; 4]));
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_not_kept() {
+        let plan = Plan::default();
+        let mut snapshot = Snapshot::default();
+        snapshot.add(&plan, &mut interval(0, 7));
+        snapshot.slice(&plan, &measured());
+        assert!(snapshot.ops.is_empty() && snapshot.recent.is_empty() && snapshot.so_far.is_none());
+    }
+
+    #[test]
+    fn connections_that_are_open_follow_from_those_that_were_lost_and_came_back() {
+        let plan = Plan::default();
+        let mut snapshot = Snapshot::default();
+        snapshot.announce(&plan);
+        for event in [ConnectionEvent::Lost, ConnectionEvent::Lost, ConnectionEvent::Back] {
+            snapshot.connection(event);
+        }
+        snapshot.slice(&plan, &measured());
+        assert_eq!(snapshot.connections.open, Some(9));
+        // The account at the end knows of a loss whose event was dropped.
+        let mut end = measured();
+        (end.connections.lost, end.connections.reconnected) = (3, 1);
+        let summary = Summary::of(&end, &plan);
+        snapshot.end(&plan, Some((&end, &summary)));
+        assert_eq!((snapshot.connections.lost, snapshot.connections.reopened), (3, 1));
+    }
+
+    #[test]
+    fn recent_intervals_and_messages_have_a_limit() {
+        let plan = Plan::default();
+        let mut snapshot = Snapshot { keeps_recent: true, ..Snapshot::default() };
+        let mut so_far = measured();
+        for index in 0..RECENT_MAX as u64 + 5 {
+            so_far.add(&mut interval(index, 1), pummel_logic::measure::measurement::Keep::Figures);
+            snapshot.slice(&plan, &so_far);
+            snapshot.message(0, "words");
+        }
+        assert_eq!((snapshot.recent.len(), snapshot.messages.len()), (RECENT_MAX, MESSAGES_MAX));
+        assert_eq!(snapshot.recent.front().map(|slice| slice.index), Some(5));
+    }
+
+    #[test]
+    fn goals_are_written_as_they_are_typed() {
+        let words = |quantile, limit_ns| goal_words(&Goal { quantile, limit_ns });
+        assert_eq!(words(0.99, MILLISECOND), "p99:1ms");
+        assert_eq!(words(0.999, 1_500 * MICROSECOND), "p99.9:1500us");
+        assert_eq!(words(0.5, 10 * SECOND), "p50:10s");
+    }
+}

@@ -1,0 +1,70 @@
+//! The known word that is most like one that was typed wrong.
+
+/// Letters of the longest word that is compared.
+const LETTERS_MAX: usize = 64;
+
+/// ` (did you mean 'WORD'?)` with the known word that is most like `typed`, or nothing where none is like it.
+pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(typed, known).map_or_else(String::new, |word| format!(" (did you mean '{word}'?)"))
+}
+
+/// The known word that differs from `typed` by the fewest letters: at most one in words of up to four letters, and two in
+/// others. Of several the first is taken.
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance_max = if typed.chars().count() <= 4 { 1 } else { 2 };
+    let distances = known.into_iter().map(|word| (distance(typed, word), word));
+    distances
+        .filter(|(distance, _)| *distance <= distance_max)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+/// How many letters have to be changed, added, left out or swapped with their neighbour to turn one word into another
+/// (Damerau and Levenshtein, no letter twice).
+fn distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().take(LETTERS_MAX).collect();
+    let to: Vec<char> = to.chars().take(LETTERS_MAX).collect();
+    let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];
+    for at in 0..=from.len() {
+        for place in 0..=to.len() {
+            rows[at][place] = match (at, place) {
+                (0, place) => place,
+                (at, 0) => at,
+                (at, place) => {
+                    let changed = rows[at - 1][place - 1] + usize::from(from[at - 1] != to[place - 1]);
+                    let swapped = if at > 1
+                        && place > 1
+                        && from[at - 1] == to[place - 2]
+                        && from[at - 2] == to[place - 1]
+                    {
+                        rows[at - 2][place - 2] + 1
+                    } else {
+                        usize::MAX
+                    };
+                    changed.min(swapped).min(rows[at - 1][place] + 1).min(rows[at][place - 1] + 1)
+                }
+            };
+        }
+    }
+    rows[from.len()][to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_nearly_known_is_found_and_another_one_is_not() {
+        let known = ["get", "set", "delete", "touch"];
+        let found = |typed| nearest(typed, known);
+        assert_eq!(found("gte"), Some("get"));
+        assert_eq!(found("ste"), Some("set"));
+        assert_eq!(found("detele"), Some("delete"));
+        assert_eq!(found("touhc"), Some("touch"));
+        assert_eq!(found("delet"), Some("delete"));
+        assert_eq!(found("put"), None);
+        assert_eq!(found("destroy"), None);
+        assert_eq!(found(""), None);
+        assert_eq!(found(&"x".repeat(10_000)), None);
+    }
+}

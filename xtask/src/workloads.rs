@@ -1,0 +1,474 @@
+//! `cargo xtask workloads`: whether what named workloads ask of real servers is what their profiles say.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+cargo xtask workloads [OPTIONS]
+
+Runs named workloads against memcached and redis-server, and compares the shares of the operations, the share of hits, the
+requests for the most popular records and, as memcached accounts for them, the sizes of keys and values with the profiles of
+the workloads. Exit status 1 when one of them is further away than chance and the table of bounds allow.
+
+  --seconds N        seconds of each run [10]
+  --rate N           requests per second [4000]
+  --records N        records of each run, at most those of the profile [50000]
+  --only NAME        this workload alone
+  --pummel FILE      this program, instead of target/debug/pummel
+";
+
+/// The workloads that are run.
+const NAMES: [&str; 12] = [
+    "cache",
+    "fb-etc",
+    "fb-usr",
+    "mutilate-fb",
+    "kvcache",
+    "graph-follower-obj",
+    "social-graph",
+    "rocksdb-zippydb",
+    "twitter-52",
+    "twitter-19",
+    "ycsb-d",
+    "ycsb-f",
+];
+
+/// How many standard deviations a count may lie from its mean.
+const DEVIATIONS: f64 = 5.0;
+
+/// How far shares of a table may be off beside that.
+const SHARE_WITHIN: f64 = 0.005;
+
+/// How far the mean size of an item may be off beside chance, as a share of it: what the ends of sizes cut off.
+const SIZE_WITHIN: f64 = 0.005;
+
+/// What memcached accounts for an item beside its key and its value: the item's head, the CAS unique, the end of the key and the
+/// line end of the value.
+const ITEM_BYTES: f64 = 48.0 + 8.0 + 1.0 + 2.0;
+
+/// How long a server may take until it accepts.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// Numbers of keys from here on are no records.
+const RECORDS_END: u64 = 1 << 42;
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+pub struct Options {
+    seconds: u64,
+    rate: u64,
+    records: u64,
+    only: Option<String>,
+    pummel: PathBuf,
+}
+
+impl Options {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn parse(words: &[&str]) -> Result<Options, String> {
+        let mut options = Options {
+            seconds: 10,
+            rate: 4_000,
+            records: 50_000,
+            only: None,
+            pummel: PathBuf::from("target/debug/pummel"),
+        };
+        let mut words = words.iter();
+        while let Some(option) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
+            let number = || {
+                let number = value.parse().ok().filter(|number| *number > 0);
+                number.ok_or_else(|| format!("{option} needs a whole number above 0 and not {value}"))
+            };
+            match *option {
+                "--seconds" => options.seconds = number()?,
+                "--rate" => options.rate = number()?,
+                "--records" => options.records = number()?,
+                "--only" => options.only = Some((*value).to_owned()),
+                "--pummel" => options.pummel = PathBuf::from(value),
+                other => return Err(format!("`workloads` does not take this: {other}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// A server that is ended when it is dropped.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(program: &str) -> io::Result<Server> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let line = match program {
+            "memcached" => format!("-u nobody -l 127.0.0.1 -p {port} -t 1 -m 2048 -I 2m"),
+            _ => format!("--bind 127.0.0.1 --port {port} --appendonly no --save"),
+        };
+        let mut words: Vec<&str> = line.split(' ').collect();
+        if program != "memcached" {
+            words.push("");
+        }
+        let child = Command::new(program).args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let server = Server { child, port };
+        let begin = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if begin.elapsed() > START_LIMIT {
+                return Err(io::Error::other(format!("{program} does not listen on port {port}")));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
+    /// The number behind `STAT name` in what memcached says of itself.
+    fn stat(&self, name: &str) -> io::Result<f64> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.write_all(b"stats\r\nquit\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let found =
+            text.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))?.trim().parse().ok());
+        found.ok_or_else(|| io::Error::other(format!("memcached does not say {name}")))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One comparison.
+struct Row {
+    what: String,
+    expected: f64,
+    found: f64,
+    within: f64,
+}
+
+impl Row {
+    /// A share of `of` draws.
+    fn share(what: impl Into<String>, expected: f64, found: f64, of: f64, table: f64) -> Row {
+        let sd = (expected * (1.0 - expected) / of.max(1.0)).sqrt();
+        Row { what: what.into(), expected, found, within: DEVIATIONS * sd + table }
+    }
+
+    fn is_right(&self) -> bool {
+        (self.expected - self.found).abs() <= self.within
+    }
+}
+
+/// Runs them all and prints a table; says whether all is as the profiles say.
+pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
+    let mut good = true;
+    println!(
+        "{:<20} {:<10} {:<22} {:>12} {:>12} {:>10}",
+        "workload", "server", "figure", "expected", "found", "within"
+    );
+    for name in NAMES.into_iter().filter(|name| options.only.as_deref().is_none_or(|only| only == *name)) {
+        for program in ["memcached", "redis-server"] {
+            let Some(rows) = compare(root, options, name, program)? else {
+                println!("{name:<20} {program:<10.10} asks what RESP has not");
+                continue;
+            };
+            for row in rows {
+                let mark = if row.is_right() { "" } else { "  WRONG" };
+                good &= row.is_right();
+                println!(
+                    "{name:<20} {program:<10.10} {:<22} {:>12.5} {:>12.5} {:>10.5}{mark}",
+                    row.what, row.expected, row.found, row.within
+                );
+            }
+        }
+    }
+    Ok(good)
+}
+
+/// Runs one workload against one server; `None` where the server has not all of its operations.
+fn compare(root: &Path, options: &Options, name: &str, program: &str) -> io::Result<Option<Vec<Row>>> {
+    let pummel = root.join(&options.pummel);
+    let profile = Command::new(&pummel).args(["workloads", name]).output()?;
+    let profile = Profile::read(&String::from_utf8_lossy(&profile.stdout));
+    let has_cas = profile.ops.iter().any(|(op, _)| matches!(op.as_str(), "cas" | "gets" | "prepend"));
+    if has_cas && program != "memcached" {
+        return Ok(None);
+    }
+    let server = Server::start(program)?;
+    let scratch = std::env::temp_dir().join(format!("pummel-workloads-{}", std::process::id()));
+    fs::create_dir_all(&scratch)?;
+    let result = run_on(&pummel, options, &profile, name, &server, &scratch);
+    let samples = fs::File::open(scratch.join("samples.csv"));
+    let (result, sizes) = result?;
+    let asked = asked_of(BufReader::new(samples?))?;
+    fs::remove_dir_all(&scratch)?;
+    let mut rows = mix_rows(&profile, &result);
+    rows.extend(hit_row(&profile, &result));
+    rows.extend(popularity_rows(&profile, &asked));
+    if let Some(bytes) = sizes {
+        let ((keys, key_sd), (values, value_sd)) = (profile.size("key_size"), profile.size("value_size"));
+        let expected = ITEM_BYTES + keys + values;
+        let records = options.records.min(profile.number("records") as u64) as f64;
+        let within = DEVIATIONS * key_sd.hypot(value_sd) / records.sqrt() + expected * SIZE_WITHIN;
+        rows.push(Row { what: "bytes of an item".to_owned(), expected, found: bytes, within });
+    }
+    Ok(Some(rows))
+}
+
+/// Stores the records and makes a run; returns its result and the mean size of an item in memcached after storing.
+fn run_on(
+    pummel: &Path,
+    options: &Options,
+    profile: &Profile,
+    name: &str,
+    server: &Server,
+    scratch: &Path,
+) -> io::Result<(Value, Option<f64>)> {
+    let records = options.records.min(profile.number("records") as u64);
+    let words = |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    let common =
+        format!("-s 127.0.0.1:{} --protocol auto --workload {name} --records {records} --quiet", server.port);
+    let stored = Command::new(pummel).args(words(&format!("load {common}"))).output()?;
+    if !stored.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&stored.stderr).into_owned()));
+    }
+    let sizes = server.stat("bytes").and_then(|bytes| Ok(bytes / server.stat("curr_items")?)).ok();
+    let run = format!("run {common} --no-load -c 8 -d 8 -T 1 -t {} --rate {}", options.seconds, options.rate);
+    let files = format!("--json {} --samples {}", file(scratch, "result.json"), file(scratch, "samples.csv"));
+    let made = Command::new(pummel).args(words(&format!("{run} {files}"))).output()?;
+    if !made.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&made.stderr).into_owned()));
+    }
+    let text = fs::read_to_string(scratch.join("result.json"))?;
+    Ok((serde_json::from_str(&text)?, sizes))
+}
+
+fn file(scratch: &Path, name: &str) -> String {
+    scratch.join(name).display().to_string()
+}
+
+/// The fields of a profile, as far as they are compared.
+struct Profile {
+    fields: HashMap<String, String>,
+    ops: Vec<(String, f64)>,
+}
+
+impl Profile {
+    /// The profile of a text as `pummel workloads` prints it: lines `field = value`, and the mix in one line or in a table.
+    fn read(text: &str) -> Profile {
+        let (mut fields, mut ops, mut in_mix) = (HashMap::new(), Vec::new(), false);
+        for line in text.lines() {
+            let Some((name, value)) = line.split_once(" = ") else {
+                in_mix = line.trim() == "[mix]";
+                continue;
+            };
+            let (name, value) = (name.trim(), value.trim());
+            if in_mix {
+                ops.extend(value.parse().ok().map(|weight: f64| (name.to_owned(), weight)));
+            } else if name == "mix" {
+                let inner = value.trim_matches(['{', '}', ' ']);
+                ops.extend(inner.split(',').filter_map(|op| {
+                    let (verb, weight) = op.split_once('=')?;
+                    Some((verb.trim().to_owned(), weight.trim().parse().ok()?))
+                }));
+            } else {
+                fields.insert(name.to_owned(), value.trim_matches('"').to_owned());
+            }
+        }
+        Profile { fields, ops }
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+
+    /// A number; 0 where there is none.
+    fn number(&self, name: &str) -> f64 {
+        self.text(name).replace('_', "").parse().unwrap_or(0.0)
+    }
+
+    /// The mean and the standard deviation of a distribution of sizes.
+    fn size(&self, name: &str) -> (f64, f64) {
+        let text = self.text(name);
+        let (form, rest) = text.split_once(':').unwrap_or((text, ""));
+        let numbers: Vec<f64> = rest.split(',').filter_map(|number| number.parse().ok()).collect();
+        match (form, &numbers[..]) {
+            ("uniform", [low, high]) => ((low + high) / 2.0, (high - low) / 12f64.sqrt()),
+            ("pareto", [location, scale, shape]) => {
+                let spread = scale / (1.0 - shape);
+                (location + spread, spread / (1.0 - 2.0 * shape).sqrt())
+            }
+            // Generalised extreme values and a table with a Pareto tail, whose figures stand in the paper on ETC.
+            ("etc-key", _) => (36.2, 12.0),
+            ("etc-value", _) => (194.4, 470.0),
+            ("weighted", _) => weighted_size(rest),
+            _ => (text.parse().unwrap_or(f64::NAN), 0.0),
+        }
+    }
+}
+
+/// The mean and the standard deviation of `LO-HI@WEIGHT,...`.
+fn weighted_size(text: &str) -> (f64, f64) {
+    let range = |part: &str| {
+        let (bounds, weight) = part.split_once('@')?;
+        let (low, high) = bounds.split_once('-').unwrap_or((bounds, bounds));
+        Some((low.parse::<f64>().ok()?, high.parse::<f64>().ok()?, weight.parse::<f64>().ok()?))
+    };
+    let ranges: Vec<(f64, f64, f64)> = text.split(',').filter_map(range).collect();
+    let total: f64 = ranges.iter().map(|(_, _, weight)| weight).sum();
+    let mean = ranges.iter().map(|(low, high, weight)| (low + high) / 2.0 * weight / total).sum::<f64>();
+    let square = |low: f64, high: f64| (low * low + low * high + high * high) / 3.0;
+    let squares = ranges.iter().map(|(low, high, weight)| square(*low, *high) * weight / total).sum::<f64>();
+    (mean, (squares - mean * mean).max(0.0).sqrt())
+}
+
+/// How often each operation was asked of its own accord: without those that follow answers.
+fn mix_rows(profile: &Profile, result: &Value) -> Vec<Row> {
+    let count = |op: &str| result["ops"][op]["requests"].as_f64().unwrap_or(0.0);
+    let fills = if profile.text("read_through") == "true" { "set" } else { "" };
+    let pairs = profile.number("read_modify_write") > 0.0;
+    let ops: Vec<&(String, f64)> = profile.ops.iter().filter(|(op, _)| op != fills).collect();
+    let weights: f64 = ops.iter().map(|(_, weight)| weight).sum();
+    let asked: f64 = ops.iter().map(|(op, _)| count(op)).sum();
+    let mut rows: Vec<Row> = ops
+        .iter()
+        .filter(|_| ops.len() > 1)
+        .map(|(op, weight)| {
+            Row::share(format!("share of {op}"), weight / weights, count(op) / asked, asked, 0.0)
+        })
+        .collect();
+    if pairs {
+        let gets = count("get");
+        rows.push(Row::share(
+            "gets with a set",
+            profile.number("read_modify_write"),
+            count("set") / gets,
+            gets,
+            1e-3,
+        ));
+    }
+    rows
+}
+
+/// The share of the keys read that were found: all records, where nothing is deleted and nothing expires in the run.
+fn hit_row(profile: &Profile, result: &Value) -> Option<Row> {
+    let removes = |op: &str| profile.ops.iter().any(|(name, _)| name == op);
+    if removes("delete") || profile.text("ttl").starts_with("weighted:1-") {
+        return None;
+    }
+    let sum = |field: &str| {
+        let ops = result["ops"].as_object().into_iter().flatten();
+        ops.filter_map(|(_, op)| op[field].as_f64()).sum::<f64>()
+    };
+    let (hits, misses) = (sum("hits"), sum("misses"));
+    let expected = 1.0 - profile.number("fresh") - profile.number("absent");
+    (hits + misses > 0.0).then(|| Row::share("hits", expected, hits / (hits + misses), hits + misses, 1e-4))
+}
+
+/// How often each record was asked for.
+fn asked_of(samples: impl BufRead) -> io::Result<HashMap<u64, u64>> {
+    let mut asked = HashMap::new();
+    for line in samples.lines().skip(1) {
+        let line = line?;
+        let key = line.split(',').nth(7).and_then(|key| key.parse::<u64>().ok());
+        if let Some(key) = key.filter(|key| *key < RECORDS_END) {
+            *asked.entry(key).or_insert(0) += 1;
+        }
+    }
+    Ok(asked)
+}
+
+/// The shares of the requests for the most popular records, where the popularity ranks them by their numbers.
+fn popularity_rows(profile: &Profile, asked: &HashMap<u64, u64>) -> Vec<Row> {
+    let records = asked.keys().max().map_or(0, |most| most + 1).max(1);
+    let total: u64 = asked.values().sum();
+    let below = |rank: u64| asked.iter().filter(|(key, _)| **key < rank).map(|(_, count)| count).sum::<u64>();
+    let text = profile.text("popularity");
+    let row = |rank: u64, expected: f64, table: f64| {
+        let found = below(rank) as f64 / total as f64;
+        Row::share(format!("requests of ranks 1-{rank}"), expected, found, total as f64, table)
+    };
+    if text == "uniform" {
+        return vec![row(records / 10, (records / 10) as f64 / records as f64, SHARE_WITHIN)];
+    }
+    if let Some(exponent) = text.strip_prefix("zipf:").and_then(|text| text.parse::<f64>().ok()) {
+        let shares: Vec<f64> = (1..=records).map(|rank| (rank as f64).powf(-exponent)).collect();
+        let zeta: f64 = shares.iter().sum();
+        let until = |rank: u64| shares[..rank as usize].iter().sum::<f64>() / zeta;
+        let ranks = [1, 10, records / 100, records / 10, records / 2];
+        return ranks
+            .into_iter()
+            .filter(|rank| *rank > 0)
+            .map(|rank| row(rank, until(rank), SHARE_WITHIN))
+            .collect();
+    }
+    let Some(points) = text.strip_prefix("ranks:") else { return Vec::new() };
+    let point = |text: &str| {
+        let (rank, share) = text.split_once('=')?;
+        Some((rank.parse::<u64>().ok()?, share.parse::<f64>().ok()?))
+    };
+    let points = points.split(',').filter_map(point).filter(|(rank, _)| *rank < records);
+    points.map(|(rank, share)| row(rank, share, SHARE_WITHIN)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_read_in_both_ways_of_writing_a_mix() {
+        let one = Profile::read(
+            "records = 1_000\nmix = { get = 0.5, set = 0.5 }\nvalue_size = \"pareto:0,146,0.25\"\n",
+        );
+        assert_eq!(one.ops, [("get".to_owned(), 0.5), ("set".to_owned(), 0.5)]);
+        assert_eq!((one.number("records"), one.number("fresh")), (1_000.0, 0.0));
+        assert!((one.size("value_size").0 - 146.0 / 0.75).abs() < 1e-9);
+        let other = Profile::read(
+            "records = 9\nkey_size = \"weighted:8-8@30,8-64@70\"\n\n[mix]\nadd = 0.04\nget = 0.91\n",
+        );
+        assert_eq!(other.ops, [("add".to_owned(), 0.04), ("get".to_owned(), 0.91)]);
+        assert!((other.size("key_size").0 - (0.3 * 8.0 + 0.7 * 36.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shares_beyond_chance_and_the_table_are_wrong() {
+        assert!(Row::share("", 0.5, 0.504, 100_000.0, 0.0).is_right());
+        assert!(!Row::share("", 0.5, 0.51, 100_000.0, 0.0).is_right());
+        assert!(Row::share("", 0.5, 0.51, 100_000.0, 0.005).is_right());
+    }
+
+    #[test]
+    fn requests_of_the_first_ranks_are_compared_with_the_law() {
+        let samples = "due,ready,sent,arrived,read,op,outcome,key,client,group\n";
+        let rows: String = (0..100).map(|at| format!("0,0,0,0,0,get,hit,{},0,0\n", at % 10)).collect();
+        let asked =
+            asked_of(format!("{samples}{rows}0,0,0,0,0,get,miss,2000000000000000,0,0\n").as_bytes()).unwrap();
+        assert_eq!(asked.values().sum::<u64>(), 100, "fresh keys are no records");
+        let uniform = Profile::read("popularity = \"uniform\"\n");
+        assert!(popularity_rows(&uniform, &asked).iter().all(Row::is_right));
+        let zipf = Profile::read("popularity = \"zipf:2\"\n");
+        assert!(popularity_rows(&zipf, &asked).iter().any(|row| !row.is_right()));
+    }
+
+    #[test]
+    fn options_have_numbers_and_names() {
+        let options = Options::parse(&["--seconds", "3", "--only", "cache"]).unwrap();
+        assert_eq!((options.seconds, options.only.as_deref()), (3, Some("cache")));
+        for wrong in [&["--seconds"][..], &["--seconds", "0"], &["--rate", "x"], &["--what", "1"]] {
+            assert!(Options::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
