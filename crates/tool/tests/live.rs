@@ -262,6 +262,22 @@ fn keys_and_sizes_change_the_screen_and_q_ends_with_the_report() {
 }
 
 #[test]
+fn keys_that_come_with_a_change_of_the_size_are_heard() {
+    let server = Serve::start("");
+    let mut screen = Screen::start(&format!("run -s {} {RUN} -t 60s --live", server.name), (80, 24), &[]);
+    screen.wait_for("response, all operations");
+    for columns in [90, 80, 90, 80, 90, 80, 90, 80] {
+        screen.resize((columns, 24));
+        screen.press("s");
+        let span = if columns == 90 { "service" } else { "response" };
+        screen.wait_for(&format!("{span}, all operations"));
+    }
+    screen.press("q");
+    let (status, plain) = screen.end();
+    assert_eq!(status, 130, "{plain}");
+}
+
+#[test]
 fn a_terminal_that_becomes_small_shows_what_has_room_and_four_lines_at_last() {
     let server = Serve::start("");
     let mut screen = Screen::start(&format!("run -s {} {RUN} -t 60s --live", server.name), (80, 24), &[]);

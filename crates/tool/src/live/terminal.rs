@@ -8,6 +8,10 @@ use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Duration;
 
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::execute;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use pummel_engine::clock;
 use pummel_engine::run::{RateWish, Steering};
 use pummel_logic::time::Nanos;
@@ -15,12 +19,6 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
-use ratatui_crossterm::crossterm::cursor::{Hide, Show};
-use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui_crossterm::crossterm::execute;
-use ratatui_crossterm::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::SIGTSTP;
 use signal_hook::{flag, low_level};
