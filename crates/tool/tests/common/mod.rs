@@ -58,12 +58,12 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Runs `attempt` until it finds nothing to say against what it saw: at least so many times, and for as long as a test
-/// waits. Noise of a machine that is busy with other things comes and goes, a wrong definition stays.
+/// Runs `attempt` until it finds nothing to say against what it saw: at least so many times, and for two minutes. Noise of a
+/// machine that is busy with other things comes and goes, sometimes only after a minute; a wrong definition stays.
 #[track_caller]
 pub fn in_some_quiet_moment(mut attempt: impl FnMut() -> Result<(), String>) {
     const ATTEMPTS_MIN: usize = 6;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + 2 * PATIENCE;
     let mut complaints = Vec::new();
     while complaints.len() < ATTEMPTS_MIN || Instant::now() < end {
         match attempt() {
