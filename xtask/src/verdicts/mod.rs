@@ -205,6 +205,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
         cpus: [site.server_cpu(), site.client_cpu()],
         scratch: site.scratch().to_owned(),
     };
+    theatre.stay_beside_server()?;
     println!("The server on CPU {}, the generator on CPU {}.", theatre.cpus[0], theatre.cpus[1]);
     let mut good = true;
     let deadline = Deadline::after(options.minutes);

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -75,6 +76,19 @@ impl Said {
 }
 
 impl Theatre {
+    /// Moves this process, and the threads that it starts, to the CPU of the server: relays that run on the generator's would
+    /// take from it what a run then says was taken.
+    pub fn stay_beside_server(&self) -> io::Result<()> {
+        let words =
+            ["--all-tasks", "--cpu-list", "--pid", &self.cpu(Side::Server).to_string()].map(str::to_owned);
+        let own = std::process::id().to_string();
+        let output = Command::new("taskset").args(words).arg(own).output()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        }
+    }
+
     fn cpu(&self, side: Side) -> usize {
         match side {
             Side::Server => self.cpus[0],
