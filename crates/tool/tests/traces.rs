@@ -151,6 +151,9 @@ fn options_that_have_no_effect_beside_a_trace_are_refused() {
     };
     refused("--trace t --mix get:1", "the trace says what is asked");
     refused("--trace t --warmup 1s", "--trace-warmup");
+    refused("--trace t --until p99:2%", "a replay ends with its trace, or with '--time' or '--requests'");
+    refused("--trace t --rate 10 --stage 1s:20", "its requests are due at their own times");
+    refused("--trace t --conn-rate 10", "stays on one connection");
     refused("--trace t --read-through", "--fills own");
     refused("--trace t --pace trace:0", "speed");
     refused("--trace t --loop", "endless passes");

@@ -107,6 +107,12 @@ fn a_scan_is_one_read_of_records_that_follow_each_other() {
 }
 
 #[test]
+fn a_workload_whose_keys_change_says_how_clients_may_come_and_go() {
+    let refused = pummel("run -s 127.0.0.1:1 --workload twitter-52 --conn-rate 10").expect(2).errors;
+    assert!(refused.contains("'--churn none', with which keys stay"), "{refused}");
+}
+
+#[test]
 fn workloads_are_listed_and_printed_as_profiles() {
     let told = |words: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).output().expect("pummel starts");

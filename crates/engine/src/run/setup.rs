@@ -120,6 +120,7 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
         .with_bare_counters(plan.protocol.is_resp())
         .with_loaders(loaders(context.loading))
         .with_sequencer(plan.sequence().map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
+        .with_cache_counts(plan.tells_misses(), !plan.protocol.is_resp())
         .with_window(context.window.clone());
     let maker = match &context.trace_run {
         Some(run) => maker.with_rows(Arc::clone(&run.places), own_clients),

@@ -69,6 +69,7 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
             let (group, number) = (self.client.group(), self.client.number());
             self.reporter.answer(group, number, &whole.answer(), whole.message());
             self.reporter.shared_ended(&whole.answer());
+            self.reporter.note_cache(group, whole.answer().ticket, &whole.cache());
         }
     }
 }
@@ -144,7 +145,10 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
         if answer.ticket.origin == Origin::PairEnd {
             self.reporter.pair_ended(&{ *answer });
         }
-        self.client.handle_answer(self.lane, answer, self.maker);
+        if self.client.handle_answer(self.lane, answer, self.maker) {
+            let counts = self.maker.take_cache_counts();
+            self.reporter.note_cache(self.client.group(), answer.ticket, &counts);
+        }
         if A::HAS_WINDOWS {
             self.reporter.window(self.slot, self.maker, message);
         }

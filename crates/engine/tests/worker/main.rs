@@ -11,6 +11,7 @@ mod key_churn;
 mod lanes;
 mod little;
 mod loading;
+mod misses;
 mod peer;
 mod reach;
 mod replay;

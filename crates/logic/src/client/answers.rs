@@ -23,6 +23,23 @@ impl Client {
         item: &Item<'_>,
         maker: &mut RequestMaker,
     ) -> Option<u64> {
+        let key = self.find_item(lane, ticket, item, maker)?;
+        if maker.counts_cache() {
+            let socket = self.socket_mut(lane);
+            socket.item_bytes = socket.item_bytes.saturating_add(item.size);
+            maker.handle_found(socket.server, key);
+        }
+        Some(key)
+    }
+
+    /// The index of the key of an item.
+    fn find_item(
+        &mut self,
+        lane: Lane,
+        ticket: &Ticket,
+        item: &Item<'_>,
+        maker: &mut RequestMaker,
+    ) -> Option<u64> {
         let socket = self.socket_mut(lane);
         socket.cas = item.cas;
         if ticket.keys == 1 {
@@ -68,12 +85,14 @@ impl Client {
     }
 
     /// Takes in the end of a request: its slot is free, and the requests that its answer asks for are remembered.
-    /// [`Client::handle_part`] takes in the ends of parts of a request.
+    /// [`Client::handle_part`] takes in the ends of parts of a request. Returns whether [`RequestMaker::take_cache_counts`] has
+    /// counts of the answer.
     #[inline]
-    pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
+    pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) -> bool {
         self.slots.free(answer.arrived);
         if self.has_window() {
-            return self.handle_window_answer(lane, &{ *answer }, maker);
+            self.handle_window_answer(lane, &{ *answer }, maker);
+            return false;
         }
         let ticket = answer.ticket;
         let is_plain = match answer.outcome {
@@ -81,9 +100,11 @@ impl Client {
             Outcome::Stored => ticket.check_state == CheckState::None,
             _ => false,
         };
-        if !is_plain {
-            self.follow_answer(lane, &{ *answer }, maker);
+        if is_plain {
+            return false;
         }
+        self.follow_answer(lane, &{ *answer }, maker);
+        maker.counts_cache()
     }
 
     /// Remembers what an answer says about versions, and the requests that it asks for.
@@ -94,6 +115,7 @@ impl Client {
         if let CheckState::Write(version) = ticket.check_state {
             self.settle(lane, version, answer, maker);
         }
+        self.count_answer(lane, answer, maker);
         let may_repeat = u64::from(self.repeated) < self.assignment.repeats;
         if may_repeat && ticket.verb == Verb::Set && answer.outcome == LOST {
             self.repeated += 1;
@@ -213,7 +235,7 @@ impl Client {
                     key,
                     cas: 0,
                     index,
-                    origin: Origin::FollowUp,
+                    origin: Origin::Fill,
                     pair_due: NEVER,
                 },
                 answer.read,
@@ -228,11 +250,12 @@ impl Client {
         let socket = self.socket_mut(lane);
         socket.cursor = 0;
         socket.missed.clear();
+        socket.item_bytes = 0;
     }
 
     /// Number of keys of the whole request that the ticket belongs to.
     #[inline]
-    fn places_of(&self, ticket: &Ticket, maker: &RequestMaker) -> u16 {
+    pub(super) fn places_of(&self, ticket: &Ticket, maker: &RequestMaker) -> u16 {
         match ticket.origin {
             Origin::Part => maker.task.keys_of(ticket.verb, &self.draws.op, ticket.index),
             _ => ticket.keys,
@@ -254,29 +277,40 @@ impl Client {
         if !matches!(answer.outcome, Outcome::Hit | Outcome::Miss) {
             return;
         }
-        let mut missed = std::mem::take(&mut self.socket_mut(lane).missed);
-        if ticket.keys > 1 {
-            maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
-            for place in self.socket(lane).cursor..self.places_of(ticket, maker) {
-                let key = self.read_key(ticket.index, u64::from(place), maker);
-                if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {
-                    missed.push(key);
-                }
-            }
-        } else if answer.outcome == Outcome::Miss {
-            missed.push(ticket.key);
-        }
+        self.complete_missed(lane, answer, maker);
+        let missed = std::mem::take(&mut self.socket_mut(lane).missed);
         let index = ticket.index;
         for &key in missed.iter().filter(|&&key| !is_absent(key)) {
             let bits = mix(&[self.draws.op.draw_sub(index, FILL_DRAW), key]);
             let Some(delay) = maker.task.fill_delay(bits) else { break };
             let (due, verb) = (answer.read.saturating_add(delay), maker.fill_verb(key));
             self.follow(
-                FollowUp { lane, due, verb, key, cas: 0, index, origin: Origin::FollowUp, pair_due: NEVER },
+                FollowUp { lane, due, verb, key, cas: 0, index, origin: Origin::Fill, pair_due: NEVER },
                 answer.read,
             );
         }
         self.socket_mut(lane).missed = missed;
+    }
+
+    /// Adds the keys that a reply did not pass over to those that it missed, now that it has ended.
+    pub(super) fn complete_missed(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
+        let ticket = answer.ticket;
+        if ticket.keys == 1 {
+            let missed = &mut self.socket_mut(lane).missed;
+            if answer.hits == 0 && missed.is_empty() {
+                missed.push(ticket.key);
+            }
+            return;
+        }
+        let (cursor, end) = (self.socket(lane).cursor, self.places_of(ticket, maker));
+        maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
+        for place in cursor..end {
+            let key = self.read_key(ticket.index, u64::from(place), maker);
+            if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {
+                self.socket_mut(lane).missed.push(key);
+            }
+        }
+        self.socket_mut(lane).cursor = end;
     }
 }
 

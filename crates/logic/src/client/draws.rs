@@ -1,6 +1,6 @@
 //! The random draws of one client in one phase, one stream for each purpose.
 
-use crate::connection::inflight::Ticket;
+use crate::connection::inflight::{Origin, Ticket};
 use crate::rng::{Stream, StreamOwner, Use};
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
@@ -31,6 +31,9 @@ impl DrawStreams {
     pub(super) fn care_for(&self, ticket: &mut Ticket, maker: &RequestMaker) {
         if maker.checks.reads_items(ticket.keys) {
             ticket.answer_use = maker.answer_use(ticket.keys, self.verify.draw(ticket.index));
+            if maker.counts_cache() && ticket.origin == Origin::Arrival {
+                ticket.origin = Origin::Counted;
+            }
         }
         if ticket.answer_use == AnswerUse::Verify {
             ticket.check_state = CheckState::Read(maker.checks.witness.mark());

@@ -28,10 +28,13 @@ pub(super) struct Socket {
     pub(super) missed: Vec<u64>,
     /// CAS unique of the item that was received for a cas.
     pub(super) cas: u64,
+    /// Bytes of the values of the reply that is being received, where they are counted.
+    pub(super) item_bytes: u64,
 }
 
 impl Socket {
     pub(super) fn new(server: u32) -> Socket {
-        Socket { state: LaneState::Closed, server, down: false, cursor: 0, missed: Vec::new(), cas: 0 }
+        let (state, missed) = (LaneState::Closed, Vec::new());
+        Socket { state, server, down: false, cursor: 0, missed, cas: 0, item_bytes: 0 }
     }
 }

@@ -13,6 +13,7 @@ use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
+use crate::workload::cache_counts::CacheCounts;
 use crate::workload::key::Space;
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
@@ -65,6 +66,7 @@ impl Client {
         if let CheckState::Write(version) = part.ticket.check_state {
             self.settle(lane, version, part, maker);
         }
+        self.count_answer(lane, part, maker);
         if part.ticket.verb.reads() {
             self.follow_read(lane, part, maker);
         }
@@ -74,6 +76,7 @@ impl Client {
         let Ok(place) = found else { unreachable!("a part has a whole") };
         let split = &mut splits[place];
         split.whole.add(part, message);
+        split.whole.cache.merge(&maker.take_cache_counts());
         split.parts -= 1;
         if split.parts > 0 {
             return None;
@@ -239,6 +242,7 @@ impl Client {
             hits: 0,
             stamp: Stamp::Nothing,
             message: Vec::new(),
+            cache: CacheCounts::default(),
         };
         many.splits.push_back(Split { parts, whole });
     }

@@ -4,6 +4,7 @@
 //! clock: the worker passes it the times and whether its lanes are open.
 
 mod answers;
+mod cache_answers;
 mod churning;
 mod draws;
 mod follow_ups;

@@ -190,9 +190,8 @@ impl Client {
             return Wish::Ask { lane: 0, op: maker.write_many(), ticket };
         }
         let mut version = Version::LOADED;
-        if let Some(writer) = self.writer.as_mut().filter(|_| verb.stores() && !maker.is_load()) {
-            version = writer.send();
-            ticket.check_state = CheckState::Write(version);
+        if maker.checks.marks_stores() && verb.stores() {
+            (version, ticket.check_state) = self.mark_store();
         }
         let is_event = ticket.origin == Origin::Event;
         let expiry_bits = self.expiry_bits(verb, index, maker);
@@ -209,6 +208,17 @@ impl Client {
         Wish::Ask { lane: 0, op, ticket }
     }
 
+    /// The version that a store writes, and what is remembered of the store until it is answered.
+    fn mark_store(&mut self) -> (Version, CheckState) {
+        match &mut self.writer {
+            Some(writer) => {
+                let version = writer.send();
+                (version, CheckState::Write(version))
+            }
+            None => (Version::LOADED, CheckState::Counted),
+        }
+    }
+
     /// The random bits that the expiry of a request is drawn from; 0 where the expiry is not drawn.
     #[inline]
     pub(super) fn expiry_bits(&self, verb: Verb, index: u64, maker: &RequestMaker) -> u64 {
@@ -223,7 +233,11 @@ impl Client {
             let key = self.record(index, u64::from(place), Space::Plain, maker);
             self.add_pair(key, &mut check_state, maker);
         }
-        check_state
+        if check_state == CheckState::None && maker.counts_cache() {
+            CheckState::Counted
+        } else {
+            check_state
+        }
     }
 
     /// Adds the next key and value of an mset to the request.

@@ -9,6 +9,7 @@ use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
 use crate::protocol::Outcome;
 use crate::time::Nanos;
+use crate::workload::cache_counts::CacheCounts;
 
 /// The state that only clients with several lanes or with a window have.
 #[derive(Debug, Default)]
@@ -45,6 +46,7 @@ pub struct Whole {
     pub(super) stamp: Stamp,
     /// The server's message with the first error.
     pub(super) message: Vec<u8>,
+    pub(super) cache: CacheCounts,
 }
 
 impl Whole {
@@ -52,6 +54,14 @@ impl Whole {
     pub fn answer(&self) -> Answer<'_> {
         let &Whole { ref ticket, outcome, sent, arrived, read, hits, stamp, .. } = self;
         Answer { ticket, outcome, sent, arrived, read, hits, stamp, mark: 0 }
+    }
+
+    /// What the parts say about the cache; nothing where the request failed.
+    pub fn cache(&self) -> CacheCounts {
+        match self.outcome {
+            Outcome::Error(_) => CacheCounts::default(),
+            _ => self.cache,
+        }
     }
 
     /// The server's message with the first error; empty without one.

@@ -49,6 +49,8 @@ pub enum Origin {
     Part,
     /// The answer to another request made it necessary.
     FollowUp,
+    /// The request stores what a read missed.
+    Fill,
     /// An event of the plan asks for it.
     Event,
     /// The request stores what a read asked for, and both are a pair.
@@ -59,6 +61,8 @@ pub enum Origin {
     BeforeModify,
     /// The request of a trace was due; the client keeps its key until it is answered.
     Row,
+    /// The arrival of a read was due whose answer is counted, also where it finds what it asked for.
+    Counted,
 }
 
 impl Origin {

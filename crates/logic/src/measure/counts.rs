@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::sample::Sample;
 use crate::protocol::{Fault, Outcome};
+use crate::workload::cache_counts::CacheCounts;
 
 /// Counts of the requests of one verb by the way in which they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Counts {
     /// the weights of the mix.
     #[serde(default)]
     pub unsent_estimated: u64,
+    /// Misses by cause, bytes of values, and stores after misses, where the plan makes a difference between misses.
+    #[serde(default, skip_serializing_if = "CacheCounts::is_zero")]
+    pub cache: CacheCounts,
 }
 
 /// Completed requests by their outcome. Reads are counted by key, as hits and misses, and not here.
@@ -100,6 +104,7 @@ impl Counts {
             .for_each(|(count, less)| *count = count.saturating_sub(*less));
         self.unfinished = self.unfinished.saturating_sub(part.unfinished);
         self.unsent = self.unsent.saturating_sub(part.unsent);
+        self.cache.subtract(&part.cache);
     }
 
     /// Counts how a request ended.
@@ -147,6 +152,7 @@ impl Counts {
         self.unfinished += other.unfinished;
         self.unsent += other.unsent;
         self.unsent_estimated += other.unsent_estimated;
+        self.cache.merge(&other.cache);
     }
 }
 

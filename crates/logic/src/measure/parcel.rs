@@ -256,6 +256,7 @@ mod tests {
     use super::*;
     use crate::measure::recorder::Sample;
     use crate::protocol::Outcome;
+    use crate::workload::cache_counts::CacheCounts;
 
     fn slice(requests: u64, outstanding: bool) -> Interval {
         let mut interval = Interval::new([[Verb::Get], [Verb::Get]]).counting(outstanding);
@@ -274,8 +275,12 @@ mod tests {
                 read: at * at * 60 + 10,
                 noreply: false,
             };
+            let cache =
+                CacheCounts { first_touch: at % 5, hit_bytes: at * 100, fills: 1, ..CacheCounts::default() };
             interval.groups[(at % 2) as usize].record(&sample);
+            interval.groups[(at % 2) as usize].note_cache(sample.verb, &cache);
             interval.part((at / 30) as usize).record(&sample);
+            interval.part((at / 30) as usize).note_cache(sample.verb, &cache);
             if let Some(histogram) = &mut interval.outstanding {
                 histogram.record(at);
             }

@@ -3,6 +3,7 @@
 use crate::measure::histogram::{CellSums, NotAHistogram, SparseHistogram};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
+use crate::workload::cache_counts::CacheCounts;
 
 pub use crate::measure::counts::{Counts, Outcomes};
 pub use crate::measure::ops::{AnatomyCell, OpRecord, Ops, Times};
@@ -57,6 +58,11 @@ impl Recorder {
     pub fn record_slipped(&mut self, sample: &Sample) {
         self.ops.entry(sample.verb).counts.count(sample);
         self.record_slip(*sample);
+    }
+
+    /// Counts what the answer to a request that was recorded says about the cache.
+    pub fn note_cache(&mut self, verb: Verb, counts: &CacheCounts) {
+        self.ops.entry(verb).counts.cache.merge(counts);
     }
 
     /// Counts requests that were sent and are without an answer now that the phase and its drain have ended, and of whose

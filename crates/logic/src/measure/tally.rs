@@ -8,6 +8,7 @@ use crate::measure::counts::Counts;
 use crate::measure::ops::Ops;
 use crate::measure::sample::Sample;
 use crate::protocol::Verb;
+use crate::workload::cache_counts::CacheCounts;
 
 /// The counts of a recorder without its times: for requests that are not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,11 @@ impl Tally {
     #[inline]
     pub fn record(&mut self, sample: &Sample) {
         self.0[sample.verb as usize].count(sample);
+    }
+
+    /// Counts what the answer to a request that was counted says about the cache.
+    pub fn note_cache(&mut self, verb: Verb, counts: &CacheCounts) {
+        self.0[verb as usize].cache.merge(counts);
     }
 
     /// Counts requests that were sent and never answered.

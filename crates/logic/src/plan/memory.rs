@@ -48,6 +48,9 @@ const CHECK_BYTES: u64 = 256;
 /// Bytes of the stored versions that a worker keeps where values are checked.
 const WITNESS_BYTES: u64 = 8 << 20;
 
+/// What a worker knows of the keys that it stored, where misses are told apart by their causes.
+const OWN_STORES_BYTES: u64 = 8 << 20;
+
 /// A worker: its thread, its backend with its buffers, its queues.
 const WORKER_BYTES: u64 = 4 << 20;
 
@@ -94,8 +97,9 @@ pub fn need_bytes(plan: &Plan) -> u64 {
     let interval = VERB_BYTES * verbs * plan.groups.len() as u64;
     let kept = KEPT_VERB_BYTES * verbs * INTERVALS_KEPT_MAX as u64;
     let checks = if plan.verify > 0.0 { WITNESS_BYTES } else { 0 };
+    let stores = if plan.tells_misses() { OWN_STORES_BYTES } else { 0 };
     let workers = u64::from(plan.engine.threads)
-        .saturating_mul(WORKER_BYTES + checks + interval * INTERVALS_PER_WORKER as u64);
+        .saturating_mul(WORKER_BYTES + checks + stores + interval * INTERVALS_PER_WORKER as u64);
     clients
         .saturating_add(follow_up_bytes(plan))
         .saturating_add(workers)

@@ -52,6 +52,7 @@ pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, With
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
 pub use self::trace::{DealBy, Fills, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond};
 pub use self::window::{Lengths, Pool, Replication, Window};
+use crate::dist::Dist;
 use crate::protocol::Verb;
 use crate::protocol::text::BOGUS_WORD;
 use crate::time::Nanos;
@@ -191,6 +192,24 @@ impl Plan {
     /// The addresses at which servers are asked for their statistics.
     pub fn servers_asked(&self) -> &[String] {
         if self.server_stats_at.is_empty() { &self.servers } else { &self.server_stats_at }
+    }
+
+    /// Whether misses are told apart by their causes: reads draw from a mix, and keys expire, change, are no records or are stored
+    /// after a miss.
+    pub fn tells_misses(&self) -> bool {
+        let keys_end = self.data.expiry_s != Dist::Fixed(0.0) || !self.changes.events.is_empty();
+        let has_parts = self.changes.parts.iter().any(Part::has_own_mix);
+        let tells = |mix: &Mix| {
+            let reads = mix.ops.iter().any(|(verb, _)| verb.reads() || *verb == Verb::Cas);
+            mix.tells_misses() || keys_end && reads
+        };
+        let of_phase = |phase: &Phase| match &phase.work {
+            Work::Mix(mix) if phase.recorded => {
+                tells(mix) || has_parts && self.changes.parts.iter().any(|part| tells(&part.mix(mix)))
+            }
+            _ => false,
+        };
+        self.sequence().is_none() && self.phases.iter().any(of_phase)
     }
 
     /// The sequence that all requests belong to; `None` where the plan has none.

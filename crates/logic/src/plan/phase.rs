@@ -175,6 +175,13 @@ impl Mix {
         self.read_modify_write > 0.0
     }
 
+    /// Whether reads may miss keys for reasons that are told apart: keys that are no records, that change or that are stored after
+    /// a miss.
+    pub fn tells_misses(&self) -> bool {
+        let reads = self.ops.iter().any(|(verb, _)| verb.reads() || *verb == Verb::Cas);
+        reads && (self.reads_unstored() || self.churn.is_some() || self.read_through_ns.is_some())
+    }
+
     /// Whether reads ask for keys that are no records.
     pub fn reads_unstored(&self) -> bool {
         self.fresh + self.absent > 0.0

@@ -1,11 +1,14 @@
 //! What is asked: which operation, which key, which value.
 
+pub(crate) mod cache_account;
+pub mod cache_counts;
 mod changing;
 pub(crate) mod churn;
 pub(crate) mod events;
 pub mod key;
 pub mod mix;
 mod mix_task;
+mod own_stores;
 pub mod popularity;
 mod records;
 pub mod request;

@@ -7,6 +7,7 @@ use crate::plan::{Data, Fill, Work};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
 use crate::rng::Stream;
 use crate::time::Nanos;
+use crate::workload::cache_account::CacheAccount;
 pub use crate::workload::changing::PhaseChanges;
 use crate::workload::churn::AskedAt;
 use crate::workload::events::{EventRequest, Loss};
@@ -45,6 +46,8 @@ pub enum CheckState {
     Length(u64),
     /// The request is one of a trace, whose key is kept until it is answered.
     Row,
+    /// What the request stores is counted when it is answered.
+    Counted,
 }
 
 /// What is to be done with an answer, beside measuring it.
@@ -71,6 +74,8 @@ pub struct RequestMaker {
     buffer: RequestBuffer,
     /// What only clients with windows ask.
     window: Option<Box<WindowRequests>>,
+    /// What is counted of the cache behind the requests; `None` where nothing is.
+    pub(super) cache: Option<Box<CacheAccount>>,
 }
 
 /// The keys and values of the request that is being made.
@@ -103,6 +108,7 @@ impl RequestMaker {
                 key: [0; KEY_MAX_BYTES],
             },
             window: None,
+            cache: None,
         }
     }
 
@@ -224,6 +230,8 @@ impl RequestMaker {
     /// Panics when the work is a replay and there is no trace.
     pub fn begin(&mut self, work: &Work, seed: u64) {
         self.task.begin(work, seed, self.records.count());
+        let is_mix = matches!(self.task.kind, TaskKind::Mix(_));
+        self.checks.begin(self.task.is_load(), self.cache.is_some() && is_mix);
     }
 
     /// Whether this phase loads.
@@ -405,7 +413,7 @@ impl RequestMaker {
     pub(crate) fn answer_use(&self, keys: u16, bits: u64) -> AnswerUse {
         if self.checks.is_checked(bits) {
             AnswerUse::Verify
-        } else if keys > 1 && self.task.read_through().is_some() {
+        } else if self.counts_cache() || keys > 1 && self.task.read_through().is_some() {
             AnswerUse::Items
         } else {
             AnswerUse::None

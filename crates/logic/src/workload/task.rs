@@ -17,7 +17,7 @@ use crate::workload::rows::Rows;
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::shuffle::Shuffle;
 use crate::workload::trace::{RecordedKeys, Trace, TraceCursor, TraceShare};
-use crate::workload::unstored::{ABSENT_FROM, Wanted, fresh_key, own_key};
+use crate::workload::unstored::{ABSENT_FROM, Wanted, fresh_key, may_be_fresh, own_key};
 
 /// Names the order of deletion among all that a seed decides.
 const DELETED: u64 = 0x64_656c_6574;
@@ -322,6 +322,17 @@ impl Task {
             Wanted::Fresh => Some(fresh_key(mix.fresh_salt, ops, at.index, at.place)),
             Wanted::Absent => Some(ABSENT_FROM + mix.choose(keys, at)),
         }
+    }
+
+    /// Whether a key that request `index` asks for is one that nobody asks for again, by its client's stream of operations.
+    pub(super) fn is_fresh(&self, key: u64, ops: &Stream, index: u64) -> bool {
+        let mix = self.mix();
+        let Some(unstored) = mix.unstored.filter(|_| may_be_fresh(key)) else { return false };
+        let is_at = |place| {
+            unstored.wanted(ops, index, place) == Wanted::Fresh
+                && fresh_key(mix.fresh_salt, ops, index, place) == key
+        };
+        (0..mix.multiget.into()).any(is_at)
     }
 
     /// Whether reads are spread over more than the plain records.

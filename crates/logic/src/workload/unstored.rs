@@ -88,6 +88,17 @@ pub(super) fn own_key(run: u64, client: u64, number: u64) -> u64 {
     key_from_bits(mix(&[run, OWN_RECORDS, client, number]))
 }
 
+/// Whether the key with this number is one that no load stores, and that may exist: fresh, a client's own, or new by churn.
+#[inline]
+pub(crate) fn is_never_loaded(key: u64) -> bool {
+    key >= FRESH_FROM
+}
+
+/// Whether the key with this number may be one that nobody asks for again.
+pub(super) fn may_be_fresh(key: u64) -> bool {
+    (FRESH_FROM..FRESH_END).contains(&key)
+}
+
 /// Whether the key with this number is one that does not exist.
 #[inline]
 pub(crate) fn is_absent(key: u64) -> bool {

@@ -256,6 +256,11 @@ impl ValueMaker {
         self.lengths.of(index)
     }
 
+    /// Length of a stored counter in bytes.
+    pub fn counter_len(&self) -> usize {
+        COUNTER.len()
+    }
+
     /// Whether every write draws its own length.
     #[inline]
     pub fn draws_lengths(&self) -> bool {

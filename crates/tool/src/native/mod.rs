@@ -100,7 +100,9 @@ impl<A> Typed<A> {
         let plan = plan.validate().map_err(|invalid| {
             let is_recorded = recorded.get(invalid.path.index()) == Some(&true);
             let flag = field_options::flag_of(invalid.path.field(), is_recorded);
-            self.usage(flag, invalid.value, invalid.expected)
+            let is_of_workload = flag == "--churn" && !self.has(flag);
+            let instead = if is_of_workload { ", or '--churn none', with which keys stay" } else { "" };
+            self.usage(flag, invalid.value, format!("{}{instead}", invalid.expected))
         })?;
         if field_options::sends_expiry(&plan) {
             return Ok(plan);

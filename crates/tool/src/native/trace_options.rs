@@ -54,6 +54,20 @@ const NOT_BESIDE: &[&str] = &[
     "--measure-connections",
 ];
 
+/// Why an option has no effect on a replay, or what has the effect instead.
+fn why_not_beside(flag: &str) -> &'static str {
+    match flag {
+        "--warmup" => "'--trace-warmup' replays a part of it before the measurement",
+        "--until" => "a replay ends with its trace, or with '--time' or '--requests'",
+        "--stage" | "--burst" => "its requests are due at their own times, or at the rate of '--rate'",
+        "--phases" => "a replay is one phase, whose rate may change by '--rate'",
+        "--conn-rate" | "--calls-per-connection" | "--measure-connections" => {
+            "each client of the trace stays on one connection"
+        }
+        _ => "the trace says what is asked",
+    }
+}
+
 impl Typed<RunArgs> {
     /// Whether a trace is replayed.
     ///
@@ -72,16 +86,14 @@ impl Typed<RunArgs> {
         let is_idle = self.has("--read-through") && self.fills() == Fills::Recorded;
         match idle.or_else(|| is_idle.then_some("--read-through")) {
             None => Ok(true),
-            Some("--warmup") => Err(UsageError::Missing(
-                "'--warmup' is not accepted beside '--trace': '--trace-warmup' replays a part of it before the measurement"
+            Some("--read-through") => Err(UsageError::Missing(
+                "'--read-through' is accepted beside '--trace' with '--fills own' only, which is not there"
                     .to_owned(),
             )),
-            Some("--read-through") => Err(UsageError::Missing(
-                "'--read-through' is accepted beside '--trace' with '--fills own' only, which is not there".to_owned(),
-            )),
-            Some(flag) => Err(UsageError::Missing(format!(
-                "'{flag}' is not accepted beside '--trace': the trace says what is asked"
-            ))),
+            Some(flag) => {
+                let why = why_not_beside(flag);
+                Err(UsageError::Missing(format!("'{flag}' is not accepted beside '--trace': {why}")))
+            }
         }
     }
 

@@ -4,12 +4,29 @@ use std::fmt::Write as _;
 
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::protocol::Fault;
+use pummel_logic::workload::cache_counts::CacheCounts;
 
 use crate::report::document::{Document, IntervalResult, OpResult, TimeFigures};
 
 /// The figures of each time in a row.
 pub const ROW_FIGURES: [&str; 10] =
     ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
+
+/// What of the counts of a cache stands in a column.
+pub type CacheColumn = (&'static str, fn(&CacheCounts) -> u64);
+
+/// The columns of what clients saw of the cache.
+pub const CACHE_COLUMNS: [CacheColumn; 9] = [
+    ("misses_first_touch", |counts| counts.first_touch),
+    ("misses_absent", |counts| counts.absent),
+    ("misses_expired", |counts| counts.expired),
+    ("misses_other", |counts| counts.other),
+    ("hit_bytes", |counts| counts.hit_bytes),
+    ("missed_bytes", |counts| counts.missed_bytes),
+    ("stored_bytes", |counts| counts.stored_bytes),
+    ("fills", |counts| counts.fills),
+    ("duplicate_fills", |counts| counts.duplicate_fills),
+];
 
 /// The table, header first, with lines that end in a line feed.
 pub fn render(document: &Document) -> Vec<u8> {
@@ -33,7 +50,11 @@ fn header() -> String {
             push(&mut header, format_args!(",{}_{figure}_us", span.name()));
         }
     }
-    header.push_str(",phase\n");
+    header.push_str(",phase");
+    for (name, _) in CACHE_COLUMNS {
+        push(&mut header, format_args!(",{name}"));
+    }
+    header.push('\n');
     header
 }
 
@@ -65,7 +86,14 @@ fn row(table: &mut String, interval: &IntervalResult, (name, phase): (&str, &str
     for span in Span::ALL {
         times(table, op.times.of_span(span));
     }
-    push(table, format_args!(",{}\n", cell(phase)));
+    push(table, format_args!(",{}", cell(phase)));
+    for (_, of) in CACHE_COLUMNS {
+        match &op.cache {
+            Some(counts) => push(table, format_args!(",{}", of(counts))),
+            None => table.push(','),
+        }
+    }
+    table.push('\n');
 }
 
 fn times(table: &mut String, figures: &TimeFigures) {
@@ -113,11 +141,28 @@ mod tests {
     }
 
     #[test]
+    fn what_clients_saw_of_the_cache_stands_behind_the_phase() {
+        let mut run = Run::new(Keep::Figures);
+        let counts = CacheCounts { first_touch: 3, hit_bytes: 700, fills: 2, ..CacheCounts::default() };
+        run.interval(2, Keep::Figures, |interval| {
+            interval.groups[0].unsent(Verb::Get, 1);
+            interval.groups[0].note_cache(Verb::Get, &counts);
+        });
+        let rows = rows(&run);
+        let names: Vec<&str> = CACHE_COLUMNS.iter().map(|(name, _)| *name).collect();
+        let at = rows[0].len() - names.len();
+        assert_eq!(rows[0][at..], names);
+        assert!(rows[1][at..].iter().all(String::is_empty), "misses are not told apart");
+        assert_eq!(rows[rows.len() - 1][at..], ["3", "0", "0", "0", "700", "0", "0", "2", "0"]);
+    }
+
+    #[test]
     fn each_row_names_the_phase_in_which_its_interval_begins() {
         let mut document = Run::new(Keep::Figures).document(Clone::clone);
         let phases = |document: &Document| -> Vec<String> {
             let table = String::from_utf8(render(document)).expect("UTF-8");
-            table.lines().map(|line| line.rsplit(',').next().unwrap_or_default().to_owned()).collect()
+            let phase = |line: &str| line.rsplit(',').nth(CACHE_COLUMNS.len()).unwrap_or_default().to_owned();
+            table.lines().map(phase).collect()
         };
         assert_eq!(phases(&document), ["phase", "", "", "", ""]);
         let phase =
@@ -138,6 +183,6 @@ mod tests {
         assert_eq!((last[2].as_str(), last[3].as_str()), ("get", "4"));
         let first_time = rows[0].iter().position(|column| column == "response_min_us").unwrap();
         assert!(last[first_time..].iter().all(String::is_empty), "{last:?}");
-        assert_eq!(rows[0].last().map(String::as_str), Some("phase"));
+        assert_eq!(rows[0][rows[0].len() - CACHE_COLUMNS.len() - 1], "phase");
     }
 }

@@ -3,7 +3,7 @@
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::protocol::Fault;
 
-use crate::report::csv::{ROW_FIGURES, phase_at};
+use crate::report::csv::{CACHE_COLUMNS, ROW_FIGURES, phase_at};
 use crate::report::document::{Document, IntervalResult, OpResult};
 
 /// A table: columns of one length.
@@ -113,6 +113,10 @@ pub fn intervals(document: &Document) -> Table {
     }
     let phases = rows.iter().map(|(interval, ..)| phase_at(document, interval.at_s).to_owned());
     columns.push(("phase".to_owned(), Values::Words(phases.collect())));
+    for (name, of) in CACHE_COLUMNS {
+        let count = |_: &IntervalResult, op: &OpResult| op.cache.as_ref().map(|counts| of(counts) as f64);
+        columns.push((name.to_owned(), numbers(&count)));
+    }
     Table::new(columns)
 }
 

@@ -1,8 +1,10 @@
 //! What a worker reports of the parts of a measured phase.
 
+use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::Answer;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
+use pummel_logic::workload::cache_counts::CacheCounts;
 
 use super::requests::{sample_of, succeeded};
 use crate::worker::reporter::{ReportMode, WorkerReporter};
@@ -20,6 +22,13 @@ impl WorkerReporter {
                 recorder.record_slipped(&sample_of(answer));
             }
             (false, _) => recorder.record(&sample_of(answer)),
+        }
+    }
+
+    /// Counts what the answer to a request says about the cache in the part in which it was due.
+    pub(super) fn note_cache_in_part(&mut self, ticket: &Ticket, counts: &CacheCounts) {
+        if let Some(number) = self.part_at(ticket.due) {
+            self.interval.part(number).note_cache(ticket.verb, counts);
         }
     }
 

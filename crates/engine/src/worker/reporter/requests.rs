@@ -1,5 +1,6 @@
 //! What a worker reports of each request.
 
+use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
 use pummel_logic::measure::parts::ServerRecord;
@@ -7,6 +8,7 @@ use pummel_logic::measure::recorder::Sample;
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
+use pummel_logic::workload::cache_counts::CacheCounts;
 
 use crate::backend::ConnId;
 use crate::worker::messages::Row;
@@ -135,6 +137,21 @@ impl WorkerReporter {
         // Errors and requests without a reply are noted where those of all groups are.
         if answer.stamp != Stamp::Nothing && !matches!(answer.outcome, Outcome::Error(_)) {
             self.untimed(*answer);
+        }
+    }
+
+    /// Counts what the answer to a request says about the cache, after [`WorkerReporter::answer`].
+    #[inline(never)]
+    pub fn note_cache(&mut self, group: usize, ticket: &Ticket, counts: &CacheCounts) {
+        if self.abandoning || counts.is_zero() {
+            return;
+        }
+        match self.mode {
+            ReportMode::Record(_) => {
+                self.interval.groups[group].note_cache(ticket.verb, counts);
+                self.note_cache_in_part(ticket, counts);
+            }
+            ReportMode::Count => self.tally.note_cache(ticket.verb, counts),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Which reads are checked, and which writes are known to be stored when a read is sent.
+//! Which reads are checked, which requests are counted when they are answered, and which writes are known to be stored when a
+//! read is sent.
 
 use crate::rng::unit;
 use crate::workload::verify::stale::{RunMark, Witness};
@@ -8,6 +9,12 @@ use crate::workload::verify::stale::{RunMark, Witness};
 pub(crate) struct ReadChecks {
     /// Share of the reads whose values are checked, from 0 to 1.
     share: f64,
+    /// Answers are counted by what they say about the cache.
+    pub(in crate::workload) counts_cache: bool,
+    /// Reads of one key are checked or counted, so that items of their answers may be of use.
+    reads_items: bool,
+    /// Something is remembered of stores until they are answered.
+    marks_stores: bool,
     /// The writes that are known to be stored.
     pub(crate) witness: Witness,
 }
@@ -15,13 +22,33 @@ pub(crate) struct ReadChecks {
 impl ReadChecks {
     /// Checks of this share of the reads, in a run with this mark.
     pub(in crate::workload) fn new(share: f64, run: RunMark) -> ReadChecks {
-        ReadChecks { share, witness: Witness::new(run) }
+        ReadChecks {
+            share,
+            counts_cache: false,
+            reads_items: share > 0.0,
+            marks_stores: share > 0.0,
+            witness: Witness::new(run),
+        }
+    }
+
+    /// Begins a phase, which loads where `is_load` says so, and whose answers are counted where `counts_cache` does.
+    pub(in crate::workload) fn begin(&mut self, is_load: bool, counts_cache: bool) {
+        let checks = self.share > 0.0;
+        self.counts_cache = counts_cache;
+        self.reads_items = checks || counts_cache;
+        self.marks_stores = checks && !is_load || counts_cache;
+    }
+
+    /// Whether something is remembered of stores until they are answered: their versions, or that they are counted.
+    #[inline]
+    pub(crate) fn marks_stores(&self) -> bool {
+        self.marks_stores
     }
 
     /// Whether the items of the answer to a read of so many keys may be of use.
     #[inline]
     pub(crate) fn reads_items(&self, keys: u16) -> bool {
-        self.share > 0.0 || keys > 1
+        self.reads_items || keys > 1
     }
 
     /// Whether the values of a read are checked, drawn from `bits`.

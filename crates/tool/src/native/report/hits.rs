@@ -1,11 +1,12 @@
-//! The hits that were asked for, and those that were got; what was stored after misses.
+//! The hits that were asked for, and those that were got; why keys were missed, bytes, and what was stored after misses.
 
 use pummel_logic::measure::words::grouped;
 use pummel_logic::plan::{Fill, Mix, Work};
+use pummel_logic::workload::cache_counts::CacheCounts;
 
 use super::page::Page;
-use super::units::micros_text;
-use crate::report::document::{Document, OpResult, SampleFigures, reads};
+use super::units::{byte_text, micros_text};
+use crate::report::document::{CacheResult, Document, OpResult, SampleFigures, reads};
 use crate::report::numbers::number;
 
 /// A hit share that is this much below the one that was asked for has a reason.
@@ -21,6 +22,14 @@ pub(super) fn hits(page: &mut Page, document: &Document) {
         && let Some(words) = share(document, mix)
     {
         page.field("Hits", &words);
+    }
+    if let Some(cache) = &document.cache {
+        if let Some(words) = misses(&cache.counts) {
+            page.field("Misses", &words);
+        }
+        if let Some(words) = bytes(cache) {
+            page.field("Values", &words);
+        }
     }
     if let Some(pairs) = &document.pairs_us {
         page.field("Pairs", &self::pairs(pairs));
@@ -60,16 +69,59 @@ fn pairs(pairs: &SampleFigures) -> String {
     )
 }
 
-/// What was stored after misses; `None` where nothing was, and where the mix stores by the same operation.
+/// The misses by their causes; `None` where there were none.
+fn misses(counts: &CacheCounts) -> Option<String> {
+    let all = counts.misses();
+    let causes = [
+        (counts.first_touch, "of keys never stored before"),
+        (counts.absent, "of keys that do not exist"),
+        (counts.expired, "expired"),
+        (counts.other, "other"),
+    ];
+    let causes = causes.into_iter().filter(|(count, _)| *count > 0);
+    let words: Vec<String> =
+        causes.map(|(count, words)| format!("{:.1} % {words}", 100.0 * count as f64 / all as f64)).collect();
+    (all > 0).then(|| format!("{}: {}", grouped(all), words.join(", ")))
+}
+
+/// The values that were found and stored, in bytes; `None` where there were none.
+fn bytes(cache: &CacheResult) -> Option<String> {
+    let counts = &cache.counts;
+    let found = cache.hit_share_of_bytes.map(|share| {
+        format!(
+            "{} % of the bytes asked for were found ({} of {})",
+            number(share * 100.0),
+            byte_text(counts.hit_bytes),
+            byte_text(counts.hit_bytes.saturating_add(counts.missed_bytes))
+        )
+    });
+    let stored = (counts.stored_bytes > 0).then(|| format!("{} stored", byte_text(counts.stored_bytes)));
+    let words: Vec<String> = [found, stored].into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// What was stored after misses; `None` where nothing was.
 fn fills(document: &Document, mix: &Mix) -> Option<String> {
     mix.read_through_ns?;
-    let name = if mix.fill == Fill::Add { "add" } else { "set" };
-    let is_asked = mix.ops.iter().any(|(verb, _)| verb.name() == name);
-    let op = document.ops.get(name).filter(|_| !is_asked)?;
-    let mut words = format!("{} after misses", grouped(op.completed));
-    let duplicates = op.outcomes.get("not_stored").copied().unwrap_or(0);
+    let (fills, duplicates) = match &document.cache {
+        Some(cache) => (cache.counts.fills, cache.counts.duplicate_fills),
+        None => stores_of_fills(document, mix)?,
+    };
+    if fills == 0 {
+        return None;
+    }
+    let mut words = format!("{} after misses", grouped(fills));
     if mix.fill == Fill::Add {
         words += &format!(", {} of them of keys that were there by then", grouped(duplicates));
     }
     Some(words)
+}
+
+/// The stores after misses of an older result, and those of keys that were there; `None` where the mix stores by the same
+/// operation.
+fn stores_of_fills(document: &Document, mix: &Mix) -> Option<(u64, u64)> {
+    let name = if mix.fill == Fill::Add { "add" } else { "set" };
+    let is_asked = mix.ops.iter().any(|(verb, _)| verb.name() == name);
+    let op = document.ops.get(name).filter(|_| !is_asked)?;
+    Some((op.completed, op.outcomes.get("not_stored").copied().unwrap_or(0)))
 }

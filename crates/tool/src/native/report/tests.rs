@@ -8,9 +8,10 @@ use pummel_logic::measure::measurement::Keep;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::measure::uncertainty::{BASE_NS, Windows};
-use pummel_logic::plan::{FailOn, Goal, TlsOptions};
+use pummel_logic::plan::{FailOn, Fill, Goal, TlsOptions, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
+use pummel_logic::workload::cache_counts::CacheCounts;
 
 #[track_caller]
 fn shows(run: &Run, expected: &str) {
@@ -45,6 +46,40 @@ fn a_run_with_too_few_windows_says_so_and_one_without_says_nothing() {
     assert!(!short.document(render).contains(words), "a result of an older version");
     short.measurement.windows = Some(Windows::new(BASE_NS));
     assert!(short.document(render).contains(words));
+}
+
+#[test]
+fn misses_are_told_apart_and_bytes_are_said_where_they_were_counted() {
+    let mut run = Run::new(Keep::Figures);
+    let mut work = run.plan.phases.pop().expect("it has phases");
+    if let Work::Mix(mix) = &mut work.work {
+        (mix.read_through_ns, mix.fill) = (Some(0), Fill::Add);
+    }
+    run.plan.phases.push(work);
+    assert!(!run.document(render).contains("\nMisses "));
+    let reads = CacheCounts {
+        first_touch: 600,
+        expired: 250,
+        other: 150,
+        hit_bytes: 3_000_000,
+        missed_bytes: 1_000_000,
+        ..CacheCounts::default()
+    };
+    let stores =
+        CacheCounts { stored_bytes: 90_000, fills: 950, duplicate_fills: 50, ..CacheCounts::default() };
+    run.interval(2, Keep::Figures, |interval| {
+        (0..20).for_each(|i| interval.groups[0].record(&sample(i)));
+        interval.groups[0].note_cache(Verb::Get, &reads);
+        interval.groups[0].note_cache(Verb::Set, &stores);
+    });
+    let text = run.document(render);
+    for line in [
+        "Misses       1,000: 60.0 % of keys never stored before, 25.0 % expired, 15.0 % other",
+        "Values       75.0 % of the bytes asked for were found (3.00 MB of 4.00 MB); 90.0 kB stored",
+        "Fills        950 after misses, 50 of them of keys that were there by then",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}\n{text}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod agents;
 mod asked;
+mod cache;
 mod connections;
 mod curve;
 mod evidence;
@@ -45,6 +46,7 @@ use crate::report::Report;
 
 pub use self::agents::{AgentsResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
+pub use self::cache::CacheResult;
 pub use self::connections::{ChurnResult, ConnectionsResult, ServerConnectionsResult};
 pub use self::curve::{CurveDocument, CurveGoal, CurveLevel, CurveRun, CurveSearch};
 pub use self::evidence::{
@@ -124,6 +126,9 @@ pub struct Document {
     /// The requests of the measured phase, by operation.
     #[serde(default)]
     pub ops: OpsResult,
+    /// The cache as its clients saw it; absent where misses are not told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
     /// The groups of clients, where there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,
@@ -284,6 +289,7 @@ impl Document {
         let (events, events_beyond) = EventResult::all_of(plan, measurement, change.as_ref());
         let asked = AskedRate::of(plan);
         let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
+        let ops = ops_of(plan, &summary.ops, &measurement.ops());
         Document {
             schema: SCHEMA,
             tool: ToolResult::own(),
@@ -302,7 +308,8 @@ impl Document {
             load: LoadedResult::of(measurement),
             totals: RequestTotals::of(&summary.totals)
                 .with_skipped(skipped_of(report), measurement.skipped_estimated),
-            ops: ops_of(plan, &summary.ops, &measurement.ops()),
+            cache: CacheResult::of(&ops),
+            ops,
             groups: groups
                 .iter()
                 .zip(&measurement.groups)

@@ -7,6 +7,7 @@ use pummel_logic::measure::summary::PartSummary;
 use pummel_logic::time::seconds;
 use serde::{Deserialize, Serialize};
 
+use super::cache::CacheResult;
 use super::requests::{OpsResult, RequestTotals, ops_of};
 use crate::report::Report;
 
@@ -24,6 +25,9 @@ pub struct PhaseResult {
     pub totals: RequestTotals,
     /// The requests that were due in the part, by operation.
     pub ops: OpsResult,
+    /// The cache as its clients saw it; absent where misses are not told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
 }
 
 impl PhaseResult {
@@ -32,11 +36,13 @@ impl PhaseResult {
         let Report { plan, measurement, .. } = *report;
         let of = |(number, part): (usize, PartSummary)| {
             let raw = measurement.parts.get(number).map_or(Cow::Owned(Ops::default()), Cow::Borrowed);
+            let ops = ops_of(plan, &part.ops, &raw);
             PhaseResult {
                 at_s: seconds(part.at_ns),
                 seconds: seconds(part.length_ns),
                 totals: RequestTotals::of(&part.totals),
-                ops: ops_of(plan, &part.ops, &raw),
+                cache: CacheResult::of(&ops),
+                ops,
                 name: part.name,
             }
         };

@@ -10,9 +10,11 @@ use pummel_logic::measure::summary::{Figures, GroupSummary, OpSummary, Totals};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::seconds;
+use pummel_logic::workload::cache_counts::CacheCounts;
 use serde::{Deserialize, Serialize};
 
 use super::asked::AskedRate;
+use super::cache::CacheResult;
 use super::figures::{FiveTimes, is_zero, micros, range_ends, rounded};
 use super::named::Named;
 use super::parts::{PartResult, SliceConnectionsResult, SliceGeneratorResult};
@@ -86,6 +88,9 @@ pub struct OpResult {
     pub hits: u64,
     /// Keys that reads did not find.
     pub misses: u64,
+    /// Misses by cause, bytes of values and stores after misses; absent where misses are not told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheCounts>,
     /// Ends of the interval of the share of hits; absent where nothing was read, and where it is not known how sure it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_share_ci: Option<[f64; 2]>,
@@ -122,6 +127,7 @@ impl OpResult {
             keys: counts.keys,
             hits: counts.hits,
             misses: counts.misses,
+            cache: Some(counts.cache).filter(|counts| !counts.is_zero()),
             hit_share_ci: certainty.and_then(|certainty| certainty.hit_share).map(range_ends),
             outcomes: counts.outcomes.named().into_iter().collect(),
             errors: Fault::ALL.map(|fault| (fault.name(), counts.errors(fault))).into_iter().collect(),
@@ -255,6 +261,9 @@ pub struct IntervalResult {
     pub asked: Option<f64>,
     /// The requests that ended in the slice, by operation.
     pub ops: OpsResult,
+    /// The cache as its clients saw it; absent where misses are not told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
     /// Bytes over the wire.
     pub bytes: Bytes,
     /// Stalls of the generator.
@@ -294,12 +303,14 @@ impl IntervalResult {
     }
 
     fn of(plan: &Plan, asked: Option<&AskedRate>, slice: &Slice) -> IntervalResult {
+        let ops = ops_of_slice(plan, &slice.ops);
         IntervalResult {
             at_s: seconds(slice.start_ns),
             seconds: seconds(slice.length_ns()),
             rate: rounded(slice_rate(slice)),
             asked: asked.map(|asked| rounded(asked.within(slice.start_ns, slice.end_ns))),
-            ops: ops_of_slice(plan, &slice.ops),
+            cache: CacheResult::of(&ops),
+            ops,
             bytes: slice.bytes,
             stalls: slice.turns.stalls,
             sketch: slice.sketch.clone(),

@@ -75,6 +75,7 @@ pub fn counts_of(op: &OpResult) -> Counts {
         unfinished: op.unfinished,
         unsent: op.unsent,
         unsent_estimated: op.unsent_estimated,
+        cache: op.cache.unwrap_or_default(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The data of a page: the result that it was made from, packed, whole or with fewer figures.
 
+use pummel_logic::workload::cache_counts::CacheCounts;
+
 use crate::report::document::{
-    Document, FiveTimes, IntervalResult, Named, OpResult, SliceConnectionsResult, TimeFigures,
+    CacheResult, Document, FiveTimes, IntervalResult, Named, OpResult, SliceConnectionsResult, TimeFigures,
 };
 use crate::report::stored::{base64_of, packed};
 
@@ -84,7 +86,7 @@ fn reduce(interval: &mut IntervalResult) {
 }
 
 /// Neighbours as one: counts and folded times are exact, and quantiles are not known.
-fn merged(chunk: &[IntervalResult]) -> IntervalResult {
+pub(super) fn merged(chunk: &[IntervalResult]) -> IntervalResult {
     let mut all = chunk[0].clone();
     if chunk.len() > 1 {
         // Quantiles of members do not merge, and are drawn on the page itself.
@@ -110,6 +112,7 @@ fn merged(chunk: &[IntervalResult]) -> IntervalResult {
             sketch
         });
     }
+    all.cache = CacheResult::of(&all.ops);
     all.asked = asked.filter(|_| all.seconds > 0.0).map(|due| (due / all.seconds * 1e3).round() / 1e3);
     let completed: u64 = all.ops.iter().map(|(_, op)| op.completed).sum();
     all.rate = if all.seconds > 0.0 { (completed as f64 / all.seconds * 1e3).round() / 1e3 } else { 0.0 };
@@ -132,12 +135,20 @@ fn joined(
     })
 }
 
+/// The counts of both; `None` where neither has some.
+fn sum_of(own: Option<CacheCounts>, more: Option<CacheCounts>) -> Option<CacheCounts> {
+    let (mut sum, more) = (own.or(more)?, own.and(more));
+    sum.merge(&more.unwrap_or_default());
+    Some(sum)
+}
+
 fn add(own: &mut OpResult, more: &OpResult) {
     own.requests += more.requests;
     own.completed += more.completed;
     own.keys += more.keys;
     own.hits += more.hits;
     own.misses += more.misses;
+    own.cache = sum_of(own.cache, more.cache);
     own.unfinished += more.unfinished;
     own.unsent += more.unsent;
     own.unsent_estimated += more.unsent_estimated;

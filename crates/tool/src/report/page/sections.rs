@@ -7,7 +7,7 @@ use pummel_logic::measure::words::{counted, percent};
 use pummel_logic::plan::labels_text;
 
 use super::axis::Unit;
-use super::data::PageData;
+use super::data::{self, PageData};
 use super::frame::{Framed, details, fields, long, table};
 use super::heat::{self, COLUMNS_MAX};
 use super::rate::RateColumn;
@@ -15,7 +15,10 @@ use super::svg::escaped;
 use super::throughput::{self, RateMarks, RatePoint};
 use super::{anatomy, curve, rate, series, surroundings, words};
 use crate::report::VERSION;
-use crate::report::document::{CurveDocument, Document, Figure, FiveTimes, OpResult, TimeFigures, reads};
+use crate::report::document::{
+    CacheResult, CurveDocument, Document, Figure, FiveTimes, IntervalResult, OpResult, OpsResult,
+    TimeFigures, reads,
+};
 use crate::report::numbers::{grouped, number};
 use crate::report::stored::PAGE_DATA;
 
@@ -41,6 +44,7 @@ pub fn of_run(document: &Document, unit: Unit, has_service_heat: bool) -> String
     let mut text = answers_in(document, unit);
     text += &requests(document, unit);
     text += &phases(document, unit);
+    text += &cache(document);
     text += &percentiles(document, unit);
     text += &over_time(document, unit);
     if has_service_heat {
@@ -149,6 +153,59 @@ fn requests(document: &Document, unit: Unit) -> String {
         format!("Response times in {}: from when a request was due until its reply had arrived.", unit.name);
     let spans = details("The five times of each operation", &span_table(document, unit));
     format!("<h2>Requests</h2>\n{}<p class=\"how\">{}</p>\n{spans}", table(&names, &rows), escaped(&what))
+}
+
+/// What the clients saw of the cache behind the servers; nothing of runs whose misses are not told apart.
+fn cache(document: &Document) -> String {
+    let Some(all) = &document.cache else { return String::new() };
+    let looked_up = |ops: &OpsResult, of: fn(&OpResult) -> u64| {
+        ops.iter().filter(|(name, _)| reads(name)).map(|(_, op)| of(op)).sum::<u64>()
+    };
+    let row = |first: [String; 2], ops: &OpsResult, cache: &CacheResult| {
+        let (hits, misses) = (looked_up(ops, |op| op.hits), looked_up(ops, |op| op.misses));
+        let percent =
+            |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1}", share * 100.0));
+        let counts = &cache.counts;
+        let mut cells = first.to_vec();
+        cells.push(percent((hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)));
+        cells.push(percent(cache.hit_share_of_bytes));
+        let each = [
+            counts.first_touch,
+            counts.absent,
+            counts.expired,
+            counts.other,
+            counts.stored_bytes,
+            counts.fills,
+            counts.duplicate_fills,
+        ];
+        cells.extend(each.map(grouped));
+        cells
+    };
+    let names = [
+        "from s",
+        "seconds",
+        "hit %",
+        "hit % of bytes",
+        "first touch",
+        "absent",
+        "expired",
+        "other misses",
+        "stored bytes",
+        "fills",
+        "duplicates",
+    ];
+    let rows = [row(["all".to_owned(), format!("{:.1}", document.seconds)], &document.ops, all)];
+    let each = document.intervals.len().div_ceil(ROWS_MAX).max(1);
+    let slices = document.intervals.chunks(each).map(data::merged);
+    let of_slice = |slice: IntervalResult| {
+        let first = [format!("{:.1}", slice.at_s), format!("{:.1}", slice.seconds)];
+        slice.cache.as_ref().map(|cache| row(first, &slice.ops, cache))
+    };
+    let over_time: Vec<Vec<String>> = slices.filter_map(of_slice).collect();
+    let how = "Misses by cause: keys that were never stored, that do not exist, whose last store by the same worker had expired, \
+               and all others, such as evicted ones.";
+    let details = details("While the run went on", &table(&names, &over_time));
+    format!("<h2>Hits and misses</h2>\n{}<p class=\"how\">{how}</p>\n{details}", table(&names, &rows))
 }
 
 /// The parts of a load that changed by plan, each with figures of its own; nothing of other runs.

@@ -17,6 +17,7 @@ use pummel_logic::measure::recorder::Sample;
 use pummel_logic::plan::{Clock, FailOn, Goal};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
+use pummel_logic::workload::cache_counts::CacheCounts;
 
 /// The page without its own script and style, whose text is not that of XML.
 fn body(page: &[u8]) -> String {
@@ -312,6 +313,26 @@ fn two_to_eight_results_have_a_page_of_their_own() {
 }
 
 #[test]
+fn hits_and_misses_have_a_table_where_misses_are_told_apart() {
+    let mut run = Run::new(Keep::Figures);
+    assert!(!body(&run.document(render)).contains("Hits and misses"));
+    let cache = CacheCounts {
+        first_touch: 30,
+        other: 70,
+        hit_bytes: 900,
+        missed_bytes: 300,
+        ..CacheCounts::default()
+    };
+    run.interval(2, Keep::Figures, |interval| {
+        interval.groups[0].record(&sample(1));
+        interval.groups[0].note_cache(Verb::Get, &cache);
+    });
+    let page = body(&run.document(render));
+    is_well_formed(&page);
+    assert!(page.contains("<th>first touch</th>") && page.contains("<td>75.0</td><td>30</td>"), "{page}");
+}
+
+#[test]
 fn phases_have_a_table_and_part_the_picture_of_the_rate() {
     let mut document = Run::new(Keep::Figures).document(Clone::clone);
     assert!(!body(&render(&document)).contains("<th>phase</th>"));
@@ -321,6 +342,7 @@ fn phases_have_a_table_and_part_the_picture_of_the_rate() {
         seconds: 1.0,
         totals: document.totals.clone(),
         ops: document.ops.clone(),
+        cache: None,
     };
     document.phases = vec![part("calm", 0.0), part("flash</script>", 1.0)];
     let page = body(&render(&document));

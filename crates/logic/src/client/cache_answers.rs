@@ -1,0 +1,96 @@
+//! What a client counts of answers: why keys were missed, the bytes of values, and what was stored until when.
+
+use super::{Client, Lane};
+use crate::connection::answer::Answer;
+use crate::connection::inflight::Origin;
+use crate::protocol::{Outcome, Verb};
+use crate::workload::cache_account::AskedKey;
+use crate::workload::key::Space;
+use crate::workload::request::RequestMaker;
+
+impl Client {
+    /// Counts what an answer says about the cache, where answers are counted.
+    pub(super) fn count_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
+        if !maker.counts_cache() || matches!(answer.outcome, Outcome::Error(_)) {
+            return;
+        }
+        maker.turn_to(self.number, self.moment(answer.ticket.index, answer.ticket.due));
+        if answer.ticket.verb.reads() {
+            self.count_read(lane, answer, maker);
+        } else {
+            self.count_write(lane, answer, maker);
+        }
+    }
+
+    /// Counts what a read found and missed.
+    fn count_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
+        let ticket = answer.ticket;
+        self.complete_missed(lane, answer, maker);
+        let socket = self.socket(lane);
+        maker.count_hit_bytes(socket.item_bytes);
+        for &key in &socket.missed {
+            maker.count_miss(self.asked_key(lane, key, ticket.index, maker), answer.arrived);
+        }
+        let is_renewed = ticket.verb.has_expiry() && ticket.keys == 1 && answer.hits == 1;
+        if is_renewed {
+            let bits = self.expiry_bits(ticket.verb, ticket.index, maker);
+            let until = maker.lives_until(ticket.verb, answer.sent, Some(bits));
+            maker.handle_renewed(socket.server, ticket.key, until);
+        }
+    }
+
+    /// Counts what a request stored, and remembers what is known of its keys then.
+    fn count_write(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
+        let ticket = answer.ticket;
+        let (verb, server) = (ticket.verb, self.socket(lane).server);
+        if ticket.origin == Origin::Fill {
+            maker.count_fill(answer.outcome == Outcome::NotStored);
+        }
+        // In the second half of a pair a time stands in place of the number of the draw.
+        let bits = match ticket.origin {
+            Origin::PairEnd => None,
+            _ => Some(self.expiry_bits(verb, ticket.index, maker)),
+        };
+        match answer.outcome {
+            Outcome::Stored => {
+                let until = maker.lives_until(verb, answer.sent, bits);
+                for key in self.written_keys(lane, answer, maker) {
+                    maker.handle_stored(self.asked_key(lane, key, ticket.index, maker), until);
+                }
+            }
+            Outcome::NotStored if verb == Verb::Add => maker.handle_found(server, ticket.key),
+            Outcome::Deleted => maker.handle_deleted(server, ticket.key),
+            Outcome::Touched if ticket.origin == Origin::Event => maker.handle_renewed(server, ticket.key, 0),
+            Outcome::Touched => {
+                let until = maker.lives_until(verb, answer.sent, bits);
+                maker.handle_renewed(server, ticket.key, until);
+            }
+            _ => {}
+        }
+    }
+
+    /// The keys that a request wrote on a lane.
+    fn written_keys(&self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) -> Vec<u64> {
+        let ticket = answer.ticket;
+        if ticket.keys == 1 {
+            return vec![ticket.key];
+        }
+        let keys = 0..self.places_of(ticket, maker);
+        let keys = keys.map(|place| self.record(ticket.index, u64::from(place), Space::Plain, maker));
+        let keys: Vec<u64> = keys.collect();
+        let is_here = |key: &u64| ticket.origin != Origin::Part || maker.lane_of(0, *key) == lane;
+        keys.into_iter().filter(is_here).collect()
+    }
+
+    /// A key of request `index` that went over a lane.
+    fn asked_key(&self, lane: Lane, key: u64, index: u64, maker: &RequestMaker) -> AskedKey<'_> {
+        let draws = maker.values().draws_lengths();
+        AskedKey {
+            key,
+            server: self.socket(lane).server,
+            ops: &self.draws.op,
+            index,
+            size_bits: if draws { self.draws.size.draw(index) } else { 0 },
+        }
+    }
+}

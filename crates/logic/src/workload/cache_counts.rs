@@ -1,0 +1,117 @@
+//! What reads missed and why, what they found in bytes, and what was stored: the counts of a cache as its clients see it.
+
+use serde::{Deserialize, Serialize};
+
+/// Counts of keys that were read, by what became of them, and of the bytes of their values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CacheCounts {
+    /// Missed keys that were never stored: fresh keys, and keys new by churn or by a flash crowd that the worker has neither
+    /// stored nor found.
+    pub first_touch: u64,
+    /// Missed keys that do not exist.
+    pub absent: u64,
+    /// Missed keys whose last store by the same worker had outlived its expiry.
+    pub expired: u64,
+    /// Missed keys of which none of these is known: evicted, deleted, or never loaded.
+    pub other: u64,
+    /// Bytes of the values that reads found.
+    pub hit_bytes: u64,
+    /// Bytes of the values that a store of the missed keys has; keys that do not exist have none.
+    pub missed_bytes: u64,
+    /// Bytes of the values whose stores were acknowledged.
+    pub stored_bytes: u64,
+    /// Stores of missed keys that were completed.
+    pub fills: u64,
+    /// Those of them that found the key stored by then, which only `add` tells.
+    pub duplicate_fills: u64,
+}
+
+/// Why a key was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissCause {
+    /// The key was never stored.
+    FirstTouch,
+    /// The key does not exist.
+    Absent,
+    /// The worker's last store of the key had outlived its expiry.
+    Expired,
+    /// Nothing of that is known.
+    Other,
+}
+
+impl CacheCounts {
+    /// Whether nothing was counted.
+    pub fn is_zero(&self) -> bool {
+        *self == CacheCounts::default()
+    }
+
+    /// Missed keys of all causes.
+    pub fn misses(&self) -> u64 {
+        self.first_touch + self.absent + self.expired + self.other
+    }
+
+    /// The share of the bytes asked for that were found, 0 to 1; `None` where none were asked for.
+    pub fn hit_share_of_bytes(&self) -> Option<f64> {
+        let asked = self.hit_bytes + self.missed_bytes;
+        (asked > 0).then(|| self.hit_bytes as f64 / asked as f64)
+    }
+
+    /// Adds what `other` counted.
+    pub fn merge(&mut self, other: &CacheCounts) {
+        self.each(other, |count, more| *count += more);
+    }
+
+    /// Takes away what `part` counted.
+    pub fn subtract(&mut self, part: &CacheCounts) {
+        self.each(part, |count, less| *count = count.saturating_sub(less));
+    }
+
+    fn each(&mut self, other: &CacheCounts, change: impl Fn(&mut u64, u64)) {
+        let CacheCounts { first_touch, absent, expired, other: rest, .. } = *other;
+        let CacheCounts { hit_bytes, missed_bytes, stored_bytes, fills, duplicate_fills, .. } = *other;
+        change(&mut self.first_touch, first_touch);
+        change(&mut self.absent, absent);
+        change(&mut self.expired, expired);
+        change(&mut self.other, rest);
+        change(&mut self.hit_bytes, hit_bytes);
+        change(&mut self.missed_bytes, missed_bytes);
+        change(&mut self.stored_bytes, stored_bytes);
+        change(&mut self.fills, fills);
+        change(&mut self.duplicate_fills, duplicate_fills);
+    }
+
+    /// Counts a missed key whose value has so many bytes.
+    pub(crate) fn miss(&mut self, cause: MissCause, bytes: u64) {
+        let count = match cause {
+            MissCause::FirstTouch => &mut self.first_touch,
+            MissCause::Absent => &mut self.absent,
+            MissCause::Expired => &mut self.expired,
+            MissCause::Other => &mut self.other,
+        };
+        *count += 1;
+        self.missed_bytes += if cause == MissCause::Absent { 0 } else { bytes };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_miss_has_one_cause_and_keys_that_do_not_exist_have_no_bytes() {
+        let mut counts = CacheCounts::default();
+        assert!(counts.is_zero() && counts.hit_share_of_bytes().is_none());
+        for cause in [MissCause::FirstTouch, MissCause::Absent, MissCause::Expired, MissCause::Other] {
+            counts.miss(cause, 100);
+        }
+        counts.hit_bytes = 900;
+        assert_eq!((counts.misses(), counts.missed_bytes), (4, 300));
+        assert_eq!(counts.hit_share_of_bytes(), Some(0.75));
+        let mut twice = counts;
+        twice.merge(&counts);
+        assert_eq!((twice.misses(), twice.hit_bytes, twice.hit_share_of_bytes()), (8, 1_800, Some(0.75)));
+        twice.subtract(&counts);
+        assert_eq!(twice, counts);
+    }
+}
