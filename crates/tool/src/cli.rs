@@ -36,9 +36,9 @@ const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
 
 /// Load generator and benchmark for memcached, Redis and Valkey
 ///
-/// pummel sends requests to a server, as fast as it answers or at a rate of your choice, and tells how long they took:
-/// from the moment when each was due, so that requests which had to wait are counted with their wait; and it says so
-/// when the figures are not to be trusted.
+/// pummel sends requests to a server, as fast as it answers or at a rate of your choice, and reports how long they took,
+/// counted from the moment each was due, so that requests which had to wait are counted with their wait. It says so when
+/// the figures cannot be trusted.
 #[derive(Parser, Debug)]
 #[command(name = "pummel", version, long_version = LONG_VERSION, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Cli {
@@ -50,7 +50,7 @@ pub struct Cli {
 /// What the program does.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Store the records, send the load, report
+    /// Store the records, send the load, print the report
     Run(Box<RunCommandArgs>),
     /// Store the records, and nothing else
     Load(Box<Typed<LoadArgs>>),
@@ -58,50 +58,50 @@ pub enum Command {
     Search(Box<SearchArgs>),
     /// Measure at several rates, connections or threads
     Scan(Box<ScanArgs>),
-    /// Compare two servers, two builds or two settings by runs in turns
+    /// Compare two servers, builds or settings by alternating runs
     Ab(Box<AbArgs>),
     /// Compare stored results: what differs, and whether that is more than chance
     Compare(CompareArgs),
-    /// Measure at rates that are chosen where the curve of the 99th percentile bends
+    /// Measure at rates chosen where the curve of the 99th percentile bends
     Curve(Box<CurveArgs>),
-    /// Measure what pummel itself adds to times on this machine, in one to two minutes
+    /// Measure what pummel itself adds to the times on this machine (one to two minutes)
     Calibrate(CalibrateArgs),
-    /// Serve a small memcached and Redis in one, with service times and faults of your choice
+    /// Run a small memcached and Redis server with chosen service times and faults
     ///
-    /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was
-    /// not asked for lately, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with
+    /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, evicts what was
+    /// least recently used, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with
     /// status 0.
     Serve(Box<ServeArgs>),
-    /// Print reports of mutilate, of pummel or of the original, as one table (CSV): latency against rate
+    /// Turn reports of mutilate (pummel's or the original's) into one CSV table: latency against rate
     Table(TableArgs),
     /// List the named workloads, or print one as a profile
     Workloads(WorkloadsArgs),
-    /// Look at a trace of a production cache, convert it, sample it, divide it
+    /// Inspect, convert, sample or split a trace of a production cache
     Trace(TraceCommandArgs),
-    /// Make a workload of a trace: its mix, sizes, expiry, popularity, bursts, and what a cache would miss
+    /// Derive a workload from a trace: mix, sizes, expiry, popularity, bursts and cache misses
     Fit(Box<FitArgs>),
     /// Print a stored result, as text, Markdown, JSON, CSV or a table of percentiles
     Show(ShowArgs),
-    /// Make a page of HTML from a stored result, with pictures
+    /// Make an HTML page with charts from a stored result
     Report(PageArgs),
-    /// Add up results of runs that shared one load at one time, or keep them as repetitions
+    /// Add up results of runs that shared one load at the same time, or keep them as repetitions
     Merge(MergeArgs),
     /// Print the JSON schema of a result
     Schema(SchemaArgs),
-    /// Show a closed and an open loop, against a server or the built-in one
+    /// Demonstrate a closed and an open loop, against a server or the built-in one
     Demo(DemoArgs),
-    /// Print or save the plan that a command line means
+    /// Print or save the plan that a command line stands for
     Explain(ExplainArgs),
-    /// Follow the command line of mcperf (twemperf) and print its report; `pummel mcperf --help` says more
+    /// Accept the command line of mcperf (twemperf) and print its report; see `pummel mcperf --help`
     #[command(disable_help_flag = true)]
     Mcperf(McperfArgs),
-    /// Follow a command line of memaslap's
+    /// Accept the command line of memaslap and print its report; see `pummel memaslap --help`
     #[command(disable_help_flag = true)]
     Memaslap(MemaslapArgs),
-    /// Follow a command line of mutilate's
+    /// Accept the command line of mutilate and print its report; see `pummel mutilate --help`
     #[command(disable_help_flag = true)]
     Mutilate(MutilateArgs),
-    /// Wait for a controller, and run its load: one of many machines with one measurement
+    /// Wait for a controller and send its load, as one of several machines
     #[cfg(feature = "agents")]
     Agent(Box<AgentArgs>),
     /// Write man pages and shell completions
@@ -135,7 +135,7 @@ pub struct MutilateArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  10 s against the memcached of this machine:
+  10 s against the memcached on this machine:
     pummel run -s 127.0.0.1
   20,000 requests a second for a minute:
     pummel run -s 127.0.0.1 --rate 20k -t 1m
@@ -149,12 +149,12 @@ Examples:
   and mcperf's, also under the name mcperf:
     pummel mcperf --help
 
-Exit status, but for the three command lines above, which have their originals':
+Exit status (the three command lines above keep their originals'):
   0    complete
   1    failed or partial; the report is written and says why
-  2    the command line cannot be followed; nothing was sent
-  3    a verification failed, a goal was missed or undecided, --until was not reached, or --fail-on names
-       what the run was, or what is not known of it
+  2    wrong usage; nothing was sent
+  3    a value was wrong, a goal was missed or undecided, --until was not reached, or the run was something
+       that --fail-on names (or that could not be determined)
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 /// What the words of a command line of pummel's own mean, the program's name first.

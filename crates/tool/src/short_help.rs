@@ -19,7 +19,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("mix", "Operations and their weights [default: get:9,set:1]"),
     ("value_size", "Size of the values in bytes: a number or a distribution"),
     ("records", "How many records there are"),
-    ("goal", "Exit with status 3 when it is missed, such as p99:1ms"),
+    ("goal", "Exit with status 3 when this is missed, such as p99:1ms"),
     ("json", "Write the result to a file"),
 ];
 
@@ -30,24 +30,24 @@ const OPTIONS_OF_SERIES: &[(&str, &str)] = &[
     ("connections", "Connections, over all servers and threads"),
     ("depth", "Most requests outstanding per connection"),
     ("threads", "Threads"),
-    ("rates", "From which rate to which, in steps of how much"),
+    ("rates", "Lowest rate, highest rate and step, such as 10k:50k:10k"),
     ("mix", "Operations and their weights [default: get:9,set:1]"),
     ("value_size", "Size of the values in bytes: a number or a distribution"),
     ("records", "How many records there are"),
-    ("goal", "What a rate has to keep, such as p99:1ms"),
+    ("goal", "What a rate has to meet, such as p99:1ms"),
     ("json", "Write the result to a file"),
 ];
 
 /// The options that `-h` of `pummel ab` names.
 const OPTIONS_OF_AB: &[(&str, &str)] = &[
     ("server", "HOST, HOST:PORT, [IPV6]:PORT or /unix/path; several with commas"),
-    ("versus", "The servers of side B; --server has those of A"),
-    ("a", "Options of side A, where the sides differ in options"),
+    ("versus", "Servers of side B; --server gives those of A"),
+    ("a", "Options of side A, if the sides differ in options"),
     ("b", "Options of side B"),
-    ("a_program", "A program that is started as the server of A"),
-    ("b_program", "A program that is started as the server of B"),
+    ("a_program", "Program to start as the server of A"),
+    ("b_program", "Program to start as the server of B"),
     ("pairs", "How many pairs of runs"),
-    ("worse", "Exit with status 3 when B is worse by more, such as p99:5%"),
+    ("worse", "Exit with status 3 when B is worse by more than this, such as p99:5%"),
     ("time", "How long each run measures [default: 10s]"),
     ("connections", "Connections, over all servers and threads"),
     ("rate", "Requests per second: open loop; without it closed loop"),
@@ -56,20 +56,20 @@ const OPTIONS_OF_AB: &[(&str, &str)] = &[
 
 /// What `-h` of `pummel compare` names.
 const OPTIONS_OF_COMPARE: &[(&str, &str)] = &[
-    ("sides", "Results of A, of B and so on, those of a side separated by commas; or one result of `ab`"),
-    ("metric", "Figures that are judged: p50, p90, p99, p99.9, rate, client-cpu, server-cpu"),
-    ("worse", "Exit with status 3 when B is worse by more, such as p99:5%"),
-    ("within", "Exit with status 3 unless B is worse by less, such as p99:5%"),
-    ("accept_order", "Judge also runs that did not alternate"),
-    ("output", "Write the comparison as a page of HTML"),
+    ("sides", "Results of A, of B and so on; commas separate those of one side. Or one result of `ab`"),
+    ("metric", "Figures to judge: p50, p90, p99, p99.9, rate, client-cpu, server-cpu"),
+    ("worse", "Exit with status 3 when B is worse by more than this, such as p99:5%"),
+    ("within", "Exit with status 3 unless B is worse by less than this, such as p99:5%"),
+    ("accept_order", "Also judge runs that did not alternate"),
+    ("output", "Write the comparison as an HTML page"),
     ("json", "Write the comparison to a file"),
 ];
 
 /// What `-h` of `pummel merge` names.
 const OPTIONS_OF_MERGE: &[(&str, &str)] = &[
     ("files", "Results of `pummel run` or `load`"),
-    ("output", "Where the JSON of all goes [default: standard output]"),
-    ("as_runs", "Keep the results apart, as repetitions for `pummel compare`"),
+    ("output", "File for the sum, as JSON [default: standard output]"),
+    ("as_runs", "Keep the results separate, as repetitions for `pummel compare`"),
 ];
 
 /// What `-h` of `pummel explain` names.
@@ -82,9 +82,9 @@ const OPTIONS_OF_EXPLAIN: &[(&str, &str)] = &[
 
 /// What `-h` of `pummel fit` names.
 const OPTIONS_OF_FIT: &[(&str, &str)] = &[
-    ("files", "The files of the trace, one behind the other; - is standard input"),
-    ("output", "The profile that is written, for --workload"),
-    ("check", "Compare requests made from this profile with the trace; exit status 3 when they differ"),
+    ("files", "The files of the trace, in order; - is standard input"),
+    ("output", "Write the profile to a file, for --workload"),
+    ("check", "Compare requests made from this profile with the trace; exit status 3 if they differ"),
     ("json", "Write all figures to a file"),
     ("rates", "Write the rate of each minute, for --rate file:FILE"),
 ];
@@ -92,24 +92,24 @@ const OPTIONS_OF_FIT: &[(&str, &str)] = &[
 /// The options that `-h` of `pummel serve` names.
 const OPTIONS_OF_SERVE: &[(&str, &str)] = &[
     ("listen", "Address and port, or the path of a unix socket"),
-    ("protocol", "What is spoken; auto tells it by the first byte"),
-    ("service_time", "How long each answer takes: a distribution of times"),
-    ("fault", "What goes wrong, and how often"),
-    ("truth", "Write what was served when to a file"),
+    ("protocol", "The protocol; auto tells it by the first byte"),
+    ("service_time", "How long each reply takes: a time or a distribution"),
+    ("fault", "A fault, and how often it happens"),
+    ("truth", "Write what was served, and when, to a file"),
     ("tls_cert", "Certificate: every connection is encrypted"),
-    ("user", "A user that has to log in"),
-    ("max_seconds", "End by itself after this time"),
+    ("user", "User that clients must log in as"),
+    ("max_seconds", "End after this time"),
 ];
 
 /// The options that `-h` of `pummel agent` names.
 const OPTIONS_OF_AGENT: &[(&str, &str)] = &[
-    ("listen", "Where controllers are waited for"),
-    ("token_file", "The secret that controllers have to show"),
-    ("allow_target", "Networks that may be loaded"),
-    ("allow_file", "Folders whose files a plan may name"),
+    ("listen", "Where to wait for controllers"),
+    ("token_file", "File with the token that controllers must know"),
+    ("allow_target", "Networks that may receive load"),
+    ("allow_file", "Directories whose files a plan may name"),
     ("tls_cert", "Certificate: every controller's connection is encrypted"),
     ("tls_key", "Its private key"),
-    ("tls_ca", "Authorities of the certificates of controllers"),
+    ("tls_ca", "Authorities of the controllers' certificates"),
 ];
 
 /// The command line with the help of `-h`, where one of its words is `-h`; unchanged otherwise.

@@ -45,48 +45,47 @@ pub struct AgentArgs {
 /// What `pummel agent` does beside waiting for a controller.
 #[derive(Subcommand, Clone, Debug)]
 pub enum AgentCommand {
-    /// Make certificates for tests: an authority, and one certificate for agents and one for controllers
+    /// Make test certificates: an authority, one certificate for agents and one for controllers
     Cert(CertArgs),
 }
 
 /// What an agent is told.
 #[derive(Args, Clone, Debug)]
 pub struct ServeArgs {
-    /// Where to listen; port 0 is any that is free. The line `listening on ADDR:PORT` on standard output says where
+    /// Where to listen; port 0 is any free port. The line `listening on ADDR:PORT` on standard output says which
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5556", allow_hyphen_values = true)]
     pub listen: SocketAddr,
-    /// Serve only controllers that know the first line of this file; `-` is standard input
+    /// Serve only controllers that know the token, the first line of this file; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// End when standard input ends; with a time, also when nothing came through it for so long. For programs that
-    /// start agents and may be gone without a word
+    /// End when standard input ends; with a time, also when nothing has come through it for that long. For programs that start
+    /// agents and may die without notice
     #[arg(long, value_name = "SILENCE", num_args = 0..=1, require_equals = true, value_parser = values::time)]
     pub exit_with_stdin: Option<Option<Nanos>>,
-    /// Certificate of this agent, then those that lead to its authority (PEM): with --tls-key and --tls-ca, everything is
+    /// Certificate of this agent, followed by its intermediate certificates (PEM): with --tls-key and --tls-ca, everything is
     /// encrypted and only controllers with a certificate are served
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
-    /// Private key of that certificate, not encrypted (PEM)
+    /// Private key of that certificate, unencrypted (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
-    /// Authorities that the certificates of controllers have to be from (PEM)
+    /// Authorities that must have issued the controllers' certificates (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<PathBuf>,
-    /// Send load only to servers in this network; may be repeated. Default: the loopback addresses, and with a token or
-    /// TLS any
+    /// Send load only to servers in this network; may be repeated. Default: loopback addresses only; with a token or TLS, any
     #[arg(long, value_name = "CIDR", value_parser = network, value_delimiter = ',')]
     pub allow_target: Vec<Network>,
-    /// Read files that a plan names (passwords, certificates, recordings) only below this directory, or only this file; may be
-    /// repeated. Default: none are read
+    /// Read files that a plan names (passwords, certificates, traces) only below this directory, or only this file; may be
+    /// repeated. Default: read none
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub allow_file: Vec<PathBuf>,
-    /// Refuse plans whose part here may need more memory. Default: half of this machine's, up to 16GiB
+    /// Refuse plans whose part on this agent may need more memory. Default: half of this machine's, up to 16GiB
     #[arg(long, value_name = "SIZE", value_parser = values::count)]
     pub max_memory: Option<u64>,
-    /// Refuse plans with more connections here. Default: as many as the limit of open files allows
+    /// Refuse plans with more connections on this agent. Default: as many as the limit of open files allows
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub max_connections: Option<u64>,
-    /// Serve the metrics of this agent's part for Prometheus at http://ADDR:PORT/metrics; a port alone is one of 127.0.0.1
+    /// Serve the metrics of this agent's part for Prometheus at http://ADDR:PORT/metrics; a port alone listens on 127.0.0.1
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = options::listen, allow_hyphen_values = true)]
     pub metrics: Option<SocketAddr>,
 }
@@ -107,11 +106,11 @@ fn network(text: &str) -> Result<Network, NotANetwork> {
 }
 
 const EXAMPLES: &str = "\
-An agent runs its part of a plan when a controller asks for it (`pummel run --agents`), one run at a time. It listens on \
-the loopback address unless told otherwise; beyond that it wants a token or TLS, since an open agent would be a weapon.
+An agent runs its part of a plan when a controller asks for it (`pummel run --agents`), one run at a time. By default it listens \
+on the loopback address; on other addresses it requires a token or TLS, since an open agent could be used to attack any server.
 
 Examples:
-  On four machines, with a word that all of them know:
+  On four machines, with a shared token:
     pummel agent --listen 0.0.0.0:5556 --token-file /etc/pummel/token
   On a fifth:
     pummel run -s cache1 --agents m1,m2,m3,m4 --agent-token-file /etc/pummel/token -c 400 --rate 1m
@@ -121,7 +120,7 @@ Examples:
 Exit status:
   0    ended by SIGINT or SIGTERM
   1    it cannot listen
-  2    the command line cannot be followed";
+  2    wrong usage";
 
 /// Follows a command line of `pummel agent`.
 pub fn agent(args: &AgentArgs) -> Exit {

@@ -18,8 +18,7 @@ use crate::stderr::say;
 /// Options of `pummel agent cert`.
 #[derive(Args, Clone, Debug)]
 pub struct CertArgs {
-    /// Where to write ca.pem, agent.pem, agent.key, controller.pem and controller.key. Files that are there already are
-    /// not written over
+    /// Where to write ca.pem, agent.pem, agent.key, controller.pem and controller.key. Existing files are not overwritten
     #[arg(long, value_name = "DIRECTORY", default_value = ".", value_hint = ValueHint::DirPath)]
     pub directory: PathBuf,
     /// Name or IP address of an agent, as --agents will name it; may be repeated

@@ -27,27 +27,26 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct CompareArgs {
-    /// Results of 2 to 8 sides, each of which is compared with the first: files of one side are separated by commas, of `run` or
-    /// `run --repeat`, as JSON, packed by gzip, or as report pages; or the one result of `ab`, which has both sides. `-` is
-    /// standard input
+    /// Results of 2 to 8 sides, each compared with the first. Commas separate the files of one side: results of `run` or `run
+    /// --repeat`, as JSON, gzipped JSON or report pages. Or one result of `ab`, which has both sides. `-` is standard input
     #[arg(value_name = "A.json[,A2.json,...]", required = true, num_args = 1..=SIDE_NAMES.len(), value_hint = ValueHint::FilePath)]
     pub sides: Vec<String>,
     /// How they are judged.
     #[command(flatten)]
     pub judge: JudgeArgs,
-    /// Judge also runs that did not alternate: a slower hour is then taken for a difference
+    /// Also judge runs that did not alternate, although a slower hour would look like a difference
     #[arg(long, help_heading = "Judgement")]
     pub accept_order: bool,
-    /// Write the comparison as a page of HTML with pictures
+    /// Write the comparison as an HTML page with charts
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Option<PathBuf>,
     /// Title of the page. Default: its first sentence
     #[arg(long, value_name = "TEXT", requires = "output", help_heading = "Output")]
     pub title: Option<String>,
-    /// Write the comparison as JSON to a file, or with - to standard output in place of the text
+    /// Write the comparison as JSON to a file, or with - to standard output instead of the text
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
-    /// Form of what goes to standard output
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
     pub format: CompareFormat,
 }
@@ -55,18 +54,18 @@ pub struct CompareArgs {
 /// The forms of a comparison on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CompareFormat {
-    /// For people
+    /// Text for people
     Text,
     /// A summary for a job's page or a comment
     Markdown,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
 const EXAMPLES: &str = "\
-What differs in plans, servers and machines comes first. Runs that alternated in mixed order (as those of `ab`, or of two \
-`run --repeat` of one run each by turns) are compared pair by pair. All runs of A before all of B may differ because the \
-machine did: that is said, and never judged unless --accept-order is given. Six runs a side or more show a difference.
+The report begins with what differs in plans, servers and machines. Runs that alternated in mixed order, such as those of `ab`, \
+are compared pair by pair. If all runs of A came before all runs of B, a change of the machine may be the difference: the report \
+says so, and judges only with --accept-order. It takes at least six runs on each side to show a difference.
 A side whose generator was the limit is never called faster or slower.
 
 Examples:
@@ -76,10 +75,10 @@ Examples:
   pummel compare ab.json --worse p99:5%
 
 Exit status:
-  0    compared; what --worse and --within ask holds
+  0    compared; the claims of --worse and --within hold
   1    --worse or --within cannot be judged, or the results of a side do not belong together
-  2    the command line cannot be followed, or a file is no result
-  3    what --worse or --within asks does not hold";
+  2    wrong usage, or a file is no result
+  3    a claim of --worse or --within does not hold";
 
 /// Compares stored results.
 pub fn compare(args: &CompareArgs) -> Exit {

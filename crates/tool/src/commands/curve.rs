@@ -22,10 +22,11 @@ pub struct CurveArgs {
 }
 
 const EXAMPLES: &str = "\
-A run in closed loop shows the capacity C; five runs follow up to 0.9 C, in random order, and then each where neighbours differ \
-most in p99 beyond their 95 % intervals: 12 to 20 runs at rates. With --goal the exit status is 3 when a run misses it.
+A run in closed loop finds the capacity C. Five runs at rates up to 0.9 C follow, in random order; each further run goes where the \
+p99 of two neighbours differs most beyond their 95 % intervals. In all, 12 to 20 runs are made at fixed rates. With --goal the \
+exit status is 3 when a run misses it.
 
-Example, some two minutes:
+Example, which takes about two minutes:
   pummel curve -s 127.0.0.1 -t 5s --csv curve.csv";
 
 /// Measures at rates that are chosen one after the other.

@@ -20,8 +20,8 @@ const SERVER_SECONDS: &str = "60";
 /// Options of `pummel demo`.
 #[derive(Args, Clone, Debug)]
 pub struct DemoArgs {
-    /// A memcached to use: HOST, HOST:PORT, [IPV6]:PORT or /unix/path. Default: the built-in server, which the demo starts
-    /// and ends
+    /// The memcached to use: HOST, HOST:PORT, [IPV6]:PORT or /unix/path. Default: the built-in server, which the demo starts and
+    /// stops
     #[arg(short, long, value_name = "SERVER", value_parser = server, allow_hyphen_values = true)]
     pub server: Option<String>,
 }

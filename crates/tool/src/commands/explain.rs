@@ -20,24 +20,24 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct ExplainArgs {
-    /// Save the plan to a file, as JSON when its name ends in .json, else as TOML; `pummel run --plan FILE` runs it. With -
-    /// it is printed, as without this option. May also stand behind ARGS
+    /// Save the plan to a file, as JSON if its name ends in .json, else as TOML; `pummel run --plan FILE` runs it. With -, print
+    /// it, as without this option. May also follow ARGS
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Form of the plan on standard output: text is TOML. May also stand behind ARGS
+    /// Format of the plan on standard output: text is TOML. May also follow ARGS
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// Whose command line follows: run, load, mcperf, memaslap or mutilate, or native, which is the same as run
+    /// Whose command line follows: run, load, mcperf, memaslap or mutilate (native is run)
     #[arg(value_name = "FRONT")]
     pub front: String,
-    /// The command line, as it would follow the front's name
+    /// The command line, as it would follow that name
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub args: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "\
-Nothing is sent, and no server is needed. Where --protocol is left open the plan has text, or resp2 where every server listens \
-on port 6379; a run would ask the servers.
+Nothing is sent, and no server is needed. Without --protocol the plan has text, or resp2 if every server listens on port 6379; \
+a run would detect the protocol.
 
 Examples:
   pummel explain run -s 127.0.0.1 --rate 20k

@@ -10,19 +10,19 @@ use crate::values::ValueError;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Judgement")]
 pub struct JudgeArgs {
-    /// Figures that are judged: p50, p90, p99, p99.9 (of the response time), rate, client-cpu, server-cpu (CPU for each
-    /// request); all others are shown. Default: those of --worse and --within, else p99 in open loop and rate in closed loop
+    /// Figures to judge: p50, p90, p99, p99.9 (of the response time), rate, client-cpu, server-cpu (CPU time per request); the
+    /// others are only shown. Default: those of --worse and --within, else p99 in open loop and rate in closed loop
     #[arg(long, value_name = "METRIC,...", value_delimiter = ',', value_parser = metric)]
     pub metric: Vec<Metric>,
-    /// Exit with status 3 when B is shown to be worse than A by more than this, such as p99:2%; may be repeated. Cannot be
-    /// judged: status 1
+    /// Exit with status 3 when B is shown to be worse than A by more than this, such as p99:2%, and with status 1 when that cannot
+    /// be judged; may be repeated
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = worse, allow_hyphen_values = true)]
     pub worse: Vec<Claim>,
-    /// Exit with status 3 unless B is shown to be worse than A by less than this, such as p99:5%; may be repeated. Cannot be
-    /// judged: status 1
+    /// Exit with status 3 unless B is shown to be worse than A by less than this, such as p99:5%, and with status 1 when that
+    /// cannot be judged; may be repeated
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = within, allow_hyphen_values = true)]
     pub within: Vec<Claim>,
-    /// Judge also runs that were not steady from their beginning to their end
+    /// Also judge runs that were not steady
     #[arg(long)]
     pub accept_unsteady: bool,
 }

@@ -17,20 +17,20 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct MergeArgs {
-    /// Results of `pummel run` or `load`: what --json or --report wrote, also packed by gzip
+    /// Results of `pummel run` or `load`, as --json or --report wrote them; may be gzipped
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Where the JSON of all goes; `-` is standard output
+    /// File for the result, as JSON; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// Keep the results apart, as `pummel run --repeat` writes them, for `pummel compare`
+    /// Keep the results separate, in the layout of `pummel run --repeat`, for `pummel compare`
     #[arg(long)]
     pub as_runs: bool,
 }
 
 const EXAMPLES: &str = "\
-The sum is that of runs on several machines that had one plan at one time, each with its share of clients, rate or requests.
-Counts and histograms are added exactly. What servers and kernels said is not in it: it stays in the results.
+Adds up runs that several machines made of one plan at the same time, each with its share of clients, rate or requests.
+Counts and histograms are added exactly. Evidence of servers and kernels is not included; it stays in the single results.
 
 Examples:
   pummel merge here.json there.json -o all.json && pummel show all.json
@@ -39,7 +39,7 @@ Examples:
 Exit status:
   0    written
   1    the results do not belong together, or a file is no result
-  2    the command line cannot be followed";
+  2    wrong usage";
 
 /// Writes the sum of results, or all of them as repetitions.
 pub fn merge(args: &MergeArgs) -> Exit {

@@ -15,29 +15,29 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct PageArgs {
-    /// A result, a series or a pair that --json or --report wrote; `-` is standard input
+    /// A result of `run`, `load`, `search`, `scan`, `curve` or `ab`, as --json or --report wrote it; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// The page; `-` is standard output
+    /// File for the page; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
     /// Title of the page. Default: its first sentence
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// How much of the result goes into the page, which is a FILE of `pummel show` and `pummel report` then
+    /// How much of the result the page contains; `pummel show` and `pummel report` can read a page that contains its result
     #[arg(long, value_enum, default_value = "reduced")]
     pub embed: Embed,
 }
 
 const EXAMPLES: &str = "\
-The page needs no network and no script: pictures, tables, the plan and the data are in the one file.
+The page is one file with charts, tables, the plan and the data. It needs no network, and is readable without scripts.
 
 Examples:
   pummel run -s cache1 --json result.json && pummel report result.json -o report.html
   pummel run -s cache1 --report report.html
   pummel search -s cache1 --goal p99:1ms --json curve.json && pummel report curve.json
 
-Two to eight results on one page: `pummel compare A.json B.json -o compared.html`.";
+For two to eight results on one page: `pummel compare A.json B.json -o compared.html`.";
 
 /// Writes the page of a stored result.
 pub fn report(args: &PageArgs) -> Exit {

@@ -41,9 +41,9 @@ pub struct RunCommandArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct SteerArgs {
-    /// Let keys of --live change the rate while the run is measured: p pauses and goes on, + and - change it by 5 %, * and / make
-    /// it twice and half of it. Open loop with one rate and a time, in one process, without goals. The result says what was
-    /// changed, and has the plan that repeats the run
+    /// Let keys of --live change the rate during the measurement: p pauses and resumes, + and - change it by 5 %, * and / double and
+    /// halve it. Requires open loop with one rate and a time, in one process, without goals. The result lists the changes, and its
+    /// plan repeats the run
     #[cfg(feature = "live")]
     #[arg(long, requires = "live", conflicts_with = "repeat")]
     pub steer: bool,
@@ -65,11 +65,11 @@ impl SteerArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Repetition")]
 pub struct RepeatArgs {
-    /// Make so many runs, each with new connections, threads and arrivals, and tell how far they differ: from 6 runs on with a
-    /// 95 % interval of each figure. Records are stored before the first run
+    /// Make N runs, each with new connections, threads and arrivals, and report how far they differ; with 6 runs or more, each
+    /// figure has a 95 % interval. Records are stored before the first run
     #[arg(long, value_name = "N", value_parser = repetitions, allow_hyphen_values = true)]
     pub repeat: Option<u32>,
-    /// With --repeat: run this command of the shell before each run, which restarts the server; records are stored again
+    /// With --repeat: run this shell command, which restarts the server, before each run; records are stored again
     #[arg(long, value_name = "COMMAND", requires = "repeat")]
     pub restart: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::stderr::say;
 /// Options of `pummel schema`.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct SchemaArgs {
-    /// What the schema is of
+    /// The kind of result
     #[arg(value_enum, value_name = "NAME", default_value = "result")]
     pub name: SchemaName,
 }

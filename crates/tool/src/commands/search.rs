@@ -17,7 +17,7 @@ use crate::values::{self, ValueError};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES, mut_args(hidden_where_refused))]
 pub struct SearchArgs {
-    /// Add runs until the interval of the answer is as narrow as this, such as 2%. Default: ten runs around the answer
+    /// Add runs until the interval of the answer is this narrow, such as 2%. Default: ten runs around the answer
     #[arg(long, value_name = "SHARE", value_parser = precision, allow_hyphen_values = true)]
     pub precision: Option<f64>,
     /// Those of `pummel run`, for every run.
@@ -26,19 +26,19 @@ pub struct SearchArgs {
 }
 
 const EXAMPLES: &str = "\
-A run in closed loop shows how much there can be; four halvings find about where the goal is missed; ten runs around that rate, \
-in random order, show how the quantile rises with the rate. The answer is the rate at which the goal is met with 95 % \
-confidence, and one more run there has to meet it with its upper bound; --precision asks for more runs. At the end the server is \
-overloaded for 5 s, and the run goes on at the answer without a pause, to see whether it recovers. A rate that is not carried (less than 95 % of it is answered in time) does not \
-meet the goal, however lenient that is. --json and --csv write all runs. The exit status is 3 when no rate is known to meet the goal.
+A run in closed loop finds the capacity; four halvings locate the rate at which the goal is missed; ten runs around that rate, \
+in random order, show how the quantile rises with the rate. The answer is a rate at which the goal is met with 95 % confidence, \
+confirmed by one more run there, whose upper bound must meet the goal. --precision asks for more runs. At the end the server is \
+overloaded for 5 s, and the run continues at the answer without a pause, to see whether it recovers. A rate that is not carried \
+(less than 95 % of it is answered in time) does not meet the goal, however lenient. --json and --csv write all runs.
 
-Example, some two minutes:
+Example, which takes about two minutes:
   pummel search -s 127.0.0.1 --goal p99:1ms -t 5s
 
 Exit status:
   0    a rate was found that meets the goal
   1    a run failed; the reports are written and say why
-  2    the command line cannot be followed; nothing was sent
+  2    wrong usage; nothing was sent
   3    no rate is known to meet the goal, or a verification failed
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 

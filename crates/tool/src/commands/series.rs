@@ -33,10 +33,10 @@ use crate::values::{ValueError, WarmUpTime};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = SCAN_EXAMPLES, after_long_help = SCAN_EXAMPLES, mut_args(hidden_where_refused))]
 pub struct ScanArgs {
-    /// Rates: the first, the last that may be, and the distance, such as 10k:50k:10k
+    /// Rates to measure: lowest, highest and step, such as 10k:50k:10k
     #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, required_unless_present = "over", allow_hyphen_values = true)]
     pub rates: Option<Rates>,
-    /// In closed loop over eight levels of connections or threads, such as connections:1:64; shows how the rate scales
+    /// Measure in closed loop at up to eight levels of connections or threads, such as connections:1:64, to show how the rate scales
     #[arg(long, value_name = "WHAT:LO:HI", value_parser = over, conflicts_with = "rates", allow_hyphen_values = true)]
     pub over: Option<Over>,
     /// Those of `pummel run`, for every run.
@@ -107,7 +107,7 @@ Examples:
 Exit status:
   0    every rate was measured
   1    a run failed; the reports are written and say why
-  2    the command line cannot be followed; nothing was sent
+  2    wrong usage; nothing was sent
   3    a verification failed, or a goal was missed
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 

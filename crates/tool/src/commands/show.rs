@@ -20,16 +20,16 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// A result: what --json or --report wrote, also packed by gzip; `-` is standard input
+    /// A result, as --json or --report wrote it; may be gzipped; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Form of what is printed
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub format: ShowFormat,
-    /// Operation of the table of --format hgrm. Default: all together
+    /// Operation for --format hgrm. Default: all together
     #[arg(long, value_name = "OP")]
     pub op: Option<String>,
-    /// Time of the table of --format hgrm. Default: response
+    /// Time for --format hgrm. Default: response
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub span: Option<Span>,
 }
@@ -37,7 +37,7 @@ pub struct ShowArgs {
 /// The forms of a stored result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ShowFormat {
-    /// The report that a run prints
+    /// The report, as the run printed it
     Text,
     /// A summary for a job's page or a comment
     Markdown,
@@ -45,12 +45,13 @@ pub enum ShowFormat {
     Json,
     /// The intervals
     Csv,
-    /// A table of percentiles for the plotters of HdrHistogram, in microseconds
+    /// A table of percentiles for HdrHistogram's plotters, in microseconds
     Hgrm,
 }
 
 const EXAMPLES: &str = "\
-Of a search, a scan or a curve there is --format json; `pummel report` draws it. Of `run --repeat` and `ab` there is all but hgrm.
+Results of `search`, `scan` and `curve` are shown as JSON only (--format json); `pummel report` draws them. Results of \
+`run --repeat` and `ab` have every format but hgrm.
 
 Examples:
   pummel run -s cache1 --json result.json && pummel show result.json

@@ -21,7 +21,7 @@ const FILE_MAX_BYTES: u64 = 64 << 20;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct TableArgs {
-    /// Files with what mutilate printed, of pummel or of the original; `-` is standard input
+    /// Files with the output of mutilate, pummel's or the original's; `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
 }

@@ -55,10 +55,10 @@ pub enum Action {
 /// Which trace.
 #[derive(Args, Clone, Debug)]
 pub struct SourceArgs {
-    /// The files of the trace, one behind the other: plain, .gz or .zst, or - for standard input
+    /// The files of the trace, in order: plain, .gz or .zst, or - for standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<String>,
-    /// The format of the trace. Default: found from its content
+    /// The format of the trace. Default: detected from its content
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
 }
@@ -69,7 +69,7 @@ pub struct HeadArgs {
     /// Which trace.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// How many rows
+    /// Number of rows
     #[arg(short = 'n', long, value_name = "N", default_value = "10", value_parser = values::count)]
     pub rows: u64,
 }
@@ -77,11 +77,11 @@ pub struct HeadArgs {
 /// Where a trace is written to.
 #[derive(Args, Clone, Debug)]
 pub struct TargetFile {
-    /// The file that is written: packed by gzip where its name ends in .gz; - is standard output
+    /// The output file, gzipped if its name ends in .gz; - is standard output
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     pub output: PathBuf,
-    /// The format that is written: ptr (pummel's own, small and fast to read; keys keep their identity and length, and not
-    /// their characters), csv or twitter. Default: csv where the name ends in .csv or .csv.gz, else ptr
+    /// The output format: ptr (pummel's own, small and fast to read; keys keep their identity and length, but not their
+    /// characters), csv or twitter. Default: csv if the name ends in .csv or .csv.gz, else ptr
     #[arg(long, value_name = "FORMAT", value_parser = ["ptr", "csv", "twitter"])]
     pub to: Option<String>,
 }
@@ -103,7 +103,7 @@ pub struct SampleArgs {
     /// Share of the keys whose rows are kept, above 0
     #[arg(long, value_name = "SHARE", value_parser = values::fraction)]
     pub share: f64,
-    /// Chooses the keys: samples of different salts are independent
+    /// Selects the keys: samples with different salts are independent
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count)]
     pub salt: u64,
     /// Which trace.
@@ -117,10 +117,10 @@ pub struct SampleArgs {
 /// Options of `pummel trace shard`.
 #[derive(Args, Clone, Debug)]
 pub struct ShardArgs {
-    /// Which part of how many, such as 1/4
+    /// Which part, of how many, such as 1/4
     #[arg(value_name = "K/N", value_parser = shard)]
     pub part: (u64, u64),
-    /// What stays together: the rows of a client, or those of a key. Default: client where rows say who asked, else key
+    /// What stays together: the rows of a client, or those of a key. Default: client if rows name one, else key
     #[arg(long, value_name = "BY", value_parser = ["client", "key"])]
     pub by: Option<String>,
     /// Which trace.

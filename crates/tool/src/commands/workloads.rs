@@ -14,14 +14,14 @@ use crate::stderr::say;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct WorkloadsArgs {
-    /// The workload, or the file of a profile, that is printed as TOML; without it all names are listed
+    /// The workload, or the file of a profile, to print as TOML. Default: list all names
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
 
 const EXAMPLES: &str = "\
-Each profile names its source, and lists what the source does not say and was assumed. A profile that is saved to a file and \
-changed there is a workload too.
+Each profile names its source and lists what was assumed because the source does not say it. A profile that is saved to a file \
+can be edited and used as a workload.
 
 Examples:
   pummel run -s 127.0.0.1 --workload cache

@@ -12,16 +12,16 @@ use crate::values::ValueError;
 /// Where the metrics of a run go while it goes on and when it is over.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricsArgs {
-    /// Serve metrics for Prometheus at http://ADDR:PORT/metrics while the command runs; a port alone is one of 127.0.0.1, and
-    /// port 0 any that is free. docs/METRICS.md lists the names
+    /// Serve metrics for Prometheus at http://ADDR:PORT/metrics while the command runs; a port alone listens on 127.0.0.1, and
+    /// port 0 is any free port. docs/METRICS.md lists the names
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen, allow_hyphen_values = true)]
     pub metrics: Option<SocketAddr>,
-    /// When the runs are over, wait so long for one more scrape of the final metrics
+    /// When the runs are over, wait up to this long for one more scrape of the final metrics
     #[arg(long, value_name = "TIME", default_value = "0s", hide_default_value = true, value_parser = values::time,
           requires = "metrics", allow_hyphen_values = true)]
     pub metrics_linger: Nanos,
-    /// Put the final metrics to a Pushgateway when the runs are over, such as http://gateway:9091; without a group in the URL
-    /// the group is /metrics/job/pummel
+    /// Push the final metrics to a Pushgateway when the runs are over, such as http://gateway:9091. Default group, unless the URL
+    /// has one: /metrics/job/pummel
     #[arg(long, value_name = "URL", value_parser = push_target)]
     pub push_result: Option<PushTarget>,
 }

@@ -21,36 +21,33 @@ const PATIENCE_NS: Nanos = 5 * SECOND;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Agents")]
 pub struct AgentsArgs {
-    /// Agents that share the clients evenly, separated by commas: HOST, HOST:PORT, [IPV6]:PORT (port 5556 where none is
-    /// given), or dns:///NAME:PORT for one at each address of a name. Each runs `pummel agent` and has --threads threads.
-    /// Or agents that are started for this run and end with it: ssh://HOST,HOST by ssh, with its configuration, on hosts
-    /// that need no pummel; slurm://N by srun, on N nodes of the allocation that this command is in. May be repeated
+    /// Agents that share the clients evenly, separated by commas: HOST, HOST:PORT, [IPV6]:PORT (port 5556 unless given), or
+    /// dns:///NAME:PORT for one agent at each address of a name. Each runs `pummel agent` and uses --threads threads. Or agents
+    /// that are started for this run and end with it: ssh://HOST,HOST by ssh, with its configuration, on hosts that need no
+    /// pummel; slurm://N by srun, on N nodes of the current allocation. May be repeated
     #[arg(long, value_name = "AGENTS", value_parser = fleet::addresses)]
     pub agents: Vec<Vec<AgentAddress>>,
-    /// How long to wait until all agents answer. Default: 5s
+    /// How long to wait for all agents to answer. Default: 5s
     #[arg(long, value_name = "TIME", value_parser = values::time, allow_hyphen_values = true)]
     pub agents_timeout: Option<Nanos>,
-    /// What becomes of the run when an agent is lost: it goes on with the others, or it stops. It is partial either way.
-    /// Default: continue
+    /// What the run does when an agent is lost; it is partial either way. Default: continue
     #[arg(long, value_enum)]
     pub on_agent_loss: Option<OnLoss>,
-    /// File whose first line is the word that the agents want to hear (their --token-file). Default:
-    /// PUMMEL_AGENT_TOKEN_FILE, where that is set
+    /// File whose first line is the agents' token (their --token-file). Default: PUMMEL_AGENT_TOKEN_FILE, if set
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_token_file: Option<PathBuf>,
-    /// Authorities that the certificates of the agents have to be from (PEM): with --agent-tls-cert and --agent-tls-key,
-    /// everything that is said to agents is encrypted. Default: PUMMEL_AGENT_TLS_CA, PUMMEL_AGENT_TLS_CERT and
-    /// PUMMEL_AGENT_TLS_KEY, where they are set
+    /// Authorities that must have issued the agents' certificates (PEM): with --agent-tls-cert and --agent-tls-key, the connections
+    /// to agents are encrypted. Default: PUMMEL_AGENT_TLS_CA, PUMMEL_AGENT_TLS_CERT and PUMMEL_AGENT_TLS_KEY, if set
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_tls_ca: Option<PathBuf>,
-    /// Certificate to show to agents (PEM)
+    /// Client certificate for the agents (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_tls_cert: Option<PathBuf>,
-    /// Private key of that certificate, not encrypted (PEM)
+    /// Private key of that certificate, unencrypted (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_tls_key: Option<PathBuf>,
-    /// Accept agents of another version or build of pummel, as long as they have the same protocol. Without it, all have to
-    /// be the same build. Default: PUMMEL_AGENT_ALLOW_VERSION_MISMATCH (1 or 0), where that is set
+    /// Accept agents of another version or build of pummel that speak the same protocol. Otherwise all must be the same build.
+    /// Default: PUMMEL_AGENT_ALLOW_VERSION_MISMATCH (1 or 0), if set
     #[arg(long)]
     pub allow_version_mismatch: bool,
 }
@@ -59,14 +56,14 @@ pub struct AgentsArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Agents")]
 pub struct MeasuringArgs {
-    /// Connections from here, beside those of the agents: what they measure is not disturbed by a busy client machine. The
-    /// report shows them, the agents, and both together
+    /// Connections from this machine in addition to those of the agents: a busy client machine does not disturb what they measure.
+    /// The report shows them, the agents, and both together
     #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub measure_connections: Option<u32>,
-    /// Requests per second of those. Default: 1000
+    /// Requests per second of the measuring connections. Default: 1000
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
     pub measure_rate: Option<f64>,
-    /// Most requests outstanding on each of them. Default: 1
+    /// Most requests outstanding on each measuring connection. Default: 1
     #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub measure_depth: Option<u32>,
 }
@@ -74,9 +71,9 @@ pub struct MeasuringArgs {
 /// What a run does that loses an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnLoss {
-    /// It goes on with the others
+    /// Continue with the others
     Continue,
-    /// It stops
+    /// Stop
     Stop,
 }
 

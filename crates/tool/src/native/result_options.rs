@@ -13,13 +13,12 @@ use crate::values::ValueError;
 /// What a result carries beside its figures.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ResultArgs {
-    /// Give the result a name and a value of your own, such as branch=main; may be repeated. Results, pages and metrics show
-    /// them
+    /// Attach a name and a value to the result, such as branch=main; may be repeated. Results, pages and metrics show them
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, allow_hyphen_values = true)]
     pub labels: Vec<(String, String)>,
-    /// Exit with status 3 when the run was `limited` (by the generator), `untrusted` (its times may not be believed), `unsteady`,
-    /// or had `errors` (requests that failed or got no answer); several are separated by commas. What is not known
-    /// has status 3 too. --junit fails too
+    /// Exit with status 3 if the run was `limited` (by the generator), `untrusted` (its times cannot be believed) or `unsteady`, or
+    /// had `errors` (requests that failed or got no answer), or if that cannot be determined; several may be given, separated by
+    /// commas. Their test cases in --junit fail too
     #[arg(long, value_name = "WHAT,...", value_parser = fail_on)]
     pub fail_on: Vec<FailOnList>,
 }
@@ -46,8 +45,8 @@ fn label(text: &str) -> Result<(String, String), ValueError> {
 const PARQUET: &str = "parquet";
 
 /// What it does.
-const PARQUET_HELP: &str = "Write the intervals and the histograms as tables of Parquet into a folder, and with --samples every \
-                            request (a build with the feature parquet)";
+const PARQUET_HELP: &str = "Write the intervals and histograms, and with --samples every request, as Parquet tables into a directory \
+                            (only in builds with the feature parquet)";
 
 /// The options of all forms of results that are files.
 #[derive(Clone, Debug, Default)]

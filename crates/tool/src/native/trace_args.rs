@@ -11,59 +11,58 @@ use crate::values::{self, Measure, UnreadDist, ValueError};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Trace")]
 pub struct TraceArgs {
-    /// Replay the requests of this trace: a file, plain, .gz or .zst, or - for standard input. May be repeated: the files
-    /// follow each other
+    /// Replay the requests of this trace: a file, plain, .gz or .zst, or - for standard input. May be repeated: the files are
+    /// replayed in order
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub trace: Vec<String>,
     /// The format of the trace: twitter, kvcache, cdn, csv[:time=1,key=3,...], oracle, twr, twr-ns, monitor, watch, ptr,
-    /// mutilate-0 to mutilate-2. Default: found from its content
+    /// mutilate-0 to mutilate-2. Default: detected from its content
     #[arg(long, value_name = "FORMAT", requires = "trace", value_parser = format)]
     pub trace_format: Option<String>,
-    /// When the requests are due: at the times of the trace, SPEED times as fast (trace:SPEED), or as soon as their client is
-    /// free (fast). Default: trace:1; with --rate the rate decides and the order is kept
+    /// When the requests are due: at the times of the trace (trace), SPEED times as fast (trace:SPEED), or as soon as their client
+    /// is free (fast). Default: trace; with --rate the rate decides and the order is kept
     #[arg(long, value_name = "trace[:SPEED]|fast", requires = "trace", conflicts_with = "rate", value_parser = pace)]
     pub pace: Option<TracePace>,
-    /// Where in its second a request is due, in traces with whole seconds: evenly spread, at random, or all at once
+    /// Where within its second a request is due, in traces that only have whole seconds
     #[arg(long, value_name = "RULE", requires = "trace", value_enum)]
     pub within_second: Option<WithinSecondName>,
-    /// Which client asks a row: that of the trace's client, of the key, or row by row. Default: client where rows say who
-    /// asked, else key
+    /// What decides which client sends the request of a row. Default: client if rows name one, else key
     #[arg(long, value_name = "BY", requires = "trace", value_enum)]
     pub trace_by: Option<DealByName>,
-    /// Times to live: divided by SPEED, kept, or none
+    /// What happens to times to live
     #[arg(long, value_name = "RULE", requires = "trace", value_enum)]
     pub trace_ttl: Option<TraceTtlName>,
-    /// Replay the trace so often; without a number again and again, until --time or --requests
+    /// Replay the trace N times; without a number, until --time or --requests ends the run
     #[arg(long = "loop", value_name = "N", requires = "trace", num_args = 0..=1, require_equals = true,
           default_missing_value = "0", value_parser = values::count)]
     pub passes: Option<u64>,
-    /// Give every pass of --loop keys of its own
+    /// Use different keys in every pass of --loop
     #[arg(long, requires = "passes")]
     pub loop_fresh: bool,
-    /// Leave out what is earlier than so long after the first row
+    /// Skip rows earlier than this after the first row
     #[arg(long, value_name = "TIME", requires = "trace", value_parser = values::time)]
     pub trace_from: Option<Nanos>,
-    /// Leave out what is so long after the first row, and later
+    /// Skip rows this long after the first row, and later ones
     #[arg(long, value_name = "TIME", requires = "trace", value_parser = values::time_above_zero)]
     pub trace_to: Option<Nanos>,
-    /// Replay so much of the trace before the measurement begins: a time such as 30s, or a number of rows
+    /// Replay this much of the trace before the measurement begins: a time such as 30s, or a number of rows
     #[arg(long, value_name = "TIME|ROWS", requires = "trace", value_parser = warm_up)]
     pub trace_warmup: Option<Stop>,
-    /// Keep this share of the keys, with all their rows: give the server as much of the memory
+    /// Keep this share of the keys, with all their rows. Give the server the same share of the memory
     #[arg(long, value_name = "SHARE", requires = "trace", value_parser = values::fraction)]
     pub trace_sample: Option<f64>,
-    /// Make so many requests of each row, each with a key and a client of its own
+    /// Make this many requests of each row, each with a different key and client
     #[arg(long, value_name = "N", requires = "trace", value_parser = values::count_u32)]
     pub trace_amplify: Option<u32>,
-    /// What stores the keys that reads miss: the stores of the trace as recorded, or the replay's own misses, at once or after
-    /// --read-through=DELAY. Default: recorded, and own for formats without operations
+    /// What stores the keys that reads miss: the recorded stores of the trace, or the replay itself on each miss, at once or after
+    /// --read-through=DELAY. Default: recorded; own for formats without operations
     #[arg(long, value_name = "WHO", requires = "trace", value_enum)]
     pub fills: Option<FillsName>,
-    /// Length of a value that --fills own stores and that no store of the trace says, neither before nor within 65,536 rows: the same
-    /// for a key whenever it is stored. Default: lengths of the stores so far
+    /// Length of a value that --fills own stores if no store of the trace, before it or within the next 65,536 rows, gives its length;
+    /// always the same for a key. Default: lengths of the stores so far
     #[arg(long, value_name = "DIST", requires = "trace", value_parser = bytes, allow_hyphen_values = true)]
     pub missing_size: Option<UnreadDist>,
-    /// Cut longer values to this length in bytes
+    /// Shorten longer values to this length in bytes
     #[arg(long, value_name = "BYTES", requires = "trace", value_parser = values::count_u32)]
     pub max_value: Option<u32>,
 }
@@ -71,7 +70,7 @@ pub struct TraceArgs {
 /// The rule of --within-second.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum WithinSecondName {
-    /// Row j of m at j/m of the second.
+    /// Evenly spread: row j of m at j/m of the second.
     Spread,
     /// At random times.
     Poisson,
@@ -93,11 +92,11 @@ pub enum DealByName {
 /// The rule of --trace-ttl.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum TraceTtlName {
-    /// Divided by the speed.
+    /// Divided by SPEED of --pace.
     Scale,
-    /// As in the trace.
+    /// Kept as in the trace.
     Keep,
-    /// None.
+    /// Left out.
     None,
 }
 
@@ -106,7 +105,7 @@ pub enum TraceTtlName {
 pub enum FillsName {
     /// The stores of the trace.
     Recorded,
-    /// The misses of the replay.
+    /// The replay, on its own misses.
     Own,
 }
 

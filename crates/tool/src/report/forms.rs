@@ -38,7 +38,7 @@ pub enum Content {
 pub static FORMS: &[&Form] = &[
     &Form {
         name: "json",
-        help: "Write the result as JSON to a file, or with - to standard output in place of the text report",
+        help: "Write the result as JSON to a file, or with - to standard output instead of the text report",
         takes_stdout: true,
         wants_histograms: false,
         content: Content::Checkpointed(json::render),
@@ -62,7 +62,7 @@ pub static FORMS: &[&Form] = &[
     },
     &Form {
         name: "report",
-        help: "Write the result as one page of HTML, with pictures, that needs no network",
+        help: "Write the result as a self-contained HTML page with charts",
         takes_stdout: false,
         wants_histograms: false,
         content: Content::Final(page::render),
@@ -70,7 +70,7 @@ pub static FORMS: &[&Form] = &[
     },
     &Form {
         name: "junit",
-        help: "Write whether the run was complete, answered and right, and met its goals, as JUnit test cases",
+        help: "Write JUnit test cases: whether the run was complete, answered, correct, and met its goals",
         takes_stdout: false,
         wants_histograms: false,
         content: Content::Final(junit::render),
@@ -78,7 +78,7 @@ pub static FORMS: &[&Form] = &[
     },
     &Form {
         name: "summary",
-        help: "Add the result as Markdown to the end of a file, or with `auto` to the job summary of GitHub Actions \
+        help: "Append the result as Markdown to a file, or with `auto` to the job summary of GitHub Actions \
                (GITHUB_STEP_SUMMARY)",
         takes_stdout: false,
         wants_histograms: false,

@@ -34,71 +34,71 @@ use server::{Bounds, Listeners, Server};
 
 use crate::values::{self, UnreadDist, ValueError};
 
-/// Serve a small memcached and Redis in one, with service times and faults of your choice
+/// Run a small memcached and Redis server with chosen service times and faults
 ///
-/// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was not
-/// asked for lately, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with status 0.
+/// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, evicts what was least
+/// recently used, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with status 0.
 #[derive(Args, Clone, Debug)]
 pub struct ServeArgs {
-    /// Where to listen: ADDRESS:PORT, [IPV6]:PORT or /path/of/a/socket; port 0 is any free one. Repeatable. For each,
-    /// the line `listening on ...` says on standard output what it became
+    /// Where to listen: ADDRESS:PORT, [IPV6]:PORT or /path/of/a/socket; port 0 is any free port. May be repeated. For each, a
+    /// line `listening on ...` on standard output gives the actual address
     #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:11211", allow_hyphen_values = true)]
     pub listen: Vec<Listen>,
 
-    /// What is spoken: auto looks at the first byte of each connection, as memcached does
+    /// The protocol; auto looks at the first byte of each connection, as memcached does
     #[arg(long, value_parser = dialects(), default_value = "auto")]
     pub protocol: Dialect,
 
-    /// Speak memcached's UDP as well, on the same ports: a multi-get is answered by one stream cut into datagrams, as
-    /// before memcached 1.6.0, or by datagrams of its own for each key, as since
+    /// Also serve memcached's UDP on the same ports. A multi-get is answered by one stream cut into datagrams, as before memcached
+    /// 1.6.0, or by separate datagrams for each key, as since then
     #[arg(long, value_enum, value_name = "HOW", conflicts_with_all = ["user", "tls_cert"])]
     pub udp_framing: Option<UdpFraming>,
 
-    /// TLS on every connection: the server's certificate, and those that lead to its authority, in the PEM format
+    /// TLS on every connection: the server's certificate, followed by its intermediate certificates (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
 
-    /// The private key of that certificate
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 
-    /// Demand a certificate of every client, from one of the authorities in this file
+    /// Require a certificate of every client, issued by an authority in this file (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_ca: Option<PathBuf>,
 
-    /// Who may come in: SASL PLAIN in the binary protocol, a first set in text and meta, AUTH or HELLO in RESP
+    /// User that clients must log in as: by SASL PLAIN in the binary protocol, by a first set in text and meta, by AUTH or HELLO
+    /// in RESP
     #[arg(long, value_name = "NAME", requires = "password_file")]
     pub user: Option<String>,
 
-    /// The password of that user: the first line of this file
+    /// File whose first line is the user's password
     #[arg(long, value_name = "FILE", requires = "user")]
     pub password_file: Option<PathBuf>,
 
-    /// Copy every value that is stored to this memcached, or other pummel serve, as servers do that replicate among
-    /// themselves; two may be peers of each other. A reply is held until the peer has the copy, a peer that comes back
-    /// gets all that is there, and no reply waits for one that is not there. Deletions, touches and flushes are not copied
+    /// Copy every stored value to this memcached or other pummel serve, as replicating servers do; two may be peers of each other.
+    /// A reply is held until the peer has the copy. No reply waits for an unreachable peer; one that comes back gets copies of all
+    /// items. Deletions, touches and flushes are not copied
     #[arg(long, value_name = "HOST:PORT", allow_hyphen_values = true)]
     pub peer: Option<String>,
 
-    /// How long each reply is held after its request came: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
+    /// How long each reply is held after its request arrived: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
     /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, weighted:LO-HI@P,... with times such as 5ms or 200us (a bare number is
-    /// seconds), or file:PATH with one number of seconds a line. Default: not at all
+    /// seconds), or file:PATH with one number of seconds per line. Default: not at all
     #[arg(long, value_name = "DIST", value_parser = values::dist_of_times, allow_hyphen_values = true)]
     pub service_time: Option<UnreadDist>,
 
-    /// Parallel servers that share the requests of all connections, in the order in which these come: the time of a reply is
-    /// then its wait for a server and its service time. With Poisson arrivals that is the queue M/G/K of the textbooks. Without:
-    /// connections do not wait for each other
+    /// Queue the requests of all connections, in order of arrival, for K parallel servers: each reply takes its wait for a server
+    /// plus its service time. With Poisson arrivals this is the M/G/K queue of the textbooks. Default: connections do not wait for
+    /// each other
     #[arg(long, value_name = "K", value_parser = queue_servers, requires = "service_time", allow_hyphen_values = true)]
     pub queue: Option<u32>,
 
-    /// Keep at most so many items: each one more pushes out that which was not used for the longest time (LRU). Without: as
-    /// many as fit into 64 MiB
+    /// Keep at most N items: each further one evicts the least recently used. Default: as many as fit into 64 MiB
     #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub items: Option<u64>,
 
-    /// Let service times change, counted from the first request on: step:FACTOR,AFTER multiplies them from AFTER on,
-    /// decay:FACTOR,TAU begins at FACTOR times as long and falls to the drawn times with the time constant TAU
+    /// Change service times over time, counted from the first request: step:FACTOR,AFTER multiplies them by FACTOR from AFTER on;
+    /// decay:FACTOR,TAU starts at FACTOR times the drawn times and decays to them with the time constant TAU
     #[arg(long, value_name = "SHAPE", value_parser = values::service_drift, requires = "service_time", allow_hyphen_values = true)]
     pub service_drift: Option<ServiceDrift>,
 
@@ -106,19 +106,19 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
     pub seed: u64,
 
-    /// Write what was really done: one line for each request and each fault
+    /// Write what the server really did: one line for each request and each fault
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
 
-    /// Do something wrong: close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N,
+    /// Inject a fault: close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N,
     /// wrong-key=N, mix=N (a reply in another dialect), ignore-expiry, early-expiry=TIME, refuse or slow-bytes; with
-    /// --udp-framing also udp-drop=N, udp-reorder=N and udp-duplicate=N. Repeatable; N counts requests (for flip and
+    /// --udp-framing also udp-drop=N, udp-reorder=N and udp-duplicate=N. May be repeated; N counts requests (for flip and
     /// wrong-key: values; for udp-...: datagrams) over the whole server
     #[arg(long, value_name = "KIND[=N]", value_parser = values::fault, allow_hyphen_values = true)]
     pub fault: Vec<ServerFault>,
 
-    /// How to wait for requests and due replies: auto sleeps, and spins before a due reply; spin never sleeps, and takes
-    /// a whole CPU for the truest times
+    /// How to wait for requests and due replies: auto sleeps, and spins shortly before a due reply; spin never sleeps, and uses
+    /// a whole CPU for the most exact times
     #[arg(long, value_enum, default_value = "auto")]
     pub wait: ServeWait,
 
@@ -126,7 +126,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = values::time_above_zero, allow_hyphen_values = true)]
     pub max_seconds: Option<Nanos>,
 
-    /// End after this many requests, when what is owed is sent
+    /// End after this many requests, once their replies are sent
     #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub max_requests: Option<u64>,
 }
@@ -151,7 +151,7 @@ fn queue_servers(text: &str) -> Result<u32, ValueError> {
 pub enum UdpFraming {
     /// One stream, cut
     Stream,
-    /// Datagrams of its own for each key
+    /// Separate datagrams for each key
     PerKey,
 }
 

@@ -44,9 +44,9 @@ pub struct AbArgs {
 }
 
 const EXAMPLES: &str = "\
-Each pair is one run of A and one of B with the same seed, and which comes first is drawn. A drift of the machine's pace then \
-looks the same on both sides. The sides differ by one of: --versus (other servers), --a and --b (other options of \
-`pummel run`), --a-program and --b-program (a server that is started for each run and ended after it).
+Each pair is one run of A and one of B with the same seed, in random order, so that a drift in the machine's speed affects both \
+sides alike. The sides differ by one of: --versus (other servers), --a and --b (other options of `pummel run`), or --a-program \
+and --b-program (a server that is started for each run and ended after it).
 
 Examples:
   pummel ab -s cache1 --versus cache2 --rate 20k -t 10s
@@ -55,10 +55,10 @@ Examples:
     pummel ab -s 127.0.0.1:11311 --a-program './old -p 11311' --b-program './new -p 11311' -t 5s --worse rate:2%
 
 Exit status:
-  0    measured; what --worse and --within ask holds
+  0    measured; the claims of --worse and --within hold
   1    a run failed, or --worse or --within cannot be judged; the report says why
-  2    the command line cannot be followed; nothing was sent
-  3    what --worse or --within asks does not hold
+  2    wrong usage; nothing was sent
+  3    a claim of --worse or --within does not hold
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 /// The forms of the result of two sides.

@@ -20,26 +20,26 @@ use crate::values::ValueError;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Sides")]
 pub struct SideArgs {
-    /// Servers of B, in the form of --server, which are those of A
+    /// Servers of B, in the form of --server, which gives those of A
     #[arg(long, value_name = "SERVER", allow_hyphen_values = true)]
     pub versus: Option<String>,
-    /// Options of A, behind the common ones; an option that stands here takes the place of the common one
+    /// Options of A, in addition to the common ones, which they override
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub a: Option<String>,
-    /// Options of B
+    /// Options of B, likewise
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub b: Option<String>,
-    /// Command line of the server of A, which listens where --server says: it is started before each run of A, without a
-    /// shell, and ended after it
+    /// Command line of the server of A, started before each run of A and ended after it, without a shell; it must listen where
+    /// --server says
     #[arg(long, value_name = "COMMAND", requires = "b_program", conflicts_with = "restart")]
     pub a_program: Option<String>,
-    /// Command line of the server of B
+    /// Command line of the server of B, likewise
     #[arg(long, value_name = "COMMAND", requires = "a_program")]
     pub b_program: Option<String>,
-    /// Number of pairs, from 2 to 50; fewer than 6 show no difference
+    /// Number of pairs, from 2 to 50; fewer than 6 cannot show a difference
     #[arg(long, value_name = "N", default_value = "10", value_parser = pairs, allow_hyphen_values = true)]
     pub pairs: u32,
-    /// Run this command of the shell before each run, which restarts the server; records are stored again
+    /// Run this shell command, which restarts the server, before each run; records are stored again
     #[arg(long, value_name = "COMMAND")]
     pub restart: Option<String>,
 }

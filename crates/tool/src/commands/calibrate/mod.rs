@@ -25,28 +25,28 @@ use runs::{Length, NotCalibrated, Runs};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct CalibrateArgs {
-    /// Rough figures in some ten seconds: shorter runs, and no look at how much runs differ
+    /// Rough figures in about ten seconds: shorter runs, and no measurement of how much runs differ
     #[arg(long)]
     pub quick: bool,
-    /// The interface to the kernel: auto, epoll or uring
+    /// Kernel interface: auto, epoll or uring
     #[arg(long, value_name = "NAME", value_parser = backend, default_value = "auto")]
     pub backend: Backend,
-    /// What goes to standard output
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Do not store the figures: later results do not have them
+    /// Do not store the figures for later results
     #[arg(long)]
     pub no_store: bool,
 }
 
 const EXAMPLES: &str = "\
-It starts the built-in server on this machine and takes one to two minutes, in which nothing else should run. The figures are \
-stored for this user (in $XDG_STATE_HOME/pummel or ~/.local/state/pummel); results of later runs on this machine with this \
-version have them as `calibration`, for 30 days. Nothing on the machine is changed: where a figure is bad and a setting may be the \
-cause, the command that changes it is printed.
+Starts the built-in server on this machine and takes one to two minutes, during which nothing else should run. The figures are \
+stored for this user (in $XDG_STATE_HOME/pummel or ~/.local/state/pummel), and for 30 days the results of runs on this machine \
+with this version include them as `calibration`. Nothing on the machine is changed: if a figure is bad and a setting may be the \
+cause, the command that changes the setting is printed.
 
 Example:
   pummel calibrate";

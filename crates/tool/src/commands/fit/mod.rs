@@ -25,11 +25,11 @@ pub struct FitArgs {
     /// Which trace.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// The profile that is written, for --workload; - is standard output
+    /// Write the profile to this file, for --workload; - is standard output
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Make as many requests from this profile, without a server, and compare them with the trace: the profile that was fitted to
-    /// it, or any other that --workload takes
+    /// Make as many requests from this profile as the trace has, without a server, and compare them with it. Any profile that
+    /// --workload accepts, such as the one fitted to the trace
     #[arg(long, value_name = "PROFILE")]
     pub check: Option<String>,
     /// Write all figures as JSON; - is standard output
@@ -52,10 +52,10 @@ Examples:
   pummel run -s 127.0.0.1 --workload mine.toml --rate 20k
 
 Exit status:
-  0    fitted; with --check, no figure is further off than its bound
+  0    fitted; with --check, every figure is within its bound
   1    the trace holds no request, or a file cannot be read or written
-  2    the command line cannot be followed
-  3    --check found a figure that is further off than its bound";
+  2    wrong usage
+  3    --check found a figure beyond its bound";
 
 /// Follows a command line of `pummel fit`.
 pub fn fit(args: &FitArgs, inputs: &FrontInputs) -> Exit {

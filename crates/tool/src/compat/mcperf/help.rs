@@ -17,38 +17,38 @@ Usage: mcperf [-?hV] [-v verbosity level] [-o output file]
 Options:
   -h, -?, --help        : this help
   -V, --version         : print the version and exit
-  -v, --verbosity=N     : what the log tells, 0 to 11 (default: 4; 5 with -o): 1 errors, 4 warnings, 5 how many connections
-                          there were, 6 the end of each, 7 every call
-  -o, --output=S        : file that the log goes to (default: stderr)
+  -v, --verbosity=N     : log level, 0 to 11 (default: 4; 5 with -o): 1 errors, 4 warnings, 5 the number of connections,
+                          6 the end of each, 7 every call
+  -o, --output=S        : file for the log (default: stderr)
   -s, --server=S        : host name, address, or path of a unix socket (default: localhost)
   -p, --port=N          : port of the server (default: 11211)
   -H, --print-histogram : print the histogram of response times
 
-  -t, --timeout=X       : most seconds for a connection to open and for a response to come (default: 0, no limit)
+  -t, --timeout=X       : seconds to wait for a connection to open and for a response (default: 0, no limit)
   -l, --linger=N        : 0: connections are closed by a reset (default: off); other values leave closing as it is
-  -b, --send-buffer=N   : bytes of a socket's send buffer (default: 4096; large values go faster with more)
+  -b, --send-buffer=N   : bytes of a socket's send buffer (default: 4096; more speeds up large values)
   -B, --recv-buffer=N   : bytes of a socket's receive buffer (default: 16384)
   -D, --disable-nodelay : leave Nagle's algorithm on
 
-  -m, --method=M        : what every request does (default: set)
-  -e, --expiry=N        : expiry of what is stored (default: 0)
+  -m, --method=M        : method of every request (default: set)
+  -e, --expiry=N        : expiry of stored items (default: 0)
   -q, --use-noreply     : ask for no reply
-  -P, --prefix=S        : what keys begin with, at most 16 bytes (default: mcp:)
+  -P, --prefix=S        : prefix of all keys, at most 16 bytes (default: mcp:)
 
   -c, --client=I/N      : this is instance I of N; I seeds sizes and gaps (default: 0/1)
-  -n, --num-conns=N     : how many connections are made (default: 1)
+  -n, --num-conns=N     : number of connections (default: 1)
   -N, --num-calls=N     : calls on each connection (default: 1)
   -r, --conn-rate=R     : when connections are made (default: 0)
   -R, --call-rate=R     : when calls are made on a connection (default: 0)
   -z, --sizes=R         : bytes of a value (default: d1)
 
-Added by pummel; not to be abbreviated:
-  --response            : two lines with times from when a call was due, and three
-                          decimals in all percentiles
+Added by pummel, and never abbreviated:
+  --response            : two more lines, with times from when a call was due, and
+                          three decimals in all percentiles
   --strict              : exit with 1 when anything failed
-  --shard               : instances of -c I/N share the keys out among them
+  --shard               : instances of -c I/N divide the keys among them
   --source=S,...        : addresses to connect from, in turn
-  --clock=S             : kernel (default) or user: what says when a response came
+  --clock=S             : kernel (default) or user: clock for the arrival of responses
   --evidence            : ask the server for its statistics before and after
   --anonymous           : no names and addresses in the result of --json
   --json=S, --csv=S, --hdr=S, --samples=S
@@ -58,8 +58,8 @@ Where:
   N is a whole number, X a real number, S a text
   M is one of get, gets, delete, cas, set, add, replace, append, prepend, incr and decr
   R is a distribution:
-    0        the next when the one before is done (not for sizes)
-    X        X in a second; as a size, X bytes
+    0        the next when the previous one is done (not for sizes)
+    X        X per second; as a size, X bytes
     dX       every X seconds; X bytes
     uX1,X2   uniform between X1 and X2
     eX       exponential with mean X

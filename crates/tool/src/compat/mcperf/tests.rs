@@ -513,7 +513,7 @@ fn every_option_is_in_the_help() {
         let named = choice.long.is_none_or(|long| help::USAGE.contains(&format!("--{long}")));
         assert!(named, "{choice:?}");
     }
-    assert!(help::USAGE.contains("(default: 4096; large values go faster with more)"));
+    assert!(help::USAGE.contains("(default: 4096; more speeds up large values)"));
 }
 
 #[test]

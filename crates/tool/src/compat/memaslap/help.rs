@@ -6,14 +6,14 @@ pub const VERSION: &str = "memaslap v1.0\n";
 /// The help.
 pub const HELP: &str = "\
 memaslap v1.0
-    Load for memcached from windows of objects that move on; this one is pummel's.
+    Load for memcached from moving windows of objects, as pummel implements it.
 
 Usage:
     memaslap -hV | -s servers [-F config_file] [-t time | -x exe_num] [...]
 
 Options:
     -s, --servers=
-        Servers, as HOST[:PORT] with commas between them. Thread i loads
+        Servers, as HOST[:PORT], separated by commas. Thread i loads
         server i modulo their number. Default: MEMCACHED_SERVERS.
     -T, --threads=
         Threads. Default 1.
@@ -21,14 +21,14 @@ Options:
         Concurrencies of all threads together, each with a window of objects
         and one request outstanding; a multiple of the threads. Default 16.
     -n, --conn_sock=
-        TCP sockets of each concurrency, which take turns. Default 1.
+        TCP sockets of each concurrency, used in turn. Default 1.
     -x, --execute_number=
-        Gets and sets to execute, in place of a time.
+        Gets and sets to execute, instead of a time.
     -t, --time=
         How long to run, as a number with s, m, h or d. Default 600s.
     -F, --cfg_cmd=
         File with lengths of keys and values and the shares of commands.
-        Default: ~/.memaslap.cnf or ~/.memslap.cnf, where there is one.
+        Default: ~/.memaslap.cnf or ~/.memslap.cnf, if there is one.
     -w, --win_size=
         Objects of each window, as a number with k, m or g (k is 1024).
         Default 10k.
@@ -44,9 +44,9 @@ Options:
     -e, --exp_verify=
         Share of the objects that expire, and whose expiry is checked.
     -o, --overwrite=
-        Share of the sets that store another value under a key that is there.
+        Share of the sets that store another value under an existing key.
     -R, --reconnect 
-        Open connections again that were lost, once a second.
+        Reopen lost connections, once a second.
     -U, --udp 
         UDP for everything; the server listens on the same port as for TCP.
     -a, --facebook 
@@ -58,17 +58,17 @@ Options:
     -p, --rep_write=
         Replicated servers: a set goes to one of the first so many, a get to any.
     -b, --verbose 
-        Tell what each check found that failed.
+        Print details of each failed check.
     -h, --help 
         This text.
     -V, --version 
         The version.
 
     Not in the original, never abbreviated: --seed=N, --json=FILE, --csv=FILE,
-    --hdr=FILE, --no-evidence, with which the servers and the kernel are asked
-    nothing beside the run, --anonymous, with which the JSON has no names and
-    addresses, and --strict, with which lost servers, failed checks and the
-    misses of -v and -p end with status 1.
+    --hdr=FILE, --no-evidence, which reads no statistics of the servers and the
+    kernel, --anonymous, which leaves names and addresses out of the JSON, and
+    --strict, which ends with status 1 after lost servers, failed checks or
+    misses of -v and -p.
 
 Examples:
     memaslap -s 127.0.0.1:11211 -S 5s

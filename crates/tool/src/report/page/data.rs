@@ -12,7 +12,7 @@ use crate::report::stored::{base64_of, packed};
 pub enum Embed {
     /// The whole result.
     Full,
-    /// The whole result without figures of intervals that no picture shows.
+    /// The result, without figures of intervals that no chart shows.
     #[default]
     Reduced,
     /// No data: the page cannot be read as a result.
