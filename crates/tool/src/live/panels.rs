@@ -16,7 +16,7 @@ use crate::live::choice::Choice;
 use crate::live::words::{Glyphs, busy_share, clock_text, shown};
 use crate::report::document::slice_rate;
 use crate::report::numbers::grouped;
-use crate::snapshot::{Snapshot, SoFar, goal_words};
+use crate::snapshot::{Snapshot, SoFar};
 
 /// Where a part is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +261,7 @@ pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
             Some(_) => "MISSED so far",
             None => "not known",
         };
-        format!("goal {} {word}", goal_words(goal))
+        format!("goal {goal} {word}")
     });
     let mut lines = vec![
         format!(

@@ -20,7 +20,7 @@ use pummel_logic::measure::summary::{Figures, QUANTILES, Summary};
 use pummel_logic::measure::trust::Trust;
 use pummel_logic::plan::{Arrivals, Clock, Goal, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use pummel_logic::time::{Nanos, SECOND};
 
 use self::buckets::TimeBuckets;
 
@@ -531,7 +531,7 @@ impl Snapshot {
         result.generator_limited = summary.verdict.limit == Limit::Generator;
         result.quantiles = known_quantiles(plan, summary);
         result.goals =
-            summary.goals.iter().filter_map(|goal| Some((goal_words(&goal.goal), goal.met?))).collect();
+            summary.goals.iter().filter_map(|goal| Some((goal.goal.to_string(), goal.met?))).collect();
         let members = measurement.agents.iter().flat_map(|agents| &agents.members);
         let name = |number: usize, name: &str| match plan.anonymous {
             true => format!("agent-{}", number + 1),
@@ -574,17 +574,6 @@ fn known_quantiles(plan: &Plan, summary: &Summary) -> Vec<(&'static str, Span, f
         }
     }
     known
-}
-
-/// A goal as the command line has it, such as `p99:1ms`.
-pub fn goal_words(goal: &Goal) -> String {
-    let percent = goal.quantile * 100.0;
-    let percent = format!("{percent:.4}");
-    let percent = percent.trim_end_matches('0').trim_end_matches('.');
-    let units = [(SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "us")];
-    let unit = units.into_iter().find(|(unit_ns, _)| goal.limit_ns.is_multiple_of(*unit_ns));
-    let (unit_ns, unit) = unit.unwrap_or((1, "ns"));
-    format!("p{percent}:{}{unit}", goal.limit_ns / unit_ns)
 }
 
 fn servers_of(plan: &Plan, measurement: &Measurement) -> Vec<ServerFigures> {
@@ -802,13 +791,5 @@ mod tests {
         }
         assert_eq!((snapshot.recent.len(), snapshot.messages.len()), (RECENT_MAX, MESSAGES_MAX));
         assert_eq!(snapshot.recent.front().map(|slice| slice.index), Some(5));
-    }
-
-    #[test]
-    fn goals_are_written_as_they_are_typed() {
-        let words = |quantile, limit_ns| goal_words(&Goal { quantile, limit_ns });
-        assert_eq!(words(0.99, MILLISECOND), "p99:1ms");
-        assert_eq!(words(0.999, 1_500 * MICROSECOND), "p99.9:1500us");
-        assert_eq!(words(0.5, 10 * SECOND), "p50:10s");
     }
 }
