@@ -12,6 +12,7 @@ use pummel_engine::run::MemberFacts;
 use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::measure::counters::{Bytes, Turns};
+use pummel_logic::measure::evidence::server_stats::ServerInterval;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::limit::{Case, Limit};
 use pummel_logic::measure::measurement::{Measurement, Slice, Status};
@@ -121,6 +122,9 @@ pub struct Snapshot {
     pub ended_ns: Nanos,
     /// The processes of the run under way, in the order in which intervals name them; empty where this process makes it alone.
     pub members: Vec<MemberFacts>,
+    /// The newest interval of each server by its own counters, in the order of the servers that are asked; empty where they are not
+    /// asked within the measured phases, or by another process.
+    pub server_intervals: Vec<Option<ServerInterval>>,
     /// Whether keys of the screen change the rate.
     pub is_steerable: bool,
     /// While somebody has paused the run: requests per second with which it goes on.
@@ -140,6 +144,8 @@ pub struct PlanFacts {
     pub servers: Vec<String>,
     /// The servers by the names that may be shown, one for each.
     pub server_names: Vec<String>,
+    /// Whether these servers are those that are asked for their counters.
+    pub are_asked: bool,
     /// The protocol.
     pub protocol: &'static str,
     /// `open` or `closed`.
@@ -371,6 +377,7 @@ impl Snapshot {
         self.messages.clear();
         self.run_turns = Turns::default();
         self.members.clear();
+        self.server_intervals.clear();
         self.resumes_at = None;
         let connections = &mut self.connections;
         (connections.asked, connections.open, connections.of_run) = (None, None, (0, 0));
@@ -609,6 +616,7 @@ impl PlanFacts {
         let changing = ChangingRate::of(plan);
         PlanFacts {
             servers: if plan.anonymous { Vec::new() } else { plan.servers.clone() },
+            are_asked: plan.server_stats_at.is_empty(),
             server_names: plan
                 .servers
                 .iter()
