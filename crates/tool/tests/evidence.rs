@@ -380,7 +380,16 @@ fn server_stats_are_what_the_server_said_interval_by_interval() {
             (Some(server.as_str()), Some(0.2))
         );
         let intervals = stats["intervals"].as_array().expect("a list");
-        assert!(intervals.len() >= 2 && intervals.len() <= 8, "{stats}");
+        // How many there are depends on how long the machine let the run and its drain wait; their times do not.
+        assert!(intervals.len() >= 2, "{stats}");
+        let ends = intervals.iter().map(|one| Some(one["at_s"].as_f64()? + one["seconds"].as_f64()?));
+        for (end_s, next) in ends.zip(&intervals[1..]) {
+            let gap_s = next["at_s"].as_f64().zip(end_s).map(|(begins, ends)| begins - ends);
+            assert!(
+                gap_s.is_some_and(|gap_s| gap_s.abs() < 1e-6),
+                "each begins where the last one ended: {stats}"
+            );
+        }
         let requests: u64 = intervals.iter().filter_map(|one| one["counts"]["requests"].as_u64()).sum();
         assert_eq!(requests, result.count("server/reading/counts/requests"), "{stats}");
         assert_eq!(requests, result.count("server/reading/our_requests"), "no question is counted");

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::agent::{Agent, list};
-use common::{Process, Serve, shell_status, until};
+use common::{Memcached, Process, Serve, shell_status, until};
 use pummel_tool::live::terminal::LiveView;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -348,6 +348,19 @@ fn agents_and_servers_have_panels_where_there_are_several() {
         screen.press("a");
         screen.wait_for(heading);
     }
+    screen.press("q");
+    until("the terminal is given back", || is_cooked(&screen).then_some(()));
+    let (status, plain) = screen.end();
+    assert_eq!(status, 130, "{plain}");
+}
+
+#[test]
+fn servers_that_are_asked_within_the_measurement_show_their_cpu() {
+    let server = Memcached::start();
+    let words = format!("run -s {} {RUN} -t 60s --server-stats=200ms --live", server.name);
+    let mut screen = Screen::start(&words, (120, 40), &[]);
+    screen.wait_for("server CPU 0.");
+    screen.wait_for("evictions 0");
     screen.press("q");
     until("the terminal is given back", || is_cooked(&screen).then_some(()));
     let (status, plain) = screen.end();

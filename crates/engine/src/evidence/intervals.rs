@@ -1,7 +1,7 @@
 //! Readings of servers at fixed intervals within the measured phases (`--server-stats`).
 
 use pummel_logic::measure::evidence::ServerReading;
-use pummel_logic::measure::evidence::server_stats::ServerStats;
+use pummel_logic::measure::evidence::server_stats::{ServerInterval, ServerStats};
 use pummel_logic::time::Nanos;
 
 use super::inquiry::Told;
@@ -74,6 +74,11 @@ impl Intervals {
             let since = |at: Nanos| at.saturating_sub(self.began);
             stats.add(since(last.at), since(told.at), reading(&last, told));
         }
+    }
+
+    /// The newest interval of each server; `None` for one that has told none.
+    pub fn newest(&self) -> Vec<Option<ServerInterval>> {
+        self.stats.iter().map(|stats| stats.intervals.last().cloned()).collect()
     }
 
     /// What all servers told.

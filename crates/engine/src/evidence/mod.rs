@@ -9,6 +9,7 @@ mod inquiry;
 mod intervals;
 mod machine;
 mod moments;
+mod newest;
 mod observer;
 mod process;
 pub mod provenance;
@@ -16,6 +17,7 @@ pub mod provenance;
 use std::time::Duration;
 
 pub use self::moments::{Moment, Moments};
+pub use self::newest::Newest;
 pub use self::observer::{Observed, observe};
 
 /// How long the beginning of a measured phase, and the closing of connections after it, wait for a reading at most. A

@@ -22,6 +22,7 @@ use super::inquiry::{Inquiry, Told};
 use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
 use super::moments::{Moment, Moments};
+use super::newest::Newest;
 use super::process::{addresses_of, is_local, process_of, threads_of};
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
@@ -54,15 +55,16 @@ pub struct Observed {
     pub asks_all: bool,
 }
 
-/// Observes a run until it is over. Returns what was seen; `None` where no measured phase began. `stopped` returns whether
-/// the run was stopped.
+/// Observes a run until it is over. Returns what was seen; `None` where no measured phase began. What servers tell within the
+/// measured phases is left in `newest` too. `stopped` returns whether the run was stopped.
 pub fn observe(
     plan: &Plan,
     observed: Observed,
     moments: &Moments,
+    newest: &Newest,
     stopped: &dyn Fn() -> bool,
 ) -> Option<Evidence> {
-    let watch = RunWatch { moments, stopped };
+    let watch = RunWatch { moments, newest, stopped };
     let backend = Epoll::new(Wait::Block, Clock::User, &plan.socket);
     match (backend, observed.tls.clone()) {
         (Err(error), _) => {
@@ -81,6 +83,7 @@ pub fn observe(
 /// The run as its observer sees it.
 struct RunWatch<'a> {
     moments: &'a Moments,
+    newest: &'a Newest,
     stopped: &'a dyn Fn() -> bool,
 }
 
@@ -242,6 +245,7 @@ impl<B: Backend> Observer<B> {
             intervals.take_in(number, told.as_ref(), reading);
         }
         intervals.advance(clock::now());
+        watch.newest.leave(intervals.newest());
     }
 
     /// Lets an interval begin or end with what was seen before or after the measured phases.

@@ -202,6 +202,7 @@ impl<'a, 'w> Collector<'a, 'w> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.early_end.hear(self.context);
+            self.hear_of_servers();
             if let Some(helm) = &mut self.helm {
                 helm.hear(self.context, &mut self.measurement, self.watch);
             }
@@ -223,6 +224,15 @@ impl<'a, 'w> Collector<'a, 'w> {
         let says_hello = plan.protocol.is_resp() && context.handshake.replies() > 0;
         let our_requests = observed_requests(plan, &measurement, &unobserved, says_hello);
         (measurement, our_requests)
+    }
+
+    /// Hands over what servers told within the measured phases, where there is something new.
+    fn hear_of_servers(&mut self) {
+        let observation =
+            self.context.observation.as_ref().filter(|_| self.context.plan.server_stats_ns.is_some());
+        if let Some(newest) = observation.and_then(|observation| observation.newest.take()) {
+            self.watch.server_intervals(&newest);
+        }
     }
 
     fn handle_message(&mut self, queued: QueuedMessage) {

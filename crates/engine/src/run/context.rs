@@ -31,7 +31,7 @@ use super::watch::Wants;
 use crate::backend::choice::Choice;
 use crate::backend::tls::Setup;
 use crate::clock;
-use crate::evidence::{Moments, Observed};
+use crate::evidence::{Moments, Newest, Observed};
 use crate::resolve::Server;
 use crate::worker::meeting::Meeting;
 use crate::worker::steering::SteeredRate;
@@ -53,6 +53,8 @@ pub(super) struct Observation {
     pub(super) observed: Observed,
     /// What workers and the observer tell each other.
     pub(super) moments: Moments,
+    /// What servers told last within the measured phases.
+    pub(super) newest: Newest,
     /// The first and the last measured phase.
     pub(super) phases: (usize, usize),
 }
@@ -253,6 +255,7 @@ fn observation_of(
     (plan.evidence && host.choice.is_some()).then(|| Observation {
         observed,
         moments: Moments::new(share.threads as usize),
+        newest: Newest::default(),
         phases: (first, last),
     })
 }

@@ -3,15 +3,12 @@
 
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Measurement, WarmUp};
-use pummel_logic::measure::uncertainty::EarlyEnds;
+use pummel_logic::measure::uncertainty::{EarlyEnds, lead_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 use super::context::RunContext;
 use crate::clock;
-
-/// How long before its end a phase's end is known to all workers, in nanoseconds: several times the time between two slices.
-const AHEAD_NS: Nanos = 500 * MILLISECOND;
 
 /// How long before its end a phase's end is known where clocks are simulated, in nanoseconds.
 const AHEAD_SIMULATED_NS: Nanos = 20 * MILLISECOND;
@@ -73,7 +70,7 @@ impl EarlyEnd {
         let at = match context.choice {
             Some(_) => {
                 let known = after(began, seen_ns).max(clock::now());
-                after(began, end_ns).max(after(known, AHEAD_NS))
+                after(began, end_ns).max(after(known, lead_ns(context.plan.interval_ns)))
             }
             // A simulated clock is not that of this thread.
             None => after(began, end_ns).max(after(began, after(seen_ns, AHEAD_SIMULATED_NS))),

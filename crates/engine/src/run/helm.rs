@@ -4,18 +4,15 @@ use std::sync::Arc;
 
 use pummel_logic::arrival::{CHANGES_MAX, RateCurve, check_rate, steps};
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::uncertainty::tick_ns;
+use pummel_logic::measure::uncertainty::lead_ns;
 use pummel_logic::plan::RatePoint;
-use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::time::{NEVER, Nanos};
 
 use super::context::RunContext;
 use super::steering::{RateWish, Steering};
 use super::watch::Watch;
 use crate::clock;
 use crate::worker::steering::SteeredRate;
-
-/// How long before its moment a change is known to all workers at least, in nanoseconds: several times the time between two slices.
-const AHEAD_NS: Nanos = 500 * MILLISECOND;
 
 /// Why a wish is refused that comes outside of the measured phase.
 const TOO_EARLY: &str = "the rate can be changed only while the run is measured";
@@ -93,7 +90,7 @@ impl Helm {
         };
         // A simulated clock is not that of this thread, and who wishes there knows when all workers can follow.
         let moment = match context.choice {
-            Some(_) => at.max(clock::now()) + AHEAD_NS.max(3 * tick_ns(context.plan.interval_ns)),
+            Some(_) => at.max(clock::now()) + lead_ns(context.plan.interval_ns),
             None => at,
         };
         let after_last = self.changes.last().map_or(1, |last| last.at_ns);

@@ -227,7 +227,8 @@ fn spawn_observer<'scope, 'a: 'scope>(
     let moments = &observation.moments;
     let observe = || {
         let stopped = || context.meeting.is_stopped();
-        evidence::observe(context.plan, observation.observed.clone(), moments, &stopped)
+        let Observation { observed, newest, .. } = observation;
+        evidence::observe(context.plan, observed.clone(), moments, newest, &stopped)
     };
     let thread = thread::Builder::new().name("observer".to_owned()).spawn_scoped(scope, observe);
     let thread = thread.map_err(|error| RunError::Kernel("a thread could not be started", error))?;

@@ -1,5 +1,6 @@
 //! What a run tells its caller while it goes on.
 
+use pummel_logic::measure::evidence::server_stats::ServerInterval;
 use pummel_logic::measure::interval::{Interval, Turns};
 use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::plan::{Phase, RatePoint};
@@ -49,6 +50,10 @@ pub trait Watch {
     /// one of them is lost.
     fn members(&mut self, _members: &[MemberFacts]) {}
 
+    /// The servers told their counters within the measured phases: the newest interval of each, by its number among the servers
+    /// that are asked; `None` for one that has told none. Only the process that asks all servers hears of them.
+    fn server_intervals(&mut self, _newest: &[Option<ServerInterval>]) {}
+
     /// A check of a client with a window failed, on this connection, counted from 1 over all threads.
     fn finding(&mut self, _connection: u64, _finding: &Finding) {}
 
@@ -72,6 +77,8 @@ pub struct MemberFacts {
     pub name: String,
     /// Greatest error of the measured difference between its clock and that of the controller, in nanoseconds.
     pub clock_error_ns: Nanos,
+    /// Its worker threads.
+    pub threads: u32,
     /// Whether it is lost, or left before the end.
     pub is_lost: bool,
 }

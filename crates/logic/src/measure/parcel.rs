@@ -207,18 +207,21 @@ impl Parcel {
         Ok(())
     }
 
-    /// What the process had of the slice: counts, and quantiles of its response times, within 3 %.
+    /// What the process had of the slice: counts, quantiles of its response times and of its lag, within 3 %, and how long its
+    /// workers were busy.
     pub fn part(&self) -> SlicePart {
         let mut all = ServerRecord { service: CoarseHistogram::default(), ..ServerRecord::default() };
+        let mut lag = CoarseHistogram::default();
         for packed in self.groups.iter().flat_map(BTreeMap::values) {
             all.completed += packed.counts.completed;
             all.unanswered += packed.counts.unanswered();
             all.failed += packed.counts.requests().saturating_sub(packed.counts.completed);
             packed.times[Span::Response as usize].fold_into(&mut all.service);
+            packed.times[Span::Lag as usize].fold_into(&mut lag);
         }
         // Requests without an answer are among those that were not completed.
         all.failed = all.failed.saturating_sub(all.unanswered);
-        all.part()
+        SlicePart { lag_p99_ns: lag.quantile(0.99), busy_ns: self.turns.busy_ns, ..all.part() }
     }
 }
 

@@ -36,6 +36,18 @@ pub struct SlicePart {
     pub p50_ns: Option<Nanos>,
     /// The quantile of 99 % likewise.
     pub p99_ns: Option<Nanos>,
+    /// The quantile of 99 % of the lag of a process. `None` of a server, and where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_p99_ns: Option<Nanos>,
+    /// Time for which the workers of a process were busy, all of them together, in nanoseconds; 0 of a server.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub busy_ns: Nanos,
+}
+
+// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(ns: &Nanos) -> bool {
+    *ns == 0
 }
 
 /// What became of connections in a slice.
@@ -97,6 +109,7 @@ impl ServerRecord {
             failed: self.failed + self.unanswered,
             p50_ns: self.quantile(0.5),
             p99_ns: self.quantile(0.99),
+            ..SlicePart::default()
         }
     }
 }
@@ -120,13 +133,14 @@ impl SlicePart {
     pub fn merge(&mut self, other: &SlicePart) {
         let is_empty = |part: &SlicePart| part.completed + part.failed == 0;
         let times = match (is_empty(self), is_empty(other)) {
-            (true, _) => (other.p50_ns, other.p99_ns),
-            (_, true) => (self.p50_ns, self.p99_ns),
-            (false, false) => (None, None),
+            (true, _) => (other.p50_ns, other.p99_ns, other.lag_p99_ns),
+            (_, true) => (self.p50_ns, self.p99_ns, self.lag_p99_ns),
+            (false, false) => (None, None, None),
         };
         self.completed += other.completed;
         self.failed += other.failed;
-        (self.p50_ns, self.p99_ns) = times;
+        self.busy_ns = self.busy_ns.saturating_add(other.busy_ns);
+        (self.p50_ns, self.p99_ns, self.lag_p99_ns) = times;
     }
 }
 

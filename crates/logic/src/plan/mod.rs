@@ -29,6 +29,8 @@ mod trace;
 pub mod validate;
 mod window;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use self::absent::{is_false, is_true, is_zero, yes};
@@ -55,7 +57,7 @@ pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;
 use crate::protocol::Verb;
 use crate::protocol::text::BOGUS_WORD;
-use crate::time::Nanos;
+use crate::time::{Nanos, typed_time};
 
 /// The layout of the Plan that this version writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;
@@ -343,4 +345,25 @@ pub struct Goal {
     pub quantile: f64,
     /// The greatest value that meets the goal, in nanoseconds.
     pub limit_ns: Nanos,
+}
+
+/// Writes the goal as `--goal` takes it, such as `p99:1ms`.
+impl fmt::Display for Goal {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = format!("{:.4}", self.quantile * 100.0);
+        let percent = percent.trim_end_matches('0').trim_end_matches('.');
+        write!(to, "p{percent}:{}", typed_time(self.limit_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_written_as_they_are_typed() {
+        let words = |quantile, limit_ns| Goal { quantile, limit_ns }.to_string();
+        assert_eq!(words(0.999, 1_500_000), "p99.9:1500us");
+        assert_eq!(words(0.5, 2_000_000_000), "p50:2s");
+    }
 }

@@ -6,15 +6,11 @@ use std::collections::BTreeMap;
 use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::WarmUp;
 use pummel_logic::measure::parcel::{Misfit, Parcel};
-use pummel_logic::measure::uncertainty::{EarlyEnds, tick_ns};
+use pummel_logic::measure::uncertainty::{EarlyEnds, lead_ns, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 use super::slices::empty_slice;
-
-/// How long before its end a phase's end is told to members, in nanoseconds, beside the time that a command takes: members look
-/// at it every 20 ms, and their workers between two ticks.
-const AHEAD_NS: Nanos = 500 * MILLISECOND;
 
 /// Most ticks that wait for a member's part, some seconds: a member that is silent for less is given up, and one that gives none is
 /// not waited for any longer.
@@ -130,9 +126,9 @@ impl<'a> AgreedEnds<'a> {
     }
 
     /// Agrees that the phase under way ends so many nanoseconds after its beginning, or as soon as all members can know it: a
-    /// command takes `lead_ns`. Returns the phase, and the moment on the controller's monotonic clock.
-    pub(super) fn agree(&mut self, end_ns: Nanos, now: Nanos, lead_ns: Nanos) -> (u32, Nanos) {
-        let known = now.saturating_add(AHEAD_NS).saturating_add(lead_ns);
+    /// command takes `command_ns`. Returns the phase, and the moment on the controller's monotonic clock.
+    pub(super) fn agree(&mut self, end_ns: Nanos, now: Nanos, command_ns: Nanos) -> (u32, Nanos) {
+        let known = now.saturating_add(lead_ns(self.plan.interval_ns)).saturating_add(command_ns);
         let at = self.began.saturating_add(end_ns).max(known);
         self.agreed = Some(at);
         (self.phase, at)

@@ -183,6 +183,7 @@ impl<'a> DistributedRun<'a> {
                 false => member.name.clone(),
             },
             clock_error_ns: member.clock_error_ns(),
+            threads: member.share.threads,
             is_lost: member.lost.is_some(),
         };
         let members: Vec<MemberFacts> = self.members.iter().enumerate().map(of).collect();

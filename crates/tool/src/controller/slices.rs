@@ -120,7 +120,7 @@ pub(super) fn empty_slice(plan: &Plan) -> Box<Interval> {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::time::SECOND;
+    use pummel_logic::time::{MILLISECOND, SECOND};
 
     use super::*;
     use crate::report::example::{Run, sample};
@@ -134,6 +134,7 @@ mod tests {
         let mut slice = empty_slice(plan);
         slice.restart(index, index * SECOND);
         slice.end_ns = (index + 1) * SECOND;
+        slice.turns.busy_ns = requests * MILLISECOND;
         (0..requests).for_each(|number| slice.groups[0].record(&sample(number)));
         Parcel::of(&mut slice)
     }
@@ -156,7 +157,9 @@ mod tests {
             .map(|slice| slice.members.iter().map(|part| part.completed).collect())
             .collect();
         assert_eq!(members, [[30, 50], [20, 0]]);
-        assert!(slices.so_far.intervals[0].members.iter().all(|part| part.p99_ns.is_some()));
+        let first = &slices.so_far.intervals[0].members;
+        assert!(first.iter().all(|part| part.p99_ns.is_some() && part.lag_p99_ns.is_some()), "{first:?}");
+        assert_eq!(first.iter().map(|part| part.busy_ns / MILLISECOND).collect::<Vec<_>>(), [30, 50]);
         assert_eq!(slices.so_far.intervals[1].members[1].p99_ns, None);
         assert!(slices.parts.is_empty(), "nothing is kept of slices that are over");
 

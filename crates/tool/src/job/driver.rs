@@ -17,6 +17,7 @@ use pummel_engine::sys;
 use pummel_engine::worker::messages::{ConnectionEvent, Departure, Row};
 use pummel_logic::arrival::steered_plan;
 use pummel_logic::measure::calibration::unix_s;
+use pummel_logic::measure::evidence::server_stats::ServerInterval;
 use pummel_logic::measure::interval::{Interval, Turns};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
@@ -535,6 +536,12 @@ impl Watch for Watching<'_> {
     fn members(&mut self, members: &[MemberFacts]) {
         if let Some(snapshot) = &self.snapshot {
             snapshot.lock().members = members.to_vec();
+        }
+    }
+
+    fn server_intervals(&mut self, newest: &[Option<ServerInterval>]) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().server_intervals = newest.to_vec();
         }
     }
 

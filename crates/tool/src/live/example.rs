@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use pummel_engine::run::MemberFacts;
+use pummel_logic::measure::evidence::ServerCounts;
+use pummel_logic::measure::evidence::server_stats::ServerInterval;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::parts::SlicePart;
@@ -29,10 +31,12 @@ pub fn shared() -> Snapshot {
     let member = |number: u64| MemberFacts {
         name: format!("m{number}:5556"),
         clock_error_ns: number * 15 * MICROSECOND,
+        threads: 2,
         is_lost: number == 2,
     };
     snapshot.members = (1..=3).map(member).collect();
     if let Some(plan) = &mut snapshot.plan {
+        plan.are_asked = true;
         plan.server_names = (1..=4).map(|number| format!("cache{number}:11211")).collect();
     }
     let part = |number: u64| SlicePart {
@@ -40,10 +44,29 @@ pub fn shared() -> Snapshot {
         failed: number / 4,
         p50_ns: Some(50 * MICROSECOND),
         p99_ns: (number != 3).then_some((70 + 10 * number) * MICROSECOND),
+        ..SlicePart::default()
     };
+    let member_part = |number: u64| SlicePart {
+        lag_p99_ns: Some(number * MICROSECOND),
+        busy_ns: number * SECOND / 5,
+        ..part(number)
+    };
+    let told = |number: u64| ServerInterval {
+        end_ns: SECOND,
+        cpu_ns: Some(number * SECOND / 4),
+        counts: ServerCounts {
+            hits: Some(90 + number),
+            misses: Some(10 - number),
+            evictions: Some(number - 1),
+            ..ServerCounts::default()
+        },
+        ..ServerInterval::default()
+    };
+    // The last server told nothing in time.
+    snapshot.server_intervals = (1..=4).map(|number| (number < 4).then(|| told(number))).collect();
     if let Some(last) = snapshot.recent.back_mut() {
         let slice = Arc::make_mut(last);
-        slice.members = (1..=3).map(part).collect();
+        slice.members = (1..=3).map(member_part).collect();
         slice.servers = (1..=4).map(part).collect();
     }
     snapshot

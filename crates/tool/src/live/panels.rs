@@ -16,7 +16,7 @@ use crate::live::choice::Choice;
 use crate::live::words::{Glyphs, busy_share, clock_text, shown};
 use crate::report::document::slice_rate;
 use crate::report::numbers::grouped;
-use crate::snapshot::{Snapshot, SoFar, goal_words};
+use crate::snapshot::{Snapshot, SoFar};
 
 /// Where a part is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,20 +261,25 @@ pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
             Some(_) => "MISSED so far",
             None => "not known",
         };
-        format!("goal {} {word}", goal_words(goal))
+        format!("goal {goal} {word}")
     });
-    let mut lines = vec![
-        format!(
-            "busy {busy}  lag p99 {}  reaction p99 {}  stalls {stalls}",
-            time(Span::Lag),
-            time(Span::Reaction)
-        ),
-        format!(
-            "connections {open}   lost {}   reopened {}",
-            grouped(connections.of_run().0),
-            grouped(connections.of_run().1)
-        ),
-    ];
+    let of_connections = format!(
+        "connections {open}   lost {}   reopened {}",
+        grouped(connections.of_run().0),
+        grouped(connections.of_run().1)
+    );
+    // Beside the connections where there is room.
+    let of_servers = servers_words(snapshot);
+    let together = of_servers.as_ref().map(|words| format!("{of_connections}   {words}"));
+    let mut lines = vec![format!(
+        "busy {busy}  lag p99 {}  reaction p99 {}  stalls {stalls}",
+        time(Span::Lag),
+        time(Span::Reaction)
+    )];
+    match together.filter(|line| line.chars().count() <= place.width) {
+        Some(line) => lines.push(line),
+        None => lines.extend([Some(of_connections), of_servers].into_iter().flatten()),
+    }
     lines.extend(goals);
     if lines.len() < place.height.saturating_sub(1) {
         let last = snapshot.messages.back();
@@ -285,6 +290,25 @@ pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     for (row, line) in lines.iter().enumerate().take(place.height.saturating_sub(1)) {
         canvas.put(place.x, place.top + 1 + row, &shown(line, place.width), Ink::Plain);
     }
+}
+
+/// What the servers said of their last intervals; `None` where they are not asked within the measured phases.
+fn servers_words(snapshot: &Snapshot) -> Option<String> {
+    let told: Vec<_> = snapshot.server_intervals.iter().flatten().collect();
+    let cores: Vec<f64> = told.iter().filter_map(|interval| interval.cores()).collect();
+    let evictions = told.iter().filter_map(|interval| interval.counts.evictions).reduce(u64::saturating_add);
+    let cpu = match cores.as_slice() {
+        [] => None,
+        [one] => Some(format!("server CPU {one:.2} cores")),
+        several => Some(format!(
+            "servers' CPU {:.2} cores, most {:.2}",
+            several.iter().sum::<f64>(),
+            several.iter().fold(0.0_f64, |most, cores| most.max(*cores))
+        )),
+    };
+    let evictions = evictions.map(|count| format!("evictions {}", grouped(count)));
+    let words: Vec<String> = cpu.into_iter().chain(evictions).collect();
+    (!words.is_empty()).then(|| words.join("   "))
 }
 
 /// The requests of the run that have no good answer, by kind.
@@ -310,13 +334,30 @@ struct PartRow {
     name: String,
     /// What it had of the last interval; `None` where that is not known of it alone.
     part: Option<SlicePart>,
-    /// The column behind its figures.
-    state: String,
+    /// What stands in the columns of its own kind.
+    own: Vec<String>,
     is_gone: bool,
 }
 
+/// A table of agents or servers.
+struct PartTable {
+    heading: String,
+    /// The titles and widths of the columns that this kind has behind those of [`PART_COLUMNS`].
+    own_columns: &'static [(&'static str, usize)],
+    rows: Vec<PartRow>,
+}
+
 /// Columns of the figures of a table of agents or servers.
-const PART_COLUMNS: [(&str, usize); 4] = [("done/s", 10), ("failed", 7), ("p50", 9), ("p99", 9)];
+const PART_COLUMNS: [(&str, usize); 4] = [("done/s", 9), ("failed", 7), ("p50", 8), ("p99", 8)];
+
+/// Columns of agents alone.
+const AGENT_COLUMNS: [(&str, usize); 3] = [("lag p99", 8), ("busy", 6), ("clock", 10)];
+
+/// Columns of servers alone, where they are asked for their counters.
+const SERVER_COLUMNS: [(&str, usize); 3] = [("CPU", 6), ("hit %", 6), ("evicted", 9)];
+
+/// Bounds of the width that names in a table of agents or servers keep beside columns of its own kind.
+const NAME_WIDTHS: (usize, usize) = (8, 22);
 
 /// By what a part is among the worst: its 99th percentile, or more than all of them where that falls among requests without an
 /// answer; `None` where nothing was asked.
@@ -325,74 +366,110 @@ fn worst_ns(part: SlicePart) -> Option<Nanos> {
     part.p99_ns.or((!is_empty).then_some(Nanos::MAX))
 }
 
-/// Draws the rows that have room, the worst first: those that are gone, then by the 99th percentile.
-fn parts(canvas: &mut Canvas, place: Place, heading: (&str, &str), mut rows: Vec<PartRow>, length_s: f64) {
-    canvas.heading((place.x, place.end()), place.top, heading.0, "");
-    let figures_width: usize = PART_COLUMNS.iter().map(|(_, width)| width).sum();
+/// Draws the rows that have room, the worst first: those that are gone, then by the 99th percentile. Columns of its own kind are left
+/// out from the last one on where they would take the room of the names.
+fn parts(canvas: &mut Canvas, place: Place, table: PartTable, length_s: f64) {
+    let PartTable { heading, own_columns, mut rows } = table;
+    canvas.heading((place.x, place.end()), place.top, &heading, "");
+    let mut columns: Vec<(&str, usize)> = PART_COLUMNS.iter().chain(own_columns).copied().collect();
+    let longest = rows.iter().map(|row| row.name.chars().count() + 1).max().unwrap_or(0);
+    let name_least = longest.clamp(NAME_WIDTHS.0, NAME_WIDTHS.1);
+    let width_of = |columns: &[(&str, usize)]| columns.iter().map(|(_, width)| width).sum::<usize>();
+    while columns.len() > PART_COLUMNS.len() && width_of(&columns) + name_least > place.width {
+        columns.pop();
+    }
     let room = place.height.saturating_sub(2);
-    let state_width = if place.width >= 76 { 15 } else { 0 };
-    let name_width = place.width.saturating_sub(figures_width + state_width).max(8);
+    let name_width = place.width.saturating_sub(width_of(&columns)).max(8);
     rows.sort_by_key(|row| Reverse((row.is_gone, row.part.and_then(worst_ns))));
-    let row_of = |canvas: &mut Canvas, y: usize, name: &str, cells: [String; 4], state: &str, ink: Ink| {
+    let row_of = |canvas: &mut Canvas, y: usize, name: &str, cells: &[String], ink: Ink| {
         canvas.put(place.x, y, &shown(name, name_width.saturating_sub(1)), ink);
         let mut end = place.x + name_width;
-        for ((_, width), cell) in PART_COLUMNS.iter().zip(cells) {
+        for ((_, width), cell) in columns.iter().zip(cells) {
             end += width;
             if end <= place.end() {
-                canvas.put_right(end, y, &cell, ink);
+                canvas.put_right(end, y, cell, ink);
             }
-        }
-        if state_width > 0 {
-            canvas.put(end + 2, y, &shown(state, state_width - 2), ink);
         }
     };
     if place.height > 1 {
-        let titles = PART_COLUMNS.map(|(title, _)| title.to_owned());
-        row_of(canvas, place.top + 1, "", titles, heading.1, Ink::Dim);
+        let titles: Vec<String> = columns.iter().map(|(title, _)| (*title).to_owned()).collect();
+        row_of(canvas, place.top + 1, "", &titles, Ink::Dim);
     }
-    for (index, row) in rows.iter().enumerate().take(room) {
-        let time = |ns: Option<Nanos>| ns.map_or_else(|| "unknown".to_owned(), time_text);
-        let cells = row.part.map_or_else(<[String; 4]>::default, |part| {
+    for (index, row) in rows.into_iter().enumerate().take(room) {
+        let figures = row.part.map_or_else(<[String; 4]>::default, |part| {
             let rate = if length_s > 0.0 { part.completed as f64 / length_s } else { 0.0 };
-            [grouped(rate.round() as u64), grouped(part.failed), time(part.p50_ns), time(part.p99_ns)]
+            [
+                grouped(rate.round() as u64),
+                grouped(part.failed),
+                known_time(part.p50_ns),
+                known_time(part.p99_ns),
+            ]
         });
+        let cells: Vec<String> = figures.into_iter().chain(row.own).collect();
         let ink = if row.is_gone { Ink::Wait } else { Ink::Plain };
-        row_of(canvas, place.top + 2 + index, &row.name, cells, &row.state, ink);
+        row_of(canvas, place.top + 2 + index, &row.name, &cells, ink);
     }
 }
 
-/// The processes of a distributed run in the last interval: rate, failures, response, the error of the clock, and which are lost.
+fn known_time(ns: Option<Nanos>) -> String {
+    ns.map_or_else(|| "unknown".to_owned(), time_text)
+}
+
+/// The processes of a distributed run in the last interval: rate, failures, response, lag, how busy their workers were, the error of
+/// the clock, and which are lost.
 pub fn agents(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     let slice = snapshot.recent.back();
-    let rows = snapshot.members.iter().enumerate().map(|(number, member)| PartRow {
-        name: member.name.clone(),
-        part: slice.and_then(|slice| slice.members.get(number)).copied(),
-        state: match member.is_lost {
+    let length_ns = slice.map_or(0, |slice| slice.length_ns());
+    let rows = snapshot.members.iter().enumerate().map(|(number, member)| {
+        let part = slice.and_then(|slice| slice.members.get(number)).copied();
+        let clock = match member.is_lost {
             true => "LOST".to_owned(),
             false => format!("+-{}", time_text(member.clock_error_ns)),
-        },
-        is_gone: member.is_lost,
+        };
+        let [lag, busy] = part.map_or_else(Default::default, |part| {
+            let time_ns = length_ns as f64 * f64::from(member.threads);
+            let busy = (time_ns > 0.0).then(|| format!("{:.0} %", part.busy_ns as f64 / time_ns * 100.0));
+            [known_time(part.lag_p99_ns), busy.unwrap_or_default()]
+        });
+        PartRow { name: member.name.clone(), part, own: vec![lag, busy, clock], is_gone: member.is_lost }
     });
     let lost = snapshot.members.iter().filter(|member| member.is_lost).count();
     let heading = match lost {
         0 => format!("agents, response now: {}", snapshot.members.len()),
         lost => format!("agents, response now: {}, {lost} LOST", snapshot.members.len()),
     };
-    parts(canvas, place, (&heading, "clock"), rows.collect(), slice_seconds(snapshot));
+    let table = PartTable { heading, own_columns: &AGENT_COLUMNS, rows: rows.collect() };
+    parts(canvas, place, table, slice_seconds(snapshot));
 }
 
-/// Each of several servers in the last interval: rate, failures, service.
+/// Each of several servers in the last interval: rate, failures, service, and where it is asked for its counters within the measured
+/// phases, its CPU time in cores, the share of keys that it found, and the items that it threw out.
 pub fn servers(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     let (slice, plan) = (snapshot.recent.back(), snapshot.plan.as_ref());
     let names = plan.map_or(&[][..], |plan| &plan.server_names);
-    let rows = names.iter().enumerate().map(|(number, name)| PartRow {
-        name: name.clone(),
-        part: slice.and_then(|slice| slice.servers.get(number)).copied(),
-        state: String::new(),
-        is_gone: false,
+    let told = if plan.is_some_and(|plan| plan.are_asked) { &snapshot.server_intervals[..] } else { &[] };
+    let rows = names.iter().enumerate().map(|(number, name)| {
+        let told = told.get(number).and_then(Option::as_ref);
+        let own = told.map(|interval| {
+            let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+            vec![
+                known(interval.cores().map(|cores| format!("{cores:.2}"))),
+                // A server that was asked for no key has found no share of them.
+                interval.hit_ratio().map(|share| format!("{:.1}", share * 100.0)).unwrap_or_default(),
+                known(interval.counts.evictions.map(grouped)),
+            ]
+        });
+        PartRow {
+            name: name.clone(),
+            part: slice.and_then(|slice| slice.servers.get(number)).copied(),
+            // One that told nothing in time.
+            own: own.unwrap_or_else(|| vec!["-".to_owned(); SERVER_COLUMNS.len()]),
+            is_gone: false,
+        }
     });
+    let own_columns = if told.is_empty() { &[][..] } else { &SERVER_COLUMNS[..] };
     let heading = format!("servers, service now: {}", names.len());
-    parts(canvas, place, (&heading, ""), rows.collect(), slice_seconds(snapshot));
+    parts(canvas, place, PartTable { heading, own_columns, rows: rows.collect() }, slice_seconds(snapshot));
 }
 
 fn slice_seconds(snapshot: &Snapshot) -> f64 {

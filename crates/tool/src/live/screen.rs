@@ -223,6 +223,8 @@ mod tests {
     use std::path::Path;
 
     use pummel_logic::arrival::steps;
+    use pummel_logic::measure::evidence::ServerCounts;
+    use pummel_logic::measure::evidence::server_stats::ServerInterval;
     use pummel_logic::plan::RatePoint;
     use pummel_logic::time::SECOND;
 
@@ -253,6 +255,23 @@ mod tests {
         is_stored("120x40-agents.txt", &draw(&shared, choice(0), now, LARGE, Glyphs::Ascii));
         is_stored("80x24-agents.txt", &draw(&shared, choice(3), now, FULL, Glyphs::Ascii));
         is_stored("80x24-servers.txt", &draw(&shared, choice(4), now, FULL, Glyphs::Ascii));
+    }
+
+    #[test]
+    fn the_cpu_of_the_server_stands_beside_the_connections_where_there_is_room() {
+        let (mut snapshot, now) = example::measuring();
+        let told = ServerInterval {
+            end_ns: SECOND,
+            cpu_ns: Some(SECOND * 81 / 100),
+            counts: ServerCounts { evictions: Some(0), ..ServerCounts::default() },
+            ..ServerInterval::default()
+        };
+        snapshot.server_intervals = vec![Some(told)];
+        let text = |size| draw(&snapshot, Choice::default(), now, size, Glyphs::Ascii).text();
+        let small = text(FULL);
+        assert!(small.contains("reopened 0   server CPU 0.81 cores   evictions 0\n"), "{small}");
+        let large = text(LARGE);
+        assert!(large.contains("\nserver CPU 0.81 cores   evictions 0"), "{large}");
     }
 
     #[test]

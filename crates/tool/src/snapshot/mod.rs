@@ -12,6 +12,7 @@ use pummel_engine::run::MemberFacts;
 use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::measure::counters::{Bytes, Turns};
+use pummel_logic::measure::evidence::server_stats::ServerInterval;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::limit::{Case, Limit};
 use pummel_logic::measure::measurement::{Measurement, Slice, Status};
@@ -20,7 +21,7 @@ use pummel_logic::measure::summary::{Figures, QUANTILES, Summary};
 use pummel_logic::measure::trust::Trust;
 use pummel_logic::plan::{Arrivals, Clock, Goal, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use pummel_logic::time::{Nanos, SECOND};
 
 use self::buckets::TimeBuckets;
 
@@ -121,6 +122,9 @@ pub struct Snapshot {
     pub ended_ns: Nanos,
     /// The processes of the run under way, in the order in which intervals name them; empty where this process makes it alone.
     pub members: Vec<MemberFacts>,
+    /// The newest interval of each server by its own counters, in the order of the servers that are asked; empty where they are not
+    /// asked within the measured phases, or by another process.
+    pub server_intervals: Vec<Option<ServerInterval>>,
     /// Whether keys of the screen change the rate.
     pub is_steerable: bool,
     /// While somebody has paused the run: requests per second with which it goes on.
@@ -140,6 +144,8 @@ pub struct PlanFacts {
     pub servers: Vec<String>,
     /// The servers by the names that may be shown, one for each.
     pub server_names: Vec<String>,
+    /// Whether these servers are those that are asked for their counters.
+    pub are_asked: bool,
     /// The protocol.
     pub protocol: &'static str,
     /// `open` or `closed`.
@@ -371,6 +377,7 @@ impl Snapshot {
         self.messages.clear();
         self.run_turns = Turns::default();
         self.members.clear();
+        self.server_intervals.clear();
         self.resumes_at = None;
         let connections = &mut self.connections;
         (connections.asked, connections.open, connections.of_run) = (None, None, (0, 0));
@@ -531,7 +538,7 @@ impl Snapshot {
         result.generator_limited = summary.verdict.limit == Limit::Generator;
         result.quantiles = known_quantiles(plan, summary);
         result.goals =
-            summary.goals.iter().filter_map(|goal| Some((goal_words(&goal.goal), goal.met?))).collect();
+            summary.goals.iter().filter_map(|goal| Some((goal.goal.to_string(), goal.met?))).collect();
         let members = measurement.agents.iter().flat_map(|agents| &agents.members);
         let name = |number: usize, name: &str| match plan.anonymous {
             true => format!("agent-{}", number + 1),
@@ -576,17 +583,6 @@ fn known_quantiles(plan: &Plan, summary: &Summary) -> Vec<(&'static str, Span, f
     known
 }
 
-/// A goal as the command line has it, such as `p99:1ms`.
-pub fn goal_words(goal: &Goal) -> String {
-    let percent = goal.quantile * 100.0;
-    let percent = format!("{percent:.4}");
-    let percent = percent.trim_end_matches('0').trim_end_matches('.');
-    let units = [(SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "us")];
-    let unit = units.into_iter().find(|(unit_ns, _)| goal.limit_ns.is_multiple_of(*unit_ns));
-    let (unit_ns, unit) = unit.unwrap_or((1, "ns"));
-    format!("p{percent}:{}{unit}", goal.limit_ns / unit_ns)
-}
-
 fn servers_of(plan: &Plan, measurement: &Measurement) -> Vec<ServerFigures> {
     let seen = measurement.evidence.iter().flat_map(|evidence| &evidence.servers).enumerate();
     let seen = seen.filter_map(|(number, server)| Some((number, server, server.reading.as_ref()?)));
@@ -620,6 +616,7 @@ impl PlanFacts {
         let changing = ChangingRate::of(plan);
         PlanFacts {
             servers: if plan.anonymous { Vec::new() } else { plan.servers.clone() },
+            are_asked: plan.server_stats_at.is_empty(),
             server_names: plan
                 .servers
                 .iter()
@@ -802,13 +799,5 @@ mod tests {
         }
         assert_eq!((snapshot.recent.len(), snapshot.messages.len()), (RECENT_MAX, MESSAGES_MAX));
         assert_eq!(snapshot.recent.front().map(|slice| slice.index), Some(5));
-    }
-
-    #[test]
-    fn goals_are_written_as_they_are_typed() {
-        let words = |quantile, limit_ns| goal_words(&Goal { quantile, limit_ns });
-        assert_eq!(words(0.99, MILLISECOND), "p99:1ms");
-        assert_eq!(words(0.999, 1_500 * MICROSECOND), "p99.9:1500us");
-        assert_eq!(words(0.5, 10 * SECOND), "p50:10s");
     }
 }

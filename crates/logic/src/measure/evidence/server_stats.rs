@@ -88,6 +88,12 @@ impl ServerInterval {
         Some(self.cpu_ns? as f64 / requests as f64)
     }
 
+    /// CPU time of the process in cores: 1 where it worked for all of the interval on one of them. `None` where it is not known.
+    pub fn cores(&self) -> Option<f64> {
+        let length_ns = self.length_ns();
+        Some(self.cpu_ns? as f64 / length_ns as f64).filter(|_| length_ns > 0)
+    }
+
     /// Length of the interval, in nanoseconds.
     pub fn length_ns(&self) -> Nanos {
         self.end_ns.saturating_sub(self.start_ns)
@@ -112,6 +118,11 @@ mod tests {
         let idle = interval(counts(0, 0));
         assert_eq!((idle.hit_ratio(), idle.cpu_ns_per_request()), (None, None));
         assert_eq!(interval(ServerCounts::default()).hit_ratio(), None);
+        assert_eq!(ServerInterval { end_ns: 6000, ..busy.clone() }.cores(), Some(0.5));
+        assert_eq!(
+            (busy.cores(), ServerInterval { cpu_ns: None, end_ns: 1, ..busy.clone() }.cores()),
+            (None, None)
+        );
     }
 
     #[test]

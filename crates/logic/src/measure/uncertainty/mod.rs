@@ -28,7 +28,9 @@ pub use self::outliers::{ProcessTimes, deviations};
 pub use self::settling::Settling;
 pub use self::special::{Confidence, student_t};
 pub use self::until::{Looks, UntilResult, quantile_name};
-pub use self::windows::{BASE_NS, KEPT, WINDOWS_MAX, Window, WindowOp, WindowTimes, Windows, tick_ns};
+pub use self::windows::{
+    BASE_NS, KEPT, WINDOWS_MAX, Window, WindowOp, WindowTimes, Windows, lead_ns, tick_ns,
+};
 
 /// The name of the method in results.
 pub const METHOD: &str = "batches-1";

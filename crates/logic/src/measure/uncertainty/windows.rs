@@ -74,6 +74,12 @@ pub fn tick_ns(interval_ns: Nanos) -> Nanos {
     divisor.map_or(interval_ns, |parts| interval_ns / parts)
 }
 
+/// How long before its moment something is told to all workers at least that concerns each of them, such as the end of a phase, in
+/// nanoseconds: several times the time between two slices, at which they look for it.
+pub fn lead_ns(interval_ns: Nanos) -> Nanos {
+    (5 * BASE_NS).max(tick_ns(interval_ns).saturating_mul(3))
+}
+
 impl Windows {
     /// No windows yet, for slices of `tick_ns` nanoseconds.
     pub fn new(tick_ns: Nanos) -> Windows {
@@ -301,6 +307,8 @@ mod tests {
             assert_eq!(interval_ms * MILLISECOND % tick_ns, 0);
         }
         assert_eq!(tick_ns(999_999_937), 999_999_937, "a prime number has no parts");
+        assert_eq!((lead_ns(SECOND), lead_ns(60 * SECOND)), (500 * MILLISECOND, 500 * MILLISECOND));
+        assert_eq!(lead_ns(999_999_937), 3 * 999_999_937, "slices that are long are waited for too");
     }
 
     #[test]

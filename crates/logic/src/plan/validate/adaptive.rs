@@ -1,10 +1,10 @@
 //! Whether what is decided while a run goes on can be decided.
 
-use super::bounds::{DAY, refuse, span, time_text};
+use super::bounds::{DAY, refuse, span};
 use super::field::Field;
 use super::invalid::Invalid;
 use crate::plan::{Phase, Plan, Settle, Until, Work};
-use crate::time::MILLISECOND;
+use crate::time::{MILLISECOND, typed_time};
 
 /// Refuses a warm-up that cannot settle, and a measurement whose end cannot be found.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
@@ -30,7 +30,7 @@ fn settle(plan: &Plan, settle: &Settle) -> Result<(), Invalid> {
     match warm_up.stop.time_ns.filter(|time_ns| *time_ns >= least_ns) {
         Some(_) => Ok(()),
         None => {
-            let least = time_text(least_ns);
+            let least = typed_time(least_ns);
             refuse(
                 path(),
                 "",

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::field::FieldPath;
 use super::invalid::Invalid;
 use crate::dist::Dist;
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::time::{Nanos, SECOND, typed_time};
 
 /// Largest number that every format of saved plans can hold.
 pub const NUMBER_MAX: u64 = i64::MAX as u64;
@@ -41,7 +41,7 @@ pub fn within(path: FieldPath, value: u64, least: u64, most: u64) -> Result<(), 
 /// Refuses a time that is not from `least` to `most`, which are given with their texts.
 pub fn span(path: FieldPath, value: Nanos, least: (Nanos, &str), most: (Nanos, &str)) -> Result<(), Invalid> {
     if value < least.0 || value > most.0 {
-        return refuse(path, time_text(value), format!("a time from {} to {} is accepted", least.1, most.1));
+        return refuse(path, typed_time(value), format!("a time from {} to {} is accepted", least.1, most.1));
     }
     Ok(())
 }
@@ -73,28 +73,4 @@ pub fn shape(path: FieldPath, dist: &Dist, mean_ns: f64) -> Result<(), Invalid> 
     }
     let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
     refuse(path, dist, why)
-}
-
-/// A time in the largest unit that keeps it a whole number.
-pub fn time_text(ns: Nanos) -> String {
-    match ns {
-        _ if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),
-        _ if ns.is_multiple_of(MILLISECOND) => format!("{}ms", ns / MILLISECOND),
-        _ if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
-        _ => format!("{ns}ns"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_named_in_whole_numbers() {
-        assert_eq!(time_text(0), "0s");
-        assert_eq!(time_text(90 * SECOND), "90s");
-        assert_eq!(time_text(1_500 * MILLISECOND), "1500ms");
-        assert_eq!(time_text(2_000), "2us");
-        assert_eq!(time_text(2_001), "2001ns");
-    }
 }

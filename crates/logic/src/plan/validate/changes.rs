@@ -1,6 +1,6 @@
 //! Whether a load that changes can be kept: its rate over time, its bursts, and the phase that they are for.
 
-use super::bounds::{DAY, YEAR, refuse, span, time_text, within};
+use super::bounds::{DAY, YEAR, refuse, span, within};
 use super::events;
 use super::field::Field;
 use super::invalid::Invalid;
@@ -9,7 +9,7 @@ use crate::arrival::{RATE_MAX, RATE_MIN, RateCurve};
 use crate::plan::{
     Arrivals, Burst, BurstSources, BurstStates, PARTS_MAX, POINTS_MAX, Part, Phase, Plan, RateShape, Work,
 };
-use crate::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
+use crate::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, typed_time};
 
 /// By what share of itself the rate of a group may differ from the mean of its rate over time.
 const MEAN_ERROR_MAX: f64 = 1e-6;
@@ -67,7 +67,7 @@ fn parts(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
     if let (Some(last), Some(time_ns)) = (parts.last(), phase.stop.time_ns)
         && last.at_ns >= time_ns
     {
-        return refuse(path(), time_text(last.at_ns), "parts are accepted that begin before the phase ends");
+        return refuse(path(), typed_time(last.at_ns), "parts are accepted that begin before the phase ends");
     }
     Ok(())
 }

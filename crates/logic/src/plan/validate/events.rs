@@ -1,11 +1,11 @@
 //! Whether the events of a load can happen: their moments, the keys that are hot, the records that are lost.
 
-use super::bounds::{DAY, refuse, time_text, within};
+use super::bounds::{DAY, refuse, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use crate::plan::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, Phase, Plan, RankRange, Work};
 use crate::protocol::Verb;
-use crate::time::Nanos;
+use crate::time::{Nanos, typed_time};
 
 /// Refuses events that cannot happen in the measured phase.
 pub fn fit(plan: &Plan, phase: &Phase) -> Result<(), Invalid> {
@@ -24,7 +24,7 @@ pub fn fit(plan: &Plan, phase: &Phase) -> Result<(), Invalid> {
     };
     for event in events {
         if event.at_ns >= time_ns {
-            let at = time_text(event.at_ns);
+            let at = typed_time(event.at_ns);
             return refuse(path(), at, "a moment before the measured phase ends is accepted");
         }
         match &event.what {
@@ -43,7 +43,11 @@ fn crowd(plan: &Plan, crowd: &FlashCrowd) -> Result<(), Invalid> {
     }
     for (word, time_ns) in [("rise", crowd.rise_ns), ("hold", crowd.hold_ns), ("fall", crowd.fall_ns)] {
         if time_ns > DAY {
-            return refuse(path, time_text(time_ns), format!("a time of at most 24h is accepted for {word}"));
+            return refuse(
+                path,
+                typed_time(time_ns),
+                format!("a time of at most 24h is accepted for {word}"),
+            );
         }
     }
     if crowd.length_ns() == 0 {
@@ -107,7 +111,7 @@ fn shares(events: &[Event]) -> Result<(), Invalid> {
         if share > 1.0 + 1e-9 {
             let expected = format!(
                 "shares of crowds that sum to at most 1 are accepted, and {} from the beginning it is more",
-                time_text(moment)
+                typed_time(moment)
             );
             return refuse(Field::Events.path(), share, expected);
         }

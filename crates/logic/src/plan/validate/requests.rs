@@ -1,12 +1,13 @@
 //! Whether requests can be drawn from the mixes, and whether the protocol can say each of them.
 
-use super::bounds::{HOUR, refuse, span, time_text, within};
+use super::bounds::{HOUR, refuse, span, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
 use crate::dist::Dist;
 use crate::plan::{Fill, Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFamily, Work};
 use crate::protocol::Verb;
+use crate::time::typed_time;
 use crate::workload::key::{DIGITS, KEY_MAX_BYTES};
 
 /// Most keys of one read, and of one mset.
@@ -77,7 +78,7 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     if let Some(delay_ns) = mix.read_through_ns {
         let path = Field::ReadThrough.of(index);
         if !asks(Verb::reads) {
-            return refuse(path, time_text(delay_ns), format!("it {no_read}"));
+            return refuse(path, typed_time(delay_ns), format!("it {no_read}"));
         }
         span(path, delay_ns, (0, "0"), (HOUR, "1h"))?;
     }

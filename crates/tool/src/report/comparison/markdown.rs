@@ -2,8 +2,9 @@
 
 use pummel_logic::measure::words::counted;
 
+use super::difference_words::{DifferenceWords, difference_words};
 use super::result::Comparison;
-use super::text::{headline, label, notes, row_cells, value_words};
+use super::text::{headline, label, notes, row_cells};
 use crate::report::markdown::{foreign, plain};
 
 /// Differences of plans, servers and machines that are shown at most.
@@ -35,14 +36,14 @@ fn of_one(comparison: &Comparison) -> String {
     for note in notes(comparison) {
         text += &format!("\n{}\n", plain(&note));
     }
-    if !comparison.differences.is_empty() {
+    let differences = difference_words(comparison);
+    if !differences.is_empty() {
         text += "\n<details><summary>What differs beside the figures</summary>\n\n";
-        for difference in comparison.differences.iter().take(DIFFERENCES_MAX) {
-            let [a, b] = difference.values.each_ref().map(|value| foreign(&value_words(value)));
-            text += &format!("- {}: {first} {a}, {second} {b}\n", foreign(&difference.name));
+        for DifferenceWords { name, values, .. } in differences.iter().take(DIFFERENCES_MAX) {
+            let [a, b] = values.each_ref().map(|value| foreign(value));
+            text += &format!("- {}: {first} {a}, {second} {b}\n", foreign(name));
         }
-        if let Some(more) = comparison.differences.len().checked_sub(DIFFERENCES_MAX).filter(|more| *more > 0)
-        {
+        if let Some(more) = differences.len().checked_sub(DIFFERENCES_MAX).filter(|more| *more > 0) {
             text += &format!("- and {more} more\n");
         }
         text += "\n</details>\n";

@@ -1,6 +1,7 @@
 //! Two sides compared: pure functions from their runs to what may be said of them, and from that to text, JSON and CSV.
 
 mod claim;
+mod difference_words;
 mod json;
 mod markdown;
 mod order;
@@ -13,6 +14,7 @@ mod text;
 mod tests;
 
 pub use self::claim::{Claim, ClaimKind, ClaimResult, Outcome};
+pub use self::difference_words::{DifferenceWords, difference_words};
 pub use self::json::{csv, json, json_of_all};
 pub use self::markdown::{markdown, markdown_of_all};
 pub use self::order::Order;
@@ -21,4 +23,4 @@ pub use self::side::{Difference, SIDE_NAMES, Side, SideNames, SideSource, load_d
 pub use self::stored::{
     NotASide, StoredFile, StoredRepetition, is_ab, side_of, sides_of, stored_ab, stored_repetition,
 };
-pub use self::text::{RowWords, headline, label, notes, row_cells, text, text_of_all, value_words};
+pub use self::text::{RowWords, headline, label, notes, row_cells, text, text_of_all};

@@ -7,6 +7,7 @@ use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::words::counted;
 
 use super::claim::{Claim, ClaimResult, Outcome};
+use super::difference_words::options_of;
 use super::order::Order;
 use super::side::{Difference, Side, SideNames, differences};
 use crate::report::run_figures::{Metric, RunFigures};
@@ -391,7 +392,7 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
         }
     }
     let plans = comparison.differences.iter().filter(|difference| difference.is_of_the_load);
-    let names: Vec<&str> = plans.map(|difference| difference.name.as_str()).collect();
+    let names = options_of(plans, comparison.sides.each_ref().map(|side| &side.plan));
     if !question.loads_may_differ && !names.is_empty() {
         doubts.push(format!("the plans differ in {}", names.join(", ")));
     }

@@ -1,11 +1,12 @@
 //! One side of a comparison: its runs and what is known of what they ran on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pummel_logic::plan::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::difference_words::options_of;
 use crate::report::document::Document;
 use crate::report::run_figures::{Metric, RunFigures, judged_by_default};
 
@@ -155,12 +156,27 @@ pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
     found
 }
 
-/// The first field in which two plans ask for another load; `None` where they ask for one.
+/// The option by which two plans first ask for another load; `None` where they ask for one.
 pub fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
     let value = |plan: &Plan| serde_json::to_value(plan.without_labels()).expect("a plan is JSON");
     let mut found = Vec::new();
     walk("plan", &value(first), &value(second), &mut found);
-    found.into_iter().find(|difference| difference.is_of_the_load).map(|difference| difference.name)
+    let first_found = found.iter().filter(|difference| difference.is_of_the_load).take(1);
+    options_of(first_found, [first, second]).pop()
+}
+
+/// Whether the items of two lists are compared by their numbers: there are as many, and what has names has the same.
+fn have_one_shape(one: &[Value], other: &[Value]) -> bool {
+    let names = |items: &[Value]| items.iter().map(|item| item["name"].clone()).collect::<Vec<Value>>();
+    let are_apart = are_named(one) && are_named(other) && names(one) != names(other);
+    one.len() == other.len() && !are_apart
+}
+
+/// Whether all items have names, of which no two are the same, none is a number and none has a dot.
+fn are_named(items: &[Value]) -> bool {
+    let names: BTreeSet<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
+    names.len() == items.len()
+        && names.iter().all(|name| !name.contains('.') && name.parse::<usize>().is_err())
 }
 
 fn walk(name: &str, first: &Value, second: &Value, found: &mut Vec<Difference>) {
@@ -176,9 +192,21 @@ fn walk(name: &str, first: &Value, second: &Value, found: &mut Vec<Difference>) 
                 walk(&inner(key), &of(one), &of(other), found);
             }
         }
-        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+        (Value::Array(one), Value::Array(other)) if have_one_shape(one, other) => {
             for (place, (first, second)) in one.iter().zip(other).enumerate() {
                 walk(&inner(&place.to_string()), first, second, found);
+            }
+        }
+        // Phases that not both sides have would move those behind them.
+        (Value::Array(one), Value::Array(other)) if are_named(one) && are_named(other) => {
+            let name_of = |item: &Value| item["name"].as_str().unwrap_or_default().to_owned();
+            let find = |items: &[Value], name: &str| {
+                items.iter().find(|item| item["name"] == name).cloned().unwrap_or(Value::Null)
+            };
+            let own = one.iter().map(name_of);
+            let others = other.iter().map(name_of).filter(|name| find(one, name).is_null());
+            for name in own.chain(others) {
+                walk(&inner(&name), &find(one, &name), &find(other, &name), found);
             }
         }
         (first, second) => {

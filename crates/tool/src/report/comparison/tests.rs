@@ -2,7 +2,9 @@
 
 use pummel_logic::measure::compare::Design;
 use pummel_logic::measure::measurement::Status;
-use pummel_logic::plan::{Arrivals, Group, Plan};
+use pummel_logic::plan::{Arrivals, Depth, Group, Mix, Phase, Plan, Stop, Work};
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::SECOND;
 
 use super::*;
 use crate::report::run_figures::Metric;
@@ -155,7 +157,7 @@ fn few_failed_unsteady_or_different_runs_cannot_be_judged() {
     assert_eq!(why(unsteady, &Question { accept_unsteady: true, ..gate.clone() }).0, 3);
     let mut other = pairs(0.5);
     other[1].plan.groups[0].clients = 99;
-    assert_eq!(why(other, &gate), (1, "the plans differ in plan.groups.0.clients".to_owned()));
+    assert_eq!(why(other, &gate), (1, "the plans differ in --connections".to_owned()));
     // Another place of the servers and another seed are the same load.
     let mut moved = pairs(0.5);
     moved[1].plan.servers = vec!["cache2:11211".to_owned()];
@@ -195,11 +197,58 @@ fn what_differs_in_servers_and_machines_is_said_first() {
     sides[0].source = source("1.6.18", "x");
     sides[1].source = source("1.6.31\u{1b}[2J", "x");
     let said = text(&Comparison::of_results(sides.clone(), &Question::default()));
-    assert!(said.contains("server.0.version: A 1.6.18, B 1.6.31?[2J\n"), "{said}");
+    assert!(said.contains("server 1: version: A 1.6.18, B 1.6.31?[2J\n"), "{said}");
     assert!(!said.contains("machine"), "{said}");
     // A result that says less is no difference.
     sides[1].source = SideSource::default();
     assert!(!text(&Comparison::of_results(sides, &Question::default())).contains("What differs"));
+}
+
+/// The lines of what differs between two plans.
+fn told_apart(change: impl Fn(&mut Plan, &mut Plan)) -> Vec<String> {
+    let mut sides = pairs(0.0);
+    let [a, b] = &mut sides;
+    change(&mut a.plan, &mut b.plan);
+    let said = text(&Comparison::of_results(sides, &Question::default()));
+    said.lines().filter_map(|line| line.strip_prefix("    ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_differs_in_the_load_is_said_by_its_options() {
+    assert_eq!(told_apart(|_, b| b.groups[0].rate = Some(40_000.0)), ["--rate: A 20k, B 40k"]);
+    // A load without a rate is the closed loop.
+    assert_eq!(
+        told_apart(|a, b| {
+            a.groups[0].rate = Some(1_500.0);
+            (b.groups[0].arrivals, b.groups[0].rate) = (Arrivals::Closed, None);
+        }),
+        ["--rate: A 1.5k, B not given"]
+    );
+    // A warm-up of one side does not move the phases behind it.
+    let phase = |name: &str, time_s: u64, weights: &[(Verb, f64)]| Phase {
+        name: name.to_owned(),
+        work: Work::Mix(Mix::of(weights)),
+        stop: Stop { time_ns: Some(time_s * SECOND), requests: None },
+        recorded: name == "measure",
+    };
+    let seen = told_apart(|a, b| {
+        a.phases = vec![phase("measure", 5, &[(Verb::Get, 1.0)])];
+        let mix = [(Verb::Get, 9.0), (Verb::Set, 1.0)];
+        b.phases = vec![phase("warmup", 2, &mix), phase("measure", 90, &mix)];
+    });
+    let expected = ["--time: A 5s, B 90s", "--mix: A get:1, B get:9,set:1", "--warmup: A not given, B 2s"];
+    assert_eq!(seen, expected);
+    // Of several groups it is said which one.
+    let seen = told_apart(|a, b| {
+        for plan in [&mut *a, &mut *b] {
+            let mut probe = plan.groups[0].clone();
+            probe.name = "probe".to_owned();
+            plan.groups.push(probe);
+        }
+        b.groups[1].depth = Depth::Limit(7);
+    });
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(seen[0].starts_with("--depth (group probe): A ") && seen[0].ends_with(", B 7"), "{seen:?}");
 }
 
 #[test]
@@ -321,7 +370,10 @@ fn a_figure_that_is_not_known_is_told_by_what_it_is_more_than() {
     }
     let comparison = Comparison::of_results(sides.clone(), &Question::default());
     assert_eq!(headline(&comparison), "p99: A > 1.41 s, B > 2.00 s; not known in 2 of 2 runs.");
-    assert!(text(&comparison).contains("A > 1.41 s     B > 2.00 s"), "{}", text(&comparison));
+    let said = text(&comparison);
+    let line = said.lines().find(|line| line.starts_with("p99 ")).expect("a line");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert!(words.starts_with(&["p99", "A", ">", "1.41", "s", "B", ">", "2.00", "s"]), "{said}");
     let cells = row_cells(comparison.row(Metric::P99), &comparison).expect("a row");
     assert_eq!((cells.values[1].as_str(), cells.change.as_str()), ("> 2.00 s", "-"));
     let value: serde_json::Value = serde_json::from_slice(&json(&comparison)).expect("JSON");

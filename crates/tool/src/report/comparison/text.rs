@@ -2,15 +2,15 @@
 
 use pummel_logic::measure::compare::Design;
 use pummel_logic::measure::words::counted;
-use serde_json::Value;
 
+use super::difference_words::{DifferenceWords, difference_words};
 use super::result::{Comparison, Row, Word};
-use super::side::{Difference, Side};
+use super::side::Side;
 use crate::report::VERSION;
 use crate::report::run_figures::Metric;
 
-/// Most characters of a value that is shown.
-const VALUE_CHARS_MAX: usize = 60;
+/// The least width of the column of a side's values.
+const COLUMN_LEAST: usize = 12;
 
 /// The report for people.
 pub fn text(comparison: &Comparison) -> String {
@@ -19,12 +19,15 @@ pub fn text(comparison: &Comparison) -> String {
     for (name, side) in comparison.names.0.into_iter().zip(&comparison.sides) {
         text += &format!("{name}  {}\n", label(side));
     }
-    text += &difference_words(comparison);
+    text += &what_differs(comparison);
     text.push('\n');
-    for row in &comparison.rows {
-        if let Some(line) = row_words(row, comparison) {
-            text += &format!("{line}\n");
-        }
+    let known = || comparison.rows.iter().filter(|row| !is_blank(row, comparison));
+    let widths = [0, 1].map(|side| {
+        let longest = known().map(|row| side_words(row, side).chars().count()).max();
+        longest.unwrap_or_default().max(COLUMN_LEAST)
+    });
+    for row in known() {
+        text += &format!("{}\n", row_words(row, comparison, widths));
     }
     for note in notes(comparison) {
         text += &format!("\n{note}\n");
@@ -66,37 +69,20 @@ fn design_words(comparison: &Comparison) -> String {
 }
 
 /// What differs, a line each; nothing where nothing does.
-fn difference_words(comparison: &Comparison) -> String {
-    let is_said = |difference: &Difference| {
+fn what_differs(comparison: &Comparison) -> String {
+    let is_said = |words: &DifferenceWords| {
         // The sides of `ab` are named by their servers where those differ.
-        let is_server = comparison.command == "ab" && difference.name.starts_with("plan.servers");
-        difference.name == "plan.seed" || is_server
+        let is_server = comparison.command == "ab" && words.field.starts_with("plan.servers");
+        words.field == "plan.seed" || is_server
     };
-    let shown = comparison.differences.iter().filter(|difference| !is_said(difference));
     let [a, b] = comparison.names.0;
+    let shown = difference_words(comparison).into_iter().filter(|words| !is_said(words));
     let lines: String = shown
-        .map(|difference| {
-            let [first, second] = difference.values.each_ref().map(value_words);
-            format!("    {}: {a} {first}, {b} {second}\n", difference.name)
+        .map(|DifferenceWords { name, values: [first, second], .. }| {
+            format!("    {name}: {a} {first}, {b} {second}\n")
         })
         .collect();
     if lines.is_empty() { String::new() } else { format!("\nWhat differs beside the figures:\n{lines}") }
-}
-
-/// The value of a difference as one line of at most 60 characters.
-pub fn value_words(value: &Value) -> String {
-    let words = match value {
-        Value::Null => "nothing".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    // A result may come from elsewhere: its words are no lines and no commands of a terminal.
-    let mut words: String =
-        words.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
-    if words.chars().count() > VALUE_CHARS_MAX {
-        words = words.chars().take(VALUE_CHARS_MAX).collect::<String>() + "...";
-    }
-    words
 }
 
 /// Whether no run knows anything of a figure, not even what it is more than.
@@ -104,16 +90,14 @@ fn is_blank(row: &Row, comparison: &Comparison) -> bool {
     row.bounds == [None, None] && row.unknown == [0, 1].map(|side| comparison.sides[side].runs.len())
 }
 
-/// The line of a figure; `None` where no run knows anything of it.
-fn row_words(row: &Row, comparison: &Comparison) -> Option<String> {
-    if is_blank(row, comparison) {
-        return None;
-    }
+/// The line of a figure, with columns of these widths for its values.
+fn row_words(row: &Row, comparison: &Comparison, [wide_a, wide_b]: [usize; 2]) -> String {
     let name = row.metric.name();
     let [first, second] = comparison.names.0;
     let [a, b] = [0, 1].map(|side| side_words(row, side));
-    let line = format!("{name:<11} {first} {a:<12} {second} {b:<12}  {}", said_words(row, comparison));
-    Some(line.trim_end().to_owned())
+    let line =
+        format!("{name:<11} {first} {a:<wide_a$} {second} {b:<wide_b$}  {}", said_words(row, comparison));
+    line.trim_end().to_owned()
 }
 
 /// The figure of one side, with its interval within the run where the side has one run, or what it is more than.

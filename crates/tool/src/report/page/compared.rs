@@ -172,45 +172,12 @@ fn pair_section(pair: &Comparison) -> String {
     )
 }
 
-/// Fields that differ often, in the words of the command line.
-const FIELD_WORDS: [(&str, &str); 13] = [
-    ("plan.seed", "seed"),
-    ("plan.servers", "servers"),
-    ("plan.protocol", "protocol"),
-    ("plan.groups.0.clients", "connections (-c)"),
-    ("plan.groups.0.depth.limit", "depth (-d)"),
-    ("plan.groups.0.rate", "rate (--rate)"),
-    ("plan.groups.0.arrivals", "arrivals (--arrivals)"),
-    ("plan.engine.threads", "threads (-T)"),
-    ("plan.engine.backend", "backend (--backend)"),
-    ("plan.data.records", "records (--records)"),
-    ("plan.data.value_size", "size of values (--value-size)"),
-    ("plan.data.key_size", "size of keys (--key-size)"),
-    ("tool.version", "version of pummel"),
-];
-
-/// A field that differs: its word, else its path.
-fn field_words(name: &str) -> String {
-    match FIELD_WORDS.iter().find(|(field, _)| *field == name) {
-        Some((_, words)) => (*words).to_owned(),
-        None => match name.strip_prefix("labels.") {
-            Some(label) => format!("label {label}"),
-            None => name.to_owned(),
-        },
-    }
-}
-
 /// What differs beside the figures, as a table; a sentence where nothing does.
 fn differences(pair: &Comparison) -> String {
     let [first, second] = pair.names.0;
-    let rows: Vec<Vec<String>> = pair
-        .differences
-        .iter()
-        .map(|difference| {
-            let [a, b] = difference.values.each_ref().map(comparison::value_words);
-            vec![field_words(&difference.name), a, b]
-        })
-        .collect();
+    let all = comparison::difference_words(pair).into_iter();
+    let rows: Vec<Vec<String>> =
+        all.map(|words| [vec![words.name], words.values.to_vec()].concat()).collect();
     if rows.is_empty() {
         return "<p>Plans, servers and machines are the same, as far as the results say.</p>\n".to_owned();
     }
