@@ -12,6 +12,7 @@ mod lanes;
 mod little;
 mod loading;
 mod peer;
+mod processes;
 mod reach;
 mod replay;
 mod setup;
