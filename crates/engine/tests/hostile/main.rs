@@ -270,6 +270,8 @@ fn runs_that_once_broke_an_invariant_break_none() {
         ((Feature::Handshake, Feature::Phases), Misbehaviour::Extra, 808),
         ((Feature::Udp, Feature::Verify), Misbehaviour::Garbage, 301),
         ((Feature::Udp, Feature::Verify), Misbehaviour::Garbage, 373),
+        ((Feature::Changes, Feature::Events), Misbehaviour::Closed, 3),
+        ((Feature::Changes, Feature::Events), Misbehaviour::Repeated, 13),
     ];
     for (pair, fault, seed) in cases {
         let mut tally = Tally::default();
