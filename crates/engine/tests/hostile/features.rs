@@ -3,10 +3,10 @@
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Burst, BurstStates, Changes, ChurningClients, Data, DealBy, Delete, Depth, Fills, Gap, Group,
-    Lengths, Load, Login, Mix, Part, Phase, Plan, Pool, Popularity, Protocol, RatePoint, RateShape, Replay,
-    Route, Sequence, Settle, Sine, Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Transport,
-    Until, Window, WithinSecond, Work,
+    Arrivals, Burst, BurstStates, Changes, ChurningClients, Data, DealBy, Delete, Depth, Event, EventKind,
+    Fill, Fills, FlashCrowd, Gap, Group, HotKey, KeyChurn, Lengths, Load, Login, Mix, Part, Phase, Plan,
+    Pool, Popularity, Protocol, RankRange, RatePoint, RateShape, Replay, Route, Sequence, Settle, Sine,
+    Spawns, Stop, TlsOptions, TracePace, TraceReplay, TraceTtl, Transport, Until, Window, WithinSecond, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
@@ -51,11 +51,15 @@ pub enum Feature {
     Dependent,
     /// A trace is replayed while it is read.
     Trace,
+    /// Records get other keys in the course of time, or of requests.
+    KeyChurn,
+    /// A key is hot for some time, records are deleted, and records expire.
+    Events,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Feature; 18] = [
+    pub const ALL: [Feature; 20] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -74,6 +78,8 @@ impl Feature {
         Feature::Changes,
         Feature::Dependent,
         Feature::Trace,
+        Feature::KeyChurn,
+        Feature::Events,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -97,6 +103,8 @@ impl Feature {
             Feature::Changes => "changes",
             Feature::Dependent => "dependent",
             Feature::Trace => "trace",
+            Feature::KeyChurn => "key-churn",
+            Feature::Events => "events",
         }
     }
 }
@@ -112,7 +120,7 @@ pub fn pairs() -> impl Iterator<Item = Pair> {
 }
 
 /// The pairs that no Plan can express, and why. [`Plan::validate`] refuses other pairs that no run has.
-const UNSAYABLE: [(Pair, &str); 11] = [
+const UNSAYABLE: [(Pair, &str); 13] = [
     ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
     ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
     ((Feature::Windows, Feature::Dependent), "a window asks for its objects one by one"),
@@ -124,6 +132,8 @@ const UNSAYABLE: [(Pair, &str); 11] = [
     ((Feature::Unstored, Feature::Trace), "a trace says which keys are asked for"),
     ((Feature::Dependent, Feature::Trace), "a trace says what is asked"),
     ((Feature::Windows, Feature::Unstored), "a window asks for its objects, all of which it has stored"),
+    ((Feature::Windows, Feature::KeyChurn), "a window has objects of its own, which it replaces by itself"),
+    ((Feature::Trace, Feature::KeyChurn), "a trace says which keys are asked for"),
 ];
 
 /// Why a pair has no run with this seed; `None` where it has.
@@ -296,7 +306,70 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if has(Feature::Changes) {
         change(&mut plan, &mut draws);
     }
+    change_keys(&mut plan, pair, model, &mut Draws::new(seed, 6));
     Setting { plan, model }
+}
+
+/// Makes the keys of records change, or become hot and be lost, and lets some runs fill what they miss by adds after a drawn delay.
+/// All of it is drawn by itself, so that other runs are not others because of it.
+fn change_keys(plan: &mut Plan, pair: Pair, model: Model, draws: &mut Draws) {
+    let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
+    let is_add = has(Feature::ReadThrough) && draws.once_in(2);
+    let delay = draws.once_in(2).then_some(Dist::Exponential { mean: 0.0005 });
+    let churn = has(Feature::KeyChurn).then(|| key_churn(has(Feature::Events), model, draws));
+    for phase in &mut plan.phases {
+        let Work::Mix(mix) = &mut phase.work else { continue };
+        mix.churn.clone_from(&churn);
+        if is_add && mix.read_through_ns.is_some() {
+            mix.fill = Fill::Add;
+            mix.fill_delay_s.clone_from(&delay);
+        }
+    }
+    if let Some(part) = plan.changes.parts.last_mut()
+        && churn.as_ref().is_some_and(|churn| !churn.counts_requests())
+    {
+        part.churn = Some(KeyChurn::Seconds(Dist::Fixed(0.001)));
+    }
+    if has(Feature::Events) {
+        if let Some(measured) = plan.phases.iter().position(|phase| phase.recorded) {
+            plan.phases.truncate(measured + 1);
+        }
+        plan.changes.events = events(plan, draws);
+    }
+}
+
+/// How long records keep their keys: in time, where that of requests is known and has to be, or in requests.
+fn key_churn(loses_records: bool, model: Model, draws: &mut Draws) -> KeyChurn {
+    let is_open = matches!(model, Model::Open | Model::Unlimited | Model::ChurnOpen);
+    if is_open && (loses_records || draws.once_in(2)) {
+        let lives = [Dist::Fixed(0.004), Dist::Exponential { mean: 0.002 }, Dist::Fixed(0.1)];
+        return KeyChurn::Seconds(lives[draws.below(3) as usize].clone());
+    }
+    match draws.below(3) {
+        0 => KeyChurn::Requests(Dist::Exponential { mean: 20.0 }),
+        _ => KeyChurn::Share(draws.one_of(&[0.02, 1.0])),
+    }
+}
+
+/// Crowds for a new key and for a record, deletions and expiries, which overlap.
+fn events(plan: &Plan, draws: &mut Draws) -> Vec<Event> {
+    let last = plan.data.records - 1;
+    let key = if draws.once_in(2) { HotKey::New } else { HotKey::Rank(draws.below(last + 1)) };
+    let share = draws.one_of(&[0.4, 1.0]);
+    let crowd = FlashCrowd {
+        key,
+        share,
+        rise_ns: draws.below(2) * 2 * MILLISECOND,
+        hold_ns: 4 * MILLISECOND,
+        fall_ns: draws.below(2) * 2 * MILLISECOND,
+    };
+    let ranks = |draws: &mut Draws| {
+        let first = draws.below(last + 1);
+        RankRange { first, last: first + draws.below(last + 1 - first) }
+    };
+    let at = |draws: &mut Draws, what: EventKind| Event { at_ns: draws.below(TIME_NS), what };
+    let (deleted, expired) = (EventKind::Delete(ranks(draws)), EventKind::Expire(ranks(draws)));
+    vec![at(draws, EventKind::Hot(crowd)), at(draws, deleted), at(draws, expired)]
 }
 
 /// Makes the measured phase end when half of the response times are known to be below a time, which some runs find out.
@@ -361,12 +434,13 @@ fn models(pair: Pair) -> Vec<Model> {
         let mut models = vec![Model::ChurnClosed, Model::ChurnOpen];
         let others =
             [Feature::Verify, Feature::MultiGet, Feature::ReadThrough, Feature::Phases, Feature::Unstored];
-        if !any(&others) && !has(Feature::Dependent) {
+        let asks_otherwise = [Feature::Dependent, Feature::KeyChurn, Feature::Events];
+        if !any(&others) && !any(&asks_otherwise) {
             models.push(Model::Sequence);
         }
         return models;
     }
-    if has(Feature::Until) || has(Feature::Changes) {
+    if has(Feature::Until) || has(Feature::Changes) || has(Feature::Events) {
         return vec![Model::Open, Model::Unlimited];
     }
     if has(Feature::Settle) {
@@ -374,7 +448,7 @@ fn models(pair: Pair) -> Vec<Model> {
     }
     let mut models = vec![Model::Closed, Model::Timed, Model::Open, Model::Unlimited];
     let mixed = [Feature::Udp, Feature::MultiGet, Feature::Noreply, Feature::Verify, Feature::Unstored];
-    if !any(&mixed) && !has(Feature::Dependent) {
+    if !any(&mixed) && !any(&[Feature::Dependent, Feature::KeyChurn]) {
         models.push(Model::Replay);
     }
     models
@@ -522,7 +596,7 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
     }
     let mut dependent = Mix::of(&[]);
     if has(Feature::Dependent) {
-        depend(&mut dependent, &mut ops, draws);
+        depend(&mut dependent, &mut ops, !has(Feature::KeyChurn), draws);
     }
     let is_latest = matches!(dependent.popularity, Popularity::Latest { .. });
     let several_sets = ops.iter().any(|(verb, _)| *verb == Verb::Mset) && !is_latest;
@@ -544,9 +618,9 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
     })
 }
 
-/// Makes requests of a mix depend on each other.
-fn depend(mix: &mut Mix, ops: &mut Vec<(Verb, f64)>, draws: &mut Draws) {
-    match draws.below(3) {
+/// Makes requests of a mix depend on each other. `inserts`: adds may store records of their own, beside which keys do not change.
+fn depend(mix: &mut Mix, ops: &mut Vec<(Verb, f64)>, inserts: bool, draws: &mut Draws) {
+    match draws.below(if inserts { 3 } else { 2 }) {
         0 => mix.read_modify_write = draws.one_of(&[0.5, 1.0]),
         1 => (mix.scans, mix.multiget) = (true, draws.one_of(&[3, 12])),
         _ => {
@@ -554,7 +628,7 @@ fn depend(mix: &mut Mix, ops: &mut Vec<(Verb, f64)>, draws: &mut Draws) {
             mix.read_modify_write = draws.one_of(&[0.0, 0.5]);
         }
     }
-    if draws.once_in(2) {
+    if inserts && draws.once_in(2) {
         mix.inserts = true;
         ops.retain(|(verb, _)| *verb != Verb::Add);
         ops.push((Verb::Add, 2.0));

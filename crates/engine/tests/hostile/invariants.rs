@@ -2,7 +2,7 @@
 
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Counts;
-use pummel_logic::plan::{Depth, Plan, Protocol, Work};
+use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
@@ -220,7 +220,8 @@ fn verbs_of(plan: &Plan) -> i64 {
         Work::Trace(_) => 14,
     };
     // Phases that ask the same verbs share the memory; loading and deleting may add one each, and totals are kept beside.
-    plan.phases.iter().map(|phase| of(&phase.work)).max().unwrap_or(0) + 3
+    let by_events = if plan.changes.events.is_empty() { 0 } else { 2 };
+    plan.phases.iter().map(|phase| of(&phase.work)).max().unwrap_or(0) + by_events + 3
 }
 
 /// How many requests the recorded phase is to make, and whether so many have to be accounted for, or at most so many;
@@ -246,7 +247,7 @@ fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
     match (run.setting.model, phase.stop.time_ns, phase.stop.requests) {
         (Model::Open | Model::Unlimited, Some(_), None) => {
             let due: usize = schedule(plan, outcome.measurement.measured_ns).iter().map(Vec::len).sum();
-            Some((due as u64, true))
+            Some((due as u64 + losses(plan, outcome.measurement.measured_ns), true))
         }
         // Every client that came accounts for all of its requests, and every client comes.
         (Model::Sequence, None, Some(requests)) => Some((requests, outcome.measurement.measured_ns > 0)),
@@ -257,6 +258,18 @@ fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
         (_, None, Some(requests)) => Some((requests, complete)),
         _ => None,
     }
+}
+
+/// How many requests the events of a plan make in so long by which servers lose records: one for each record on each server
+/// that has it.
+fn losses(plan: &Plan, measured_ns: Nanos) -> u64 {
+    let servers = if plan.route.owns_keys() { 1 } else { plan.servers.len() as u64 };
+    let begun = plan.changes.events.iter().filter(|event| event.at_ns < measured_ns);
+    let lost = begun.map(|event| match event.what {
+        EventKind::Hot(_) => 0,
+        EventKind::Delete(ranks) | EventKind::Expire(ranks) => ranks.records(),
+    });
+    lost.sum::<u64>() * servers
 }
 
 /// Checks the invariants of clients that come and go.

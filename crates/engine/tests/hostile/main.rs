@@ -172,6 +172,12 @@ fn pairs_with_a_trace() {
 }
 
 #[test]
+fn pairs_with_keys_that_change_and_with_events() {
+    run_pairs_of(Feature::KeyChurn);
+    run_pairs_of(Feature::Events);
+}
+
+#[test]
 fn pairs_with_noreply_with_phases_and_with_settling() {
     run_pairs_of(Feature::Noreply);
     run_pairs_of(Feature::Phases);
@@ -203,6 +209,8 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Churn, Feature::Settle),
         (Feature::Churn, Feature::Until),
         (Feature::Churn, Feature::Changes),
+        (Feature::Churn, Feature::KeyChurn),
+        (Feature::Churn, Feature::Events),
         (Feature::Windows, Feature::ReadThrough),
         (Feature::Windows, Feature::Noreply),
         (Feature::Windows, Feature::Settle),
@@ -211,6 +219,8 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Windows, Feature::Changes),
         (Feature::Windows, Feature::Dependent),
         (Feature::Windows, Feature::Trace),
+        (Feature::Windows, Feature::KeyChurn),
+        (Feature::Windows, Feature::Events),
         (Feature::Tls, Feature::Udp),
         (Feature::Udp, Feature::Trace),
         (Feature::Verify, Feature::Trace),
@@ -221,11 +231,14 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Settle, Feature::Trace),
         (Feature::Until, Feature::Changes),
         (Feature::Until, Feature::Trace),
+        (Feature::Until, Feature::Events),
         (Feature::Unstored, Feature::Trace),
         (Feature::Changes, Feature::Trace),
         (Feature::Dependent, Feature::Trace),
+        (Feature::Trace, Feature::KeyChurn),
+        (Feature::Trace, Feature::Events),
     ];
-    assert_eq!((pairs().count(), refused), (171, expected.to_vec()));
+    assert_eq!((pairs().count(), refused), (210, expected.to_vec()));
 }
 
 #[test]
@@ -257,6 +270,8 @@ fn runs_that_once_broke_an_invariant_break_none() {
         ((Feature::Handshake, Feature::Phases), Misbehaviour::Extra, 808),
         ((Feature::Udp, Feature::Verify), Misbehaviour::Garbage, 301),
         ((Feature::Udp, Feature::Verify), Misbehaviour::Garbage, 373),
+        ((Feature::Changes, Feature::Events), Misbehaviour::Closed, 3),
+        ((Feature::Changes, Feature::Events), Misbehaviour::Repeated, 13),
     ];
     for (pair, fault, seed) in cases {
         let mut tally = Tally::default();

@@ -13,6 +13,7 @@ mod little;
 mod loading;
 mod misses;
 mod peer;
+mod processes;
 mod reach;
 mod replay;
 mod setup;

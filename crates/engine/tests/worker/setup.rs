@@ -106,10 +106,10 @@ impl Outcome {
 
 /// Keeps what a run tells.
 #[derive(Default)]
-struct ReaderState {
-    rows: Vec<Row>,
+pub struct ReaderState {
+    pub rows: Vec<Row>,
     departures: Vec<Departure>,
-    begin: Nanos,
+    pub begin: Nanos,
 }
 
 impl Watch for ReaderState {

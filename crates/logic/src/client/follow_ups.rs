@@ -58,11 +58,11 @@ impl FollowUps {
         self.queue.insert(place, follow);
     }
 
-    /// Removes all requests, and hands over how many of each verb were due before `until` and were not asked.
+    /// Removes the requests that were due before `until`, and hands over how many of each verb they are, with those that were
+    /// dropped.
     pub(super) fn take_unsent(&mut self, until: Nanos, mut each: impl FnMut(Verb, u64)) {
-        for follow in self.queue.drain(..).take_while(|follow| follow.due < until) {
-            each(follow.verb, 1);
-        }
+        let due = self.queue.partition_point(|follow| follow.due < until);
+        self.queue.drain(..due).for_each(|follow| each(follow.verb, 1));
         let Some(dropped) = self.dropped.take() else { return };
         for verb in Verb::ALL {
             match dropped.0[verb as usize] {
@@ -118,6 +118,15 @@ mod tests {
             follow_ups.pop_front();
         }
         assert!(follow_ups.is_empty());
+    }
+
+    /// A phase with parts takes them part by part.
+    #[test]
+    fn requests_that_were_not_asked_are_taken_once_in_several_steps() {
+        let mut follow_ups = FollowUps::default();
+        (0..100).for_each(|due| follow_ups.add(follow_up(due), NEVER));
+        assert_eq!([10, 60, 60, 90].map(|until| unsent(&mut follow_ups, until)), [10, 50, 0, 30]);
+        assert_eq!(follow_ups.len(), 10, "what is due behind the end is not lost");
     }
 
     #[test]

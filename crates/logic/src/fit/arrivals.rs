@@ -24,6 +24,10 @@ const ON_LEAST: f64 = 1e-4;
 /// A rate that varies less than this beyond chance has no bursts.
 const BURST_LEAST: f64 = 0.5;
 
+/// Fewest bursts that tell how long and how high they are: the mean of n lengths with an exponential law errs by 1 / sqrt(n) of
+/// itself, a fifth here.
+pub const BURSTS_LEAST: f64 = 25.0;
+
 /// Powers of the numbers of windows, added up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
@@ -176,6 +180,13 @@ pub struct FittedBurst {
     pub off: f64,
 }
 
+impl FittedBurst {
+    /// How many bursts there are in so many seconds, in the mean.
+    fn in_seconds(&self, span_s: f64) -> f64 {
+        span_s * SECOND as f64 / (self.states.on_ns + self.states.off_ns) as f64
+    }
+}
+
 /// When requests came.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrivalFit {
@@ -191,8 +202,10 @@ pub struct ArrivalFit {
     pub dispersions: Vec<Dispersion>,
     /// The exponent of Hurst: 0.5 without memory, up to 1; by the variance of means over windows.
     pub hurst: Option<f64>,
-    /// Bursts in two states, where requests vary more than chance makes them.
+    /// Bursts in two states, where requests vary more than chance makes them and there are [`BURSTS_LEAST`] of them.
     pub burst: Option<FittedBurst>,
+    /// How many bursts there would be, where they are too few to tell what they are.
+    pub few_bursts: Option<f64>,
     /// The rate in steps of [`ArrivalFit::step_s`], in requests per second; the last one may be cut.
     pub rates: Vec<f64>,
     /// Length of a step in seconds.
@@ -300,6 +313,11 @@ impl ArrivalCounter {
             let level = self.levels.iter().find(|level| level.width_ns == width_ns)?;
             Some(level.most / level.mean())
         };
+        let span_s = span_ns as f64 / SECOND as f64;
+        let (burst, few_bursts) = match burst(&self.levels, rate) {
+            Some(burst) if burst.in_seconds(span_s) < BURSTS_LEAST => (None, Some(burst.in_seconds(span_s))),
+            burst => (burst, None),
+        };
         ArrivalFit {
             rate: Some(rate),
             whole_seconds,
@@ -307,7 +325,8 @@ impl ArrivalCounter {
             peak_60s: peak(60 * SECOND),
             dispersions: self.levels.iter().map(Level::dispersion).collect(),
             hurst: hurst(&self.levels),
-            burst: burst(&self.levels, rate),
+            burst,
+            few_bursts,
             rates: self.rates(span_ns),
             step_s: self.step_ns / SECOND,
             hours: self.hours(span_ns),
@@ -502,6 +521,15 @@ mod tests {
         assert!((burst.states.on_ns as f64 / 5e7 - 1.0).abs() < 0.2, "{burst:?}");
         assert!((burst.states.off_ns as f64 / 4.5e8 - 1.0).abs() < 0.2, "{burst:?}");
         assert!(burst.off < 0.3, "{burst:?}");
+    }
+
+    #[test]
+    fn a_few_bursts_are_told_as_what_they_are_and_not_fitted() {
+        let burst = Some((6.0, 2.0, 18.0));
+        let short = bursty(100.0, burst, 200.0, 1);
+        assert!(short.burst.is_none() && short.few_bursts.is_some_and(|few| few < BURSTS_LEAST), "{short:?}");
+        let long = bursty(100.0, burst, 2_000.0, 1);
+        assert!(long.burst.is_some() && long.few_bursts.is_none(), "{long:?}");
     }
 
     #[test]

@@ -24,8 +24,9 @@ const TOP_PART: usize = 10;
 /// Names the sample of keys among those of other purposes.
 const SALT: u64 = 0x0063_6875_726e;
 
-/// More than this is left where keys do not change.
+/// More than this is left where keys do not change, and this many standard errors of what was found are left to chance.
 const STAYS: f64 = 0.97;
+const ERRORS_OF_CHANCE: f64 = 3.0;
 
 /// What is left of the most popular tenth of the keys after some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,9 +42,9 @@ pub struct Survival {
 pub struct Churn {
     /// What is left, by the time after which it is; empty where the trace is too short or has too few keys in a minute.
     pub survival: Vec<Survival>,
-    /// The lifetimes of keys in seconds that leave so much; `None` where keys stay.
+    /// The lifetimes of keys in seconds that leave so much; `None` where keys stay, as far as chance lets it be seen.
     pub lifetimes: Option<Dist>,
-    /// After how many seconds half is left with these lifetimes; `None` where more than half stays for a day.
+    /// After how many seconds half is left with these lifetimes; `None` where that is longer than the trace.
     pub half_life_s: Option<f64>,
 }
 
@@ -85,8 +86,8 @@ impl ChurnCounter {
         }
     }
 
-    /// How keys changed.
-    pub(super) fn end(mut self) -> Churn {
+    /// How keys changed in a trace of so many seconds.
+    pub(super) fn end(mut self, span_s: f64) -> Churn {
         // The last minute was cut, and does not count.
         self.keys.clear();
         let chance = if self.same.0 > 0.0 { self.same.1 / self.same.0 } else { 0.0 };
@@ -97,10 +98,17 @@ impl ChurnCounter {
             after_s: f64::from(minutes * WINDOW_S),
             share: (left / all / chance).clamp(0.0, 1.0),
         };
+        // The standard error of a share of so many keys.
+        let stays = |(all, left): &(f64, f64)| {
+            let error = libm::sqrt(left.max(1.0)) / (all * chance);
+            left / (all * chance) + ERRORS_OF_CHANCE * error > STAYS
+        };
+        let known = || self.later.iter().filter(|(all, _)| *all > 0.0);
         let survival: Vec<Survival> =
             LAGS_MINUTES.into_iter().zip(self.later).filter(|(_, (all, _))| *all > 0.0).map(share).collect();
-        let (lifetimes, half_life_s) = match lifetimes(&survival) {
-            Some(lives) => (lives.dist(), lives.half_life_s()),
+        let lives = if known().all(stays) { None } else { lifetimes(&survival) };
+        let (lifetimes, half_life_s) = match lives {
+            Some(lives) => (lives.dist(), lives.half_life_s().filter(|half_s| *half_s <= span_s)),
             None => (None, None),
         };
         Churn { survival, lifetimes, half_life_s }
@@ -159,7 +167,7 @@ impl Lifetimes {
     }
 
     fn half_life_s(&self) -> Option<f64> {
-        let (mut low, mut high) = (0.0, 86_400.0);
+        let (mut low, mut high) = (0.0, 30.0 * 86_400.0);
         if self.left(high) > 0.5 {
             return None;
         }
@@ -186,9 +194,9 @@ impl Lifetimes {
     }
 }
 
-/// The two lifetimes that come closest, by the sum of squares; `None` where nearly everything stays or nothing was measured.
+/// The two lifetimes that come closest, by the sum of squares; `None` where nothing was measured.
 fn lifetimes(survival: &[Survival]) -> Option<Lifetimes> {
-    if survival.iter().all(|one| one.share > STAYS) {
+    if survival.is_empty() {
         return None;
     }
     let mut lives: Vec<f64> = (0..80).map(|step| 30.0 * libm::pow(10.0, f64::from(step) / 20.0)).collect();
@@ -238,7 +246,7 @@ mod tests {
             let half = (stream.draw_sub(i, 7) & 1) as u32;
             counter.take(key, [half, 1 - half], at_s as u32);
         }
-        counter.end()
+        counter.end(f64::from(minutes * 60))
     }
 
     #[test]
@@ -261,11 +269,17 @@ mod tests {
     }
 
     #[test]
+    fn a_half_life_beyond_the_trace_is_none() {
+        let churn = churn(25, 150, 1.0, [4_000.0; 2], 1_000);
+        assert!(churn.lifetimes.is_some() && churn.half_life_s.is_none(), "{churn:?}");
+    }
+
+    #[test]
     fn short_traces_say_nothing() {
         assert_eq!(churn(1, 300, 1.0, [60.0; 2], 1_000), Churn::default());
         let mut counter = ChurnCounter::default();
         (0..200_000u64).for_each(|i| counter.take(scramble(i), [1, 0], 0));
         assert!(counter.keys.len() <= KEYS_MAX);
-        assert_eq!(counter.end(), Churn::default());
+        assert_eq!(counter.end(1.0), Churn::default());
     }
 }

@@ -51,14 +51,23 @@ pub struct Comparison {
 
 /// Bounds, by what they are of.
 const SHARE: Bound = Bound::Difference(0.005);
-const DISTANCE: Bound = Bound::Difference(0.02);
+const DISTANCE_LEAST: f64 = 0.02;
 const EXPONENT: Bound = Bound::Difference(0.05);
 const DISPERSION: Bound = Bound::Share(0.2);
 const HIT_RATIO: Bound = Bound::Difference(0.03);
 const DISTINCT: Bound = Bound::Share(0.1);
 
+/// What two samples of one law exceed once in a thousand times, as a distance that is multiplied by the root of 1 / n + 1 / m:
+/// sqrt(-ln(0.001 / 2) / 2) (Smirnov, "Table for estimating the goodness of fit of empirical distributions", 1948).
+const SMIRNOV: f64 = 1.95;
+
 /// Fewest windows by which indexes of dispersion are compared: the index of n windows errs by sqrt(2 / n) of itself.
 const WINDOWS_LEAST: f64 = 800.0;
+
+/// How far the distributions of a length may be apart that was taken of so many keys, or stores, of both.
+fn distance_bound(one: f64, two: f64) -> Bound {
+    Bound::Difference((SMIRNOV * libm::sqrt(1.0 / one + 1.0 / two)).clamp(DISTANCE_LEAST, 1.0))
+}
 
 impl Comparison {
     /// The figures of a trace and of the requests that a profile makes, of which there are as many.
@@ -111,16 +120,21 @@ impl Comparison {
     }
 
     fn lengths(&mut self, trace: &Fit, profile: &Fit) {
+        // A key of a sample stands for several, and was drawn once.
+        let (one, two) = (trace.sampled, profile.sampled);
         let by = [
-            ("key size", &trace.key_bytes, &profile.key_bytes, DISTANCE),
-            ("value size", &trace.value_bytes, &profile.value_bytes, DISTANCE),
-            ("value size by request", &trace.request_bytes, &profile.request_bytes, Bound::None),
-            ("TTL", &trace.ttl_s, &profile.ttl_s, DISTANCE),
+            ("key size", &trace.key_bytes, &profile.key_bytes, Some((one, two))),
+            ("value size", &trace.value_bytes, &profile.value_bytes, Some((one, two))),
+            ("value size by request", &trace.request_bytes, &profile.request_bytes, None),
+            ("TTL", &trace.ttl_s, &profile.ttl_s, Some((1.0, 1.0))),
         ];
-        for (what, one, two, bound) in by {
+        for (what, one, two, drawn) in by {
             if one.total() <= 0.0 && two.total() <= 0.0 {
                 continue;
             }
+            let bound = drawn.map_or(Bound::None, |(of_one, of_two)| {
+                distance_bound(of_one * one.total(), of_two * two.total())
+            });
             for (name, quantile) in [("median", 0.5), ("p90", 0.9), ("p99", 0.99)] {
                 let (one, two) = (one.quantile(quantile) as f64, two.quantile(quantile) as f64);
                 self.add(format!("{what}, {name}"), one, two, Bound::None);
@@ -131,14 +145,17 @@ impl Comparison {
 
     fn popularity(&mut self, trace: &Fit, profile: &Fit) {
         let (one, two) = (&trace.spread.seen, &profile.spread.seen);
+        // Where keys change, chance decides which of the most popular records keep theirs, and so what their keys get.
+        let keys_change = trace.churn.lifetimes.is_some() || profile.churn.lifetimes.is_some();
+        let (share, exponent) = if keys_change { (Bound::None, Bound::None) } else { (SHARE, EXPONENT) };
         for keys in [1.0, 10.0, 1_000.0] {
-            self.add(format!("share of the top {keys}"), one.top(keys), two.top(keys), SHARE);
+            self.add(format!("share of the top {keys}"), one.top(keys), two.top(keys), share);
         }
         // Of as many keys on both sides.
         let percent = CLASS_ENDS[0] * trace.keys;
-        self.add("share of the top 1 %", one.top(percent), two.top(percent), SHARE);
+        self.add("share of the top 1 %", one.top(percent), two.top(percent), share);
         if let (Some((one, _)), Some((two, _))) = (trace.spread.zipf, profile.spread.zipf) {
-            self.add("alpha", one.exponent, two.exponent, EXPONENT);
+            self.add("alpha", one.exponent, two.exponent, exponent);
         }
         self.add("different keys", trace.keys, profile.keys, DISTINCT);
         self.add("one-hit keys", trace.one_hit(), profile.one_hit(), Bound::None);
@@ -180,7 +197,9 @@ mod tests {
         comparison.add("e", 0.0, 0.0, DISTINCT);
         comparison.add("f", 0.0, 1.0, DISTINCT);
         comparison.add("g", 1.0, 500.0, Bound::None);
-        comparison.distance("h", 0.03, DISTANCE);
+        comparison.distance("h", 0.03, distance_bound(1e6, 1e6));
+        comparison.distance("few", 0.27, distance_bound(100.0, 100.0));
+        comparison.distance("none", 1.0, distance_bound(0.0, 100.0));
         comparison.add("i", f64::NAN, 0.5, SHARE);
         let names: Vec<&str> = comparison.beyond().map(|row| row.what.as_str()).collect();
         assert_eq!(names, ["b", "c", "f", "h", "i"]);

@@ -1,4 +1,5 @@
-//! The rows that a workload asks for, made without a server: each request is drawn as a client would draw it.
+//! The rows that a workload asks for, made without a server: each request is drawn as a client would draw it, and records get
+//! other keys in the course of time where the workload says so.
 
 use std::collections::HashSet;
 
@@ -8,6 +9,7 @@ use crate::protocol::Verb;
 use crate::rng::{self, Stream, StreamOwner, mix};
 use crate::time::{NEVER, Nanos, SECOND};
 use crate::trace::row::Row;
+use crate::workload::churn::{AskedAt, KeyLives};
 use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space};
 use crate::workload::mix::{MixTable, space_of};
 use crate::workload::popularity::Chooser;
@@ -65,6 +67,7 @@ struct RowMaker<'a> {
     lengths: ValueLengths,
     table: MixTable,
     chooser: Chooser,
+    lives: Option<KeyLives>,
     streams: [Stream; 4],
     times: Times,
     fresh: u64,
@@ -82,6 +85,7 @@ impl<'a> RowMaker<'a> {
             lengths: ValueLengths::new(load.data).map_err(|error| error.to_string())?,
             table: MixTable::new(load.mix),
             chooser: Chooser::new(&load.mix.popularity, load.data.records, 0, 1),
+            lives: KeyLives::of([(0, load.mix.churn.as_ref())].into_iter(), 0, load.data.records, seed, seed),
             streams: [stream(OPS), stream(KEYS), stream(KINDS), stream(TTLS)],
             times: Times::new(load, requests, seed)?,
             fresh: 0,
@@ -94,8 +98,8 @@ impl<'a> RowMaker<'a> {
     fn next(&mut self, i: u64, sink: &mut dyn FnMut(&Row<'_>)) -> u64 {
         let [ops, _, _, ttls] = self.streams;
         let verb = self.table.verb(ops.draw(i));
-        let index = self.index(verb, i);
         let at_ns = self.times.next(i);
+        let index = self.index(verb, AskedAt { since_ns: at_ns, requests: i });
         let ttl_s = self.load.data.expiry_s.draw_size(ttls.draw(i), 0, u32::MAX.into()) as u32;
         let ttl_s = if verb.has_expiry() { ttl_s } else { 0 };
         let is_filled = self.load.mix.read_through_ns.is_some();
@@ -119,13 +123,13 @@ impl<'a> RowMaker<'a> {
         if verb == Verb::Cas { 2 } else { 1 }
     }
 
-    /// The number of the key of request `i`.
-    fn index(&mut self, verb: Verb, i: u64) -> u64 {
+    /// The number of the key of a request, which is that of this number.
+    fn index(&mut self, verb: Verb, at: AskedAt) -> u64 {
         let [_, keys, kinds, _] = self.streams;
+        let i = at.requests;
         let record = self.chooser.choose(&keys, i);
-        let spaces = self.keys.spaces();
         if !verb.reads() || verb == Verb::Hget {
-            return spaces.index(space_of(verb), record);
+            return self.key_of(space_of(verb), record, at);
         }
         let kind = rng::unit(kinds.draw(i));
         if kind < self.load.mix.fresh {
@@ -134,9 +138,17 @@ impl<'a> RowMaker<'a> {
         } else if kind < self.load.mix.fresh + self.load.mix.absent {
             ABSENT_FROM + record
         } else if self.table.has_spaces() {
-            spaces.index(self.table.space(kinds.draw_sub(i, 1)), record)
+            self.key_of(self.table.space(kinds.draw_sub(i, 1)), record, at)
         } else {
-            spaces.index(Space::Plain, record)
+            self.key_of(Space::Plain, record, at)
+        }
+    }
+
+    /// The number of the key that a record has at a moment; in spaces of their own records keep their keys.
+    fn key_of(&self, space: Space, record: u64, at: AskedAt) -> u64 {
+        match &self.lives {
+            Some(lives) if space == Space::Plain => lives.key(record, at),
+            _ => self.keys.spaces().index(space, record),
         }
     }
 

@@ -13,13 +13,14 @@ mod generate;
 mod head;
 mod keys;
 mod knots;
+mod lives;
 mod pairs;
 mod popularity;
 mod rare;
 mod stack;
 mod working_set;
 
-pub use self::arrivals::{ArrivalFit, Dispersion, FittedBurst};
+pub use self::arrivals::{ArrivalFit, BURSTS_LEAST, Dispersion, FittedBurst};
 pub use self::churn::{Churn, Survival};
 pub use self::compare::{Bound, Compared, Comparison};
 pub use self::counts::ValueCounts;
@@ -32,11 +33,14 @@ use self::arrivals::ArrivalCounter;
 use self::churn::ChurnCounter;
 use self::head::Head;
 use self::keys::{KeySample, Request, Slot, Touch};
+use self::lives::Lives;
 use self::pairs::Pairs;
 use self::popularity::SeenKey;
+use crate::dist::{Dist, Range, Weighted};
+use crate::plan::KeyChurn;
 use crate::protocol::Verb;
 use crate::rng::scramble;
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, seconds};
 use crate::trace::row::Row;
 
 /// Most keys of a trace of which everything is known; of more of them a sample is kept.
@@ -61,6 +65,9 @@ const MEDIANS_APART: f64 = 1.25;
 
 /// Fewest keys of a class with lengths of its own.
 const CLASS_KEYS_LEAST: f64 = 50.0;
+
+/// The longest life of a key, in requests.
+const REQUESTS_OF_LIFE_MAX: u64 = 1 << 50;
 
 /// The share of the recorded misses that have to be filled by their client for the workload to fill its own misses.
 const FILLED_LEAST: f64 = 0.5;
@@ -157,6 +164,29 @@ impl Fit {
     /// The share of the keys read, 0 to 1, that are asked for once and never again.
     pub fn fresh(&self) -> f64 {
         if self.reads() <= 0.0 { 0.0 } else { (self.spread.once / self.reads()).clamp(0.0, 1.0) }
+    }
+
+    /// The greatest share of the keys read, 0 to 1, that may be asked for once and never again: above [`Fit::fresh`] where the trace
+    /// does not tell them from rare keys.
+    pub fn fresh_most(&self) -> f64 {
+        if self.reads() <= 0.0 { 0.0 } else { (self.spread.once_most / self.reads()).clamp(0.0, 1.0) }
+    }
+
+    /// How long records keep their keys, in requests at the mean rate of the trace, so that a workload at any rate has as many new keys
+    /// among its requests; `None` where keys stay.
+    pub fn key_churn(&self) -> Option<KeyChurn> {
+        let Some(Dist::Weighted(lives)) = &self.churn.lifetimes else { return None };
+        let primary: u64 = self.by_verb.iter().sum();
+        let rate = primary as f64 * SECOND as f64 / self.span_ns.max(1) as f64;
+        let requests =
+            |life_s: u64| (libm::round(life_s as f64 * rate) as u64).clamp(1, REQUESTS_OF_LIFE_MAX);
+        let range = |range: &Range| Range {
+            low: requests(range.low),
+            high: requests(range.high),
+            weight: range.weight,
+        };
+        let lives = Weighted::new(lives.ranges().iter().map(range).collect()).ok()?;
+        Some(KeyChurn::Requests(Dist::Weighted(lives)))
     }
 
     /// The records that the requests spread over, at least 1: the keys that were seen, and those that chance did not show.
@@ -298,7 +328,10 @@ impl Fitter {
         let is_exact = self.keys.weight() <= 1.0;
         let sums = KeySums::of(&self.keys);
         let primary: u64 = self.by_verb.iter().sum();
-        let spread = Spread::of(self.seen_keys(), primary as f64, sums.one_hit_reads);
+        let span_s = seconds(last_ns - first_ns);
+        let churn = std::mem::take(&mut self.churn).end(span_s);
+        let lives = Lives::of_seconds(churn.lifetimes.as_ref(), span_s);
+        let spread = Spread::of(self.seen_keys(), primary as f64, sums.one_hit_reads, &lives);
         let samples = self.samples.iter().filter(|_| !is_exact).map(|sample| sample.by_objects.clone());
         Fit {
             requests: self.requests,
@@ -324,7 +357,7 @@ impl Fitter {
             samples: samples.collect(),
             by_objects: self.keys.by_objects,
             by_bytes: self.keys.by_bytes,
-            churn: self.churn.end(),
+            churn,
             arrivals: self.arrivals.map(ArrivalCounter::end).unwrap_or_default(),
         }
     }

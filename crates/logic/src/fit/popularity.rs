@@ -2,6 +2,7 @@
 //! law.
 
 use super::knots::Curve;
+use super::lives::Lives;
 use super::rare::{Class, RARE_MAX, rates_behind};
 
 /// Most points of the table of ranks.
@@ -136,31 +137,29 @@ pub struct Spread {
     /// The records that are behind them, also those that chance never showed; without keys that are asked for once and never
     /// again.
     pub records: Shares,
-    /// Keys that are asked for once and never again.
+    /// Keys that are asked for once and never again, where the trace tells them from rare ones, and else 0.
     pub once: f64,
+    /// The most keys that may be asked for once and never again.
+    pub once_most: f64,
     /// Zipf's law on the ranks whose order is no chance, and on the first tenth of them; `None` where these are too few.
     pub zipf: Option<(Zipf, Option<Zipf>)>,
 }
 
 impl Spread {
     /// The spread of these keys, of `requests` requests. Of the keys that were seen once, at most the share `once_max` can be
-    /// such that are asked for once and never again.
-    pub(super) fn of(mut keys: Vec<SeenKey>, requests: f64, once_max: f64) -> Spread {
+    /// such that are asked for once and never again. Records have other keys in the course of time as `lives` say.
+    pub(super) fn of(mut keys: Vec<SeenKey>, requests: f64, once_max: f64, lives: &Lives) -> Spread {
         scale_sampled(&mut keys, requests);
         let zipf = zipf(&keys);
         keys.sort_unstable_by_key(|key| std::cmp::Reverse(key.count()));
         let groups = groups(&keys);
-        let mut rare = [0.0; RARE_MAX];
-        for group in &groups {
-            if let Some(seen) = rare.get_mut(group.rate as usize - 1) {
-                *seen += group.keys;
-            }
-        }
-        let behind = rates_behind(&rare, once_max);
-        let known = groups.iter().copied().filter(|group| group.rate > RARE_MAX as f64);
+        let behind = rates_behind(&groups, once_max, lives);
         let seen = Shares::of(groups.iter().copied());
+        // Of a record that had one key, the key says all.
+        let is_known = |group: &Class| lives.are_endless() && group.rate > RARE_MAX as f64;
+        let known = groups.iter().copied().filter(is_known);
         let records = Shares::of(known.chain(behind.classes.iter().copied()));
-        Spread { seen, records, once: behind.once, zipf }
+        Spread { seen, records, once: behind.once, once_most: behind.once_most, zipf }
     }
 }
 
@@ -289,7 +288,7 @@ mod tests {
     }
 
     fn spread(popularity: &Popularity, records: u64, draws: u64) -> Spread {
-        Spread::of(seen(popularity, records, draws), draws as f64, 1.0)
+        Spread::of(seen(popularity, records, draws), draws as f64, 1.0, &Lives::endless())
     }
 
     #[test]
@@ -308,7 +307,7 @@ mod tests {
         let spread = spread(&Popularity::Hot { keys: 0.1, requests: 0.5 }, 2_000, 400_000);
         let (all, _) = spread.zipf.expect("many ranks");
         assert!(all.distance > ZIPF_DISTANCE_MAX, "{all:?}");
-        assert!(Spread::of(Vec::new(), 0.0, 1.0).zipf.is_none());
+        assert!(Spread::of(Vec::new(), 0.0, 1.0, &Lives::endless()).zipf.is_none());
     }
 
     #[test]
@@ -335,7 +334,7 @@ mod tests {
         let of = |counts: &[u32]| {
             let keys = counts.iter().map(|&count| SeenKey { halves: [count, 0], weight: 1.0 }).collect();
             let requests = counts.iter().sum::<u32>();
-            Spread::of(keys, requests.into(), 0.0)
+            Spread::of(keys, requests.into(), 0.0, &Lives::endless())
         };
         assert_eq!(of(&[500]).records.table(1), [(1, 1.0)]);
         assert_eq!(of(&[600, 400]).records.table(2), [(1, 0.6), (2, 1.0)]);
@@ -347,7 +346,7 @@ mod tests {
     fn keys_of_a_sample_stand_for_the_rest_of_the_requests() {
         let mut keys = vec![SeenKey { halves: [500, 500], weight: 1.0 }];
         keys.extend((0..100).map(|_| SeenKey { halves: [200, 200], weight: 8.0 }));
-        let spread = Spread::of(keys, 1_000.0 + 400_000.0, 1.0);
+        let spread = Spread::of(keys, 1_000.0 + 400_000.0, 1.0, &Lives::endless());
         assert!((spread.seen.keys() - 1_001.0).abs() < 1e-6);
         assert!((spread.seen.top(1.0) - 1_000.0 / 401_000.0).abs() < 1e-9);
     }

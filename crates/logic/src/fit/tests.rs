@@ -55,6 +55,7 @@ fn again(fit: &Fit) -> (Data, Mix, Option<Burst>) {
     };
     let mix = Mix {
         fresh: fit.fresh(),
+        churn: fit.key_churn(),
         read_through_ns: fit.fills_misses().then_some(0),
         ..mix_of(&format!("ranks:{}", points.join(",")), &fit.mix())
     };
@@ -126,6 +127,38 @@ fn keys_that_are_asked_for_once_are_fresh_keys() {
     assert!((fit.records() as f64 / RECORDS as f64 - 1.0).abs() < 0.1, "{}", fit.records());
     assert!(fit.one_hit() > 0.7 && fit.compulsory() > 0.1, "{} {}", fit.one_hit(), fit.compulsory());
     assert_alike(&fit);
+}
+
+#[test]
+fn rare_keys_are_no_fresh_keys() {
+    // Of 150,000 records most are asked for once, and some twice.
+    let (data, mix) = (data(150_000, "200"), mix_of("uniform", &[(Verb::Get, 1.0)]));
+    let fit = fitted(&load(&data, &mix), 60_000, 5);
+    assert!(fit.one_hit() > 0.7, "{}", fit.one_hit());
+    assert!(fit.fresh() == 0.0 && fit.fresh_most() > 0.0, "{} {}", fit.fresh(), fit.fresh_most());
+    assert!((fit.records() as f64 / 150_000.0 - 1.0).abs() < 0.4, "{}", fit.records());
+    assert_alike(&fit);
+}
+
+/// Ten minutes in which keys live for two of them.
+#[test]
+fn keys_that_change_come_again_as_lives_of_records() {
+    let data = Data { key_size: Dist::Fixed(20.0), ..data(2_000, "200") };
+    let churn = Some("requests:weighted:30000-30000@80,1000000-1000000@20".parse().expect("a churn"));
+    let mix = Mix { churn, ..mix_of("zipf:0.9", &OPS) };
+    let load = Load { rate: Some(250.0), ..load(&data, &mix) };
+    let fit = fitted(&load, REQUESTS, 11);
+    // 0.8 (1 - x / 120) + 0.2 (1 - x / 4,000) is 0.5 at 74 s.
+    let half_life_s = fit.churn.half_life_s.expect("keys change");
+    assert!((half_life_s / 74.4 - 1.0).abs() < 0.2, "{half_life_s}");
+    assert!((fit.records() as f64 / 2_000.0 - 1.0).abs() < 0.15, "{} of {} keys", fit.records(), fit.keys);
+    assert!(fit.keys > 5_000.0, "{}", fit.keys);
+    assert_alike(&fit);
+    // Keys that stay are another workload.
+    let stays = Mix { churn: None, ..again(&fit).1 };
+    let data = again(&fit).0;
+    let other = fitted(&Load { data: &data, mix: &stays, rate: Some(250.0), ..load.clone() }, REQUESTS, 12);
+    assert!(Comparison::of(&fit, &other).beyond().count() > 2);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::dist::Dist;
 use crate::rng::Stream;
+use crate::workload::unstored::RENEWED_FROM;
 
 /// A size that belongs to an index: any process computes the same, and nothing is stored.
 #[derive(Clone, Debug)]
@@ -36,10 +37,12 @@ pub(super) struct SizeClasses {
 
 impl SizeClasses {
     fn of(&self, index: u64) -> u64 {
-        // Keys that are no records are less popular than any record.
-        let is_record = index < self.records_end;
-        let record = index % self.records;
-        let class = self.classes.iter().find(|(end, _)| is_record && record < *end);
+        // A key that a record got at the end of a life is as popular as the record, and keys that are no records are less popular than any.
+        let record = match index.checked_sub(RENEWED_FROM) {
+            Some(renewed) => Some(renewed % self.records),
+            None => (index < self.records_end).then_some(index % self.records),
+        };
+        let class = self.classes.iter().find(|(end, _)| record.is_some_and(|record| record < *end));
         class.map_or(&self.rest, |(_, sizes)| sizes).of_each(index)
     }
 }
@@ -118,4 +121,32 @@ fn mutilate_size(dist: &Dist, index: u64) -> f64 {
 pub(super) fn fnv(number: u64) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     number.to_le_bytes().into_iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_a_record_got_later_has_the_sizes_of_its_record() {
+        let (records, records_end) = (1_000, 4_000);
+        let sizes = StableSize::by_rank(
+            records,
+            records_end,
+            vec![(10, StableSize::Fixed(1)), (100, StableSize::Fixed(2))],
+            StableSize::Fixed(3),
+        );
+        for (record, size) in [(0, 1), (9, 1), (10, 2), (99, 2), (100, 3), (999, 3)] {
+            for index in
+                [record, records + record, RENEWED_FROM + record, RENEWED_FROM + 77 * records + record]
+            {
+                assert_eq!(sizes.of(index), size, "{index}");
+            }
+        }
+        assert_eq!(
+            [records_end, RENEWED_FROM - 1].map(|index| sizes.of(index)),
+            [3, 3],
+            "they are no records"
+        );
+    }
 }

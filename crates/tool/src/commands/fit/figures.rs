@@ -81,6 +81,7 @@ fn keys(fit: &Fit) -> Value {
         "compulsory": fit.compulsory(),
         "records": fit.records(),
         "fresh": fit.fresh(),
+        "fresh_most": fit.fresh_most(),
     })
 }
 
@@ -177,6 +178,7 @@ fn arrivals(fit: &Fit) -> Value {
         "dispersion": dispersion.collect::<Vec<_>>(),
         "hurst": arrivals.hurst,
         "burst": burst,
+        "few_bursts": arrivals.few_bursts,
         "step_s": arrivals.step_s,
         "rates": arrivals.rates,
         "hours": arrivals.hours,

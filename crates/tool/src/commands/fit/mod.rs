@@ -179,6 +179,7 @@ fn compare(fit: &Fit, profile: &Profile, seed: u64) -> Result<Comparison, Stoppe
         popularity: profile.popularity.clone(),
         fresh: profile.fresh,
         absent: profile.absent,
+        churn: profile.churn.clone(),
         read_through_ns: profile.read_through.map(|ReadThrough(delay_ns)| delay_ns),
         ..Mix::of(&profile.mix)
     };

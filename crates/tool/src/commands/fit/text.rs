@@ -1,6 +1,6 @@
 //! The figures of a fit, and of a comparison, as a person reads them.
 
-use pummel_logic::fit::{Bound, Compared, Comparison, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
+use pummel_logic::fit::{BURSTS_LEAST, Bound, Compared, Comparison, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
 use pummel_logic::time::SECOND;
 use pummel_logic::trace::reader::Account;
 
@@ -171,6 +171,10 @@ fn popularity(lines: &mut Lines, fit: &Fit) {
             "about {records} records are behind this; {fresh} of the reads are for keys that never come again"
         ),
     );
+    if fit.fresh_most() > fit.fresh() {
+        let most = percent(fit.fresh_most());
+        lines.add("", &format!("the trace does not tell such keys from rare ones: up to {most} may be so"));
+    }
     let karlin =
         fit.spread.zipf.filter(|(all, _)| all.exponent > 1.0).map(|(all, _)| percent(1.0 / all.exponent));
     let karlin = karlin
@@ -215,9 +219,10 @@ fn churn(lines: &mut Lines, fit: &Fit) {
         (Some(lifetimes), Some(half)) => {
             lines.add("", &format!("half have left after {} s; lifetimes {lifetimes}", number(half)))
         }
-        (Some(lifetimes), None) => {
-            lines.add("", &format!("more than half stay for a day; lifetimes {lifetimes}"))
-        }
+        (Some(lifetimes), None) => lines.add(
+            "",
+            &format!("half-life longer than the trace; lifetimes {lifetimes}, where they are longer than it by extrapolation"),
+        ),
     }
 }
 
@@ -257,6 +262,12 @@ fn arrivals(lines: &mut Lines, fit: &Fit) {
                 "bursts: {factor}x for {on} s, then {off} s between them; its dispersion is up to {} off",
                 percent(burst.off)
             ),
+        );
+    }
+    if let Some(few) = arrivals.few_bursts {
+        lines.add(
+            "",
+            &format!("bursts: unknown; about {few:.0} in this trace, and {BURSTS_LEAST} tell how long and how high they are"),
         );
     }
     if let (Some(low), Some(high)) =

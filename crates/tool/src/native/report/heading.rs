@@ -236,20 +236,28 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
     let records = counted(data.records, "record");
     let classes = if data.value_classes.is_empty() { "" } else { ", the most popular ones others" };
     text + &format!(
-        "; {records}, {}, keys {} bytes, values {} bytes{classes}",
-        brief(&mix.popularity.to_string()),
-        brief(&data.key_size.to_string()),
-        brief(&data.value_size.to_string()),
+        "; {records}, {}, keys {}, values {}{classes}",
+        brief(&mix.popularity.to_string())
+            .unwrap_or_else(|(name, parts)| format!("{name} with {parts} points")),
+        lengths(&data.key_size.to_string()),
+        lengths(&data.value_size.to_string()),
     )
 }
 
-/// A popularity or a distribution; where its text is long, its name and how many parts it has.
-fn brief(text: &str) -> String {
+/// Lengths in bytes, where the text of their distribution is long in a few words.
+fn lengths(text: &str) -> String {
+    match brief(text) {
+        Ok(text) => format!("{text} bytes"),
+        Err(("weighted", parts)) => format!("in {parts} weighted ranges of bytes"),
+        Err((name, parts)) => format!("{name} with {parts} numbers, in bytes"),
+    }
+}
+
+/// The text of a popularity or a distribution; where it is long, its name and how many parts it has.
+fn brief(text: &str) -> Result<String, (&str, usize)> {
     match text.split_once(':') {
-        Some((name, parts)) if text.len() > BRIEF_BYTES_MAX => {
-            format!("{name} of {} parts", parts.split(',').count())
-        }
-        _ => text.to_owned(),
+        Some((name, parts)) if text.len() > BRIEF_BYTES_MAX => Err((name, parts.split(',').count())),
+        _ => Ok(text.to_owned()),
     }
 }
 

@@ -17,7 +17,7 @@ const EVEN_IDC: f64 = 0.5;
 /// Fewest keys of a class with lengths of its own.
 const CLASS_KEYS_LEAST: f64 = 50.0;
 
-/// The shortest key that never comes again: its number has so many digits.
+/// The shortest key that never comes again, and that a record gets later: its number has so many digits.
 const FRESH_KEY_BYTES: u64 = 16;
 
 /// Where a profile comes from.
@@ -61,10 +61,9 @@ pub fn profile_text(fit: &Fit, source: Source<'_>) -> String {
         }
     }
     arrivals(&mut lines, fit);
-    if let Some(lifetimes) = &fit.churn.lifetimes {
-        lines.comment(&format!(
-            "keys change, and this version makes records that stay; lifetimes in seconds: {lifetimes}"
-        ));
+    if let (Some(churn), Some(lifetimes)) = (fit.key_churn(), &fit.churn.lifetimes) {
+        lines.comment(&format!("lives of keys in seconds at the rate of the trace: {lifetimes}"));
+        lines.text("churn", &churn.to_string());
     }
     for (until, size) in &sizes.classes {
         lines.0.push_str("\n[[value_class]]\n");
@@ -150,9 +149,24 @@ fn assumed(fit: &Fit, sizes: &Sizes) -> Vec<String> {
         assumed.push(format!("key_size: {share} of the keys are shorter than the {least} bytes that the numbers of the records need"));
     }
     let short = fit.key_bytes.outside(FRESH_KEY_BYTES, u64::MAX);
-    if fit.fresh() > 0.0 && short > 0.0 {
+    let long = [
+        (fit.fresh() > 0.0, "keys that never come again"),
+        (fit.churn.lifetimes.is_some(), "keys that records get later"),
+    ];
+    for (_, what) in long.iter().filter(|(are_there, _)| *are_there && short > 0.0) {
         let share = percent(short);
-        assumed.push(format!("key_size: keys that never come again have {FRESH_KEY_BYTES} bytes or more, {share} of the keys have less"));
+        assumed.push(format!(
+            "key_size: {what} have {FRESH_KEY_BYTES} bytes or more, {share} of the keys have less"
+        ));
+    }
+    if fit.fresh_most() > fit.fresh() && rounded(fit.fresh_most()) > 0.0 {
+        let most = percent(fit.fresh_most());
+        assumed.push(format!("fresh: none; up to {most} of the reads may be for keys that never come again: the trace does not tell them from rare ones"));
+    }
+    if let Some(few) = fit.arrivals.few_bursts {
+        assumed.push(format!(
+            "burst: none; the rate varies more than by chance, and about {few:.0} bursts do not tell how"
+        ));
     }
     let long = fit.ttl_s.outside(0, EXPIRY_MAX_S);
     if long > 0.0 {
