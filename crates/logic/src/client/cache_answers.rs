@@ -4,7 +4,7 @@ use super::{Client, Lane};
 use crate::connection::answer::Answer;
 use crate::connection::inflight::Origin;
 use crate::protocol::{Outcome, Verb};
-use crate::workload::cache_account::AskedKey;
+use crate::workload::cache_requests::AskedKey;
 use crate::workload::key::Space;
 use crate::workload::request::RequestMaker;
 

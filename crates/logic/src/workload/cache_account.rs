@@ -1,154 +1,25 @@
-//! The account of the cache that one worker keeps: why keys were missed, and what was stored until when.
+//! The account of the cache that one worker keeps: what was counted of an answer, and which keys it stored.
 
-use crate::protocol::Verb;
-use crate::rng::Stream;
-use crate::time::{NEVER, Nanos, SECOND};
-use crate::workload::cache_counts::{CacheCounts, MissCause};
-use crate::workload::key::Space;
-use crate::workload::own_stores::{Known, OwnStores};
-use crate::workload::request::RequestMaker;
-use crate::workload::unstored::{is_absent, is_never_loaded};
+use crate::time::{Nanos, SECOND};
+use crate::workload::cache_counts::CacheCounts;
+use crate::workload::own_stores::OwnStores;
 
 /// The account of the cache that one worker keeps.
 #[derive(Debug)]
-pub(crate) struct CacheAccount {
+pub(super) struct CacheAccount {
     /// The counts of the answer that is being handled.
-    noted: CacheCounts,
-    stores: OwnStores,
+    pub(super) noted: CacheCounts,
+    /// The keys that the worker stored or found.
+    pub(super) stores: OwnStores,
     /// By how much sooner than it was asked to, in nanoseconds, a server may let a key expire.
-    early_ns: Nanos,
+    pub(super) early_ns: Nanos,
 }
 
-/// A key of a request, and where the request went.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AskedKey<'a> {
-    /// Index of the key.
-    pub(crate) key: u64,
-    /// Number of the server in the Plan.
-    pub(crate) server: u32,
-    /// The client's stream of operations.
-    pub(crate) ops: &'a Stream,
-    /// Number of the draw that the request comes from.
-    pub(crate) index: u64,
-    /// The random bits of the length of a write, where every write draws its own.
-    pub(crate) size_bits: u64,
-}
-
-impl RequestMaker {
-    /// Counts what reads miss and why, in the phases that draw from a mix, where `counts` says so. A server of `whole_seconds`
-    /// counts the time in seconds, as memcached does, so that a key may expire up to one second sooner than it was asked to.
-    pub fn with_cache_counts(mut self, counts: bool, whole_seconds: bool) -> RequestMaker {
+impl CacheAccount {
+    /// An empty account of a server that counts the time in `whole_seconds`, as memcached does, so that a key may expire up to
+    /// one second sooner than it was asked to, or of one that does not.
+    pub(super) fn new(whole_seconds: bool) -> CacheAccount {
         let early_ns = if whole_seconds { SECOND } else { 0 };
-        let account =
-            || Box::new(CacheAccount { noted: CacheCounts::default(), stores: OwnStores::new(), early_ns });
-        self.cache = counts.then(account);
-        self
-    }
-
-    /// Whether the answers of this phase are counted by what they say about the cache.
-    #[inline]
-    pub(crate) fn counts_cache(&self) -> bool {
-        self.checks.counts_cache
-    }
-
-    /// Removes the counts of the answers that were handled since the last call.
-    pub fn take_cache_counts(&mut self) -> CacheCounts {
-        self.cache.as_mut().map_or_else(CacheCounts::default, |account| std::mem::take(&mut account.noted))
-    }
-
-    /// Counts bytes of values that a read found.
-    pub(crate) fn count_hit_bytes(&mut self, bytes: u64) {
-        self.account().noted.hit_bytes += bytes;
-    }
-
-    /// Takes in that a read found a key.
-    pub(crate) fn handle_found(&mut self, server: u32, key: u64) {
-        if is_never_loaded(key) {
-            self.account().stores.handle_found(server, key);
-        }
-    }
-
-    /// Counts a key that a read missed whose reply arrived at `arrived`.
-    pub(crate) fn count_miss(&mut self, asked: AskedKey<'_>, arrived: Nanos) {
-        let bytes = self.stored_bytes(asked.key, asked.size_bits);
-        let is_fresh = self.task.is_fresh(asked.key, asked.ops, asked.index);
-        let account = self.account();
-        let cause = match account.stores.known(asked.server, asked.key) {
-            _ if is_absent(asked.key) => MissCause::Absent,
-            _ if is_fresh => MissCause::FirstTouch,
-            Known::Until(until) if until <= arrived => MissCause::Expired,
-            Known::Unseen if is_never_loaded(asked.key) => MissCause::FirstTouch,
-            Known::Until(_) | Known::Unseen | Known::Unknown => MissCause::Other,
-        };
-        account.noted.miss(cause, bytes);
-    }
-
-    /// Counts a store of a missed key that was completed; `is_duplicate` says that the key was stored by then.
-    pub(crate) fn count_fill(&mut self, is_duplicate: bool) {
-        let noted = &mut self.account().noted;
-        noted.fills += 1;
-        noted.duplicate_fills += u64::from(is_duplicate);
-    }
-
-    /// Takes in that a key was stored that lives until `until`.
-    pub(crate) fn handle_stored(&mut self, asked: AskedKey<'_>, until: Nanos) {
-        let bytes = self.stored_bytes(asked.key, asked.size_bits);
-        let is_fresh = self.task.is_fresh(asked.key, asked.ops, asked.index);
-        let account = self.account();
-        account.noted.stored_bytes += bytes;
-        let AskedKey { server, key, .. } = asked;
-        if is_fresh {
-            // Nobody asks for the key again.
-        } else if until == NEVER && !is_never_loaded(key) {
-            account.stores.handle_changed(server, key, until);
-        } else {
-            account.stores.handle_stored(server, key, until);
-        }
-    }
-
-    /// Takes in that a key that is there was given another expiry, so that it lives until `until`.
-    pub(crate) fn handle_renewed(&mut self, server: u32, key: u64, until: Nanos) {
-        let stores = &mut self.account().stores;
-        match until {
-            NEVER => stores.handle_changed(server, key, until),
-            _ => stores.handle_stored(server, key, until),
-        }
-    }
-
-    /// Takes in that a key was deleted: that it expired is not why it is missed from now on.
-    pub(crate) fn handle_deleted(&mut self, server: u32, key: u64) {
-        self.account().stores.handle_changed(server, key, NEVER);
-    }
-
-    /// When a key expires at the soonest that a request of this verb gave an expiry at `sent`, by the bits from which the
-    /// expiry was drawn; `None` for the bits where they are not known any more.
-    pub(crate) fn lives_until(&mut self, verb: Verb, sent: Nanos, expiry_bits: Option<u64>) -> Nanos {
-        let bits = match expiry_bits {
-            Some(bits) => bits,
-            None if self.records.sets_expiry(verb) => return NEVER,
-            None => 0,
-        };
-        match self.records.expiry_of(verb, bits) {
-            0 => NEVER,
-            expiry_s => {
-                let life_ns = u64::try_from(expiry_s).unwrap_or(0).saturating_mul(SECOND);
-                sent.saturating_add(life_ns).saturating_sub(self.account().early_ns)
-            }
-        }
-    }
-
-    /// Bytes of the value that a store of a key has.
-    fn stored_bytes(&self, key: u64, size_bits: u64) -> u64 {
-        let values = &self.records.values;
-        match values.drawn_len(size_bits) {
-            Some(len) => len as u64,
-            None if self.records.spaces.space(key) == Space::Counters => values.counter_len() as u64,
-            None => values.len_of(key) as u64,
-        }
-    }
-
-    fn account(&mut self) -> &mut CacheAccount {
-        let Some(account) = &mut self.cache else { unreachable!("only phases with an account count") };
-        account
+        CacheAccount { noted: CacheCounts::default(), stores: OwnStores::new(), early_ns }
     }
 }

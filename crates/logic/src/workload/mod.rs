@@ -1,7 +1,8 @@
 //! What is asked: which operation, which key, which value.
 
-pub(crate) mod cache_account;
+mod cache_account;
 pub mod cache_counts;
+pub(crate) mod cache_requests;
 mod changing;
 pub(crate) mod churn;
 pub(crate) mod events;

@@ -3,8 +3,6 @@
 use pummel_logic::workload::cache_counts::CacheCounts;
 use serde::{Deserialize, Serialize};
 
-use super::requests::OpsResult;
-
 /// The cache as its clients saw it, all operations together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -17,15 +15,13 @@ pub struct CacheResult {
 }
 
 impl CacheResult {
-    /// The sum over operations; `None` where none of them has such counts.
-    pub fn of(ops: &OpsResult) -> Option<CacheResult> {
-        let mut counted = ops.iter().filter_map(|(_, op)| op.cache).peekable();
-        counted.peek()?;
-        let mut counts = CacheCounts::default();
-        counted.for_each(|more| counts.merge(&more));
-        Some(CacheResult {
-            counts,
-            hit_share_of_bytes: counts.hit_share_of_bytes().map(|share| (share * 1e6).round() / 1e6),
-        })
+    /// The sum of the counts of operations; `None` where there are none.
+    pub fn of(counted: impl Iterator<Item = CacheCounts>) -> Option<CacheResult> {
+        let counts = counted.reduce(|mut sum, more| {
+            sum.merge(&more);
+            sum
+        })?;
+        let share = |share: f64| (share * 1e6).round() / 1e6;
+        Some(CacheResult { counts, hit_share_of_bytes: counts.hit_share_of_bytes().map(share) })
     }
 }

@@ -308,7 +308,7 @@ impl Document {
             load: LoadedResult::of(measurement),
             totals: RequestTotals::of(&summary.totals)
                 .with_skipped(skipped_of(report), measurement.skipped_estimated),
-            cache: CacheResult::of(&ops),
+            cache: CacheResult::of(ops.iter().filter_map(|(_, op)| op.cache)),
             ops,
             groups: groups
                 .iter()

@@ -41,7 +41,7 @@ impl PhaseResult {
                 at_s: seconds(part.at_ns),
                 seconds: seconds(part.length_ns),
                 totals: RequestTotals::of(&part.totals),
-                cache: CacheResult::of(&ops),
+                cache: CacheResult::of(ops.iter().filter_map(|(_, op)| op.cache)),
                 ops,
                 name: part.name,
             }

@@ -309,7 +309,7 @@ impl IntervalResult {
             seconds: seconds(slice.length_ns()),
             rate: rounded(slice_rate(slice)),
             asked: asked.map(|asked| rounded(asked.within(slice.start_ns, slice.end_ns))),
-            cache: CacheResult::of(&ops),
+            cache: CacheResult::of(ops.iter().filter_map(|(_, op)| op.cache)),
             ops,
             bytes: slice.bytes,
             stalls: slice.turns.stalls,

@@ -112,7 +112,7 @@ pub(super) fn merged(chunk: &[IntervalResult]) -> IntervalResult {
             sketch
         });
     }
-    all.cache = CacheResult::of(&all.ops);
+    all.cache = CacheResult::of(all.ops.iter().filter_map(|(_, op)| op.cache));
     all.asked = asked.filter(|_| all.seconds > 0.0).map(|due| (due / all.seconds * 1e3).round() / 1e3);
     let completed: u64 = all.ops.iter().map(|(_, op)| op.completed).sum();
     all.rate = if all.seconds > 0.0 { (completed as f64 / all.seconds * 1e3).round() / 1e3 } else { 0.0 };
