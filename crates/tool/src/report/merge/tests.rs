@@ -208,9 +208,8 @@ fn what_does_not_belong_together_is_refused_with_the_reason() {
     );
     let other_plan = changed(|it| it.plan.data.records = 7);
     assert!(
-        other_plan.starts_with(
-            "a.json and b.json are no shares of one load: their plans differ in --records"
-        ),
+        other_plan
+            .starts_with("a.json and b.json are no shares of one load: their plans differ in --records"),
         "{other_plan}"
     );
     let stages = changed(|it| {
@@ -252,8 +251,5 @@ fn repetitions_are_in_the_order_of_their_beginnings_and_can_be_compared() {
     assert_eq!(side_of(&[file]).expect("a side").runs.len(), 3);
     documents[1].plan.groups[0].clients = 11;
     let refused = as_runs(&parts(&documents)).expect_err("another load").0;
-    assert!(
-        refused.contains("no repetitions of one run: their plans differ in --connections"),
-        "{refused}"
-    );
+    assert!(refused.contains("no repetitions of one run: their plans differ in --connections"), "{refused}");
 }
