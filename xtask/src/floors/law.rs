@@ -372,6 +372,7 @@ const TOOL: Floor = Floor {
                 "job",
                 "job::detection",
                 "job::driver",
+                "job::provenance",
                 "job::runner",
                 "job::style",
                 "native",

@@ -150,8 +150,9 @@ impl Summary {
         let all = together.all();
         let steadiness = Steadiness::of(measurement, plan, &all);
         let change = steadiness.as_ref().and_then(Steadiness::change);
-        // Figures of no level have no certainty.
-        let sure = Sure { measurement, is_level: steadiness.as_ref().is_none_or(Steadiness::is_steady) };
+        // Figures of no level have no certainty: the windows of a load that changes by plan differ by more than chance.
+        let is_steady = steadiness.as_ref().is_none_or(Steadiness::is_steady);
+        let sure = Sure { measurement, is_level: is_steady && plan.changes.is_nothing() };
         let totals = Totals::of(sure, &all, measured_s, None);
         let groups = measurement.groups.iter().enumerate().map(|(number, group)| GroupSummary {
             name: group.name.clone(),

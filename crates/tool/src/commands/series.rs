@@ -15,6 +15,7 @@ use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::outputs;
+use crate::job::provenance::command_line;
 use crate::job::runner::Dealing;
 use crate::job::{FrontInputs, Job, ReportFormat, UsageError};
 use crate::native;
@@ -258,6 +259,8 @@ impl<'a> CurveRunner<'a> {
                 command,
                 goals: job.plan.goals.clone(),
                 labels: job.plan.labels.clone(),
+                plan: (!job.plan.anonymous).then(|| Plan::clone(&job.plan)),
+                argv: if job.plan.anonymous { Vec::new() } else { command_line() },
                 points: Vec::new(),
                 search: None,
                 reason: None,

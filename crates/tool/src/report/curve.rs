@@ -9,7 +9,7 @@ use pummel_logic::measure::scalability::Level;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary, time_text};
 use pummel_logic::measure::uncertainty::Upper;
 use pummel_logic::measure::words::{counted, percent, rate_text};
-use pummel_logic::plan::{Goal, Labels};
+use pummel_logic::plan::{Goal, Labels, Plan};
 use pummel_logic::rate_search::placing::never_falling;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use serde_json::{Value, json};
@@ -35,6 +35,10 @@ pub struct Curve {
     pub goals: Vec<Goal>,
     /// Names and values that the user gave the runs.
     pub labels: Labels,
+    /// What the first run is made after; `None` where names are left out.
+    pub plan: Option<Plan>,
+    /// The command line; empty where names are left out.
+    pub argv: Vec<String>,
     /// In the order in which they were made.
     pub points: Vec<Point>,
     /// What a search found; `None` for other series.
@@ -321,6 +325,8 @@ pub fn json(curve: &Curve) -> Vec<u8> {
         "command": curve.command,
         "goals": goals,
         "labels": curve.labels,
+        "argv": curve.argv,
+        "plan": curve.plan.as_ref().map(Plan::without_labels),
         "found_rate": curve.search.as_ref().and_then(|search| search.answer.rate),
         "search": curve.search.as_ref().map(search_words::json),
         "fit": fit_of(curve).map(|fit| json!({
@@ -390,6 +396,8 @@ mod tests {
             command: "scan",
             goals: Vec::new(),
             labels: Labels::new(),
+            plan: Some(Run::new(Keep::Figures).plan),
+            argv: Vec::new(),
             points: vec![point(1_000.0, 2.0), point(2_000.0, 1.0)],
             search: None,
             reason: None,

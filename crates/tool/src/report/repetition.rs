@@ -17,6 +17,12 @@ use crate::report::run_figures::{CSV_HEADER, Metric, RunFigures, csv_cells, judg
 /// The word of results of repeated runs.
 pub const COMMAND: &str = "repeat";
 
+/// The least length of a run that is advised, in seconds: shorter ones say nothing of how sure they are.
+const RUN_LEAST_S: f64 = 1.0;
+
+/// What an advised length is of the present one where the advice is not worth a word.
+const ADVICE_SAME: std::ops::RangeInclusive<f64> = 0.67..=1.5;
+
 /// Several runs of one configuration.
 #[derive(Clone, Debug)]
 pub struct Repetition {
@@ -121,7 +127,7 @@ impl Repetition {
         let fixed_s = mean(|run| run.whole_s) - measured_s;
         let is_enough = self.runs.len() >= RUNS_FOR_INTERVAL;
         let advice = spread.advice(fixed_s, measured_s).filter(|_| is_enough)?;
-        Some((judged, advice.run_s))
+        Some((judged, advice.run_s.max(RUN_LEAST_S)))
     }
 }
 
@@ -149,11 +155,15 @@ pub fn text(repetition: &Repetition) -> String {
 pub fn notes(repetition: &Repetition, figures: &[RepeatedFigure]) -> Vec<String> {
     let runs = &repetition.runs;
     let mut notes: Vec<String> = figures.iter().filter_map(spread_words).collect();
-    if let Some((metric, run_s)) = repetition.advised_s(figures) {
-        let measured_s = runs.iter().map(|run| run.seconds).sum::<f64>() / runs.len() as f64;
+    let measured_s = runs.iter().map(|run| run.seconds).sum::<f64>() / runs.len() as f64;
+    let advised = repetition.advised_s(figures);
+    // Advice that changes little is none.
+    if let Some((metric, run_s)) = advised.filter(|(_, run_s)| !(ADVICE_SAME.contains(&(run_s / measured_s))))
+    {
         notes.push(format!(
-            "For the least interval of {} in the same time, measure about {run_s:.1} s in each run ({measured_s:.1} s now).",
+            "In the same time in all, {} would be known best from {} runs that measure about {run_s:.1} s each ({measured_s:.1} s now).",
             metric.name(),
+            if run_s < measured_s { "more and shorter" } else { "fewer and longer" },
         ));
     }
     notes.extend(troubles(repetition));

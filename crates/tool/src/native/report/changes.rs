@@ -110,9 +110,7 @@ pub(super) fn note(plan: &Plan, steered: usize) -> Option<String> {
             0 => "The load changes by plan".to_owned(),
             changes => format!("The load was steered by hand, with {}", counted(changes as u64, "change")),
         };
-        format!(
-            "{how}: the figures are those of all its rates together, and whether the run was steady is not judged."
-        )
+        format!("{how}: the figures are those of all its rates together, and how sure they are is not known.")
     })
 }
 

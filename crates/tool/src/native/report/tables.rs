@@ -161,7 +161,7 @@ fn sureness(page: &mut Page, document: &Document, totals: &RequestTotals) {
         return page.line(&words);
     }
     if let Some(words) = changes::note(&document.plan, document.steered.as_ref().map_or(0, Vec::len)) {
-        page.line(&words);
+        return page.line(&words);
     }
     let response = totals.times.of_span(Span::Response);
     let Some(intervals) = &response.ci else {

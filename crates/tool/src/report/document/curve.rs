@@ -1,7 +1,7 @@
 //! The result of a search or a scan as a typed document that is read.
 
 use pummel_logic::measure::summary::QUANTILES;
-use pummel_logic::plan::Labels;
+use pummel_logic::plan::{Labels, Plan};
 use serde::Deserialize;
 
 use super::named::Named;
@@ -20,6 +20,10 @@ pub struct CurveDocument {
     pub goals: Vec<CurveGoal>,
     /// Names and values that the user gave the runs.
     pub labels: Labels,
+    /// The command line; empty where names are left out, and in the result of an older version.
+    pub argv: Vec<String>,
+    /// What the first run was made after; absent likewise.
+    pub plan: Option<Plan>,
     /// What a search found, in requests per second.
     pub found_rate: Option<f64>,
     /// What else a search found; absent in other series.

@@ -90,9 +90,10 @@ impl CertaintyResult {
     pub(super) fn missing(report: &Report<'_>) -> Option<String> {
         let is_missing = report.summary.totals.certainty.is_none() && report.measurement.windows.is_some();
         let is_steady = report.summary.steadiness.as_ref().is_none_or(Steadiness::is_steady);
-        let why = match is_steady {
-            true => "the run was too short to say how sure its figures are",
-            false => "the run was not steady",
+        let why = match (report.plan.changes.is_nothing(), is_steady) {
+            (false, _) => "the load changes while it is measured",
+            (true, true) => "the run was too short to say how sure its figures are",
+            (true, false) => "the run was not steady",
         };
         is_missing.then(|| why.to_owned())
     }

@@ -61,7 +61,7 @@ pub fn check_same(parts: &[Part<'_>]) -> Result<(), NotMerged> {
 fn check_servers(parts: &[Part<'_>]) -> Result<(), NotMerged> {
     let first = &parts[0].document.plan.servers;
     match parts.iter().find(|part| part.document.plan.servers != *first) {
-        Some(part) => Err(not_shares(parts, part, "plan.servers")),
+        Some(part) => Err(not_shares(parts, part, "--server")),
         None => Ok(()),
     }
 }

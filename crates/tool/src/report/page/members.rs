@@ -7,6 +7,9 @@ use crate::report::numbers::number;
 /// Members that get a panel of their own at most.
 pub const PANELS_MAX: usize = 24;
 
+/// Most characters of a name in a panel.
+const NAME_CHARS_MAX: usize = 24;
+
 /// Points of a panel's line at most.
 const POINTS_MAX: usize = 80;
 
@@ -143,7 +146,7 @@ fn panels(
             picture.words("tick", (before, panel.middle + 16.0), Anchor::End, &round_text(most.round()));
             picture.words("tick", (before, panel.bottom), Anchor::End, "0");
         }
-        let short: String = member.name.chars().take(24).collect();
+        let short = shortened(&member.name);
         picture.words("tick strong", (panel.left + 4.0, panel.top + 11.0), Anchor::Start, &short);
         let figure = member.p99_us.map_or("?".to_owned(), |us| unit.plain(us));
         picture.words("tick", (panel.right - 4.0, panel.top + 11.0), Anchor::End, &figure);
@@ -190,7 +193,7 @@ fn dots(name: &str, members: &[MemberLine], framed: &[bool], (unit, title): (Uni
             let class = if framed[place] { "dot p99" } else { "dot p50" };
             picture.dot(class, (x, time.at(us)), 4.0);
             if framed[place] {
-                let short: String = member.name.chars().take(24).collect();
+                let short = shortened(&member.name);
                 let (anchor, x) =
                     if x > RIGHT - 120.0 { (Anchor::End, x - 7.0) } else { (Anchor::Start, x + 7.0) };
                 picture.words("tick", (x, time.at(us) + 4.0), anchor, &short);
@@ -216,9 +219,23 @@ fn words_of(member: &MemberLine, unit: Unit) -> String {
     format!("{}: p99 {p99}, {}/s", member.name, number(member.rate))
 }
 
+/// A name in the room that a panel has, with a mark where it is cut off.
+fn shortened(name: &str) -> String {
+    match name.chars().count() <= NAME_CHARS_MAX {
+        true => name.to_owned(),
+        false => name.chars().take(NAME_CHARS_MAX - 1).chain(['\u{2026}']).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_say_that_they_are_cut_off() {
+        assert_eq!(shortened("agent-7:5556"), "agent-7:5556");
+        assert_eq!(shortened("agent-7.rack3.example.com:5556"), "agent-7.rack3.example.c\u{2026}");
+    }
 
     fn member(name: usize, p99_us: f64) -> MemberLine {
         let slices = (0..10).map(|at| (f64::from(at), Some(p99_us + f64::from(at)), 100.0)).collect();

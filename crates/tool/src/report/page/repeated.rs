@@ -6,7 +6,7 @@ use pummel_logic::measure::words::counted;
 use pummel_logic::plan::labels_text;
 
 use super::axis::Unit;
-use super::frame::{Framed, details, fields, long, table};
+use super::frame::{Framed, details, fields, long, plan_text, table};
 use super::runs::{self, RunLine, RunPoint, RunScale};
 use super::svg::escaped;
 use super::{PageOptions, data, heading, sections, whole};
@@ -230,7 +230,6 @@ fn status_word(status: Status) -> &'static str {
 }
 
 fn how_it_was_run(repetition: &Repetition) -> String {
-    let plan = serde_json::to_string_pretty(&repetition.plan).expect("a plan has nothing that JSON has not");
     let SideSource { machine, servers, tool, .. } = &repetition.source;
     let machines: Vec<Provenance> = serde_json::from_value(machine.clone()).unwrap_or_default();
     let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
@@ -247,6 +246,6 @@ fn how_it_was_run(repetition: &Repetition) -> String {
         ("Labels", labels_text(&repetition.plan.labels)),
         ("Made by", format!("{} {}", text(tool, "name"), text(tool, "version")).trim().to_owned()),
     ]);
-    let plan = format!("<pre id=\"plan\">{}</pre>\n", long(&plan).replace("\\u{a}", "\n"));
+    let plan = plan_text(&repetition.plan);
     format!("<h2>How it was run</h2>\n{facts}{}", details("The plan of the first run", &plan))
 }

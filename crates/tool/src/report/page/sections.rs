@@ -8,11 +8,12 @@ use pummel_logic::plan::labels_text;
 
 use super::axis::Unit;
 use super::data::{self, PageData};
-use super::frame::{Framed, details, fields, long, table};
+use super::frame::{Framed, details, fields, long, plan_text, table};
 use super::heat::{self, COLUMNS_MAX};
 use super::rate::RateColumn;
 use super::svg::escaped;
 use super::throughput::{self, RateMarks, RatePoint};
+use super::words::command_line;
 use super::{anatomy, curve, rate, series, surroundings, words};
 use crate::report::VERSION;
 use crate::report::document::{
@@ -484,7 +485,6 @@ fn errors(document: &Document) -> String {
 }
 
 fn how_it_was_run(document: &Document) -> String {
-    let plan = serde_json::to_string_pretty(&document.plan).expect("a plan has nothing that JSON has not");
     let machines = document.evidence.iter().flat_map(|evidence| &evidence.servers);
     let servers: Vec<String> = machines
         .filter_map(|server| {
@@ -493,7 +493,7 @@ fn how_it_was_run(document: &Document) -> String {
         })
         .collect();
     let servers = if servers.is_empty() { document.plan.servers.join(", ") } else { servers.join("; ") };
-    let command = document.argv.join(" ");
+    let command = command_line(&document.argv);
     let machines: Vec<String> =
         document.machine.iter().take(MACHINES_SHOWN_MAX).map(Provenance::words).collect();
     let mut facts = vec![
@@ -514,8 +514,8 @@ fn how_it_was_run(document: &Document) -> String {
         false => "Saved as a file, this runs again with <code>pummel run --plan FILE</code>.",
     };
     let plan = format!(
-        "<p><button type=\"button\" data-copy=\"plan\" hidden=\"hidden\">Copy</button> {again}</p>\n<pre id=\"plan\">{}</pre>\n",
-        long(&plan).replace("\\u{a}", "\n")
+        "<p><button type=\"button\" data-copy=\"plan\" hidden=\"hidden\">Copy</button> {again}</p>\n{}",
+        plan_text(&document.plan)
     );
     format!("<h2>How it was run</h2>\n{facts}{}", details("The plan", &plan))
 }
@@ -628,11 +628,24 @@ pub fn of_curve(document: &CurveDocument) -> String {
         axis: "",
     };
     let text = framed.text();
-    if drawn || document.runs.is_empty() {
+    let sections = if drawn || document.runs.is_empty() {
         format!("{reason}{text}")
     } else {
         format!("{reason}{text}{numbers}")
-    }
+    };
+    sections + &how_a_series_was_run(document)
+}
+
+/// The command line and the plan of a series of runs; nothing where its result does not hold them.
+fn how_a_series_was_run(document: &CurveDocument) -> String {
+    let Some(plan) = &document.plan else { return String::new() };
+    let version = format!("{} {}", document.tool.name, document.tool.version);
+    let facts = fields(&[
+        ("Command", command_line(&document.argv)),
+        ("Servers", plan.servers.join(", ")),
+        ("Made by", version.trim().to_owned()),
+    ]);
+    format!("<h2>How it was run</h2>\n{facts}{}", details("The plan of the first run", &plan_text(plan)))
 }
 
 /// What the words of pages mean.

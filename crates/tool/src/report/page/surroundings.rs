@@ -57,6 +57,9 @@ fn statement(what: &str, lines: &[MemberLine], unit: Unit) -> String {
     let named: Vec<&str> =
         lines.iter().zip(&outlying).filter(|(_, is)| **is).map(|(line, _)| line.name.as_str()).collect();
     let range = match most > 0.0 {
+        true if unit.plain(least) == unit.plain(most) => {
+            format!("p99 of {} {what}: {} each", lines.len(), unit.text(most))
+        }
         true => format!("p99 of {} {what} from {} to {}", lines.len(), unit.plain(least), unit.text(most)),
         false => format!("p99 of {} {what} is not known", lines.len()),
     };

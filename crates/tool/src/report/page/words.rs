@@ -187,6 +187,7 @@ pub fn of_bands(bands: &[Band]) -> String {
 /// The one sentence of a search or a scan.
 pub fn curve_headline(curve: &CurveDocument) -> String {
     let runs = curve.runs.len();
+    let of = curve.plan.as_ref().map_or_else(String::new, |plan| format!(" of {}", plan.servers.join(", ")));
     match (curve.command.as_str(), curve.found_rate) {
         _ if runs == 0 => "No run was made.".to_owned(),
         ("search", Some(rate)) => {
@@ -203,15 +204,40 @@ pub fn curve_headline(curve: &CurveDocument) -> String {
             format!("No rate is known to meet the goal{goals}, after {}.", counted(runs as u64, "run"))
         }
         _ => match curve.runs.iter().find_map(|run| run.level.as_ref()) {
-            Some(level) => format!("Throughput and response times at {runs} numbers of {}.", level.of),
-            None => format!("Response times at {runs} rates."),
+            Some(level) => format!("Throughput and response times{of} at {runs} numbers of {}.", level.of),
+            None => format!("Response times{of} at {runs} rates."),
         },
     }
+}
+
+/// Words of a command line as a shell takes them.
+pub fn command_line(argv: &[String]) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-+=:,./@%".contains(letter);
+    let quoted = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    argv.iter().map(quoted).collect::<Vec<String>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn command_lines_can_be_given_to_a_shell() {
+        let words =
+            |argv: &[&str]| command_line(&argv.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            words(&["pummel", "run", "--rate", "20k", "--goal=p99:1ms"]),
+            "pummel run --rate 20k --goal=p99:1ms"
+        );
+        assert_eq!(
+            words(&["a", "--label", "x=<b> $HOME", "it's", ""]),
+            "a --label 'x=<b> $HOME' 'it'\\''s' ''"
+        );
+    }
+
     use pummel_logic::measure::histogram::{Histogram, Sketch};
 
     /// A slice of one second with requests of a millisecond and requests without an answer.
