@@ -630,6 +630,10 @@ pub enum WarmUpTime {
     Auto(Option<Nanos>),
 }
 
+/// A warm-up until a server evicts its first record, and at most so many nanoseconds where that is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UntilEviction(pub Option<Nanos>);
+
 /// A time, or `auto` with the longest time behind it.
 ///
 /// # Errors
@@ -650,6 +654,23 @@ pub fn warm_up(text: &str) -> Read<WarmUpTime> {
     })
 }
 
+/// `evictions`, with the longest time behind it where one is said.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for all other text.
+pub fn warm_up_until(text: &str) -> Read<UntilEviction> {
+    let longest = text.strip_prefix("evictions").map(|rest| match rest.strip_prefix(':') {
+        Some(longest) => time_above_zero(longest).ok().map(|longest_ns| UntilEviction(Some(longest_ns))),
+        None => rest.is_empty().then_some(UntilEviction(None)),
+    });
+    match longest.flatten() {
+        Some(until) => Ok(until),
+        None => {
+            accepted("evictions or evictions:MAX is accepted, such as evictions:5m; a bare number is seconds")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -667,6 +688,15 @@ mod tests {
             ("automatic", None),
         ] {
             assert_eq!(warm_up(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_warm_up_lasts_until_evictions_or_for_a_longest_time() {
+        assert_eq!(warm_up_until("evictions"), Ok(UntilEviction(None)));
+        assert_eq!(warm_up_until("evictions:90s"), Ok(UntilEviction(Some(90 * SECOND))));
+        for text in ["", "eviction", "evictions:", "evictions:0", "evictions5m", "settled", "30s"] {
+            assert!(warm_up_until(text).is_err(), "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
-use common::{Serve, pummel};
+use common::{Nobody, Serve, pummel};
 
 #[test]
 fn a_measurement_ends_when_its_quantile_is_known() {
@@ -51,8 +51,9 @@ fn a_warm_up_settles_or_says_that_it_has_not() {
     let seconds = result.number("warmup/seconds");
     match result.at("warmup/settled").as_bool() {
         Some(true) => {
-            // Two seconds are not looked at, then come two blocks of two, and the end is known half a second ahead.
-            assert!((6.4..11.0).contains(&seconds), "{seconds} s");
+            // Two seconds are not looked at, then come two blocks of two, and the end is known half a second ahead. A busy
+            // machine may find the end when the longest time is over, and the last replies come behind that.
+            assert!(seconds >= 6.4, "{seconds} s");
             assert!(ended.text.contains("Warm-up      settled after"), "{}", ended.text);
         }
         // Neighbours on this machine may keep it from settling.
@@ -63,11 +64,55 @@ fn a_warm_up_settles_or_says_that_it_has_not() {
         }
         None => panic!("{}", result.at("warmup")),
     }
-    assert!((2.0..2.9).contains(&result.number("seconds")), "{}", result.number("seconds"));
+    // Its last replies may come in the drain.
+    assert!((2.0..4.0).contains(&result.number("seconds")), "{}", result.number("seconds"));
     let measured = result.count("totals/requests") as f64;
     assert!((measured / 8_000.0 - 1.0).abs() < 0.1, "{measured}: the warm-up is not part of the result");
     let whole = result.count("whole_run/ops/get/requests") as f64;
     assert!(whole > 2.0 * measured, "{whole}: it is part of the whole run");
+}
+
+/// Reads of records that are not there, of which each is stored: a thousand in a second.
+const FILLING: &str = "-c 4 --rate 1k --records 1000000 --mix get:1 --no-load --popularity uniform --read-through -t 1s --quiet";
+
+#[test]
+fn a_warm_up_ends_with_the_first_eviction_of_a_server() {
+    let server = Serve::start("--items 2000");
+    let ended = pummel(&format!("run -s {} {FILLING} --warmup-until evictions:60s", server.name)).expect(0);
+    let result = ended.json();
+    let seconds = result.number("warmup/seconds");
+    // No sooner than so many are stored.
+    assert!((1.7..60.0).contains(&seconds), "{seconds} s");
+    assert_eq!(result.at("warmup/settled").as_bool(), Some(true), "{}", ended.text);
+    assert_eq!(result.text("warmup/until"), "eviction");
+    assert!(ended.text.contains("s, when a server had evicted a record\n"), "{}", ended.text);
+    assert!(result.count("evidence/servers/0/reading/counts/evictions") > 0, "it is full");
+}
+
+#[test]
+fn a_warm_up_until_the_first_eviction_ends_at_its_longest_time_and_says_so() {
+    let server = Serve::start("");
+    let ended = pummel(&format!("run -s {} {FILLING} --warmup-until evictions:1s", server.name)).expect(0);
+    let result = ended.json();
+    assert_eq!(result.at("warmup/settled").as_bool(), Some(false));
+    assert_ne!(result.at("steady").as_bool(), Some(false), "nothing was to settle");
+    assert!(result.number("warmup/seconds") >= 1.0, "{}", ended.text);
+    assert!(ended.text.contains("s, and no server was seen to have evicted a record\n"), "{}", ended.text);
+}
+
+#[test]
+fn a_run_that_waits_for_an_eviction_of_servers_that_tell_of_none_ends_and_says_why() {
+    let server = Serve::start("");
+    let nobody = Nobody::new();
+    let words = format!(
+        "run -s {} {FILLING} --warmup-until evictions:10m --server-stats-at {}",
+        server.name, nobody.address
+    );
+    let ended = pummel(&words).expect(1);
+    let result = ended.json();
+    assert_eq!(result.text("status"), "partial");
+    let reason = result.text("reason");
+    assert!(reason.contains("no server tells how many records it evicted: "), "{reason}");
 }
 
 #[test]
@@ -82,6 +127,10 @@ fn what_cannot_be_decided_while_a_run_goes_on_is_refused() {
         ("--warmup auto:3s -t 2s", ["--warmup", "6s"]),
         ("--warmup soon", ["--warmup", "auto:MAX"]),
         ("--warmup auto --conn-rate 50", ["--warmup", "come and go"]),
+        ("--warmup-until full", ["--warmup-until", "evictions:MAX"]),
+        ("--warmup-until evictions --warmup 2s", ["--warmup-until", "--warmup "]),
+        ("--warmup-until evictions --no-evidence", ["--warmup-until", "--no-evidence"]),
+        ("--warmup-until evictions --conn-rate 50", ["--warmup-until", "come and go"]),
     ] {
         let ended = pummel(&format!("run -s 127.0.0.1:1 {words}")).expect(2);
         assert!(flags.iter().all(|flag| ended.errors.contains(flag)), "{words}: {}", ended.errors);

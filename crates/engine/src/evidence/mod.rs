@@ -5,6 +5,7 @@
 //! counted: nothing is set, reset, or listed.
 
 mod connections;
+mod eviction_watch;
 mod inquiry;
 mod intervals;
 mod machine;

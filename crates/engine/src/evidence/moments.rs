@@ -37,6 +37,10 @@ struct MomentsState {
     announced: Moment,
     observed: Moment,
     late: bool,
+    /// A server was seen to have evicted a record.
+    evicted: bool,
+    /// Why no server tells how many records it evicted.
+    untold: Option<String>,
 }
 
 impl Moments {
@@ -112,6 +116,26 @@ impl Moments {
         let waited = self.changed.wait_timeout_while(state, limit, |state| state.announced <= moment);
         let state = waited.unwrap_or_else(|broken| broken.into_inner()).0;
         Some(state.announced).filter(|&announced| announced > moment)
+    }
+
+    /// Says that a server was seen to have evicted a record since the run began.
+    pub fn announce_eviction(&self) {
+        self.lock().evicted = true;
+    }
+
+    /// Whether a server was seen to have evicted a record since the run began.
+    pub fn has_evicted(&self) -> bool {
+        self.lock().evicted
+    }
+
+    /// Says why no server tells how many records it evicted.
+    pub fn announce_untold(&self, why: String) {
+        self.lock().untold = Some(why);
+    }
+
+    /// Why no server tells how many records it evicted; `None` where that is not known.
+    pub fn untold(&self) -> Option<String> {
+        self.lock().untold.clone()
     }
 
     /// Says that the observer has looked at a moment.

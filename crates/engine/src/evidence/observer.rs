@@ -18,6 +18,7 @@ use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
 use super::connections::{Connections, Known, Own};
+use super::eviction_watch::{EvictionWatch, Sighting};
 use super::inquiry::{Inquiry, Told};
 use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
@@ -110,6 +111,8 @@ struct Observer<B> {
     after: Option<Sight>,
     /// The intervals in which servers are asked too; `None` where that is not wanted of this process.
     intervals: Option<Intervals>,
+    /// The watch for the first eviction; `None` where that is not wanted of this process.
+    eviction_watch: Option<EvictionWatch>,
 }
 
 /// What was seen at one moment.
@@ -153,6 +156,8 @@ impl<B: Backend> Observer<B> {
         let servers = observed.servers;
         let every_ns = plan.server_stats_ns.filter(|_| observed.asks_all && backend.is_some());
         let intervals = every_ns.map(|every_ns| Intervals::new(every_ns, &servers));
+        let awaits_eviction = plan.adaptive.first_eviction && observed.asks_all && backend.is_some();
+        let eviction_watch = awaits_eviction.then(|| EvictionWatch::new(servers.len()));
         let mut mine: Vec<Server> = Vec::new();
         let asked = servers.iter().map(|server| {
             (observed.asks_all || is_local(server)).then(|| {
@@ -183,6 +188,7 @@ impl<B: Backend> Observer<B> {
             before: None,
             after: None,
             intervals,
+            eviction_watch,
         }
     }
 
@@ -192,7 +198,10 @@ impl<B: Backend> Observer<B> {
         let mut observed = Moment::Start;
         while observed < Moment::End {
             let Some(announced) = self.next_moment(moments, observed) else {
-                self.tick(watch);
+                match observed {
+                    Moment::Before => self.tick(watch),
+                    _ => self.look_for_eviction(watch),
+                }
                 continue;
             };
             if observed < Moment::Open && announced < Moment::End {
@@ -227,7 +236,35 @@ impl<B: Backend> Observer<B> {
                 let left = intervals.next_at().saturating_sub(clock::now());
                 moments.wait_for_later_within(observed, Duration::from_nanos(left))
             }
-            _ => Some(moments.wait_for_later(observed)),
+            _ => match self.eviction_watch.as_ref().and_then(EvictionWatch::next_at) {
+                Some(next_at) if observed == Moment::Open => {
+                    let left = next_at.saturating_sub(clock::now());
+                    moments.wait_for_later_within(observed, Duration::from_nanos(left))
+                }
+                _ => Some(moments.wait_for_later(observed)),
+            },
+        }
+    }
+
+    /// Asks the servers before the measured phases whether one has evicted a record.
+    fn look_for_eviction(&mut self, watch: &RunWatch<'_>) {
+        let (Some(evictions), Some(inquiry)) = (&mut self.eviction_watch, &mut self.inquiry) else { return };
+        let goes_on = || watch.moments.announced() <= Moment::Open && !(watch.stopped)();
+        inquiry.ask_those_that_answered();
+        note(inquiry.listen(clock::now().saturating_add(SILENCE_NS), &goes_on), &mut self.obstacle);
+        for (number, side) in self.asked.iter().enumerate() {
+            let Some(side) = *side else { continue };
+            let (told, settings) = (inquiry.take(side), inquiry.settings(side));
+            let reading = |before: &Told, after: &Told| reading_of(self.dialect, before, after, &settings);
+            evictions.take_in(number, told, reading);
+        }
+        if !goes_on() {
+            return;
+        }
+        match evictions.end_round(clock::now()) {
+            Sighting::Nothing => {}
+            Sighting::Evicted => watch.moments.announce_eviction(),
+            Sighting::Untold(why) => watch.moments.announce_untold(why.clone()),
         }
     }
 

@@ -131,6 +131,8 @@ pub(super) struct Collector<'a, 'w> {
     ticks_of: Option<usize>,
     /// The caller ended the run before its time.
     interrupted: bool,
+    /// Why no server tells how many records it evicted, where the warm-up waits for that.
+    untold: Option<String>,
     /// How late the requests of a trace were asked.
     lateness: Lateness,
 }
@@ -184,6 +186,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             warm_up: None,
             ticks_of: context.told_end(),
             interrupted: false,
+            untold: None,
             lateness: Lateness::default(),
         }
     }
@@ -208,6 +211,12 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
             if self.stopped_at.is_none() && stop() {
                 self.interrupted = true;
+                self.stop();
+            }
+            if self.stopped_at.is_none()
+                && let Some(why) = self.context.untold_evictions()
+            {
+                self.untold = Some(why);
                 self.stop();
             }
         }
@@ -308,7 +317,7 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     /// Adds a worker's part of a slice of a phase; slices that are whole go into the measurement, or are those of the warm-up.
     fn slice(&mut self, phase: usize, interval: Box<Interval>, worker: usize, next: u64) {
-        self.warm_up = self.context.settles(phase).then_some(phase);
+        self.warm_up = self.context.finds_end_of_warm_up(phase).then_some(phase);
         if self.warm_up.is_none() {
             self.watch.worker_turns(worker, &interval.turns);
         }
@@ -323,6 +332,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let tick_ns = tick_ns(self.context.plan.interval_ns);
         let Collector { context, watch, measurement, spares, open, early_end, unobserved, ended, .. } = self;
         while let Some(mut slice) = take_whole(open, end, tick_ns, |part| give_back(spares, part)) {
+            slice.evicted |= context.has_seen_eviction();
             early_end.warm_up_slice(context, &mut slice);
             if !context.process_share.is_whole() {
                 watch.tick(&context.plan.phases[phase], &mut slice);
@@ -402,12 +412,12 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.watch.phase_over(phase, std::mem::take(&mut self.late_ns));
             if phase.recorded {
                 self.end_recorded_phase();
-            } else if self.context.settles(end.phase) {
+            } else if self.context.finds_end_of_warm_up(end.phase) {
                 self.add_slices(u64::MAX);
                 self.warm_up = None;
                 self.next.fill(0);
                 let is_stopped = self.stopped_at.is_some();
-                self.early_end.warm_up_over(&mut self.measurement, end.elapsed_ns, is_stopped);
+                self.early_end.warm_up_over(self.context, &mut self.measurement, end.elapsed_ns, is_stopped);
             }
         }
     }
@@ -502,6 +512,10 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
+        if let Some(why) = self.untold.take() {
+            let what = "the warm-up was to last until the first eviction, and no server tells how many records it evicted";
+            self.measurement.mark(Status::Partial, format!("{what}: {why}"));
+        }
         let end = self.run_end();
         if let Some(reason) = shortfall(self.context.plan, &self.measurement, &end) {
             self.measurement.mark(Status::Partial, reason);

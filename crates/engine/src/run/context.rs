@@ -205,10 +205,21 @@ impl<'a> RunContext<'a> {
         StreamOwner { seed: self.plan.seed, group: group as u64, phase: phase as u64, client }
     }
 
-    /// Whether a phase is the warm-up that is over when its load has settled.
-    pub(super) fn settles(&self, number: usize) -> bool {
+    /// Whether a phase is the warm-up whose end is found while it goes on.
+    pub(super) fn finds_end_of_warm_up(&self, number: usize) -> bool {
         let measured = || self.plan.phases.iter().position(|phase| phase.recorded);
-        self.plan.adaptive.settle.is_some() && measured() == Some(number + 1)
+        self.plan.adaptive.ends_warm_up() && measured() == Some(number + 1)
+    }
+
+    /// Whether a server was seen to have evicted a record since the run began.
+    pub(super) fn has_seen_eviction(&self) -> bool {
+        self.observation.as_ref().is_some_and(|observation| observation.moments.has_evicted())
+    }
+
+    /// Why no server tells how many records it evicted, where a warm-up waits for that.
+    pub(super) fn untold_evictions(&self) -> Option<String> {
+        let observation = self.observation.as_ref().filter(|_| self.plan.adaptive.first_eviction)?;
+        observation.moments.untold()
     }
 
     /// The measured phase whose end another process finds while it goes on; `None` where there is none.

@@ -2,7 +2,7 @@
 //! the plan hears them from another one.
 
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Measurement, WarmUp};
+use pummel_logic::measure::measurement::{Measurement, WarmUp, WarmUpEnd};
 use pummel_logic::measure::uncertainty::{EarlyEnds, lead_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -42,7 +42,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Takes in a slice of the warm-up, and ends it where its load has settled.
+    /// Takes in a slice of the warm-up, and ends it where its load has settled or a server has evicted a record.
     pub(super) fn warm_up_slice(&mut self, context: &RunContext<'_>, slice: &mut Interval) {
         if let Some(end_ns) = self.ends.warm_up_slice(slice) {
             self.end_phase(context, end_ns, slice.end_ns);
@@ -50,9 +50,16 @@ impl EarlyEnd {
     }
 
     /// Notes that the warm-up is over, which took `elapsed_ns`. `is_stopped`: the run was ended in it.
-    pub(super) fn warm_up_over(&self, measurement: &mut Measurement, elapsed_ns: Nanos, is_stopped: bool) {
+    pub(super) fn warm_up_over(
+        &self,
+        context: &RunContext<'_>,
+        measurement: &mut Measurement,
+        elapsed_ns: Nanos,
+        is_stopped: bool,
+    ) {
+        let until = WarmUpEnd::of(context.plan);
         let settled = self.ends.has_settled();
-        measurement.warm_up = Some(WarmUp { elapsed_ns, settled, cut_short: is_stopped && !settled });
+        measurement.warm_up = Some(WarmUp { until, elapsed_ns, settled, cut_short: is_stopped && !settled });
     }
 
     /// Takes in a slice of the measurement, and ends the phase where what was measured so far is enough.

@@ -241,7 +241,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
             false => PhaseChanges { churned_ns, ..PhaseChanges::default() },
         };
         maker.begin_changes(&phase.work, &changes, plan.seed);
-        let is_sliced = phase.recorded || context.settles(share.number);
+        let is_sliced = phase.recorded || context.finds_end_of_warm_up(share.number);
         let mode = if is_sliced { ReportMode::Record(tick_ns(plan.interval_ns)) } else { ReportMode::Count };
         reporter.begin_phase(share.number, mode, times.begin, times.end);
         reporter.note_rows(phase.recorded);

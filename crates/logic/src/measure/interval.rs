@@ -41,6 +41,8 @@ pub struct Interval {
     pub pairs: Option<Box<Histogram>>,
     /// When sampled requests left; `None` where no request is stamped.
     pub transmit: Option<Box<TransmitTimes>>,
+    /// A server was seen to have evicted a record since the run began; only of slices of a warm-up that ends with that.
+    pub evicted: bool,
     /// What became of connections.
     pub connections: SliceConnections,
     /// The requests by server, by the number of the server in the Plan; empty where there is one server.
@@ -64,6 +66,7 @@ impl Interval {
             outstanding: None,
             pairs: None,
             transmit: None,
+            evicted: false,
             connections: SliceConnections::default(),
             servers: Vec::new(),
             worker: 0,
@@ -117,6 +120,7 @@ impl Interval {
         if let Some(theirs) = &other.transmit {
             self.transmit.get_or_insert_default().merge(theirs);
         }
+        self.evicted |= other.evicted;
         self.connections.merge(&other.connections);
         merge_servers(&mut self.servers, &other.servers);
     }
@@ -154,6 +158,7 @@ impl Interval {
         if let Some(transmit) = &mut self.transmit {
             transmit.clear();
         }
+        self.evicted = false;
         self.connections = SliceConnections::default();
         self.servers.clear();
     }

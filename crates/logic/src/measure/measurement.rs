@@ -19,7 +19,7 @@ use crate::measure::replayed::Replayed;
 use crate::measure::transmit::TransmitTimes;
 use crate::measure::uncertainty::Windows;
 use crate::plan::memory::INTERVALS_KEPT_MAX;
-use crate::plan::{Clock, RatePoint};
+use crate::plan::{Clock, Plan, RatePoint};
 use crate::protocol::udp;
 use crate::time::Nanos;
 use crate::workload::window::WindowCounts;
@@ -62,7 +62,7 @@ pub struct Measurement {
     pub unix_socket: bool,
     /// After this time a request without an answer was given up.
     pub timeout_ns: Nanos,
-    /// The warm-up that was over when its load had settled; `None` where the plan has none.
+    /// The warm-up whose end was found while it went on; `None` where the plan has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
     /// How the rate was changed by hand, in the order of time; `None` where it could not be.
@@ -161,17 +161,38 @@ pub struct Measurement {
     pub argv: Vec<String>,
 }
 
-/// A warm-up that was to be over when its load had settled.
+/// A warm-up whose end was to be found while it went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WarmUp {
+    /// What was to end the warm-up.
+    #[serde(default)]
+    pub until: WarmUpEnd,
     /// How long the warm-up took.
     pub elapsed_ns: Nanos,
-    /// Whether the load had settled. Otherwise the time was over, or the run was ended.
+    /// Whether the load had settled, or a server had evicted a record. Otherwise the time was over, or the run was ended.
     pub settled: bool,
-    /// Whether the run was ended in the warm-up, before the load had settled and before the time was over.
+    /// Whether the run was ended in the warm-up, before its end was found and before the time was over.
     #[serde(default)]
     pub cut_short: bool,
+}
+
+/// What ends a warm-up before its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WarmUpEnd {
+    /// The load has settled.
+    #[default]
+    Settled,
+    /// A server has evicted its first record since the run began.
+    Eviction,
+}
+
+impl WarmUpEnd {
+    /// What ends the warm-up of a plan.
+    pub fn of(plan: &Plan) -> WarmUpEnd {
+        if plan.adaptive.first_eviction { WarmUpEnd::Eviction } else { WarmUpEnd::Settled }
+    }
 }
 
 /// How a run ended.

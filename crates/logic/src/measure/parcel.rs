@@ -38,6 +38,8 @@ pub struct Parcel {
     pairs: Option<SparseHistogram>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     transmit: Option<SparseTransmitTimes>,
+    #[serde(default)]
+    evicted: bool,
     #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
     connections: SliceConnections,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,6 +84,7 @@ impl Parcel {
             outstanding: interval.outstanding.as_ref().map(|histogram| histogram.to_sparse()),
             pairs: interval.pairs.as_ref().map(|histogram| histogram.to_sparse()),
             transmit: interval.transmit.as_ref().map(|times| SparseTransmitTimes::of(times)),
+            evicted: interval.evicted,
             connections: interval.connections,
             servers: interval.servers.clone(),
         }
@@ -112,6 +115,7 @@ impl Parcel {
             outstanding: None,
             pairs: None,
             transmit: None,
+            evicted: interval.evicted,
             connections: SliceConnections::default(),
             servers: Vec::new(),
         }
@@ -162,6 +166,7 @@ impl Parcel {
         if let Some(more) = &self.transmit {
             more.add_to(interval.transmit.get_or_insert_default()).map_err(Misfit::Times)?;
         }
+        interval.evicted |= self.evicted;
         interval.connections.merge(&self.connections);
         merge_servers(&mut interval.servers, &self.servers);
         Ok(())
@@ -202,6 +207,7 @@ impl Parcel {
             (None, Some(more)) => self.transmit = Some(more.clone()),
             (_, None) => {}
         }
+        self.evicted |= later.evicted;
         self.connections.merge(&later.connections);
         merge_servers(&mut self.servers, &later.servers);
         Ok(())
@@ -288,6 +294,7 @@ mod tests {
                 histogram.record(at);
             }
         }
+        interval.evicted = requests > 50;
         interval.bytes.sent = requests;
         interval.turns.stalls = requests;
         interval

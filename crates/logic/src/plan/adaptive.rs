@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::absent::is_false;
 use crate::time::{Nanos, SECOND};
 
 /// What is decided while the run goes on; nothing by default.
@@ -11,6 +12,10 @@ pub struct Adaptive {
     /// The phase before the measured one is over when the load has settled; absent: its time ends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle: Option<Settle>,
+    /// The phase before the measured one is over when a server has evicted its first record since the run began; the time of the
+    /// phase is the longest that it may take.
+    #[serde(skip_serializing_if = "is_false")]
+    pub first_eviction: bool,
     /// The measured phase is over when a quantile is known well enough; absent: its time or its requests end it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
@@ -41,6 +46,11 @@ pub struct Until {
 }
 
 impl Adaptive {
+    /// Whether the end of the warm-up is found while it goes on.
+    pub fn ends_warm_up(&self) -> bool {
+        self.settle.is_some() || self.first_eviction
+    }
+
     /// Whether nothing is decided while the run goes on.
     pub fn is_nothing(&self) -> bool {
         *self == Adaptive::default()

@@ -161,7 +161,7 @@ impl Plan {
         let mut sum: Nanos = 0;
         for phase in before {
             let time_ns = phase.stop.time_ns.filter(|_| phase.stop.requests.is_none());
-            sum = sum.saturating_add(time_ns.filter(|_| self.adaptive.settle.is_none())?);
+            sum = sum.saturating_add(time_ns.filter(|_| !self.adaptive.ends_warm_up())?);
         }
         Some(sum)
     }

@@ -90,7 +90,7 @@ fn what_follows_a_warm_up_that_settled_is_the_level_of_the_load() {
     const LOAD: f64 = 0.3;
     let runs = asked("PUMMEL_COVERAGE_RUNS_CHANGING", 10);
     let settle = Settle::before(Some(LENGTH_NS));
-    let plan = plan(LENGTH_NS, Adaptive { settle: Some(settle), until: None });
+    let plan = plan(LENGTH_NS, Adaptive { settle: Some(settle), ..Adaptive::default() });
     let (mut held, mut settled, mut waited_s) = (0, 0, 0.0);
     for seed in 0..runs {
         // Twice as slow at first, and a third of that is left after 2 s.
@@ -104,7 +104,8 @@ fn what_follows_a_warm_up_that_settled_is_the_level_of_the_load() {
         let begin_ns = over_ns.unwrap_or(LONGEST_NS);
         let mut measurement =
             dealt::measured(part(&requests, begin_ns, begin_ns + LENGTH_NS), LENGTH_NS, 1, 1);
-        let warm_up = WarmUp { elapsed_ns: begin_ns, settled: over_ns.is_some(), cut_short: false };
+        let until = WarmUpEnd::Settled;
+        let warm_up = WarmUp { until, elapsed_ns: begin_ns, settled: over_ns.is_some(), cut_short: false };
         measurement.warm_up = Some(warm_up);
         let certainty = dealt::certainty_of(&measurement);
         let times = certainty.of_span(Span::Response).expect("windows keep responses");
@@ -131,7 +132,7 @@ fn a_measurement_that_ends_when_enough_is_known_is_as_near_as_it_says() {
     const LOAD: f64 = 0.5;
     let runs = asked("PUMMEL_COVERAGE_RUNS_CHANGING", 10);
     let until = Until { quantile: 0.99, half_width: ASKED, least_ns: 2 * SECOND };
-    let plan = plan(LONGEST_NS, Adaptive { settle: None, until: Some(until) });
+    let plan = plan(LONGEST_NS, Adaptive { until: Some(until), ..Adaptive::default() });
     let truth_ns = -libm::log(0.01) * SERVICE_S / (1.0 - LOAD) * 1e9;
     let (mut held, mut near, mut ended, mut took_s) = (0, 0, 0, 0.0);
     for seed in 0..runs {

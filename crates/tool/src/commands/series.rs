@@ -336,7 +336,7 @@ impl<'a> CurveRunner<'a> {
         let pace = &mut typed.args.pace;
         pace.rate = Some(TypedRate::Shape(RateShape::Points(points)));
         (pace.time, pace.requests) = (Some(first_ns.saturating_add(second_ns)), None);
-        pace.warmup = WarmUpTime::Fixed(0);
+        (pace.warmup, pace.warmup_until) = (WarmUpTime::Fixed(0), None);
         let mut plan = plan(&typed).map_err(|why| why.to_string())?.into_plan();
         let part = |(name, _): (&str, f64), at_ns| Part::plain(name.to_owned(), at_ns);
         plan.changes.parts = vec![part(first, 0), part(second, first_ns)];

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pummel_logic::measure::interval::{Interval, take_whole};
-use pummel_logic::measure::measurement::WarmUp;
+use pummel_logic::measure::measurement::{WarmUp, WarmUpEnd};
 use pummel_logic::measure::parcel::{Misfit, Parcel};
 use pummel_logic::measure::uncertainty::{EarlyEnds, lead_ns, tick_ns};
 use pummel_logic::plan::Plan;
@@ -37,7 +37,7 @@ pub(super) struct AgreedEnds<'a> {
     /// Empty ticks for reuse, at most as many as were open at one time. They are boxed as they are in `open`.
     #[allow(clippy::vec_box)]
     spares: Vec<Box<Interval>>,
-    /// How the warm-up ended; `None` before that, and where the plan has none that settles.
+    /// How the warm-up ended; `None` before that, and where the plan has none whose end is found.
     pub(super) warm_up: Option<WarmUp>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> AgreedEnds<'a> {
         self.end_warm_up(now, true);
     }
 
-    /// Notes how the warm-up ended, where the phase under way is one that settles. `is_cut`: the run ended in it.
+    /// Notes how the warm-up ended, where the phase under way is one whose end is found. `is_cut`: the run ended in it.
     fn end_warm_up(&mut self, now: Nanos, is_cut: bool) {
         if self.began == 0 || !self.settles(self.phase) {
             return;
@@ -78,16 +78,17 @@ impl<'a> AgreedEnds<'a> {
         let ended = self.agreed.unwrap_or(now);
         let settled = self.ends.has_settled();
         self.warm_up.get_or_insert(WarmUp {
+            until: WarmUpEnd::of(self.plan),
             elapsed_ns: ended.saturating_sub(self.began).min(longest_ns),
             settled,
             cut_short: is_cut && !settled,
         });
     }
 
-    /// Whether a phase is the warm-up that is over when its load has settled.
+    /// Whether a phase is the warm-up whose end is found while it goes on.
     fn settles(&self, phase: u32) -> bool {
         let measured = self.plan.phases.iter().position(|phase| phase.recorded);
-        self.plan.adaptive.settle.is_some() && measured == Some(phase as usize + 1)
+        self.plan.adaptive.ends_warm_up() && measured == Some(phase as usize + 1)
     }
 
     /// Adds a member's part of a tick. Ticks of phases that are over, and those that were looked at, are left out.
@@ -172,6 +173,7 @@ mod tests {
         plan.adaptive = Adaptive {
             settle: Some(Settle { discard_ns: SECOND, block_ns: 2 * SECOND }),
             until: Some(Until { quantile: 0.5, half_width: 0.5, least_ns: 2 * SECOND }),
+            ..Adaptive::default()
         };
         plan
     }
@@ -224,7 +226,12 @@ mod tests {
         assert_eq!(ends.least_measured_ns(), None, "the measurement has not begun");
 
         ends.begin(1, 106 * SECOND);
-        let warm_up = WarmUp { elapsed_ns: 5 * SECOND + 600 * MILLISECOND, settled: true, cut_short: false };
+        let warm_up = WarmUp {
+            until: WarmUpEnd::Settled,
+            elapsed_ns: 5 * SECOND + 600 * MILLISECOND,
+            settled: true,
+            cut_short: false,
+        };
         assert_eq!(ends.warm_up, Some(warm_up));
         let mut found = None;
         for index in 0..30 {
@@ -260,12 +267,14 @@ mod tests {
         let mut ends = AgreedEnds::new(&plan);
         ends.begin(0, 100 * SECOND);
         ends.finish(103 * SECOND);
-        let warm_up = WarmUp { elapsed_ns: 3 * SECOND, settled: false, cut_short: true };
+        let warm_up =
+            WarmUp { until: WarmUpEnd::Settled, elapsed_ns: 3 * SECOND, settled: false, cut_short: true };
         assert_eq!(ends.warm_up, Some(warm_up));
         let mut unsettled = AgreedEnds::new(&plan);
         unsettled.begin(0, 100 * SECOND);
         unsettled.begin(1, 161 * SECOND);
-        let warm_up = WarmUp { elapsed_ns: 60 * SECOND, settled: false, cut_short: false };
+        let warm_up =
+            WarmUp { until: WarmUpEnd::Settled, elapsed_ns: 60 * SECOND, settled: false, cut_short: false };
         assert_eq!(unsettled.warm_up, Some(warm_up), "its time was over");
     }
 }

@@ -5,7 +5,7 @@ use pummel_logic::time::{Nanos, SECOND};
 
 use crate::native::options::PaceArgs;
 use crate::native::phase_file::PhaseFile;
-use crate::values::WarmUpTime;
+use crate::values::{UntilEviction, WarmUpTime};
 
 /// How long a run measures that is told neither a time nor a number of requests.
 const TIME_DEFAULT_NS: Nanos = 10 * SECOND;
@@ -14,16 +14,23 @@ const TIME_DEFAULT_NS: Nanos = 10 * SECOND;
 pub(super) fn of(pace: &PaceArgs) -> Adaptive {
     let settles = matches!(pace.warmup, WarmUpTime::Auto(_));
     let until = |(quantile, half_width)| Until { quantile, half_width, least_ns: pace.min_time };
-    Adaptive { settle: settles.then(|| Settle::before(known_ns(pace))), until: pace.until.map(until) }
+    Adaptive {
+        settle: settles.then(|| Settle::before(known_ns(pace))),
+        first_eviction: pace.warmup_until.is_some(),
+        until: pace.until.map(until),
+    }
 }
 
 /// The longest time of the warm-up; `None` where there is none.
 pub(super) fn warm_up_ns(pace: &PaceArgs) -> Option<Nanos> {
+    let longest =
+        |longest_ns: Option<Nanos>| longest_ns.unwrap_or_else(|| Settle::longest_ns(known_ns(pace)));
+    if let Some(UntilEviction(longest_ns)) = pace.warmup_until {
+        return Some(longest(longest_ns));
+    }
     match pace.warmup {
         WarmUpTime::Fixed(time_ns) => Some(time_ns).filter(|time_ns| *time_ns > 0),
-        WarmUpTime::Auto(longest_ns) => {
-            Some(longest_ns.unwrap_or_else(|| Settle::longest_ns(known_ns(pace))))
-        }
+        WarmUpTime::Auto(longest_ns) => Some(longest(longest_ns)),
     }
 }
 

@@ -64,6 +64,7 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Stale => "--stale",
         Field::MetaDetails => "--meta-details",
         Field::Settle => "--warmup",
+        Field::FirstEviction => "--warmup-until",
         Field::Until => "--until",
         Field::Labels => "--label",
         Field::RateShape => "--rate",

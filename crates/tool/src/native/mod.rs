@@ -100,6 +100,7 @@ impl<A> Typed<A> {
         let plan = plan.validate().map_err(|invalid| {
             let is_recorded = recorded.get(invalid.path.index()) == Some(&true);
             let flag = field_options::flag_of(invalid.path.field(), is_recorded);
+            let flag = if flag == "--warmup" && self.has("--warmup-until") { "--warmup-until" } else { flag };
             let is_of_workload = flag == "--churn" && !self.has(flag);
             let instead = if is_of_workload { ", or '--churn none', with which keys stay" } else { "" };
             self.usage(flag, invalid.value, format!("{}{instead}", invalid.expected))

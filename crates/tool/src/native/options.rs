@@ -22,7 +22,7 @@ use crate::native::trace_args::TraceArgs;
 use crate::native::typed_rate::{self, Stage, TypedRate};
 use crate::values;
 use crate::values::nearest::hint;
-use crate::values::{Measure, UnreadDist, UnreadPopularity, ValueError, WarmUpTime};
+use crate::values::{Measure, UnreadDist, UnreadPopularity, UntilEviction, ValueError, WarmUpTime};
 
 /// Several values that one option gives at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,6 +278,12 @@ pub struct PaceArgs {
     /// --time, and at least 1m
     #[arg(long, value_name = "TIME|auto[:MAX]", default_value = "0s", value_parser = values::warm_up, allow_hyphen_values = true)]
     pub warmup: WarmUpTime,
+    /// How long to run before the measurement begins: until a server, by its own statistics, has evicted its first record since the
+    /// run began, but no longer than MAX. Default of MAX: six times
+    /// --time, and at least 1m
+    #[arg(long, value_name = "evictions[:MAX]", value_parser = values::warm_up_until, conflicts_with = "warmup",
+          allow_hyphen_values = true)]
+    pub warmup_until: Option<UntilEviction>,
     /// Measure until the 95 % interval of this quantile of the response time is this narrow, such as p99:2%, instead of for --time;
     /// exit with status 3 if --max-time ends first
     #[arg(long, value_name = "QUANTILE:PERCENT", value_parser = values::quantile_within, conflicts_with_all = ["time", "requests"],

@@ -45,6 +45,7 @@ const NOT_BESIDE: &[&str] = &[
     "--ttl-jitter",
     "--allow-partial-load",
     "--warmup",
+    "--warmup-until",
     "--until",
     "--conn-rate",
     "--calls-per-connection",
@@ -57,7 +58,7 @@ const NOT_BESIDE: &[&str] = &[
 /// Why an option has no effect on a replay, or what has the effect instead.
 fn why_not_beside(flag: &str) -> &'static str {
     match flag {
-        "--warmup" => "'--trace-warmup' replays a part of it before the measurement",
+        "--warmup" | "--warmup-until" => "'--trace-warmup' replays a part of it before the measurement",
         "--until" => "a replay ends with its trace, or with '--time' or '--requests'",
         "--stage" | "--burst" => "its requests are due at their own times, or at the rate of '--rate'",
         "--phases" => "a replay is one phase, whose rate may change by '--rate'",

@@ -6,8 +6,11 @@ use crate::measure::measurement::Measurement;
 use crate::plan::Plan;
 use crate::time::Nanos;
 
-/// Finds when the warm-up of a plan has settled, and when its measurement knows enough. Each is found once at most.
+/// Finds when the warm-up of a plan has settled or a server has evicted a record, and when its measurement knows enough. Each is
+/// found once at most.
 pub struct EarlyEnds {
+    /// The warm-up is over with the first eviction.
+    awaits_eviction: bool,
     settling: Option<Settling>,
     has_settled: bool,
     looks: Option<LookedAt>,
@@ -28,23 +31,33 @@ impl EarlyEnds {
             let so_far = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
             LookedAt { looks, tick_ns: tick_ns(plan.interval_ns), so_far: Box::new(so_far) }
         };
-        EarlyEnds { settling: Settling::of(plan), has_settled: false, looks: Looks::of(plan).map(looked_at) }
+        EarlyEnds {
+            awaits_eviction: plan.adaptive.first_eviction,
+            settling: Settling::of(plan),
+            has_settled: false,
+            looks: Looks::of(plan).map(looked_at),
+        }
     }
 
     /// What finds no end, since another process does.
     pub fn none() -> EarlyEnds {
-        EarlyEnds { settling: None, has_settled: false, looks: None }
+        EarlyEnds { awaits_eviction: false, settling: None, has_settled: false, looks: None }
     }
 
     /// Takes in a slice of the warm-up, the first slice first. Returns when the warm-up is over, in nanoseconds from its
-    /// beginning, at the slice with which its load has settled.
+    /// beginning, at the slice with which its load has settled, or a server has evicted a record.
     pub fn warm_up_slice(&mut self, slice: &mut Interval) -> Option<Nanos> {
+        if self.awaits_eviction {
+            let is_over = slice.evicted && !self.has_settled;
+            self.has_settled |= is_over;
+            return is_over.then_some(slice.end_ns);
+        }
         let settling = self.settling.as_mut().filter(|_| !self.has_settled)?;
         self.has_settled = settling.add(slice) == Some(true);
         self.has_settled.then_some(slice.end_ns)
     }
 
-    /// Whether the warm-up has settled.
+    /// Whether the end of the warm-up was found.
     pub fn has_settled(&self) -> bool {
         self.has_settled
     }
@@ -85,11 +98,25 @@ mod tests {
             recorded,
         };
         Plan {
-            adaptive: Adaptive { settle: Some(settle), until: Some(until) },
+            adaptive: Adaptive { settle: Some(settle), until: Some(until), ..Adaptive::default() },
             groups: vec![Group::default()],
             phases: vec![phase("warm-up", false), phase("run", true)],
             ..Plan::default()
         }
+    }
+
+    #[test]
+    fn a_warm_up_until_the_first_eviction_is_over_once() {
+        let mut plan = plan();
+        plan.adaptive = Adaptive { first_eviction: true, ..Adaptive::default() };
+        let mut ends = EarlyEnds::of(&plan);
+        let mut slice = Interval::new([[Verb::Get]]);
+        for (index, evicted, expected) in [(0, false, None), (1, true, Some(20)), (2, true, None)] {
+            slice.restart(index, index * 10);
+            (slice.end_ns, slice.evicted) = (index * 10 + 10, evicted);
+            assert_eq!(ends.warm_up_slice(&mut slice), expected, "slice {index}");
+        }
+        assert!(ends.has_settled());
     }
 
     #[test]

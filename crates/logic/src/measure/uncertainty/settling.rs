@@ -172,7 +172,7 @@ mod tests {
     fn plan() -> Plan {
         let settle = Settle { discard_ns: 2 * SECOND, block_ns: BLOCK_NS };
         let group = Group { arrivals: Arrivals::Poisson, rate: Some(1e4), ..Group::default() };
-        let adaptive = Adaptive { settle: Some(settle), until: None };
+        let adaptive = Adaptive { settle: Some(settle), ..Adaptive::default() };
         Plan { adaptive, groups: vec![group], ..Plan::default() }
     }
 

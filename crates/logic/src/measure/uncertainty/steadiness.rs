@@ -11,7 +11,7 @@ use std::fmt;
 use super::batches::Batches;
 use super::series::Series;
 use crate::measure::histogram::rank;
-use crate::measure::measurement::Measurement;
+use crate::measure::measurement::{Measurement, WarmUp, WarmUpEnd};
 use crate::measure::recorder::{OpRecord, Span};
 use crate::measure::summary::Unanswered;
 use crate::measure::uncertainty::WindowOp;
@@ -84,6 +84,11 @@ pub enum ChangeKind {
     Step,
 }
 
+/// Whether a warm-up was to settle and had not when its time was over.
+fn is_unsettled(warm_up: WarmUp) -> bool {
+    warm_up.until == WarmUpEnd::Settled && !warm_up.settled && !warm_up.cut_short
+}
+
 impl Steadiness {
     /// Whether a run after `plan` was steady, all of whose requests are `all`. `None` where the plan changes its load
     /// within the run, where several phases were measured or a recording was replayed, and where there are fewer than
@@ -91,9 +96,7 @@ impl Steadiness {
     pub fn of(measurement: &Measurement, plan: &Plan, all: &OpRecord) -> Option<Steadiness> {
         match Steadiness::of_batches(measurement, plan, all) {
             Some(Steadiness::Unsteady(change)) => Some(Steadiness::Unsteady(change)),
-            _ if measurement.warm_up.is_some_and(|warm_up| !warm_up.settled && !warm_up.cut_short) => {
-                Some(Steadiness::Unsettled)
-            }
+            _ if measurement.warm_up.is_some_and(is_unsettled) => Some(Steadiness::Unsettled),
             judged => judged,
         }
     }

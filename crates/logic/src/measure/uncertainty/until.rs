@@ -144,7 +144,7 @@ mod tests {
         let stop = Stop { time_ns: Some(LONGEST_NS), requests: None };
         let work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
         Plan {
-            adaptive: Adaptive { settle: None, until: Some(until) },
+            adaptive: Adaptive { until: Some(until), ..Adaptive::default() },
             phases: vec![Phase { name: "run".to_owned(), work, stop, recorded: true }],
             ..Plan::default()
         }

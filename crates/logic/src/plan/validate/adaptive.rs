@@ -6,25 +6,43 @@ use super::invalid::Invalid;
 use crate::plan::{Phase, Plan, Settle, Until, Work};
 use crate::time::{MILLISECOND, typed_time};
 
-/// Refuses a warm-up that cannot settle, and a measurement whose end cannot be found.
+/// Refuses a warm-up that cannot settle or whose end nobody could see, and a measurement whose end cannot be found.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     if let Some(settle) = &plan.adaptive.settle {
         self::settle(plan, settle)?;
     }
+    if plan.adaptive.first_eviction {
+        first_eviction(plan)?;
+    }
     plan.adaptive.until.as_ref().map_or(Ok(()), |until| self::until(plan, until))
+}
+
+fn first_eviction(plan: &Plan) -> Result<(), Invalid> {
+    let path = || Field::FirstEviction.path();
+    warm_up_of(plan, Field::FirstEviction)?;
+    if plan.adaptive.settle.is_some() {
+        return refuse(path(), true, "it is accepted in place of a warm-up until the load has settled");
+    }
+    if !plan.evidence {
+        let expected =
+            "servers that are asked for their statistics are accepted beside it, and no --no-evidence";
+        return refuse(path(), true, expected);
+    }
+    Ok(())
+}
+
+/// The phase before the only measured one, whose requests are drawn and which a time ends.
+fn warm_up_of(plan: &Plan, field: Field) -> Result<&Phase, Invalid> {
+    let measured = measured_phase(plan, field)?;
+    let warm_up = measured.checked_sub(1).map(|number| &plan.phases[number]);
+    let warm_up = warm_up.filter(|phase| is_mix(phase) && phase.stop.time_ns.is_some());
+    let expected = "a phase of drawn requests with a time is accepted before the measured one";
+    warm_up.map_or_else(|| refuse(field.path(), "", expected), Ok)
 }
 
 fn settle(plan: &Plan, settle: &Settle) -> Result<(), Invalid> {
     let path = || Field::Settle.path();
-    let measured = measured_phase(plan, Field::Settle)?;
-    let warm_up = measured.checked_sub(1).map(|number| &plan.phases[number]);
-    let Some(warm_up) = warm_up.filter(|phase| is_mix(phase) && phase.stop.time_ns.is_some()) else {
-        return refuse(
-            path(),
-            "",
-            "a phase of drawn requests with a time is accepted before the measured one",
-        );
-    };
+    let warm_up = warm_up_of(plan, Field::Settle)?;
     span(path(), settle.block_ns, (10 * MILLISECOND, "10ms"), (DAY, "24h"))?;
     let least_ns = settle.discard_ns.saturating_add(settle.block_ns.saturating_mul(2));
     match warm_up.stop.time_ns.filter(|time_ns| *time_ns >= least_ns) {

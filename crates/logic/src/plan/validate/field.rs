@@ -87,6 +87,7 @@ pub enum Field {
     DeleteDepth,
     PauseUntil,
     Settle,
+    FirstEviction,
     Until,
     Labels,
     RateShape,
@@ -96,7 +97,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 87] = [
+const PATHS: [(Field, &str); 88] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -178,6 +179,7 @@ const PATHS: [(Field, &str); 87] = [
     (Field::DeleteDepth, "phases[].work.delete.depth"),
     (Field::PauseUntil, "phases[].work.pause.until_ns"),
     (Field::Settle, "adaptive.settle"),
+    (Field::FirstEviction, "adaptive.first_eviction"),
     (Field::Until, "adaptive.until"),
     (Field::Labels, "labels"),
     (Field::RateShape, "changes.rate"),

@@ -56,15 +56,7 @@ fn change_words(change: &ChangeResult) -> String {
 /// Adds how the warm-up and the measurement ended, where that was decided while they went on.
 pub(super) fn ends(page: &mut Page, document: &Document) {
     if let Some(warm_up) = &document.warmup {
-        let took = warm_up.seconds;
-        page.field(
-            "Warm-up",
-            &match (warm_up.settled, warm_up.cut_short) {
-                (true, _) => format!("settled after {took:.1} s"),
-                (false, true) => format!("cut short after {took:.1} s, when the run was ended"),
-                (false, false) => format!("over after {took:.1} s, and the load had not settled"),
-            },
-        );
+        page.field("Warm-up", &warm_up.words());
     }
     if let Some(until) = &document.until {
         page.field("Until", &until_words(until));

@@ -1,6 +1,6 @@
 //! Whether a run was at one level, and how its warm-up and its measurement ended where that was decided while they went on.
 
-use pummel_logic::measure::measurement::{Measurement, WarmUp};
+use pummel_logic::measure::measurement::{Measurement, WarmUp, WarmUpEnd};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::measure::uncertainty::steadiness::{Change, ChangeKind, LevelFigure};
 use pummel_logic::time::seconds;
@@ -25,16 +25,19 @@ pub struct ChangeResult {
     pub after: Option<f64>,
 }
 
-/// A warm-up that was to be over when its load had settled.
+/// A warm-up whose end was to be found while it went on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WarmUpResult {
     /// How long the warm-up took.
     pub seconds: f64,
-    /// Whether the load had settled; otherwise the time was over, or the run was ended.
+    /// Whether the load had settled, or a server had evicted a record; otherwise the time was over, or the run was ended.
     pub settled: bool,
-    /// Whether the run was ended in the warm-up, before the load had settled and before the time was over.
+    /// Whether the run was ended in the warm-up, before its end was found and before the time was over.
     pub cut_short: bool,
+    /// What was to end the warm-up; absent where that was the load that settles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<WarmUpEnd>,
 }
 
 /// How sure the quantile is that a measurement went on for.
@@ -74,8 +77,25 @@ impl ChangeResult {
 
 impl WarmUpResult {
     pub(super) fn of(measurement: &Measurement) -> Option<WarmUpResult> {
-        let WarmUp { elapsed_ns, settled, cut_short } = measurement.warm_up?;
-        Some(WarmUpResult { seconds: rounded(seconds(elapsed_ns)), settled, cut_short })
+        let WarmUp { until, elapsed_ns, settled, cut_short } = measurement.warm_up?;
+        let until = Some(until).filter(|until| *until != WarmUpEnd::Settled);
+        Some(WarmUpResult { seconds: rounded(seconds(elapsed_ns)), settled, cut_short, until })
+    }
+
+    /// How the warm-up ended, in words.
+    pub fn words(&self) -> String {
+        let took = self.seconds;
+        match (self.until.unwrap_or_default(), self.settled) {
+            _ if self.cut_short => format!("cut short after {took:.1} s, when the run was ended"),
+            (WarmUpEnd::Settled, true) => format!("settled after {took:.1} s"),
+            (WarmUpEnd::Settled, false) => format!("over after {took:.1} s, and the load had not settled"),
+            (WarmUpEnd::Eviction, true) => {
+                format!("over after {took:.1} s, when a server had evicted a record")
+            }
+            (WarmUpEnd::Eviction, false) => {
+                format!("over after {took:.1} s, and no server was seen to have evicted a record")
+            }
+        }
     }
 }
 

@@ -455,10 +455,7 @@ fn events(document: &Document) -> String {
 
 /// What is known of how the run was made and of the instrument, beside what the plan says.
 pub fn facts(document: &Document) -> Vec<(&'static str, String)> {
-    let warm_up = document.warmup.map(|warm_up| match warm_up.settled {
-        true => format!("settled after {:.1} s", warm_up.seconds),
-        false => format!("over after {:.1} s, and the load had not settled", warm_up.seconds),
-    });
+    let warm_up = document.warmup.map(|warm_up| warm_up.words());
     let until = document.until.map(|until| {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let reached = until.half_width.map_or("not known".to_owned(), percent);

@@ -1,0 +1,152 @@
+//! The watch for the first eviction of any server, before the measured phases (`--warmup-until evictions`).
+
+use pummel_logic::measure::evidence::ServerReading;
+use pummel_logic::time::{MILLISECOND, Nanos};
+
+use super::inquiry::Told;
+
+/// The time between two rounds in which the servers are asked, in nanoseconds.
+const EVERY_NS: Nanos = 250 * MILLISECOND;
+
+/// After so many rounds in which no server told how many records it evicted, none will.
+const SILENT_ROUNDS_MAX: u32 = 4;
+
+/// What the rounds so far say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sighting {
+    /// No server has evicted a record, as far as is known.
+    Nothing,
+    /// A server has evicted a record.
+    Evicted,
+    /// No server tells how many records it evicted, and why.
+    Untold(String),
+}
+
+/// The watch for the first eviction.
+#[derive(Debug)]
+pub struct EvictionWatch {
+    /// What each server told first, since it was started.
+    first: Vec<Option<Told>>,
+    /// When the next round is due, on the monotonic clock.
+    next_at: Nanos,
+    /// Rounds so far in which no server told a count; 0 once one has.
+    silent_rounds: u32,
+    has_told: bool,
+    /// Why a server told nothing in this round.
+    why: Option<String>,
+    sighting: Sighting,
+}
+
+impl EvictionWatch {
+    /// A watch of so many servers, whose first round is due at once.
+    pub fn new(servers: usize) -> EvictionWatch {
+        EvictionWatch {
+            first: (0..servers).map(|_| None).collect(),
+            next_at: 0,
+            silent_rounds: 0,
+            has_told: false,
+            why: None,
+            sighting: Sighting::Nothing,
+        }
+    }
+
+    /// When the next round is due, on the monotonic clock; `None` where no more rounds are.
+    pub fn next_at(&self) -> Option<Nanos> {
+        (self.sighting == Sighting::Nothing).then_some(self.next_at)
+    }
+
+    /// Takes in what a server told in a round, or why it told nothing. `reading` says what two readings mean.
+    pub fn take_in(
+        &mut self,
+        server: usize,
+        told: Result<Told, String>,
+        reading: impl Fn(&Told, &Told) -> ServerReading,
+    ) {
+        let told = match told {
+            Ok(told) => told,
+            Err(why) => {
+                self.why = Some(why);
+                return;
+            }
+        };
+        let since = reading(self.first[server].as_ref().unwrap_or(&told), &told);
+        match since.counts.evictions {
+            _ if since.restarted => self.first[server] = None,
+            None => self.why = Some("its statistics have no such count".to_owned()),
+            Some(0) => self.has_told = true,
+            Some(_) => (self.has_told, self.sighting) = (true, Sighting::Evicted),
+        }
+        self.first[server].get_or_insert(told);
+    }
+
+    /// Ends a round at `now`, and returns what the rounds so far say.
+    pub fn end_round(&mut self, now: Nanos) -> &Sighting {
+        self.next_at = now.saturating_add(EVERY_NS);
+        self.silent_rounds += 1;
+        if !self.has_told && self.silent_rounds >= SILENT_ROUNDS_MAX && self.sighting == Sighting::Nothing {
+            self.sighting = Sighting::Untold(self.why.clone().unwrap_or_default());
+        }
+        &self.sighting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::measure::evidence::facts::Facts;
+    use pummel_logic::measure::evidence::redis::OwnWork;
+
+    use super::*;
+
+    /// What a server tells that has evicted so many records.
+    fn told(evictions: u64) -> Told {
+        Told { at: evictions, facts: Facts::default(), own: OwnWork::default() }
+    }
+
+    fn reading(before: &Told, after: &Told) -> ServerReading {
+        let mut reading = ServerReading { restarted: after.at < before.at, ..ServerReading::default() };
+        reading.counts.evictions = Some(after.at.saturating_sub(before.at));
+        reading
+    }
+
+    fn silent(_: &Told, _: &Told) -> ServerReading {
+        ServerReading::default()
+    }
+
+    #[test]
+    fn the_first_eviction_since_the_first_round_is_seen_on_any_server() {
+        let mut watch = EvictionWatch::new(2);
+        // What was evicted before the run is no news, and a server that was restarted begins anew.
+        for (first, second) in [(5, 7), (5, 7), (1, 7), (1, 7)] {
+            watch.take_in(0, Ok(told(first)), reading);
+            watch.take_in(1, Ok(told(second)), reading);
+            assert_eq!(watch.end_round(10), &Sighting::Nothing);
+        }
+        assert_eq!(watch.next_at(), Some(10 + EVERY_NS));
+        watch.take_in(0, Err("it is silent".to_owned()), reading);
+        watch.take_in(1, Ok(told(8)), reading);
+        assert_eq!(watch.end_round(20), &Sighting::Evicted);
+        assert_eq!(watch.next_at(), None);
+    }
+
+    #[test]
+    fn a_watch_gives_up_where_no_server_tells_a_count() {
+        let mut refused = EvictionWatch::new(1);
+        let mut uncounted = EvictionWatch::new(1);
+        for round in 1..=SILENT_ROUNDS_MAX {
+            refused.take_in(0, Err("no connection".to_owned()), reading);
+            uncounted.take_in(0, Ok(told(0)), silent);
+            let is_last = round == SILENT_ROUNDS_MAX;
+            let expected =
+                |why: &str| if is_last { Sighting::Untold(why.to_owned()) } else { Sighting::Nothing };
+            assert_eq!(refused.end_round(0), &expected("no connection"));
+            assert_eq!(uncounted.end_round(0), &expected("its statistics have no such count"));
+        }
+        // A server that has told once may be silent for as long as it takes.
+        let mut once = EvictionWatch::new(1);
+        once.take_in(0, Ok(told(0)), reading);
+        for _ in 0..100 {
+            assert_eq!(once.end_round(0), &Sighting::Nothing);
+            once.take_in(0, Err("it is silent".to_owned()), reading);
+        }
+    }
+}
