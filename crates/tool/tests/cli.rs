@@ -1,5 +1,8 @@
 //! The real binary, as far as it needs no server: what is refused, what is explained, what is written.
 
+#[path = "common/schema.rs"]
+mod schema;
+
 use std::ffi::OsString;
 use std::fs;
 use std::net::TcpStream;
@@ -9,6 +12,7 @@ use std::process::Output;
 
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
+use pummel_tool::commands::schema::SchemaName;
 use pummel_tool::job::{FrontInputs, Job};
 use pummel_tool::native;
 
@@ -482,6 +486,80 @@ fn a_saved_plan_is_the_plan_of_its_command_line() {
             assert_eq!(*loaded, typed, "{name}: {line}");
         }
     }
+}
+
+/// Phases with everything that one can have.
+const PHASES: &str = r#"
+[[phase]]
+name = "calm"
+time = "10s"
+rate = "1k..2k"
+churn = "default"
+[[phase]]
+name = "flash"
+time = "1m"
+rate = "5k"
+mix = { get = 0.9, set = 0.1 }
+popularity = "zipf:0.9"
+[[phase.event]]
+at = "10s"
+hot = { key = "new", share = 0.4, rise = "2s", hold = "20s", fall = "10s" }
+[[phase.event]]
+at = "40s"
+delete = "rank:0-9"
+[[phase.event]]
+at = "41s"
+expire = "rank:3"
+"#;
+
+/// Command lines whose plans have between them every field that a plan can have.
+const PLANS: &[&str] = &[
+    RICH,
+    "run -s a",
+    "load -s a --mix decr,hget:1 --protocol resp3",
+    "run -s a --rate 5 -d unlimited --phases PHASES --read-through=exponential:5ms --fill add",
+    "run -s a --rate sine:1k,900,100ms -t 5s --burst 3,10ms,30ms --ttl 1h --ttl-jitter 10%",
+    "run -s a --rate day:1k,1m -t 5s --burst hurst:0.8,10ms,50 --fresh 0.1 --absent 0.1",
+    "run -s a --rate 500 --stage 200ms:1500,200ms,0s:0,100ms --churn share:0.01",
+    "run -s a --rate 500 --warmup auto:60s --until p99:5% --min-time 3s --max-time 60s",
+    "run -s a --rate 500 -t 5s --arrivals etc-arrival:5 --agents b:1 --measure-connections 2 --fail-on limited,errors --label a=b",
+    "run -s a --workload ycsb-d --seed 1 -t 5s",
+    "run -s a --workload ycsb-f --rate 100 -t 5s --stamps tx:7 --server-stats=1s --anonymous",
+    "run -s a --calls-per-connection 5 --conn-rate 100 -n 100",
+    "run -s a,b --route ketama --protocol meta --vivify 30 --recache 5 -n 100",
+    "run -s a --udp -n 100 -t 5s",
+    "run -s a --trace t.csv --pace trace:2 --trace-by row --within-second poisson --loop=2 --loop-fresh",
+    "run -s a --trace t.csv --pace fast --fills own --trace-sample 0.5 --trace-amplify 2 --trace-warmup 500",
+    "mutilate -s a -t 5 -q 1000 -u 0.1 -K fb_key -V fb_value -i fb_ia -Q 100 -C 2 -D 3 -w 2",
+    "mutilate -s a -B -t 5 --read_file t.csv",
+    "memaslap -s a,b -x 1000 -c 16 -T 2 -v 0.5 -o 0.1 -e 0.1 -p 2",
+    "memaslap -s a -t 5s -c 16 -U",
+    "mcperf -s a -n 100 -N 10 -r 50 -R 20 --sizes u1,16",
+    "mcperf -s a -n 10 -r e0.01",
+];
+
+#[test]
+fn every_plan_has_its_schema_and_the_schema_knows_every_field() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let phases = folder.path().join("phases.toml");
+    fs::write(&phases, PHASES).expect("written");
+    let schema: serde_json::Value = serde_json::from_str(SchemaName::Plan.text()).expect("it is JSON");
+    for line in PLANS {
+        let line = line.replace("PHASES", phases.to_str().expect("UTF-8"));
+        let mut words = vec!["explain"];
+        words.extend(line.split_whitespace());
+        words.extend(["--format", "json"]);
+        let output = pummel(&words);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        let wrongs = schema::wrongs(&schema, &plan);
+        assert!(wrongs.is_empty(), "{line}: {wrongs:#?}");
+    }
+    let mut strange: serde_json::Value =
+        serde_json::from_slice(&pummel(&["explain", "run", "-s", "a", "--format", "json"]).stdout)
+            .expect("it is JSON");
+    strange["changes"] = serde_json::json!({ "events": [{ "at_ns": 1, "what": { "cold": 1 } }] });
+    assert!(!schema::wrongs(&schema, &strange).is_empty(), "an event of another kind is none");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 #[cfg(feature = "agents")]
 use common::agent::{Agent, list};
-use common::{Memcached, pummel};
+use common::{Memcached, Serve, pummel};
+use pummel_logic::rng::scramble;
 use tempfile::TempDir;
 
 /// 4,000 rows in 20 seconds of Twitter's format: a store of each of 400 keys, then reads by 13 clients.
@@ -129,6 +130,41 @@ fn a_trace_is_replayed_with_its_times_and_operations() {
     assert_eq!(result.at("trace/whole").as_bool(), Some(true));
     let seconds = result.at("seconds").as_f64().expect("a number");
     assert!((0.95..3.0).contains(&seconds), "20 s of the trace are 1 s: {seconds}");
+}
+
+/// 100,000 rows in 50 seconds, which become 5: converted, streamed from pummel's own format, and each due at a tenth of its time.
+#[test]
+fn every_row_of_a_converted_trace_is_due_at_its_time_and_memory_stays_small() {
+    const ROWS: u64 = 100_000;
+    let (server, folder) = (Serve::start(""), tempfile::tempdir().expect("a folder"));
+    let at = |name: &str| folder.path().join(name);
+    let row = |number: u64| {
+        let (key, op) = (scramble(number) % 5_000, if number % 10 == 0 { "set" } else { "get" });
+        format!("{},key-{key:012},{op},{},{}\n", 500 * number, 50 + key % 400, number % 97)
+    };
+    let text: String = (0..ROWS).map(row).collect();
+    saved(&folder, "t.csv", &format!("time_us,key,op,size,client\n{text}"));
+    let (status, _, why) = trace(&["convert", name(&at("t.csv")), "-o", name(&at("t.ptr"))], None);
+    assert_eq!(status, Some(0), "{why}");
+    let words = format!(
+        "run -s {} -T 2 -c 20 --trace {} --pace trace:10 --samples {} --quiet",
+        server.name,
+        name(&at("t.ptr")),
+        name(&at("samples.csv"))
+    );
+    let result = pummel(&words).expect(0).json();
+    assert_eq!((result.count("trace/rows"), result.count("totals/requests")), (ROWS, ROWS));
+    assert_eq!(result.count("samples/dropped"), 0);
+    let samples = std::fs::read_to_string(at("samples.csv")).expect("it was written");
+    let due = |line: &str| line.split(',').next().and_then(|due| due.parse().ok()).expect("a time");
+    let mut dues: Vec<u64> = samples.lines().skip(1).map(due).collect();
+    dues.sort_unstable();
+    let expected: Vec<u64> = (0..ROWS).map(|number| 50_000 * number).collect();
+    assert!(dues == expected, "{} rows, {:?} to {:?}", dues.len(), dues.first(), dues.last());
+    let late = (result.count("trace/late_rows"), result.number("trace/latest_us"));
+    assert!(late.0 <= ROWS && (late.0 == 0) == (late.1 <= 10_000.0), "{late:?}");
+    let peak_bytes = result.count("generator/peak_rss_bytes");
+    assert!(peak_bytes <= 96 << 20, "{peak_bytes} bytes");
 }
 
 #[test]

@@ -41,6 +41,9 @@ pub const RECORD_BYTES: usize = 32;
 /// The bits of a key's hash are written as so many characters of six bits.
 const HASH_CHARACTERS: usize = 11;
 
+/// The first bytes of a key, which are made together.
+const BEGIN_BYTES: usize = 16;
+
 const MISSED: u8 = 1;
 const SIZE_UNKNOWN: u8 = 2;
 const CLIENT_UNKNOWN: u8 = 4;
@@ -141,14 +144,16 @@ pub fn is_replayed(verb: Verb) -> bool {
 /// than eleven bytes hold a part of the hash alone.
 pub fn made_key(hash: u64, len: usize, into: &mut [u8; KEY_MAX_BYTES]) -> &[u8] {
     const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let key = &mut into[..len];
-    key.fill(PADDING);
-    let mut bits = hash;
-    for byte in key.iter_mut().take(HASH_CHARACTERS) {
-        *byte = CHARACTERS[(bits & 63) as usize];
-        bits >>= 6;
+    // Of a fixed length, so that no count is kept while it is made.
+    let mut begin = [PADDING; BEGIN_BYTES];
+    for (place, byte) in begin.iter_mut().take(HASH_CHARACTERS).enumerate() {
+        *byte = CHARACTERS[(hash >> (6 * place) & 63) as usize];
     }
-    key
+    into[..BEGIN_BYTES].copy_from_slice(&begin);
+    if len > BEGIN_BYTES {
+        into[BEGIN_BYTES..len].fill(PADDING);
+    }
+    &into[..len]
 }
 
 /// Whether times of so many nanoseconds are exact to a whole second only.

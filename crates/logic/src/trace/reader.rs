@@ -221,22 +221,30 @@ impl Reader {
     fn read_records(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) {
         loop {
             let need = self.record_bytes();
-            if self.rest.is_empty() && bytes.len() >= need {
-                let (record, after) = bytes.split_at(need);
-                bytes = after;
-                self.record(record, sink);
+            if !self.rest.is_empty() {
+                let more = (need - self.rest.len()).min(bytes.len());
+                self.rest.extend_from_slice(&bytes[..more]);
+                bytes = &bytes[more..];
+                if self.rest.len() < need {
+                    return;
+                }
+                let mut record = std::mem::take(&mut self.rest);
+                self.records(&record, sink);
+                record.clear();
+                self.rest = record;
                 continue;
             }
-            let more = (need - self.rest.len()).min(bytes.len());
-            self.rest.extend_from_slice(&bytes[..more]);
-            bytes = &bytes[more..];
-            if self.rest.len() < need {
-                return;
+            // The header goes by itself: what follows has another length.
+            let whole = match &self.decoder {
+                Decoder::Ptr(None) => need.min(bytes.len()),
+                _ => bytes.len(),
+            };
+            let whole = whole - whole % need;
+            if whole == 0 {
+                return self.rest.extend_from_slice(bytes);
             }
-            let mut record = std::mem::take(&mut self.rest);
-            self.record(&record, sink);
-            record.clear();
-            self.rest = record;
+            self.records(&bytes[..whole], sink);
+            bytes = &bytes[whole..];
         }
     }
 
@@ -249,36 +257,37 @@ impl Reader {
         }
     }
 
-    fn record(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
+    /// Takes in whole records, or the header of a file that has one. What kind they are of is asked once.
+    fn records(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
         let account = &mut self.account;
-        let found = match &mut self.decoder {
-            Decoder::Records(record) => record.take(bytes, &mut |row| {
-                account.rows += 1;
-                sink(row);
-            }),
+        let mut note = |found: Found| {
+            account.lines += 1;
+            match found {
+                Found::Rows => account.rows += 1,
+                found => account.note(found, &[]),
+            }
+        };
+        match &mut self.decoder {
+            Decoder::Records(record) => record.take_all(bytes, sink, &mut note),
             Decoder::Ptr(header @ None) => match Header::of(bytes) {
-                Some(read) => {
-                    *header = Some(read);
-                    return;
-                }
+                Some(read) => *header = Some(read),
                 // Without a header that is known, its bytes are no records: each counts as one that is bad.
-                None => Found::Bad,
+                None => note(Found::Bad),
             },
             Decoder::Ptr(Some(header)) => {
                 let mut key = [0; KEY_MAX_BYTES];
-                match ptr::row(header, bytes, &mut key) {
-                    Some(row) => {
-                        account.rows += 1;
-                        sink(&row);
-                        Found::Rows
+                for record in bytes.chunks_exact(RECORD_BYTES) {
+                    match ptr::row(header, record, &mut key) {
+                        Some(row) => {
+                            sink(&row);
+                            note(Found::Rows);
+                        }
+                        None => note(Found::Bad),
                     }
-                    None => Found::Bad,
                 }
             }
             Decoder::Lines(_) => unreachable!("lines are no records"),
-        };
-        account.lines += 1;
-        account.note(found, &[]);
+        }
     }
 }
 

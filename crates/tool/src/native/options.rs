@@ -278,9 +278,8 @@ pub struct PaceArgs {
     /// --time, and at least 1m
     #[arg(long, value_name = "TIME|auto[:MAX]", default_value = "0s", value_parser = values::warm_up, allow_hyphen_values = true)]
     pub warmup: WarmUpTime,
-    /// How long to run before the measurement begins: until a server, by its own statistics, has evicted its first record since the
-    /// run began, but no longer than MAX. Default of MAX: six times
-    /// --time, and at least 1m
+    /// How long to run before the measurement begins: until a server, by its own statistics, has evicted its first record since
+    /// the run began, but no longer than MAX. Default of MAX: six times --time, and at least 1m
     #[arg(long, value_name = "evictions[:MAX]", value_parser = values::warm_up_until, conflicts_with = "warmup",
           allow_hyphen_values = true)]
     pub warmup_until: Option<UntilEviction>,

@@ -85,7 +85,9 @@ fn members(
         let own = named.and_then(|named| named.get(name));
         let wanted =
             if keyword == "properties" { own } else { schema.get(keyword).filter(|_| own.is_none()) };
-        if let Some(wanted) = wanted {
+        if wanted == Some(&Value::Bool(false)) {
+            found.push(format!("{path}: {name} is not in the schema"));
+        } else if let Some(wanted) = wanted {
             check(root, wanted, member, &format!("{path}.{name}"), found);
         }
     }

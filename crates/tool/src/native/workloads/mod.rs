@@ -10,6 +10,7 @@ pub use self::presets::listed;
 use self::profile::Refusal;
 pub use self::profile::{Listed, Profile, ReadThrough};
 use pummel_logic::dist::Dist;
+use pummel_logic::plan::{Day, RatePoint, RateShape, Sine};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::seconds;
 
@@ -42,6 +43,20 @@ pub fn profile(name: &str, inputs: &FrontInputs) -> Result<Profile, String> {
     Profile::read(&text).map_err(|refusal| format!("the file of a profile is accepted: {}", refusal.0))
 }
 
+/// A rate over time, so many times as high.
+fn times_of(shape: &RateShape, times: f64) -> RateShape {
+    match shape {
+        RateShape::Points(points) => {
+            let point = |point: &RatePoint| RatePoint { rate: times * point.rate, ..*point };
+            RateShape::Points(points.iter().map(point).collect())
+        }
+        RateShape::Sine(sine) => {
+            RateShape::Sine(Sine { mean: times * sine.mean, amplitude: times * sine.amplitude, ..*sine })
+        }
+        RateShape::Day(day) => RateShape::Day(Day { mean: times * day.mean, ..*day }),
+    }
+}
+
 impl Typed<RunArgs> {
     /// These options with the values of their workload where nothing was typed.
     ///
@@ -54,7 +69,11 @@ impl Typed<RunArgs> {
             self.fill_data(&profile, &mut typed.args.data);
             self.fill_mix(&profile, &mut typed.args.mix);
             if let Some(TypedRate::Times(times)) = typed.args.pace.rate {
-                typed.args.pace.rate = Some(TypedRate::Constant(times * self.rate_of(&profile)?));
+                let rate = self.rate_of(&profile)?;
+                typed.args.pace.rate = Some(match &profile.rate_shape {
+                    Some(shape) => TypedRate::Shape(times_of(shape, times)),
+                    None => TypedRate::Constant(times * rate),
+                });
             }
             if let Some(arrivals) = &profile.arrivals
                 && typed.args.pace.rate.is_some()

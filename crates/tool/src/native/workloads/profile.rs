@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Burst, KeyChurn, Popularity, PopularityError, ValueClass};
+use pummel_logic::plan::{Burst, KeyChurn, Popularity, PopularityError, RateShape, ValueClass};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::native::typed_rate;
+use crate::native::typed_rate::{self, TypedRate};
 use crate::values::{self, Measure};
 
 /// The layout of profiles that this version reads.
@@ -66,8 +66,10 @@ pub struct Profile {
     pub read_through: Option<ReadThrough>,
     /// The gaps between requests in open loop, where the source has them.
     pub arrivals: Option<String>,
-    /// Requests per second of the source; absent where it has none.
+    /// Requests per second of the source, the mean where its rate changes; absent where it has none.
     pub rate: Option<f64>,
+    /// How the rate of the source changes; absent where it stays, or is not known.
+    pub rate_shape: Option<RateShape>,
     /// The bursts of the rate in open loop, where the source has some.
     pub burst: Option<Burst>,
     /// The text that the profile was read from.
@@ -112,7 +114,7 @@ pub(super) struct Written {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) arrivals: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) rate: Option<f64>,
+    pub(super) rate: Option<RateWritten>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) burst: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -133,6 +135,31 @@ pub(super) struct WrittenClass {
 pub(super) enum ReadThroughWritten {
     AtOnce(bool),
     After(String),
+}
+
+/// Requests per second, or a rate that changes, such as `sine:4500,1000,24h`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum RateWritten {
+    Constant(f64),
+    Changing(String),
+}
+
+impl RateWritten {
+    /// The mean of the rate, and how it changes.
+    fn read(&self) -> Result<(f64, Option<RateShape>), Refusal> {
+        let text = match self {
+            RateWritten::Constant(rate) => return Ok((*rate, None)),
+            RateWritten::Changing(text) => text,
+        };
+        match typed_rate::rate(text) {
+            Ok(TypedRate::Shape(RateShape::Sine(sine))) => Ok((sine.mean, Some(RateShape::Sine(sine)))),
+            Ok(TypedRate::Shape(RateShape::Day(day))) => Ok((day.mean, Some(RateShape::Day(day)))),
+            _ => Err(Refusal(format!(
+                "rate: requests per second, or sine:MEAN,AMPLITUDE,PERIOD[,START] or day:MEAN[,PERIOD], are accepted, not '{text}'"
+            ))),
+        }
+    }
 }
 
 fn none() -> String {
@@ -180,6 +207,10 @@ impl Profile {
             .churn
             .as_ref()
             .map(|text| values::churn(text).map_err(|error| Refusal(format!("churn: '{text}': {error}"))));
+        let (rate, rate_shape) = match &written.rate {
+            Some(rate) => rate.read().map(|(rate, shape)| (Some(rate), shape))?,
+            None => (None, None),
+        };
         let in_field =
             |field: &'static str| move |refusal: Refusal| Refusal(format!("{field}: {}", refusal.0));
         Ok(Profile {
@@ -202,7 +233,8 @@ impl Profile {
             scan: written.scan,
             read_through,
             arrivals: written.arrivals,
-            rate: written.rate,
+            rate,
+            rate_shape,
             text,
         })
     }

@@ -171,6 +171,23 @@ fn the_rate_may_be_a_part_of_that_of_the_source() {
 }
 
 #[test]
+fn a_rate_of_the_source_that_changes_is_followed_in_its_form() {
+    let of =
+        |times: &str| plan(&["run", "-s", "h", "-t", "1h", "--workload", "rocksdb-zippydb", "--rate", times]);
+    for (times, factor) in [("1x", 1.0), ("2x", 2.0)] {
+        let Some(RateShape::Sine(sine)) = of(times).changes.rate else { panic!("{times}: it is a sine") };
+        assert_eq!((sine.mean, sine.amplitude), (factor * 4_500.0, factor * 1_000.0));
+        // 2 pi / 0.000073 s.
+        assert!((sine.period_ns as f64 / 1e9 - std::f64::consts::TAU / 0.000_073).abs() < 1.0);
+    }
+    assert_eq!(of("500").changes.rate, None, "a rate that was typed stays");
+    for rate in ["'1k..2k'", "'5x'", "'file:r'", "'sine:1,2,3s'", "''"] {
+        let refusal = Profile::read(&format!("{OWN}rate = {rate}\n")).expect_err(rate);
+        assert!(refusal.0.contains("sine:MEAN"), "{rate}: {}", refusal.0);
+    }
+}
+
+#[test]
 fn popularity_and_sizes_may_come_from_files_of_cachelib() {
     let words = ["--popularity", "cachelib:pop.json", "--value-size", "cachelib:sizes.json"];
     let plan = plan(&[&["run", "-s", "h"], &words[..]].concat());

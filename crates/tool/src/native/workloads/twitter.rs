@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::profile::{Listed, Profile, Refusal, Written};
+use super::profile::{Listed, Profile, RateWritten, Refusal, Written};
 
 /// The table, its first line being the names of its columns.
 const TABLE: &str = include_str!("twitter.tsv");
@@ -122,7 +122,7 @@ fn written(row: &Row<'_>) -> Option<Written> {
         scan: None,
         read_through: None,
         arrivals: None,
-        rate: Some(rate),
+        rate: Some(RateWritten::Constant(rate)),
         burst: None,
         value_class: Vec::new(),
         assumed,
