@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::figures::Quantile;
+use crate::measure::words::percent;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 /// A calibration that is older than this says nothing any more, in seconds.
@@ -59,6 +60,18 @@ pub struct TimerFigures {
     pub gaps_ns: Vec<Nanos>,
     /// For how long gaps were looked for, in nanoseconds.
     pub looked_ns: Nanos,
+    /// For how long the spinning thread could have run meanwhile and had no CPU, in nanoseconds: what others on the machine took.
+    /// Absent where the kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_delay_ns: Option<Nanos>,
+}
+
+impl TimerFigures {
+    /// The share of the time for which the spinning thread had no CPU though it could have run; `None` where that is not known.
+    pub fn run_delay_share(&self) -> Option<f64> {
+        let share = self.run_delay_ns? as f64 / self.looked_ns as f64;
+        (self.looked_ns > 0).then_some(share.min(1.0))
+    }
 }
 
 /// By how much sleeps of one length were too long, in nanoseconds.
@@ -284,6 +297,9 @@ const SLEEP_BAD_NS: Nanos = 150 * MICROSECOND;
 /// Stand-stills longer than this are seen in p99.9.
 const GAP_BAD_NS: Nanos = MILLISECOND;
 
+/// The share of the time without a CPU from which on figures are those of a busy machine.
+const RUN_DELAY_BAD: f64 = 0.01;
+
 /// Time to leave an idle state that is much, in microseconds.
 const IDLE_EXIT_BAD_US: u64 = 50;
 
@@ -303,7 +319,11 @@ pub fn advice(figures: &Calibration, around: &Surroundings) -> Vec<Advice> {
     let late = (late_ns > SLEEP_BAD_NS).then_some(late);
     let mut all: Vec<Advice> = clock_advice(&figures.clock).into_iter().collect();
     all.extend(late.iter().flat_map(|late| sleep_advice(late, around)));
-    all.extend(gap.iter().flat_map(|gap| gap_advice(gap, around)));
+    match figures.timer.run_delay_share().filter(|share| *share >= RUN_DELAY_BAD) {
+        // What others did explains the gaps, and hides what else may cause some.
+        Some(share) => all.push(busy_advice(share)),
+        None => all.extend(gap.iter().flat_map(|gap| gap_advice(gap, around))),
+    }
     all.extend(gap.or(late).iter().flat_map(|slow| neighbour_advice(slow, around)));
     all
 }
@@ -330,6 +350,18 @@ fn sleep_advice(late: &str, around: &Surroundings) -> Vec<Advice> {
         command: "sudo cpupower idle-set -D 50",
     });
     governor.into_iter().chain(idle).collect()
+}
+
+/// What is to be said of a machine on which others took the CPU for this share of the time.
+fn busy_advice(share: f64) -> Advice {
+    Advice {
+        says: format!(
+            "other programs had the CPU of a spinning thread for {} of the time, so that all of this is what a busy machine does: \
+             calibrate again when it is quiet",
+            percent(share)
+        ),
+        command: "top -b -n 1 -o %CPU | head -n 15",
+    }
 }
 
 /// What may make a thread stand still, which one did by these words.
@@ -472,6 +504,14 @@ mod tests {
         ] {
             assert!(all.iter().any(|advice| advice.says.contains(words)), "{words}: {all:?}");
         }
+        // What other programs did is no fault of the settings.
+        let mut busy = figures.clone();
+        (busy.timer.looked_ns, busy.timer.run_delay_ns) = (SECOND, Some(SECOND * 38 / 100));
+        let said = advice(&busy, &around);
+        assert!(said.iter().any(|advice| advice.says.contains("for 38 % of the time")), "{said:?}");
+        assert!(said.iter().all(|advice| !advice.says.contains("steal")), "{said:?}");
+        busy.timer.run_delay_ns = Some(SECOND / 1_000);
+        assert_eq!(advice(&busy, &around), all);
         let calm = Surroundings {
             throttled_ns: Some(0),
             steal_permille: Some(0),

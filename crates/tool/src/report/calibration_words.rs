@@ -2,7 +2,7 @@
 
 use pummel_logic::measure::calibration::{Advice, Calibrated, Calibration, CardStamps, LagFloor, age_text};
 use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::words::grouped;
+use pummel_logic::measure::words::{grouped, percent};
 use pummel_logic::time::Nanos;
 
 /// The figures in lines, and the advice behind them.
@@ -28,15 +28,22 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
         );
     }
     let gaps: Vec<String> = timer.gaps_ns.iter().map(|gap| time_text(*gap)).collect();
+    let waited = timer.run_delay_share().filter(|share| *share >= 0.0005);
+    let waited =
+        waited.map_or_else(String::new, |share| format!("; others had its CPU for {}", percent(share)));
     field(
         "Stand-stills",
-        &format!("the longest of a spinning thread in {}: {}", time_text(timer.looked_ns), gaps.join(", ")),
+        &format!(
+            "the longest of a spinning thread in {}: {}{waited}",
+            time_text(timer.looked_ns),
+            gaps.join(", ")
+        ),
     );
     field(
         "Stamps",
         &format!(
-            "of {} replies {} without a receive stamp, {} with a late one, {} with one that cannot be; of {} requests {} without \
-             a transmit stamp",
+            "{} replies: {} without a receive stamp, {} with a late one, {} with an impossible one; {} requests: {} without a \
+             transmit stamp",
             grouped(stamps.replies),
             grouped(stamps.missing),
             grouped(stamps.late),
@@ -57,7 +64,7 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
         let [p50, p99, max] = [error.p50_ns, error.p99_ns, error.max_ns].map(signed_text);
         field(
             "Service error",
-            &format!("{p50} at p50, {p99} at p99, {max} at most, of replies held for {}", error.held),
+            &format!("{p50} at p50, {p99} at p99, {max} at most, {}", held_words(&error.held)),
         );
     }
     for LagFloor { rate, wait, p50_ns, p99_ns, p50_above, p99_above } in &figures.lag {
@@ -91,6 +98,14 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
         text += &format!("\nHint: {says}. A command for it:\n  {command}\n");
     }
     text
+}
+
+/// Of which replies a service error is.
+fn held_words(held: &str) -> String {
+    match held {
+        "0" => "of replies that the server sent at once".to_owned(),
+        held => format!("of replies that the server held for {held}"),
+    }
 }
 
 /// What the report of a run says of the instrument.
@@ -161,9 +176,9 @@ mod tests {
         let advice = [Advice { says: "the clock is slow".to_owned(), command: "mend it" }];
         let words = text(&figures(), &advice);
         for part in [
-            "Service error  +1.90 us at p50, +4.00 us at p99, -5 ns at most, of replies held for 0",
-            "Stamps         of 10,000 replies 0 without a receive stamp, 3 with a late one, 0 with one that cannot be; of 200 \
-             requests 1 without a transmit stamp\n",
+            "Service error  +1.90 us at p50, +4.00 us at p99, -5 ns at most, of replies that the server sent at once",
+            "Stamps         10,000 replies: 0 without a receive stamp, 3 with a late one, 0 with an impossible one; 200 \
+             requests: 1 without a transmit stamp\n",
             "Network card   eth0 does not stamp packets\n",
             "Lag            900 ns at p50, > 2.10 us at p99, at 20,000/s, --wait spin",
             "differ by 0.8 % at p50, 3.1 % at p99, 1.2 % in rate",

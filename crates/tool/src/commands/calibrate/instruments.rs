@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pummel_engine::{clock, sys};
 use pummel_logic::measure::calibration::{ClockFigures, Overshoot, TimerFigures};
+use pummel_logic::measure::evidence::proc::schedstat;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos};
 
 /// Readings of the clock.
@@ -50,7 +51,16 @@ pub(super) fn timer(look_ns: Nanos) -> TimerFigures {
         };
         Overshoot::of(asked_ns, (0..SLEEPS).map(sleep))
     });
-    TimerFigures { sleeps: sleeps.to_vec(), gaps_ns: gaps(look_ns), looked_ns: look_ns }
+    let waited = run_delay_ns();
+    let gaps_ns = gaps(look_ns);
+    let run_delay_ns = waited.zip(run_delay_ns()).map(|(before, after)| after.saturating_sub(before));
+    TimerFigures { sleeps: sleeps.to_vec(), gaps_ns, looked_ns: look_ns, run_delay_ns }
+}
+
+/// How long this thread could have run so far and had no CPU; `None` where the kernel does not count it.
+fn run_delay_ns() -> Option<Nanos> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    schedstat(&text).map(|(_, run_delay_ns)| run_delay_ns)
 }
 
 /// The longest times between two readings of a thread that does nothing else.

@@ -309,8 +309,12 @@ fn foot(comparison: &Comparison) -> Vec<String> {
     let judged: Vec<&str> =
         comparison.rows.iter().filter(|row| row.is_judged).map(|row| row.metric.name()).collect();
     if runs >= 2 {
-        let correction = if judged.len() > 1 { ", each p corrected for their number by Holm" } else { "" };
-        notes.push(format!("Judged: {} (5 % level{correction}).", judged.join(", ")));
+        let rule = match judged.len() {
+            0 | 1 => "call it different",
+            _ => "call any of them different (each p is corrected for their number by Holm)",
+        };
+        let judged = judged.join(", ");
+        notes.push(format!("Judged: {judged}. Of 100 experiments with equal sides at most 5 {rule}."));
     }
     if comparison.design == Design::Apart {
         if runs == 1 && comparison.sides.iter().all(|side| side.runs.len() == 1) {
