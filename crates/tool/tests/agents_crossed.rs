@@ -269,6 +269,29 @@ fn a_warm_up_of_agents_settles_or_is_cut_short() {
     assert!((measured / 800.0 - 1.0).abs() < 0.3, "{measured}: the warm-up is not part of the result");
 }
 
+#[test]
+fn a_warm_up_of_agents_ends_for_all_with_the_first_eviction_that_one_of_them_sees() {
+    let agents = pair("");
+    let server = Serve::start("--items 2000");
+    let words = format!(
+        "run -s {} -c 8 --rate 1k --records 1000000 --mix get:1 --no-load --popularity uniform --read-through \
+         --warmup-until evictions:60s -t 2s --agents {}",
+        server.name,
+        list(&agents)
+    );
+    let json = Running::start(&words).end().expect(0).json();
+    assert_eq!(json.at("warmup/settled").as_bool(), Some(true), "{}", json.at("warmup"));
+    let seconds = json.number("warmup/seconds");
+    assert!((1.7..60.0).contains(&seconds), "{seconds} s");
+    // What was new to each of them is added up.
+    let cache = |name: &str| json.count(&format!("cache/{name}"));
+    assert_eq!(
+        cache("first_touch") + cache("absent") + cache("expired") + cache("other"),
+        json.count("ops/get/misses")
+    );
+    assert_eq!(cache("fills"), json.count("ops/set/completed"));
+}
+
 /// Whether so many reads were answered that the records are stored and the warm-up goes on.
 fn server_has_answered(server: &Serve) -> bool {
     server.connect().stats().get("cmd_get") > 100

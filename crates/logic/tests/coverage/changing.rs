@@ -1,6 +1,6 @@
 //! A queue whose service time changes while it is measured: whether that is found, waited for, and left alone where nothing changes.
 
-use pummel_logic::measure::measurement::WarmUp;
+use pummel_logic::measure::measurement::{WarmUp, WarmUpEnd};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::measure::uncertainty::{EarlyEnds, Upper};
