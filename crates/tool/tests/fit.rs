@@ -83,6 +83,36 @@ fn a_trace_becomes_a_profile_that_comes_near_and_runs() {
     assert!(result.count("ops/get/misses") * 50 < gets, "{}", result.count("ops/get/misses"));
 }
 
+/// Ten minutes in which each of 600 records gets another key every two minutes.
+#[test]
+fn keys_that_change_are_records_with_lives() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chooser = Chooser::new(&Popularity::Zipf { exponent: 0.7 }, 600, 0, 1);
+    let stream = Stream::from_seed(2);
+    let row = |i: u64| {
+        let record = chooser.choose(&stream, i);
+        let generation = (i as f64 / 12_000.0 + unit(stream.draw_sub(record, 7))) as u64;
+        format!("{},record-{record:04}-{generation:05},17,100,1,get,0\n", i / 100)
+    };
+    saved(&folder, "t.csv", &(0..60_000).map(row).collect::<String>());
+    let ended = fit(&folder, &["t.csv", "-o", "p.toml", "--json", "f.json", "--check", "p.toml"]);
+    assert_eq!(ended.status, Some(0), "{}\n{}", ended.said, ended.errors);
+    let figures: Value = serde_json::from_str(&read(&folder.path().join("f.json"))).expect("JSON");
+    let half_life_s = figures["churn"]["half_life_s"].as_f64().expect("keys change");
+    assert!((half_life_s / 60.0 - 1.0).abs() < 0.25, "{half_life_s}");
+    let records = figures["keys"]["records"].as_f64().expect("a number");
+    assert!((records / 600.0 - 1.0).abs() < 0.2, "{records}");
+    let profile = read(&folder.path().join("p.toml"));
+    assert!(profile.contains("churn = \"requests:weighted:"), "{profile}");
+
+    let server = Memcached::start();
+    let path = folder.path().join("p.toml");
+    let words = format!("run -s {} --workload {} -n 20000 --quiet --seed 3", server.name, path.display());
+    let result = pummel(&words).expect(0).json();
+    // 600 records that live 12,000 requests: a new key every 20 requests, which is asked for once in the mean or more.
+    assert!(result.count("ops/get/misses") > 1_000, "{}", result.count("ops/get/misses"));
+}
+
 #[test]
 fn a_profile_that_is_far_off_ends_with_3() {
     let folder = tempfile::tempdir().expect("a folder");

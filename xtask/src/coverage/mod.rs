@@ -19,6 +19,7 @@ The simulated parts make the experiments of the tests, more and longer ones:
               `--warmup auto`, and what `--until` ends with
   sides       equal sides by turns, as `pummel ab` measures them: how often they are called different
   searches    searches for a knee that is known
+  fit         traces that are made from known numbers: whether `pummel fit` finds them, and the memory that it takes
 
 The part `sockets` runs pummel against `pummel serve` with exponential service times, where each of 20 clients is a queue M/M/1, and
 searches for the knee of `serve --queue 1`; it wants two quiet cores.
@@ -28,6 +29,7 @@ Options:
   --runs N           runs of each simulated process [1000]
   --requests N       requests of each simulated run [200000]
   --changing-runs N  runs of each kind of `changing` [100]
+  --rows N           requests of each trace of `fit` [10000000]
   --socket-runs N    runs of 4 s at each load [100]
   --socket-searches N searches of some 4 minutes with sockets [20]
   --pummel FILE      this program in the part with sockets, in place of a release build
@@ -41,15 +43,17 @@ enum Part {
     Changing,
     Sides,
     Searches,
+    Fit,
     Sockets,
 }
 
 /// The parts by their words, in the order in which they are run.
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [(&str, Part); 6] = [
     ("simulated", Part::Simulated),
     ("changing", Part::Changing),
     ("sides", Part::Sides),
     ("searches", Part::Searches),
+    ("fit", Part::Fit),
     ("sockets", Part::Sockets),
 ];
 
@@ -60,6 +64,7 @@ pub struct Options {
     runs: u64,
     requests: u64,
     changing_runs: u64,
+    rows: u64,
     socket_runs: u64,
     socket_searches: u64,
     pummel: Option<PathBuf>,
@@ -76,6 +81,7 @@ impl Options {
             runs: 1_000,
             requests: 200_000,
             changing_runs: 100,
+            rows: 10_000_000,
             socket_runs: 100,
             socket_searches: 20,
             pummel: None,
@@ -93,6 +99,7 @@ impl Options {
                 "--runs" => options.runs = count(option, value)?,
                 "--requests" => options.requests = count(option, value)?,
                 "--changing-runs" => options.changing_runs = count(option, value)?,
+                "--rows" => options.rows = count(option, value)?,
                 "--socket-runs" => options.socket_runs = count(option, value)?,
                 "--socket-searches" => {
                     options.socket_searches = value
@@ -124,6 +131,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
             Part::Changing => simulated::changing(root, options.changing_runs)?,
             Part::Sides => simulated::sides(root)?,
             Part::Searches => simulated::searches(root)?,
+            Part::Fit => simulated::fits(root, options.rows)?,
             Part::Sockets => end_to_end::run(
                 root,
                 (options.socket_runs, options.socket_searches),
@@ -142,7 +150,7 @@ mod tests {
     fn options_have_defaults_and_bounds() {
         let options = Options::parse(&[]).unwrap();
         assert_eq!((options.runs, options.requests, options.socket_runs), (1_000, 200_000, 100));
-        assert_eq!((options.parts.len(), options.parts.contains(&Part::Sockets)), (4, false));
+        assert_eq!((options.parts.len(), options.parts.contains(&Part::Sockets)), (5, false));
         let options = Options::parse(&["--part", "sockets", "--socket-runs", "5", "--pummel", "p"]).unwrap();
         assert_eq!((options.parts, options.socket_runs), (vec![Part::Sockets], 5));
         for (words, part) in [

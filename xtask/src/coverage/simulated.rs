@@ -72,6 +72,12 @@ pub fn sides(root: &Path) -> io::Result<bool> {
     said(root, "compare::", &[("PUMMEL_COVERAGE_EXPERIMENTS", 2_000)], "equal: ")
 }
 
+/// Traces that are made from known numbers and fitted, one after the other, since memory is measured too.
+pub fn fits(root: &Path, rows: u64) -> io::Result<bool> {
+    let sizes = [("PUMMEL_COVERAGE_ROWS", rows), ("RUST_TEST_THREADS", 1)];
+    said(root, "fit::", &sizes, "fit: ")
+}
+
 /// Prints what tests say behind `mark`; says whether all passed and something was said.
 fn said(root: &Path, filter: &str, sizes: &[(&str, u64)], mark: &str) -> io::Result<bool> {
     let (lines, passed) = test(root, filter, sizes, mark)?;

@@ -132,10 +132,13 @@ impl Mixture {
     /// again.
     fn of(seen: &[f64], laws: &Laws, once_max: f64) -> Mixture {
         let total: f64 = seen.iter().sum();
-        let even = total / (laws.all.len() + 1) as f64;
-        let once = even.min(once_max * seen[0]);
-        let mut mixture =
-            Mixture { weights: vec![even; laws.all.len()], once, likelihood: f64::NEG_INFINITY };
+        let once = (total / (laws.all.len() + 1) as f64).min(once_max * seen[0]);
+        // The search begins with as many records of each rate. With as many keys, it would leave some keys of the least rates that
+        // stand for very many records.
+        let shares: Vec<f64> = laws.all.iter().map(|law| law.any.min(1.0)).collect();
+        let sum: f64 = shares.iter().sum();
+        let weights = shares.iter().map(|share| (total - once) * share / sum).collect();
+        let mut mixture = Mixture { weights, once, likelihood: f64::NEG_INFINITY };
         for _ in 0..ROUNDS {
             let next = mixture.next(seen, laws, once_max);
             let gain = next.likelihood - mixture.likelihood;

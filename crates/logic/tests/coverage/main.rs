@@ -6,6 +6,7 @@
 mod changing;
 mod compare;
 mod dealt;
+mod fit;
 mod process;
 mod search;
 
