@@ -8,7 +8,7 @@ use pummel_logic::plan::labels_text;
 
 use super::axis::Unit;
 use super::data::PageData;
-use super::frame::{Framed, details, fields, long, plan_text, table};
+use super::frame::{Framed, details, fields, plan_text, table};
 use super::heat::{self, COLUMNS_MAX};
 use super::rate::RateColumn;
 use super::svg::escaped;
