@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use crate::measure::summary::Summary;
     use crate::measure::uncertainty::simulated::{Run, changing_queue, queue};
-    use crate::plan::{Mix, Pause, Stop};
+    use crate::plan::{Mix, Pause, RatePoint, RateShape, Stop};
     use crate::protocol::Verb;
     use crate::time::{MICROSECOND, SECOND};
 
@@ -335,6 +335,18 @@ mod tests {
         let level = |at_s: f64| if at_s < 4.0 { 1.0 } else { 1.5 };
         let run = Run::of(LENGTH_NS, changing_queue(5, 0.4, SERVICE_NS, LENGTH_NS, level));
         Summary::of(&run.measurement(), &Plan { goals, ..open_plan() })
+    }
+
+    #[test]
+    fn the_figures_of_a_load_that_changes_by_plan_have_no_certainty() {
+        let measurement = Run::of(LENGTH_NS, queue(3, 0.4, SERVICE_NS, LENGTH_NS)).measurement();
+        let mut plan = open_plan();
+        assert!(Summary::of(&measurement, &plan).totals.certainty.is_some());
+        let point = |at_ns, rate| RatePoint { at_ns, rate };
+        plan.changes.rate = Some(RateShape::Points(vec![point(0, 1e4), point(SECOND, 2e4)]));
+        let summary = Summary::of(&measurement, &plan);
+        assert_eq!((&summary.totals.certainty, &summary.ops[0].certainty), (&None, &None));
+        assert_eq!(summary.steadiness, None);
     }
 
     #[test]
