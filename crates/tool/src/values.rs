@@ -124,7 +124,7 @@ fn unit_of_time(unit: &str) -> Option<Nanos> {
 pub fn count(text: &str) -> Read<u64> {
     number_and_unit(text)
         .and_then(|(number, unit)| number.times(multiplier(unit)?))
-        .map_or_else(|| accepted("a whole number is accepted, such as 10000, 10k, 1.5m, 1g or 4KiB"), Ok)
+        .map_or_else(|| accepted("expected a whole number, such as 10000, 10k, 1.5m, 1g or 4KiB"), Ok)
 }
 
 /// A [`count`] from `least` to `most`.
@@ -134,7 +134,7 @@ pub fn count(text: &str) -> Read<u64> {
 pub fn count_within(text: &str, least: u64, most: u64) -> Read<u64> {
     let value = count(text)?;
     if value < least || value > most {
-        return accepted(format!("a whole number from {least} to {most} is accepted"));
+        return accepted(format!("expected a whole number from {least} to {most}"));
     }
     Ok(value)
 }
@@ -145,7 +145,7 @@ pub fn count_within(text: &str, least: u64, most: u64) -> Read<u64> {
 /// Returns [`ValueError`], which says what is accepted, for text that is no whole number above 0.
 pub fn count_above_zero(text: &str) -> Read<u64> {
     match count(text)? {
-        0 => accepted("a whole number above 0 is accepted, such as 1, 10000, 10k or 1.5m"),
+        0 => accepted("expected a whole number above 0, such as 1, 10000, 10k or 1.5m"),
         value => Ok(value),
     }
 }
@@ -172,7 +172,7 @@ pub fn rate(text: &str) -> Read<f64> {
         return Ok(rate);
     }
     accepted(
-        "requests per second above 0 and up to 1g are accepted, such as 500, 20k or 1.5m; \
+        "expected requests per second above 0 and up to 1g, such as 500, 20k or 1.5m; \
          without the flag the loop is closed",
     )
 }
@@ -183,7 +183,7 @@ pub fn rate(text: &str) -> Read<f64> {
 /// Returns [`ValueError`], which says what is accepted, for text that is no span of time.
 pub fn time(text: &str) -> Read<Nanos> {
     number_and_unit(text).and_then(|(number, unit)| number.times(unit_of_time(unit)?)).map_or_else(
-        || accepted("a time is accepted, such as 10s, 250ms, 100us, 5m or 1h; a bare number is seconds"),
+        || accepted("expected a time, such as 10s, 250ms, 100us, 5m or 1h; a bare number is seconds"),
         Ok,
     )
 }
@@ -194,7 +194,7 @@ pub fn time(text: &str) -> Read<Nanos> {
 /// Returns [`ValueError`], which says what is accepted, for text that is no span of time above 0.
 pub fn time_above_zero(text: &str) -> Read<Nanos> {
     match time(text)? {
-        0 => accepted("a time above 0 is accepted, such as 10s, 250ms or 5m; a bare number is seconds"),
+        0 => accepted("expected a time above 0, such as 10s, 250ms or 5m; a bare number is seconds"),
         value => Ok(value),
     }
 }
@@ -207,7 +207,7 @@ pub fn time_within(text: &str, least: (Nanos, &str), most: (Nanos, &str)) -> Rea
     let value = time(text)?;
     if value < least.0 || value > most.0 {
         return accepted(format!(
-            "a time from {} to {} is accepted, such as 10s, 250ms or 5m; a bare number is seconds",
+            "expected a time from {} to {}, such as 10s, 250ms or 5m; a bare number is seconds",
             least.1, most.1
         ));
     }
@@ -222,7 +222,7 @@ pub fn whole_seconds(text: &str) -> Read<u32> {
     let seconds = time(text)? / SECOND;
     match u32::try_from(seconds) {
         Ok(whole) if time(text)?.is_multiple_of(SECOND) => Ok(whole),
-        _ => accepted("whole seconds are accepted, such as 30, 30s or 5m"),
+        _ => accepted("expected whole seconds, such as 30, 30s or 5m"),
     }
 }
 
@@ -233,7 +233,7 @@ pub fn whole_seconds(text: &str) -> Read<u32> {
 pub fn fraction(text: &str) -> Read<f64> {
     match Decimal::parse(text).map(Decimal::as_f64) {
         Some(value) if value <= 1.0 => Ok(value),
-        _ => accepted("a share from 0 to 1 is accepted, such as 0.1"),
+        _ => accepted("expected a share from 0 to 1, such as 0.1"),
     }
 }
 
@@ -284,7 +284,7 @@ impl Measure {
     /// What is accepted in place of a distribution that was refused.
     fn refusal(self, error: &DistError) -> ValueError {
         ValueError(match error {
-            DistError::Refused { accepted: form, .. } => format!("{form} is accepted{}", units_text(self)),
+            DistError::Refused { accepted: form, .. } => format!("expected {form}{}", units_text(self)),
             error => error.to_string(),
         })
     }
@@ -292,9 +292,7 @@ impl Measure {
 
 /// The text of a file that a value names.
 fn text_of(path: &str, read_text: impl Fn(&str) -> io::Result<String>) -> Read<String> {
-    read_text(path).map_err(|error| {
-        ValueError(format!("a file that can be read is accepted, and '{path}' cannot: {error}"))
-    })
+    read_text(path).map_err(|error| ValueError(format!("'{path}' cannot be read: {error}")))
 }
 
 /// A popularity as it was typed. The file of `cachelib:PATH` is still to be read.
@@ -392,7 +390,7 @@ pub fn dist(text: &str, measure: Measure) -> Read<UnreadDist> {
     let spec = without_units(text, measure).parse::<Spec>();
     let spec = spec.map_err(|error| measure.refusal(&error))?;
     if matches!(spec, Spec::Cachelib(_)) && measure != Measure::Bytes {
-        return accepted("cachelib:PATH is accepted where sizes are");
+        return accepted("expected cachelib:PATH where sizes are");
     }
     Ok(UnreadDist { spec, measure })
 }
@@ -403,7 +401,7 @@ pub fn dist(text: &str, measure: Measure) -> Read<UnreadDist> {
 /// Returns [`ValueError`] for text that is none.
 pub fn percent(text: &str) -> Read<u32> {
     let number = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| *percent <= 100);
-    number.map_or_else(|| accepted("a whole number of percents from 0 to 100 is accepted, such as 10%"), Ok)
+    number.map_or_else(|| accepted("expected a whole number of percents from 0 to 100, such as 10%"), Ok)
 }
 
 /// For how long records keep their keys: a time or a distribution of times that names no file, `default`, `requests:LIFE` with a
@@ -412,7 +410,7 @@ pub fn percent(text: &str) -> Read<u32> {
 /// # Errors
 /// Returns [`ValueError`] for text that is none of these.
 pub fn churn(text: &str) -> Read<KeyChurn> {
-    let refused = || ValueError(format!("{CHURN_ACCEPTED} is accepted"));
+    let refused = || ValueError(format!("expected {CHURN_ACCEPTED}"));
     let of = |text: &str, measure| {
         let no_file = |_: &str| Err(io::Error::other("a churn stands for itself"));
         dist(text, measure).and_then(|dist| dist.read(no_file)).map_err(|_| refused())
@@ -521,14 +519,14 @@ pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
     }
     ops.retain(|&(_, weight)| weight > 0.0);
     if ops.is_empty() {
-        return accepted("at least one operation with a weight above 0 is accepted, such as get:9,set:1");
+        return accepted("expected at least one operation with a weight above 0, such as get:9,set:1");
     }
     Ok(ops)
 }
 
 fn weights_accepted() -> String {
     let names: Vec<&str> = Verb::ALL.into_iter().map(Verb::name).collect();
-    format!("operations and weights are accepted, such as get:9,set:1; operations are {}", names.join(", "))
+    format!("expected operations and weights, such as get:9,set:1; operations are {}", names.join(", "))
 }
 
 /// CPU numbers and ranges of them: `0,2-5`.
@@ -542,7 +540,7 @@ pub fn cpus(text: &str) -> Read<Vec<usize>> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         match (number(first), number(last)) {
             (Some(first), Some(last)) if first <= last => cpus.extend(first..=last),
-            _ => return accepted("CPU numbers from 0 to 1023 and ranges are accepted, such as 0,2-5"),
+            _ => return accepted("expected CPU numbers from 0 to 1023, or ranges, such as 0,2-5"),
         }
     }
     Ok(cpus)
@@ -562,7 +560,7 @@ pub fn transmit_sampling(text: &str) -> Read<TransmitSampling> {
         ("tx", Some(every)) => Ok(TransmitSampling { every, scheduled: false, hardware: false }),
         ("tx+sched", Some(every)) => Ok(TransmitSampling { every, scheduled: true, hardware: false }),
         ("nic", Some(every)) => Ok(TransmitSampling { every, scheduled: false, hardware: true }),
-        _ => accepted("tx, tx+sched and nic are accepted, with :N for one request in N, such as tx:1000"),
+        _ => accepted("expected tx, tx+sched or nic, with :N for one request in N, such as tx:1000"),
     }
 }
 
@@ -591,7 +589,7 @@ fn goal(text: &str) -> Read<Goal> {
         Some(Goal { quantile, limit_ns }).filter(|goal| goal.quantile > 0.0 && goal.quantile < 1.0)
     });
     parsed.map_or_else(
-        || accepted("a quantile and a limit above 0 are accepted, such as p99:1ms or p99.9:500us"),
+        || accepted("expected a quantile and a limit above 0, such as p99:1ms or p99.9:500us"),
         Ok,
     )
 }
@@ -612,11 +610,7 @@ pub fn quantile_within(text: &str) -> Read<(f64, f64)> {
         is_accepted.then_some((quantile, share))
     });
     parsed.map_or_else(
-        || {
-            accepted(
-                "a quantile and how well it is to be known, from 0.1% to 100%, are accepted, such as p99:2%",
-            )
-        },
+        || accepted("expected a quantile and a half-width from 0.1% to 100%, such as p99:2%"),
         Ok,
     )
 }
@@ -648,9 +642,7 @@ pub fn warm_up(text: &str) -> Read<WarmUpTime> {
         None => time(text).map(WarmUpTime::Fixed),
     };
     read.or_else(|_| {
-        accepted(
-            "a time, auto or auto:MAX is accepted, such as 10s, auto or auto:2m; a bare number is seconds",
-        )
+        accepted("expected a time, auto or auto:MAX, such as 10s, auto or auto:2m; a bare number is seconds")
     })
 }
 
@@ -901,7 +893,7 @@ mod tests {
     #[test]
     fn a_distribution_that_cannot_be_read_says_what_is_accepted() {
         for (text, part) in [
-            ("uniform:5,1", "uniform:LO,HI with LO <= HI is accepted"),
+            ("uniform:5,1", "expected uniform:LO,HI with LO <= HI"),
             ("fancy:1", "exponential:MEAN"),
             ("5ms", "KiB"),
             ("", "etc-value"),
@@ -938,7 +930,7 @@ mod tests {
     fn a_file_that_cannot_be_read_is_refused_with_its_name_and_the_reason() {
         let typed = dist("file:/sizes", Measure::Bytes).expect("the path alone is read");
         let error = typed.read(no_file).expect_err("the file cannot be read").to_string();
-        assert!(error.contains("'/sizes' cannot: permission denied"), "{error}");
+        assert!(error.contains("'/sizes' cannot be read: permission denied"), "{error}");
     }
 
     #[test]

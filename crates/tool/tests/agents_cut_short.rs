@@ -153,7 +153,7 @@ fn deserted(words: &str, name: &str, holds_server: bool) -> (String, Vec<Agent>)
         server.process.stop();
     }
     run.process.stop();
-    agents.iter().for_each(|agent| drop(agent.wait_for("says nothing any more")));
+    agents.iter().for_each(|agent| drop(agent.wait_for("has gone silent")));
     run.process.go_on();
     server.process.go_on();
     let (reason, _) = reason_of(run.end());

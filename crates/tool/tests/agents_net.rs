@@ -221,7 +221,7 @@ fn a_host_that_is_cut_off_is_lost_within_3_s_and_the_others_go_on() {
     assert_eq!(json.count("totals/completed"), sum);
     assert!(members.iter().all(|member| member["completed"].as_u64() > Some(0)), "{members:?}");
     // The one that was cut off has noticed too, and is free when the cable is back.
-    agents[1].wait_for("says nothing any more");
+    agents[1].wait_for("has gone silent");
     link("up");
     until("all agents are free", || {
         let run = network.run("-c 3 -n 30 --agents-timeout 20s").end();

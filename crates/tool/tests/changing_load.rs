@@ -88,7 +88,7 @@ fn a_saved_plan_runs_the_same_load_without_its_file() {
 fn loads_that_cannot_be_kept_are_refused_by_the_option() {
     for (words, parts) in [
         ("--rate 10k..", &["--rate", "10k..100k"][..]),
-        ("--rate 1k..2k -n 100", &["--rate", "beside --time"]),
+        ("--rate 1k..2k -n 100", &["--rate", "--time"]),
         ("--rate sine:5k,6k,1s", &["--rate", "sine:MEAN"]),
         ("--rate file:/nonexistent/rates", &["--rate", "/nonexistent/rates"]),
         ("--rate 1k..2k --stage 1s:5k", &["--rate", "--stage"]),

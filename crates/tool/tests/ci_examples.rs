@@ -88,6 +88,25 @@ fn the_example_for_github_is_yaml_and_its_commands_work() {
 }
 
 #[test]
+fn the_release_runs_targets_of_the_makefile_and_commands_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let makefile = fs::read_to_string(root.join("Makefile")).expect("the Makefile is there");
+    let workflow = read("release.yml");
+    let steps = workflow["jobs"]["release"]["steps"].as_vec().expect("steps");
+    let scripts: Vec<&str> = steps.iter().filter_map(|step| step["run"].as_str()).collect();
+    let words: Vec<&str> = scripts.iter().flat_map(|script| script.split_whitespace()).collect();
+    let targets: Vec<&str> = words.windows(2).filter(|two| two[0] == "make").map(|two| two[1]).collect();
+    assert_eq!(targets, ["deb"]);
+    assert!(makefile.contains("\ndeb: static\n"), "make has what the release asks for");
+    for path in words.iter().filter(|word| word.starts_with("deploy/") || **word == ".ci/run") {
+        assert!(root.join(path).exists(), "{path}");
+    }
+    let image = fs::read_to_string(root.join("deploy/Dockerfile")).expect("it is there");
+    assert!(image.contains(" AS build\n") && image.contains("COPY --from=build /image /"), "{image}");
+    assert!(words.contains(&"build=target/packages/root"), "the image has the bytes of the packages");
+}
+
+#[test]
 fn the_example_for_gitlab_is_yaml_and_its_commands_work() {
     let pipeline = read("gitlab.yml");
     let job = &pipeline["benchmark"];

@@ -119,7 +119,7 @@ fn two_results_in_one_place_are_refused() {
         let line = format!("{} --csv result.json", words(front.short, &nowhere.name));
         let ended = Running::start(&line).end();
         assert_ne!(ended.status, 0, "{}", front.name);
-        let said = "invalid value 'result.json' for '--csv': a file of its own is accepted";
+        let said = "invalid value 'result.json' for '--csv': expected a separate file";
         assert!(ended.errors.contains(said), "{}: {}", front.name, ended.errors);
     }
 }

@@ -86,14 +86,14 @@ fn the_built_in_server_is_found_to_speak_what_it_was_told_to() {
 #[test]
 fn a_login_that_is_missing_is_told_as_that_and_one_that_is_there_is_used() {
     let redis = Redis::start(&["--requirepass", "sesame"]);
-    assert_no_run(run(&redis.name(), ""), "wants a login: it said \"-NOAUTH", "--user");
+    assert_no_run(run(&redis.name(), ""), "requires a login: it said \"-NOAUTH", "--user");
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("password");
     std::fs::write(&file, "sesame\n").expect("it is writable");
     let login = |user: &str| format!("--user {user} --password-file {}", file.display());
     assert_found(run(&redis.name(), &login("default")), "resp2", "a RESP server");
     let memcached = Memcached::start_with_users("ali", "sesame");
-    assert_no_run(run(&memcached.name, ""), "wants a login: it said \"CLIENT_ERROR", "--user");
+    assert_no_run(run(&memcached.name, ""), "requires a login: it said \"CLIENT_ERROR", "--user");
     assert_found(run(&memcached.name, &login("ali")), "text", "memcached");
 }
 
@@ -133,7 +133,7 @@ fn a_server_of_something_else_is_quoted() {
 
 #[test]
 fn a_server_that_is_not_there_is_told_without_a_table_of_zeros() {
-    assert_no_run(run(&Reserved::new().name, ""), "refused", "hint: is the server there");
+    assert_no_run(run(&Reserved::new().name, ""), "refused", "hint: is the server running");
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn what_is_no_result_is_refused_with_what_it_is() {
     assert_eq!(usage.status.code(), Some(2));
     let said = String::from_utf8_lossy(&usage.stderr).into_owned();
     assert!(
-        said.contains("invalid value 'get' for '--op <OP>': it is accepted beside --format hgrm"),
+        said.contains("invalid value 'get' for '--op <OP>': it is accepted only with --format hgrm"),
         "{said}"
     );
 }

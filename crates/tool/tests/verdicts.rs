@@ -100,7 +100,7 @@ fn a_second_client_of_the_server_is_named() {
         server.name
     ));
     second.wait_for_progress();
-    assert_named("others", "others", &["Others used the server too: ", "beside our "], || {
+    assert_named("others", "others", &["Other clients used the server too: ", "besides our "], || {
         pummel(&format!("run -s {} -c 10 --rate 500 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
     second.kill();

@@ -49,19 +49,19 @@ pub fn server_at(text: &str, default_port: u16) -> Result<String, AddressError> 
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     match port {
         _ if text.matches(':').count() > 1 => accepted(match text.parse::<Ipv6Addr>() {
-            Ok(_) => format!("an IPv6 address is accepted in brackets: [{text}] or [{text}]:{PORT}"),
-            Err(_) => "HOST, HOST:PORT, [IPV6], [IPV6]:PORT and /unix/path are accepted".to_string(),
+            Ok(_) => format!("expected an IPv6 address in brackets: [{text}] or [{text}]:{PORT}"),
+            Err(_) => "expected HOST, HOST:PORT, [IPV6], [IPV6]:PORT or /unix/path".to_string(),
         }),
         Some(port) if !host.is_empty() && host.bytes().all(plain) => Ok(format!("{host}:{port}")),
         _ => accepted(
-            "HOST, HOST:PORT, [IPV6], [IPV6]:PORT and /unix/path are accepted, with ports from 1 to 65535",
+            "expected HOST, HOST:PORT, [IPV6], [IPV6]:PORT or /unix/path, with ports from 1 to 65535",
         ),
     }
 }
 
 fn unix_path(text: &str) -> Result<String, AddressError> {
     if text.len() > UNIX_PATH_MAX {
-        return accepted(format!("the path of a unix socket is accepted up to {UNIX_PATH_MAX} bytes"));
+        return accepted(format!("expected the path of a unix socket up to {UNIX_PATH_MAX} bytes"));
     }
     Ok(text.to_string())
 }
@@ -77,7 +77,7 @@ fn bracketed(rest: &str, default_port: u16) -> Result<String, AddressError> {
     parsed.map_or_else(
         || {
             accepted(
-                "an IPv6 address in brackets is accepted as [::1] or [::1]:11211, with ports from 1 to 65535",
+                "expected an IPv6 address in brackets as [::1] or [::1]:11211, with ports from 1 to 65535",
             )
         },
         Ok,
@@ -97,7 +97,7 @@ pub fn sources(text: &str) -> Result<Vec<String>, AddressError> {
     let parsed: Result<Vec<IpAddr>, _> = text.split(',').map(str::parse).collect();
     match parsed {
         Ok(addresses) => Ok(addresses.iter().map(IpAddr::to_string).collect()),
-        Err(_) => accepted("IP addresses of this machine are accepted, such as 10.0.0.5,10.0.0.6 or ::1"),
+        Err(_) => accepted("expected IP addresses of this machine, such as 10.0.0.5,10.0.0.6 or ::1"),
     }
 }
 

@@ -123,7 +123,7 @@ impl FromStr for HotKey {
     fn from_str(text: &str) -> Result<HotKey, RankError> {
         let rank = || text.strip_prefix("rank:")?.parse().ok().map(HotKey::Rank);
         let found = if text == "new" { Some(HotKey::New) } else { rank() };
-        let accepted = "new, or rank:R with the rank of a record, counted from 0, is accepted";
+        let accepted = "expected new, or rank:R with the rank of a record, counted from 0";
         found.ok_or_else(|| RankError { given: text.to_owned(), accepted })
     }
 }
@@ -138,7 +138,7 @@ impl FromStr for RankRange {
             let range = RankRange { first: first.parse().ok()?, last: last.parse().ok()? };
             (range.first <= range.last).then_some(range)
         });
-        let accepted = "rank:R or rank:FIRST-LAST with ranks of records, counted from 0, is accepted";
+        let accepted = "expected rank:R or rank:FIRST-LAST with ranks of records, counted from 0";
         found.ok_or_else(|| RankError { given: text.to_owned(), accepted })
     }
 }

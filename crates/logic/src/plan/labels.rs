@@ -15,7 +15,7 @@ const NAME_MAX_BYTES: usize = 64;
 const VALUE_MAX_BYTES: usize = 256;
 
 /// What is accepted as a label.
-pub const LABEL_ACCEPTED: &str = "NAME=VALUE is accepted, NAME being up to 64 letters, digits and _ with no digit first, and \
+pub const LABEL_ACCEPTED: &str = "expected NAME=VALUE, NAME being up to 64 letters, digits and _ with no digit first, and \
                                   VALUE up to 256 bytes without control characters";
 
 /// Whether a label can be part of a result, of a page and of the metrics of Prometheus, which narrows its name.

@@ -133,7 +133,7 @@ impl FromStr for ServerFault {
             "ignore-expiry" => ServerFault::IgnoreExpiry,
             "refuse" => ServerFault::Refuse,
             "slow-bytes" => ServerFault::SlowBytes,
-            _ => return Err(format!("there is no such fault; there are {FAULT_KINDS}")),
+            _ => return Err(format!("unknown fault; expected {FAULT_KINDS}")),
         };
         match (fault, number) {
             (ServerFault::IgnoreExpiry | ServerFault::Refuse | ServerFault::SlowBytes, Some(_)) => {

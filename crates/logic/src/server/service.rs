@@ -66,7 +66,7 @@ impl FromStr for ServiceDrift {
     fn from_str(text: &str) -> Result<ServiceDrift, String> {
         let wrong = || {
             format!(
-                "{DRIFT_FORMS} is accepted, with a FACTOR from 0.001 to 1000 and a time above 0, such as step:1.3,5s"
+                "expected {DRIFT_FORMS}, with a FACTOR from 0.001 to 1000 and a time above 0, such as step:1.3,5s"
             )
         };
         let (kind, numbers) = text.split_once(':').ok_or_else(wrong)?;

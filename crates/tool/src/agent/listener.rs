@@ -153,7 +153,7 @@ pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Receiver<W
             let (stream, address) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    say(format_args!("a connection could not be taken: {error}"));
+                    say(format_args!("a connection could not be accepted: {error}"));
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }

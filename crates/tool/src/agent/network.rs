@@ -77,7 +77,7 @@ impl fmt::Display for Network {
 
 impl fmt::Display for NotANetwork {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a network such as 10.0.0.0/8, fd00::/8 or 10.1.2.3 is accepted")
+        to.write_str("expected a network such as 10.0.0.0/8, fd00::/8 or 10.1.2.3")
     }
 }
 

@@ -205,7 +205,7 @@ impl AgentSession {
                     // The agent itself may have stood still.
                     Err(_) if silence.at(Instant::now()) < PATIENCE => {}
                     Err(_) => {
-                        say(format_args!("the controller at {} says nothing any more", self.peer.address));
+                        say(format_args!("the controller at {} has gone silent", self.peer.address));
                         if let Some(control) = &control {
                             let silent = silence.at(Instant::now()).as_secs_f64();
                             control.cut_short(format!("it heard nothing from its controller for {silent:.1} s"));

@@ -234,8 +234,8 @@ pub fn guarded(
         return Err(UsageError::Value {
             flag: "--listen".to_owned(),
             value: listen.to_string(),
-            accepted: "beyond the loopback addresses, one of --token-file and --tls-cert with --tls-key and --tls-ca has \
-                       to be there: an open agent would send load wherever any peer wants"
+            accepted: "an address beyond loopback requires --token-file, or --tls-cert with --tls-key and --tls-ca: an open \
+                       agent would send load wherever any peer asks"
                 .to_owned(),
         });
     }

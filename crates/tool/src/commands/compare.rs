@@ -208,8 +208,7 @@ fn refusal(flag: &str, value: &str, why: &NotASide) -> Refusal {
 fn files(flag: &str, list: &str) -> Result<Vec<StoredFile>, Refusal> {
     let each = list.split(',').map(|name| {
         let bytes = read(Path::new(name)).map_err(|error| {
-            let accepted =
-                format!("files with JSON results are accepted, and '{name}' cannot be read: {error}");
+            let accepted = format!("'{name}' cannot be read: {error}; expected a file with a JSON result");
             Refusal::Usage(UsageError::Value { flag: flag.to_owned(), value: list.to_owned(), accepted })
         })?;
         let bytes = json_of(&bytes).map_err(|error| Refusal::Failed(format!("{name}: {error}")))?;

@@ -172,7 +172,7 @@ fn format(word: &OsString) -> Result<Format, UsageError> {
     let wrong = || UsageError::Value {
         flag: "--format".to_string(),
         value: word.to_string_lossy().into_owned(),
-        accepted: "text and json are accepted".to_string(),
+        accepted: "expected text or json".to_string(),
     };
     word.to_str().and_then(|word| Format::from_str(word, false).ok()).ok_or_else(wrong)
 }
@@ -181,8 +181,7 @@ fn no_such_front(name: &str) -> UsageError {
     UsageError::Value {
         flag: "FRONT".to_string(),
         value: name.to_string(),
-        accepted: "run, load, mcperf, memaslap, mutilate and native (the same as run) are accepted"
-            .to_string(),
+        accepted: "expected run, load, mcperf, memaslap, mutilate or native (the same as run)".to_string(),
     }
 }
 

@@ -41,7 +41,7 @@ impl JudgeArgs {
 }
 
 fn metric(text: &str) -> Result<Metric, ValueError> {
-    Metric::from_name(text).ok_or_else(|| ValueError(format!("{} are accepted", Metric::names())))
+    Metric::from_name(text).ok_or_else(|| ValueError(format!("expected {}", Metric::names())))
 }
 
 fn worse(text: &str) -> Result<Claim, ValueError> {
@@ -55,9 +55,7 @@ fn within(text: &str) -> Result<Claim, ValueError> {
 fn claim(text: &str, kind: ClaimKind) -> Result<Claim, ValueError> {
     let refused = || {
         let names = Metric::names();
-        ValueError(format!(
-            "a metric and a change in percent are accepted, such as p99:2%; metrics are {names}"
-        ))
+        ValueError(format!("expected a metric and a change in percent, such as p99:2%; metrics are {names}"))
     };
     let (name, change) = text.split_once(':').ok_or_else(refused)?;
     let metric = Metric::from_name(name).ok_or_else(refused)?;

@@ -30,7 +30,7 @@ pub struct PageArgs {
 }
 
 const EXAMPLES: &str = "\
-One file with charts, tables, the plan and the data; it needs neither network nor scripts.
+One file with charts, tables, plan and data, which needs neither network nor scripts.
 
 Examples:
   pummel run -s cache1 --json result.json && pummel report result.json -o report.html

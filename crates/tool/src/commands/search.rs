@@ -52,7 +52,7 @@ const OVERLOAD_NS: Nanos = 5 * SECOND;
 fn precision(text: &str) -> Result<f64, ValueError> {
     let number = text.strip_suffix('%').and_then(|number| values::rate(number).ok());
     let share = number.map(|percent| percent / 100.0).filter(|share| (0.001..=0.5).contains(share));
-    share.ok_or_else(|| ValueError("a share from 0.1% to 50% is accepted, such as 2%".to_owned()))
+    share.ok_or_else(|| ValueError("expected a share from 0.1% to 50%, such as 2%".to_owned()))
 }
 
 /// Looks for the greatest rate that meets the goals.

@@ -122,7 +122,7 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
             Ok(Rates { low, high, step })
         }
         _ => Err(ValueError(
-            "three rates are accepted, LO:HI:STEP with LO <= HI and at most 1000 runs, such as 10k:50k:10k"
+            "expected three rates, LO:HI:STEP with LO <= HI and at most 1000 runs, such as 10k:50k:10k"
                 .to_owned(),
         )),
     }
@@ -130,8 +130,7 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
 
 fn over(text: &str) -> Result<Over, ValueError> {
     let accepted = || {
-        let text =
-            "connections:LO:HI or threads:LO:HI is accepted, with 1 <= LO < HI, such as connections:1:64";
+        let text = "expected connections:LO:HI or threads:LO:HI, with 1 <= LO < HI, such as connections:1:64";
         ValueError(text.to_owned())
     };
     let (kind, levels) = text.split_once(':').ok_or_else(accepted)?;

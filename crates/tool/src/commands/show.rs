@@ -63,7 +63,7 @@ fn span(text: &str) -> Result<Span, String> {
     Span::ALL
         .into_iter()
         .find(|span| span.name() == text)
-        .ok_or_else(|| format!("one of {} is accepted", names()))
+        .ok_or_else(|| format!("expected one of {}", names()))
 }
 
 /// Prints a stored result.
@@ -72,7 +72,7 @@ pub fn show(args: &ShowArgs) -> Exit {
         let op = args.op.as_ref().map(|op| ("--op <OP>", op.clone()));
         let span = args.span.map(|span| ("--span <SPAN>", span.name().to_owned()));
         if let Some((flag, value)) = op.or(span) {
-            return refuse(flag, value, "it is accepted beside --format hgrm");
+            return refuse(flag, value, "it is accepted only with --format hgrm");
         }
     }
     let StoredResult { json, stored } = match load(&args.file) {
@@ -93,7 +93,7 @@ pub fn show(args: &ShowArgs) -> Exit {
         (Stored::Pair(pair), ShowFormat::Csv) => out(&comparison::csv(pair)),
         (Stored::Repetition(_) | Stored::Pair(_), ShowFormat::Hgrm) => {
             say(format_args!(
-                "error: '{}' is the result of `pummel {}`, which keeps no histograms: --format hgrm is accepted of one run",
+                "error: '{}' is the result of `pummel {}`, which keeps no histograms: --format hgrm needs the result of a single run",
                 args.file.display(),
                 stored.command()
             ));

@@ -156,7 +156,7 @@ pub fn trace(args: &TraceCommandArgs) -> Exit {
         Action::Head(args) => head(args),
         Action::Convert(args) => write(&args.source, &args.target, &|_| true),
         Action::Sample(args) if args.share <= 0.0 => {
-            let accepted = "a share above 0 and at most 1 is accepted".to_owned();
+            let accepted = "expected a share above 0 and at most 1".to_owned();
             let (flag, value) = ("--share".to_owned(), args.share.to_string());
             return answer(&UsageError::Value { flag, value, accepted }.into());
         }

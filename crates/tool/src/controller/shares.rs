@@ -48,7 +48,7 @@ impl Shares {
             let dealt = plan.groups.iter().filter(|group| !group.policy.here);
             let clients: u64 = dealt.map(|group| u64::from(group.clients)).sum();
             return Err(format!(
-                "--connections {clients}: at least one connection for each of the {agents} agents is accepted"
+                "--connections {clients}: expected at least one connection for each of the {agents} agents"
             ));
         }
         let clients_here = |group: &Group| 0..if group.policy.here { group.clients.into() } else { 0 };

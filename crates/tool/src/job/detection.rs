@@ -38,7 +38,7 @@ impl Detection {
             Err(why @ Undetected::Foreign { .. }) => (
                 assumed,
                 Detection::Refused(format!(
-                    "{why}\nhint: --tls if it expects TLS; --protocol says what it speaks without asking it"
+                    "{why}\nhint: --tls if it expects TLS; --protocol names its protocol without asking"
                 )),
             ),
         }
@@ -48,7 +48,7 @@ impl Detection {
 fn wants_login(server: &str, said: &str, protocol: Protocol) -> String {
     let default = if protocol.is_resp() { "; where only a password is set, the user is default" } else { "" };
     format!(
-        "{server} wants a login: it said \"{said}\"\nhint: --user NAME, with --password-file FILE or PUMMEL_PASSWORD{default}"
+        "{server} requires a login: it said \"{said}\"\nhint: --user NAME, with --password-file FILE or PUMMEL_PASSWORD{default}"
     )
 }
 
@@ -74,7 +74,7 @@ mod tests {
         let noauth = Some("-NOAUTH Authentication required.");
         let (_, detection) = Detection::of(spoken(noauth), false, Protocol::Text);
         let Detection::Refused(words) = detection else { panic!("{detection:?}") };
-        assert!(words.starts_with("cache1:6379 wants a login: it said \"-NOAUTH"), "{words}");
+        assert!(words.starts_with("cache1:6379 requires a login: it said \"-NOAUTH"), "{words}");
         assert!(words.contains("--user") && words.contains("default"), "{words}");
         assert!(words.lines().count() < 5, "{words}");
         let (_, detection) = Detection::of(spoken(noauth), true, Protocol::Text);

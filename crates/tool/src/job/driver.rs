@@ -53,8 +53,8 @@ pub fn check_here(job: &Job) -> Result<(), UsageError> {
     }
     if job.plan.tls.as_ref().is_some_and(|options| options.insecure) {
         say(
-            "WARNING: --tls-insecure: every certificate is accepted. The connections are encrypted, but to whom is not \
-             known",
+            "WARNING: --tls-insecure: every certificate is accepted. The connections are encrypted, but the \
+             servers' identity is not checked",
         );
     }
     Ok(())
@@ -70,7 +70,7 @@ pub fn check_cpus(plan: &Plan) -> Result<(), UsageError> {
         Some(cpu) => Err(UsageError::Value {
             flag: "--cpus".to_owned(),
             value: cpu.to_string(),
-            accepted: format!("CPUs that this process may run on are accepted: {allowed:?}"),
+            accepted: format!("expected CPUs that this process may run on: {allowed:?}"),
         }),
         None => Ok(()),
     }
@@ -295,7 +295,7 @@ impl<'a> Driver<'a> {
             Detection::Assumed(why) if self.job.fleet.is_some() => {
                 let protocol = self.job.plan.protocol.name();
                 let words = format!(
-                    "which protocol the servers speak could not be asked from here ({why}): it is assumed to be {protocol}"
+                    "the servers could not be asked for their protocol from here ({why}): {protocol} is assumed"
                 );
                 self.tell(style, Event::Notice(&words));
                 self.detection = Detection::Unasked;

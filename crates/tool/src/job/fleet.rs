@@ -75,7 +75,7 @@ pub struct FleetTls {
 /// # Errors
 /// Returns what is accepted.
 pub fn address(text: &str) -> Result<AgentAddress, String> {
-    const ACCEPTED: &str = "HOST, HOST:PORT, [IPV6]:PORT and dns:///NAME:PORT are accepted";
+    const ACCEPTED: &str = "expected HOST, HOST:PORT, [IPV6]:PORT or dns:///NAME:PORT";
     if let Some(name) = text.strip_prefix("dns:///") {
         let (host, port) = host_and_port(name).ok_or(ACCEPTED)?;
         return Ok(AgentAddress::Name { host, port });

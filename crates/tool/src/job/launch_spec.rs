@@ -62,8 +62,7 @@ impl LaunchSpec {
         }
         let nodes = text.strip_prefix("slurm://").and_then(|nodes| nodes.parse().ok());
         nodes.map(LaunchSpec::Slurm).ok_or_else(|| {
-            "ssh://HOST,... with the hosts as ssh takes them, or slurm://N with a number of nodes is accepted"
-                .to_owned()
+            "expected ssh://HOST,... with hosts as for ssh, or slurm://N with a number of nodes".to_owned()
         })
     }
 }
@@ -73,14 +72,14 @@ fn destination(text: &str) -> Result<Destination, String> {
     let text = text.strip_prefix("ssh://").unwrap_or(text);
     let (user, place) = text.rsplit_once('@').map_or((None, text), |(user, place)| (Some(user), place));
     let (host, port) = host_and_port(place).ok_or_else(|| {
-        format!("'{text}' is no host: [USER@]HOST[:PORT] is accepted, IPv6 addresses as [ADDRESS]:PORT")
+        format!("'{text}' is not a host: expected [USER@]HOST[:PORT], with IPv6 addresses as [ADDRESS]:PORT")
     })?;
     // What begins with a dash would be an option to ssh, and white space would part a word in its configuration.
     let is_name = |name: &str| {
         !name.is_empty() && !name.starts_with('-') && !name.contains(|c: char| c.is_whitespace() || c == '/')
     };
     if !is_name(host) || user.is_some_and(|user| !is_name(user)) {
-        return Err(format!("'{text}' is no host: [USER@]HOST[:PORT] is accepted, separated by commas"));
+        return Err(format!("'{text}' is not a host: expected [USER@]HOST[:PORT], separated by commas"));
     }
     let host = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
     Ok(Destination { host, port })
@@ -159,7 +158,7 @@ mod tests {
         ];
         for text in wrong {
             let said = LaunchSpec::parse(text).expect_err(text);
-            assert!(said.contains("accepted"), "{text}: {said}");
+            assert!(said.contains("expected "), "{text}: {said}");
         }
         assert!(!LaunchSpec::is_meant("host:5556"));
         assert!(!LaunchSpec::is_meant("dns:///agents:5556"));

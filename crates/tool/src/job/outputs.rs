@@ -138,17 +138,18 @@ impl ResultPaths {
         let named: Vec<(&'static Form, &Path)> = self.iter().collect();
         for (index, (form, file)) in named.iter().copied().enumerate() {
             if file.as_os_str().is_empty() {
-                return Some((form, file, "the name of a file is accepted".to_owned()));
+                return Some((form, file, "expected the name of a file".to_owned()));
             }
             if !form.takes_stdout && file == Path::new("-") {
                 let takers = FORMS.iter().filter(|form| form.takes_stdout).map(|form| form.flag());
                 let takers = takers.collect::<Vec<_>>().join(" and ");
-                return Some((form, file, format!("the name of a file is accepted; only {takers} takes -")));
+                return Some((form, file, format!("expected the name of a file; only {takers} takes -")));
             }
             // `f`, `./f` and the whole path are one file.
             let is_this = |seen: &Path| seen == file || absolute(seen).ok() == absolute(file).ok();
             if let Some((other, _)) = named[..index].iter().find(|(_, seen)| is_this(seen)) {
-                let accepted = format!("a file of its own is accepted, and {} has this one", other.flag());
+                let accepted =
+                    format!("expected a separate file: {} already writes to this one", other.flag());
                 return Some((form, file, accepted));
             }
         }

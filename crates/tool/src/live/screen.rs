@@ -107,19 +107,19 @@ fn help(canvas: &mut Canvas, is_steerable: bool) {
         "pummel: the live view",
         "",
         "q, Ctrl-C   end the load and print the report",
-        "space       let the screen stand still, and go on",
-        "o           the times of the next operation",
-        "s           service in place of response in the picture of times, and back",
-        "tab, a      the next of the lower panels: generator, errors, messages, and",
-        "            agents and servers where there are several",
-        "Ctrl-Z      stop the process; fg goes on",
+        "space       freeze the screen, and resume",
+        "o           show the times of the next operation",
+        "s           switch the heat map between response and service",
+        "tab, a      show the next of the lower panels: generator, errors, messages, and",
+        "            agents and servers if there are several",
+        "Ctrl-Z      suspend the process; fg resumes it",
         "?           this help, and back",
     ];
     if is_steerable {
         lines.extend([
-            "p           ask nothing, and go on as before",
-            "+, -        ask 5 % more, 5 % less",
-            "*, /        ask twice as much, half as much",
+            "p           pause the load, and resume it",
+            "+, -        raise or lower the rate by 5 %",
+            "*, /        double or halve the rate",
             "            Each change takes effect half a second later, on all threads at once",
         ]);
     }
@@ -272,6 +272,19 @@ mod tests {
         assert!(small.contains("reopened 0   server CPU 0.81 cores   evictions 0\n"), "{small}");
         let large = text(LARGE);
         assert!(large.contains("\nserver CPU 0.81 cores   evictions 0"), "{large}");
+    }
+
+    #[test]
+    fn the_page_about_the_view_shows_the_screens_that_are_stored() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let page = fs::read_to_string(folder.join("../../docs/LIVE.md")).expect("the page is there");
+        let plain = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        let shown: Vec<String> = page.split("```\n").skip(1).step_by(2).map(plain).collect();
+        for name in ["80x24.txt", "120x40.txt"] {
+            let stored =
+                fs::read_to_string(folder.join("src/live/screens").join(name)).expect("it is stored");
+            assert!(shown.contains(&plain(&stored)), "docs/LIVE.md does not show {name}");
+        }
     }
 
     #[test]

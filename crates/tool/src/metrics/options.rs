@@ -45,7 +45,7 @@ pub fn listen(text: &str) -> Result<SocketAddr, ValueError> {
     let text =
         text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     text.parse().map_err(|_| {
-        ValueError("a port of 127.0.0.1, or an IP address with a port is accepted, such as 9464, 0.0.0.0:9464 or [::]:9464".to_owned())
+        ValueError("expected a port of 127.0.0.1, or an IP address with a port, such as 9464, 0.0.0.0:9464 or [::]:9464".to_owned())
     })
 }
 

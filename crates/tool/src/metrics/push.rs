@@ -33,7 +33,7 @@ pub struct NotATarget;
 
 impl fmt::Display for NotATarget {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("the URL of a Pushgateway is accepted, such as http://gateway:9091 or http://gateway:9091/metrics/job/nightly")
+        to.write_str("expected the URL of a Pushgateway, such as http://gateway:9091 or http://gateway:9091/metrics/job/nightly")
     }
 }
 

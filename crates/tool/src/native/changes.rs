@@ -54,9 +54,9 @@ impl Typed<RunArgs> {
         let Some(typed) = &pace.rate else {
             return match burst {
                 None => Ok((None, Changes::default())),
-                Some(_) => {
-                    Err(UsageError::Missing("'--burst' is accepted beside '--rate' or '--phases'".to_owned()))
-                }
+                Some(_) => Err(UsageError::Missing(
+                    "'--burst' is accepted only with '--rate' or '--phases'".to_owned(),
+                )),
             };
         };
         let shape = match typed {
@@ -65,12 +65,12 @@ impl Typed<RunArgs> {
             }
             TypedRate::Constant(rate) => RateShape::Points(points_of_stages(pace, *rate)),
             _ if !pace.stage.is_empty() => {
-                let accepted = "beside --stage one rate is accepted, with which the first stage begins";
+                let accepted = "expected one rate with --stage, at which the first stage begins";
                 return Err(self.unread("--rate <RATE>", &ValueError(accepted.to_owned())));
             }
             TypedRate::Times(times) => {
                 let accepted =
-                    format!("{times}x is accepted beside --workload with a workload whose source has a rate");
+                    format!("expected {times}x beside --workload with a workload whose source has a rate");
                 return Err(self.unread("--rate <RATE>", &ValueError(accepted)));
             }
             TypedRate::Line(from, to) => RateShape::Points(self.line(*from, *to)?),
@@ -100,12 +100,8 @@ impl Typed<RunArgs> {
     pub(super) fn with_phases(&self, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
         let mut typed = self.clone();
         if let Some(file) = &mut typed.args.pace.phases {
-            let text = (inputs.read_text)(&file.path).map_err(|error| {
-                ValueError(format!(
-                    "a file that can be read is accepted, and '{}' cannot: {error}",
-                    file.path
-                ))
-            });
+            let text = (inputs.read_text)(&file.path)
+                .map_err(|error| ValueError(format!("'{}' cannot be read: {error}", file.path)));
             let read = text.and_then(|text| file.read(&text));
             *file = read.map_err(|error| self.unread("--phases <FILE>", &error))?;
         }
@@ -118,7 +114,7 @@ impl Typed<RunArgs> {
             None => None,
             Some(TypedRate::Constant(rate)) => Some(*rate),
             Some(_) => {
-                let accepted = "beside --phases one rate is accepted, for the phases without one";
+                let accepted = "expected one rate with --phases, for the phases without one";
                 return Err(self.unread("--rate <RATE>", &ValueError(accepted.to_owned())));
             }
         };
@@ -129,7 +125,7 @@ impl Typed<RunArgs> {
     fn line(&self, from: f64, to: f64) -> Result<Vec<RatePoint>, UsageError> {
         let Some(time_ns) = adaptive::measured_ns(&self.args.pace) else {
             let accepted =
-                "a rate from one value to another is accepted beside --time (-t), over which it goes";
+                "expected --time (-t) with a rate from one value to another, which changes over that time";
             return Err(self.unread("--rate <RATE>", &ValueError(accepted.to_owned())));
         };
         Ok(vec![RatePoint { at_ns: 0, rate: from }, RatePoint { at_ns: time_ns, rate: to }])
@@ -137,9 +133,8 @@ impl Typed<RunArgs> {
 
     /// The points of the file that an option names.
     fn points(&self, path: &str, inputs: &FrontInputs) -> Result<Vec<RatePoint>, UsageError> {
-        let read = (inputs.read_text)(path).map_err(|error| {
-            ValueError(format!("a file that can be read is accepted, and '{path}' cannot: {error}"))
-        });
+        let read =
+            (inputs.read_text)(path).map_err(|error| ValueError(format!("'{path}' cannot be read: {error}")));
         read.and_then(|text| points_of(&text)).map_err(|error| self.unread("--rate <RATE>", &error))
     }
 }

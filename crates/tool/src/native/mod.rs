@@ -108,7 +108,7 @@ impl<A> Typed<A> {
         if field_options::sends_expiry(&plan) {
             return Ok(plan);
         }
-        let why = "an expiry is accepted where something is stored or touched, and here no request has one";
+        let why = "expected an expiry where something is stored or touched, and here no request has one";
         Err(self.usage("--ttl", plan.data.expiry_s.to_string(), why.to_owned()))
     }
 }
@@ -180,7 +180,7 @@ impl Typed<RunArgs> {
         let run_s = seconds(adaptive::warm_up_ns(&self.args.pace).unwrap_or(0).saturating_add(time_ns));
         let shortest = 1.0 - f64::from(self.args.data.ttl_jitter) / 100.0;
         if ttl != Dist::Fixed(0.0) && ttl.support().0 * shortest < run_s {
-            let why = "with --hit-ratio records that live as long as the run, or 0, are accepted: what expires is missed";
+            let why = "with --hit-ratio, expected 0 or a time at least as long as the run: expired records would be misses";
             return Err(self.usage("--ttl", ttl.to_string(), why.to_owned()));
         }
         let mix = &mut typed.args.mix;
@@ -339,7 +339,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
     let plan = typed.valid(plan)?;
     if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
         return Err(UsageError::Missing(
-            "'--allow-partial-load' is accepted where records are stored, and none are here".to_string(),
+            "'--allow-partial-load' is accepted only with a load of records".to_string(),
         ));
     }
     let fleet = fleet(args)?;
@@ -731,7 +731,7 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
         return wrong(
             "--json",
             stdout,
-            "a file is accepted beside --format text and markdown: only one of them can have standard output",
+            "expected a file with --format text and markdown: only one of them can have standard output",
         );
     }
     if to_stdout {

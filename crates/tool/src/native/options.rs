@@ -649,7 +649,7 @@ fn fill(text: &str) -> Result<Fill, ValueError> {
     match text {
         "set" => Ok(Fill::Set),
         "add" => Ok(Fill::Add),
-        _ => Err(ValueError("set and add are accepted".to_owned())),
+        _ => Err(ValueError("expected set or add".to_owned())),
     }
 }
 
@@ -706,7 +706,8 @@ pub(super) fn arrivals(text: &str) -> Result<TypedArrivals, ValueError> {
 
 /// What is accepted in place of a distribution of gaps that was refused.
 pub(super) fn shape_refusal(error: &ValueError) -> ValueError {
-    ValueError(format!("{} or a distribution: {error}", Arrivals::names()))
+    let accepted = error.0.strip_prefix("expected ").unwrap_or(&error.0);
+    ValueError(format!("expected {}, or a distribution of gaps: {accepted}", Arrivals::names()))
 }
 
 fn arrivals_help() -> String {
@@ -740,7 +741,7 @@ fn popularity(text: &str) -> Result<UnreadPopularity, ValueError> {
         let typed = text.split(':').next().unwrap_or_default();
         let forms = error.accepted.split(", ").flat_map(|form| form.split(" or "));
         let names = forms.filter_map(|form| form.split(':').next()).filter(|name| *name != typed);
-        ValueError(format!("{} is accepted{}", error.accepted, hint(typed, names)))
+        ValueError(format!("expected {}{}", error.accepted, hint(typed, names)))
     })
 }
 

@@ -99,7 +99,7 @@ impl Quantity {
 /// Returns [`ValueError`] for an empty name.
 pub fn phase_file(text: &str) -> Result<PhaseFile, ValueError> {
     if text.is_empty() {
-        return Err(ValueError("the name of a file is accepted".to_owned()));
+        return Err(ValueError("expected the name of a file".to_owned()));
     }
     Ok(PhaseFile { path: text.to_owned(), phases: Vec::new() })
 }
@@ -113,7 +113,7 @@ impl PhaseFile {
         let written: Written = toml::from_str(text)
             .map_err(|error| ValueError(error.to_string().trim_end().replace('\n', "; ")))?;
         if written.phase.is_empty() {
-            return Err(ValueError("at least one [[phase]] is accepted".to_owned()));
+            return Err(ValueError("expected at least one [[phase]]".to_owned()));
         }
         let phases = written.phase.iter().map(FilePhase::of).collect::<Result<_, _>>()?;
         Ok(PhaseFile { path: self.path.clone(), phases })
@@ -133,7 +133,7 @@ impl PhaseFile {
         let mut at_ns: Nanos = 0;
         for phase in &self.phases {
             let Some((from, to)) = phase.rates.or(base.map(|rate| (rate, rate))) else {
-                let why = "a rate in each phase, or --rate for those without one, is accepted, and phase";
+                let why = "expected a rate in each phase, or --rate for those without one; phase";
                 return Err(ValueError(format!("{why} '{}' has none", phase.name)));
             };
             points.push(RatePoint { at_ns, rate: from });
@@ -185,7 +185,7 @@ impl WrittenEvent {
             (Some(crowd), None, None) => EventKind::Hot(crowd.read()?),
             (None, Some(text), None) => EventKind::Delete(ranks(text, "delete")?),
             (None, None, Some(text)) => EventKind::Expire(ranks(text, "expire")?),
-            _ => return Err(ValueError("one of hot, delete and expire is accepted".to_owned())),
+            _ => return Err(ValueError("expected one of hot, delete and expire".to_owned())),
         };
         Ok(Event { at_ns, what })
     }
@@ -221,7 +221,7 @@ impl FilePhase {
             Ok(TypedRate::Constant(rate)) => Ok((rate, rate)),
             Ok(TypedRate::Line(from, to)) => Ok((from, to)),
             _ => {
-                let why = "a rate or a line between two is accepted, such as 20k or 5k..60k";
+                let why = "expected a rate or a line between two, such as 20k or 5k..60k";
                 Err(in_field("rate", why.to_owned()))
             }
         });
@@ -243,7 +243,7 @@ impl FilePhase {
             let event = event.read().map_err(|error| in_field("event", error.to_string()))?;
             if event.at_ns >= time_ns {
                 let at = time_text(event.at_ns);
-                let why = format!("at: a moment before the phase ends is accepted, not {at}");
+                let why = format!("at: expected a moment before the phase ends, not {at}");
                 return Err(in_field("event", why));
             }
             events.push(event);
@@ -346,7 +346,10 @@ mod tests {
                 "before the phase ends",
             ),
             ("[[phase]]\nname = 'a'\ntime = 1\nevent = [{ at = 0 }]", "one of hot, delete and expire"),
-            ("[[phase]]\nname = 'a'\ntime = 1\nevent = [{ at = 0, expire = 'rank:9-0' }]", "expire: rank:R"),
+            (
+                "[[phase]]\nname = 'a'\ntime = 1\nevent = [{ at = 0, expire = 'rank:9-0' }]",
+                "expire: expected rank:R",
+            ),
             (
                 "[[phase]]\nname = 'a'\ntime = 1\nevent = [{ at = 0, hot = { key = 'old', share = 1, hold = 1 } }]",
                 "key",

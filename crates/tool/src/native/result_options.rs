@@ -28,7 +28,7 @@ pub struct ResultArgs {
 pub struct FailOnList(Vec<FailOn>);
 
 fn fail_on(text: &str) -> Result<FailOnList, ValueError> {
-    let accepted = || ValueError(format!("{} are accepted", FailOn::ALL.map(FailOn::name).join(", ")));
+    let accepted = || ValueError(format!("expected {}", FailOn::ALL.map(FailOn::name).join(", ")));
     text.split(',')
         .map(|name| FailOn::from_name(name).ok_or_else(accepted))
         .collect::<Result<_, _>>()

@@ -22,7 +22,7 @@ struct Head {
 /// # Errors
 /// Returns [`ValueError`] when `read_text` cannot read the file, and when the text has another schema or holds no plan.
 pub fn read(path: &str, read_text: impl Fn(&str) -> io::Result<String>) -> Result<Plan, ValueError> {
-    let wrong = |why: String| ValueError(format!("a plan saved by `pummel explain` is accepted; {why}"));
+    let wrong = |why: String| ValueError(format!("expected a plan saved by `pummel explain`; {why}"));
     let text = read_text(path).map_err(|error| wrong(error.to_string()))?;
     let form = match form_of(path) {
         Some(form) => form,

@@ -102,7 +102,7 @@ fn obstacle(ended: &Ended<'_>) -> Option<String> {
         return None;
     }
     let hint =
-        "is the server there, and is this its port? memcached listens on 11211 by default, Redis on 6379";
+        "is the server running, and is this its port? memcached listens on 11211 by default, Redis on 6379";
     measurement.reason.as_ref().map(|reason| format!("{reason}\nhint: {hint}"))
 }
 

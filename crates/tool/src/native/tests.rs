@@ -404,9 +404,9 @@ fn outputs_are_kept_apart_from_the_plan() {
 #[test]
 fn a_label_has_a_name_that_metrics_can_have_and_stands_once() {
     for (words, part) in [
-        ("--label branch", "NAME=VALUE is accepted"),
+        ("--label branch", "expected NAME=VALUE"),
         ("--label 1a=b", "no digit first"),
-        ("--fail-on late", "limited, untrusted, errors, unsteady are accepted"),
+        ("--fail-on late", "expected limited, untrusted, errors, unsteady"),
         ("--label a=1 --label a=2", "invalid value 'a=2' for '--label': each name is accepted once"),
     ] {
         let error = job_of(&format!("run -s a {words}")).expect_err(words).to_string();
@@ -414,7 +414,7 @@ fn a_label_has_a_name_that_metrics_can_have_and_stands_once() {
     }
     let many: String = (0..33).map(|n| format!(" --label n{n}=x")).collect();
     let error = job_of(&format!("run -s a{many}")).expect_err("too many").to_string();
-    assert!(error.contains("up to 32 labels are accepted"), "{error}");
+    assert!(error.contains("expected up to 32 labels"), "{error}");
 }
 
 #[test]
@@ -422,15 +422,18 @@ fn a_share_of_hits_is_asked_for_alone_and_of_records_that_live() {
     for (words, part) in [
         ("--hit-ratio 0.5 --absent 0.1", "'0.1' for '--absent': it is accepted without --hit-ratio only"),
         ("--hit-ratio 0.5 --fresh 0.1 --read-through", "'0.1' for '--fresh'"),
-        ("--hit-ratio 0.5 --ttl 5", "'5' for '--ttl': with --hit-ratio records that live as long as the run"),
+        (
+            "--hit-ratio 0.5 --ttl 5",
+            "'5' for '--ttl': with --hit-ratio, expected 0 or a time at least as long as the run",
+        ),
         ("--hit-ratio 0.5 --ttl 1h -n 5", "'1h' for '--ttl'"),
         ("--hit-ratio 1.5", "'1.5' for '--hit-ratio"),
         ("--hit-ratio 0.5 --mix set:1", "--absent"),
         ("--fill add", "'add' for '--fill': it is accepted only where missed keys are stored"),
-        ("--fill cas --read-through", "set and add are accepted"),
+        ("--fill cas --read-through", "expected set or add"),
         (
             "--read-through=exponential:2h",
-            "'exponential:2h' for '--read-through': a time from 0 to 1h is accepted",
+            "'exponential:2h' for '--read-through': expected a time from 0 to 1h",
         ),
         ("--read-through=normal:1,1", "'--read-through'"),
     ] {
@@ -492,7 +495,7 @@ fn a_part_of_the_load_is_allowed_only_where_records_are_stored() {
     assert!(plan_of("run -s a --allow-partial-load").allow_partial_load);
     assert!(plan_of("load -s a --allow-partial-load").allow_partial_load);
     let error = job_of("run -s a --no-load --allow-partial-load").expect_err("nothing is stored").to_string();
-    let words = "'--allow-partial-load' is accepted where records are stored, and none are here";
+    let words = "'--allow-partial-load' is accepted only with a load of records";
     assert!(error.contains(words), "{error}");
 }
 
@@ -514,8 +517,8 @@ fn files_that_cannot_be_read_are_refused_with_the_option_its_value_and_the_reaso
         ("--key-size <DIST>", ""),
         ("--value-size <DIST>", ""),
         ("--ttl <DIST>", ""),
-        ("--arrivals <ARRIVALS>", "poisson"),
-        ("--plan <FILE>", "a plan saved by `pummel explain` is accepted"),
+        ("--arrivals <ARRIVALS>", "expected poisson"),
+        ("--plan <FILE>", "expected a plan saved by `pummel explain`"),
     ] {
         let flag = id_of(option.split(' ').next().expect("a flag")).replace('_', "-");
         let (value, rest) = if flag == "plan" { ("/none", "") } else { ("file:/none", " -s a --rate 1k") };

@@ -40,16 +40,15 @@ const DAY_NS: Nanos = 24 * 3_600 * SECOND;
 /// Most times the rate of a workload.
 const TIMES_MAX: f64 = 1e6;
 
-const RATE: &str = "requests per second above 0 and up to 1g are accepted, such as 500, 20k or 1.5m, 0.5x for half of the rate of \
+const RATE: &str = "expected requests per second above 0 and up to 1g, such as 500, 20k or 1.5m, 0.5x for half of the rate of \
                     --workload, or a rate that changes: \
                     10k..100k, sine:MEAN,AMPLITUDE,PERIOD[,START], day:MEAN[,PERIOD] or file:PATH; without the flag the loop is \
                     closed";
 
-const STAGES: &str =
-    "stages TIME:RATE or TIME, with commas between them, are accepted, such as 30s:50k,2m,0s:5k,1m";
+const STAGES: &str = "expected stages TIME:RATE or TIME, separated by commas, such as 30s:50k,2m,0s:5k,1m";
 
 const BURST: &str =
-    "FACTOR,ON,OFF such as 5,50ms,450ms, or hurst:H,ON[,SOURCES] such as hurst:0.8,1s, is accepted";
+    "expected FACTOR,ON,OFF such as 5,50ms,450ms, or hurst:H,ON[,SOURCES] such as hurst:0.8,1s";
 
 fn refused<T>(accepted: impl Into<String>) -> Result<T, ValueError> {
     Err(ValueError(accepted.into()))
@@ -173,18 +172,18 @@ pub fn points_of(text: &str) -> Result<Vec<RatePoint>, ValueError> {
             })
         });
         let Some(point) = read else {
-            return wrong("lines 'seconds,rate' are accepted, such as 10,20k");
+            return wrong("expected lines 'seconds,rate', such as 10,20k");
         };
         if points.last().is_some_and(|last| last.at_ns > point.at_ns) {
-            return wrong("lines in the order of time are accepted");
+            return wrong("expected lines in the order of time");
         }
         if points.len() == POINTS_MAX {
-            return refused(format!("at most {POINTS_MAX} lines are accepted"));
+            return refused(format!("expected at most {POINTS_MAX} lines"));
         }
         points.push(point);
     }
     if points.is_empty() {
-        return refused("a file with at least one line 'seconds,rate' is accepted");
+        return refused("expected a file with at least one line 'seconds,rate'");
     }
     Ok(points)
 }

@@ -41,8 +41,8 @@ impl FromStr for Listen {
             Some((host, port)) if !host.is_empty() && !bare_v6(host) && port.parse::<u16>().is_ok() => {
                 Ok(Listen::Tcp(text.to_owned()))
             }
-            _ => Err("an address with a port (127.0.0.1:11211, [::1]:0, localhost:0) or the absolute path of a unix \
-                      socket is accepted"
+            _ => Err("expected an address with a port (127.0.0.1:11211, [::1]:0, localhost:0) or the absolute path of a unix \
+                      socket"
                 .to_owned()),
         }
     }

@@ -142,7 +142,7 @@ fn dialects() -> impl TypedValueParser<Value = Dialect> {
 fn queue_servers(text: &str) -> Result<u32, ValueError> {
     let servers = values::count_u32(text).ok().filter(|servers| (1..=QUEUE_SERVERS_MAX).contains(servers));
     let accepted =
-        || format!("a whole number of servers from 1 to {QUEUE_SERVERS_MAX} is accepted, such as 1 or 4");
+        || format!("expected a whole number of servers from 1 to {QUEUE_SERVERS_MAX}, such as 1 or 4");
     servers.ok_or_else(|| ValueError(accepted()))
 }
 
@@ -213,8 +213,7 @@ impl ServeArgs {
             return None;
         }
         let framing = framing.to_possible_value()?.get_name().to_owned();
-        let accepted =
-            "UDP needs a port, so at least one --listen ADDRESS:PORT beside unix sockets is accepted";
+        let accepted = "UDP needs a port: expected at least one --listen ADDRESS:PORT";
         Some(("--udp-framing", framing, accepted))
     }
 

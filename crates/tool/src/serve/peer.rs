@@ -133,7 +133,7 @@ impl Peer {
                     host.open_peer(now);
                     self.link = Link::Open(stream, NEVER);
                     if std::mem::take(&mut self.is_said_missing) {
-                        say(format_args!("pummel serve: the peer {} is there", self.name));
+                        say(format_args!("pummel serve: the peer {} is reachable", self.name));
                     }
                     self.poll(host, now)
                 }
@@ -185,7 +185,7 @@ impl Peer {
         host.copies().close();
         if !std::mem::replace(&mut self.is_said_missing, true) {
             say(format_args!(
-                "pummel serve: the peer {} is not there ({error}); it gets what is stored when it is",
+                "pummel serve: the peer {} is unreachable ({error}); it gets copies of all items when it is back",
                 self.name
             ));
         }

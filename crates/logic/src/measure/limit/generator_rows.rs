@@ -67,15 +67,14 @@ pub fn thread_busy(case: &Case<'_>) -> Option<Finding> {
 fn thread_advice(case: &Case<'_>) -> String {
     let connections: u64 = case.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
     if connections <= u64::from(case.plan.engine.threads) {
-        return "Each connection has a thread already: more connections and threads (-c, -T) ask for more."
-            .to_owned();
+        return "Each connection already has a thread: use more connections and threads (-c, -T).".to_owned();
     }
     let mut machines = case.machines().peekable();
     let is_known = machines.peek().is_some();
     if is_known && machines.all(|machine| u64::from(machine.cpus) <= machine.workers.len() as u64) {
-        return "Its machine has no CPU for another thread: a further machine asks for more.".to_owned();
+        return "Its machine has no CPU for another thread: use another machine.".to_owned();
     }
-    "More threads (-T) ask for more.".to_owned()
+    "Use more threads (-T).".to_owned()
 }
 
 /// The requests of an open loop that the generator kept back, and for how long.
@@ -217,7 +216,7 @@ pub fn send_buffer(case: &Case<'_>) -> Option<Finding> {
     (share > TCP_LIMITED_SHARE).then(|| {
         let says = format!(
             "The generator's send buffers: connections with data to send waited {} of that time for room in them. Larger ones \
-             (--send-buffer) take more.",
+             (--send-buffer) would help.",
             percent(share)
         );
         Finding::new(Limit::Generator, says)

@@ -27,7 +27,7 @@ pub fn instrument(case: &Case<'_>) -> Option<Finding> {
     let error = little_error(case).filter(|error| *error > LITTLE_ERROR_MAX)?;
     let says = format!(
         "The instrument disagrees with itself: the requests in flight, by counting them and by adding up their times, are {} \
-         apart (Little's law), so nothing is said of a limit.",
+         apart (Little's law), so no limit is named.",
         percent(error)
     );
     Some(Finding::new(Limit::Unknown, says))
@@ -45,7 +45,7 @@ pub fn slots(case: &Case<'_>) -> Option<Finding> {
     let wait = case.waits()?;
     let says = format!(
         "The number of requests in flight: they waited {} ({}) for a free slot; {:.1} of {} were taken ({}), while the \
-         server's CPU was used for {}. More connections or depth let them go at once.",
+         server's CPU was used for {}. With more connections or depth they would not have to wait.",
         time_text(wait.value_ns),
         wait.name,
         case.slots_taken(),
@@ -80,7 +80,7 @@ fn in_flight_words(case: &Case<'_>) -> Finding {
     // A run that lost connections need not get more of them.
     let is_kept = connections.lost == 0 && connections.failed == 0;
     let is_spare = case.busy() <= FULL_SHARE && !case.server_is_full() && is_kept;
-    let advice = if is_spare { " More connections or depth ask for more." } else { "" };
+    let advice = if is_spare { " Use more connections or depth for more load." } else { "" };
     let says = format!(
         "What is in flight: {slots} ({}), each answered in {} (p50); {server}the busiest client thread was busy {}.{advice}",
         case.slots_words(),
@@ -107,7 +107,7 @@ pub fn lost_records(case: &Case<'_>) -> Option<Finding> {
     if misses > MISSES_SHARE {
         says += &format!("; {} of the keys were not found", percent(misses));
     }
-    Some(Finding::new(Limit::Workload, says + "). More memory (-m of memcached) or fewer records fit."))
+    Some(Finding::new(Limit::Workload, says + "). More memory (memcached -m) or fewer records would help."))
 }
 
 /// Keys were not found although this run stored all records and asked for nothing that takes them away.

@@ -42,7 +42,7 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
         of_several.filter(|(others, ours)| *others as f64 > OTHERS_SHARE * *ours as f64)
     {
         let others = counted(others, "request");
-        let says = format!("Others used the servers too: {others} beside our {}.", grouped(ours));
+        let says = format!("Other clients used the servers too: {others} besides our {}.", grouped(ours));
         return Some(Finding::new(Limit::Others, says));
     }
     case.readings().find_map(|reading| {
@@ -54,10 +54,10 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
             return None;
         }
         let requests = counts
-            .map(|(others, ours)| format!("{} beside our {}", counted(others, "request"), grouped(ours)));
+            .map(|(others, ours)| format!("{} besides our {}", counted(others, "request"), grouped(ours)));
         let came = (opened > 0).then(|| format!("{} that are not ours", counted(opened, "new connection")));
         let what: Vec<String> = requests.into_iter().chain(came).collect();
-        let says = format!("Others used the server too: {}.", what.join(", and "));
+        let says = format!("Other clients used the server too: {}.", what.join(", and "));
         Some(Finding::new(Limit::Others, says))
     })
 }
@@ -147,7 +147,7 @@ pub fn way(case: &Case<'_>) -> Option<Finding> {
         && case.plan.tls.is_none();
     is_way.then(|| {
         let says = format!(
-            "The way there and back: opening a connection takes {} (p50), a request {}, and the server's CPU is idle.",
+            "The network path: opening a connection takes {} (p50), a request {}, and the server's CPU is idle.",
             time_text(connect_ns),
             time_text(service_ns),
         );

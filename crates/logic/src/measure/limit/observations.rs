@@ -155,7 +155,7 @@ fn of_servers(case: &Case<'_>) -> Vec<Observation> {
             (others_requests(reading), reading.our_requests.filter(|ours| *ours > 0))
         {
             let share = others as f64 / ours as f64;
-            let what = format!("{} requests of others, beside ours", grouped(others));
+            let what = format!("{} requests of other clients besides ours", grouped(others));
             all.push(Observation::share("server", share, OTHERS_SHARE, what));
         }
         if let Some(utilisation) = Utilisation::of(reading) {

@@ -237,7 +237,7 @@ pub fn unanswered(case: &Case<'_>) -> Option<Finding> {
     let share = counts.unanswered() as f64 / counts.requests().max(1) as f64;
     (share > UNANSWERED_SHARE).then(|| {
         let says = format!(
-            "The server or the way there, by exclusion: {} of the requests got no answer, and the generator's own lag was {}.",
+            "The server or the path to it, by exclusion: {} of the requests got no answer, and the generator's own lag was {}.",
             percent(share),
             case.words_at(Span::Lag, BODY[1]),
         );
@@ -254,7 +254,7 @@ pub fn service_by_exclusion(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let says = format!(
-        "The server or the way to it, by exclusion: requests were with it for {} of their time, and the busiest client thread \
+        "The server or the path to it, by exclusion: requests were with it for {} of their time, and the busiest client thread \
          was busy {}. {}",
         percent(share),
         percent(case.busy()),

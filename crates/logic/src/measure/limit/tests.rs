@@ -42,7 +42,7 @@ fn a_full_server_is_the_limit_of_a_closed_loop_whatever_the_lag() {
 fn four_requests_in_flight_are_the_limit_where_both_sides_have_time() {
     let four = Scenario { connections: 4, busy_share: 0.28, late: (10, 30 * MICROSECOND), ..closed() };
     let words =
-        ["4 requests (4 connections, depth 1)", "55 % of a CPU", "busy 28 %", "More connections or depth"];
+        ["4 requests (4 connections, depth 1)", "55 % of a CPU", "busy 28 %", "more connections or depth"];
     says(&four.seen(&[0.55, 0.01], 1).verdict(), Limit::Connections, "in-flight", &words);
 }
 
@@ -59,11 +59,11 @@ fn of_a_server_whose_threads_are_not_seen_the_busiest_is_known_by_a_bound() {
 #[test]
 fn connections_that_were_lost_are_no_reason_to_ask_for_more() {
     let run = closed().seen(IDLE, 1);
-    assert!(run.verdict().says.contains("More connections or depth"), "{}", run.verdict().says);
+    assert!(run.verdict().says.contains("more connections or depth"), "{}", run.verdict().says);
     let shut = Scenario { shut: (run.length / 2, MICROSECOND), ..run };
     let verdict = shut.verdict();
     says(&verdict, Limit::Connections, "in-flight", &["What is in flight"]);
-    assert!(!verdict.says.contains("More connections"), "{}", verdict.says);
+    assert!(!verdict.says.contains("more connections"), "{}", verdict.says);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn client_threads_without_a_cpu_for_each_take_it_from_each_other() {
 fn a_busy_thread_is_the_limit_unless_the_server_is_full_too() {
     let busy = |run: Scenario| Scenario { busy_share: 0.97, ..run };
     for run in [busy(closed()), busy(quiet()), busy(quiet()).seen(IDLE, 1)] {
-        let words = ["its client thread was busy 97 % of the time", "More threads (-T)"];
+        let words = ["its client thread was busy 97 % of the time", "more threads (-T)"];
         says(&run.verdict(), Limit::Generator, "generator-thread-busy", &words);
     }
     let several = Scenario { threads: 4, ..busy(closed()) }.seen(IDLE, 1);
@@ -262,7 +262,7 @@ fn requests_and_connections_of_others_are_counted() {
     for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
         let ours = run.measurement().ops().all().counts.requests();
         let others = |count: u64| run.clone().reading(|reading| reading.counts.requests = Some(ours + count));
-        let words = ["Others used the server too", "beside our"];
+        let words = ["Other clients used the server too", "besides our"];
         says(&others(ours / 50).verdict(), Limit::Others, "others", &words);
         assert_ne!(others(ours / 200).verdict().limit, Limit::Others);
         let came = run.clone().reading(|reading| reading.counts.connections_opened = Some(5));
@@ -273,7 +273,7 @@ fn requests_and_connections_of_others_are_counted() {
         });
         let verdict = unknown.verdict();
         says(&verdict, Limit::Others, "others", &["too: 5 new connections that are not ours"]);
-        assert!(!verdict.says.contains("beside our"), "{}", verdict.says);
+        assert!(!verdict.says.contains("besides our"), "{}", verdict.says);
         let probe = run.reading(|reading| reading.counts.connections_opened = Some(1));
         assert_ne!(probe.verdict().limit, Limit::Others, "one connection of a monitor limits nothing");
     }
@@ -417,7 +417,7 @@ fn one_hot_thread_of_four_is_told_from_four() {
 fn too_few_connections_are_the_limit_where_the_server_has_time() {
     let few = Scenario { connections: 2, service: 5 * MILLISECOND, ..quiet() };
     let words =
-        ["waited", "for a free slot", "of 2 were taken (2 connections, depth 1)", "20 %", "More connections"];
+        ["waited", "for a free slot", "of 2 were taken (2 connections, depth 1)", "20 %", "more connections"];
     says(&few.clone().seen(IDLE, 1).verdict(), Limit::Connections, "slots", &words);
     let words =
         ["The server or the number of connections (2), by exclusion", "The server's CPU is not known"];
@@ -457,7 +457,7 @@ fn waits_of_few_requests_are_a_statement_about_the_tail() {
 #[test]
 fn a_closed_loop_without_evidence_is_judged_by_exclusion() {
     let words =
-        ["The server or the way to it, by exclusion", "93 % of their time", "busy 40 %", "CPU is not known"];
+        ["The server or the path to it, by exclusion", "93 % of their time", "busy 40 %", "CPU is not known"];
     says(&closed().verdict(), Limit::Server, "service-by-exclusion", &words);
     let refused = closed().seen(IDLE, 1).server(|server| {
         (server.reading, server.threads) = (None, None);
@@ -530,7 +530,7 @@ fn a_long_way_is_what_a_response_consists_of() {
         connect: 1_900 * MICROSECOND,
         ..quiet()
     };
-    let words = ["The way there and back: opening a connection takes 1.90 ms (p50), a request 2.00 ms"];
+    let words = ["The network path: opening a connection takes 1.90 ms (p50), a request 2.00 ms"];
     says(&far.clone().seen(IDLE, 1).verdict(), Limit::Network, "way", &words);
     says(&Scenario { connect: MILLISECOND, ..far }.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
     let here =
@@ -571,7 +571,7 @@ fn requests_without_an_answer_are_not_the_generators_fault() {
     // Enough connections that nothing waits.
     let frozen =
         Scenario { connections: 1_000, frozen: (SECOND, SECOND), timeout: 20 * MILLISECOND, ..quiet() };
-    let words = ["The server or the way there, by exclusion", "% of the requests got no answer"];
+    let words = ["The server or the path to it, by exclusion", "% of the requests got no answer"];
     says(&frozen.verdict(), Limit::Server, "unanswered", &words);
     // Requests wait for connections whose requests time out: what made them wait got no answer.
     let crowded =

@@ -21,11 +21,11 @@ fn first_eviction(plan: &Plan) -> Result<(), Invalid> {
     let path = || Field::FirstEviction.path();
     warm_up_of(plan, Field::FirstEviction)?;
     if plan.adaptive.settle.is_some() {
-        return refuse(path(), true, "it is accepted in place of a warm-up until the load has settled");
+        return refuse(path(), true, "expected it in place of a warm-up until the load has settled");
     }
     if !plan.evidence {
         let expected =
-            "servers that are asked for their statistics are accepted beside it, and no --no-evidence";
+            "expected servers that are asked for their statistics, and no --no-evidence";
         return refuse(path(), true, expected);
     }
     Ok(())
@@ -36,7 +36,7 @@ fn warm_up_of(plan: &Plan, field: Field) -> Result<&Phase, Invalid> {
     let measured = measured_phase(plan, field)?;
     let warm_up = measured.checked_sub(1).map(|number| &plan.phases[number]);
     let warm_up = warm_up.filter(|phase| is_mix(phase) && phase.stop.time_ns.is_some());
-    let expected = "a phase of drawn requests with a time is accepted before the measured one";
+    let expected = "expected a phase of drawn requests with a time before the measured one";
     warm_up.map_or_else(|| refuse(field.path(), "", expected), Ok)
 }
 
@@ -49,11 +49,7 @@ fn settle(plan: &Plan, settle: &Settle) -> Result<(), Invalid> {
         Some(_) => Ok(()),
         None => {
             let least = typed_time(least_ns);
-            refuse(
-                path(),
-                "",
-                format!("a longest time of at least {least} is accepted: two blocks have to fit"),
-            )
+            refuse(path(), "", format!("expected a longest time of at least {least}: two blocks have to fit"))
         }
     }
 }
@@ -62,16 +58,16 @@ fn until(plan: &Plan, until: &Until) -> Result<(), Invalid> {
     let path = || Field::Until.path();
     let phase = &plan.phases[measured_phase(plan, Field::Until)?];
     if !(until.quantile > 0.0 && until.quantile < 1.0) {
-        return refuse(path(), until.quantile, "a quantile above 0 and below 1 is accepted");
+        return refuse(path(), until.quantile, "expected a quantile above 0 and below 1");
     }
     if !(until.half_width >= 0.001 && until.half_width <= 1.0) {
-        return refuse(path(), until.half_width, "a distance from 0.1% to 100% is accepted");
+        return refuse(path(), until.half_width, "expected a distance from 0.1% to 100%");
     }
     let Some(most_ns) = phase.stop.time_ns else {
-        return refuse(path(), "", "a longest time of the measured phase is accepted beside it");
+        return refuse(path(), "", "expected a longest time of the measured phase with it");
     };
     if until.least_ns > most_ns {
-        return refuse(path(), "", "a least time is accepted that is not above the longest");
+        return refuse(path(), "", "expected a least time that is not above the longest");
     }
     Ok(())
 }
@@ -80,24 +76,16 @@ fn until(plan: &Plan, until: &Until) -> Result<(), Invalid> {
 fn measured_phase(plan: &Plan, field: Field) -> Result<usize, Invalid> {
     let mut measured = plan.phases.iter().enumerate().filter(|(_, phase)| phase.recorded);
     let (Some((number, phase)), None) = (measured.next(), measured.next()) else {
-        return refuse(field.path(), "", "one measured phase is accepted beside it");
+        return refuse(field.path(), "", "expected one measured phase with it");
     };
     if !is_mix(phase) {
-        return refuse(field.path(), "", "drawn requests are accepted beside it, and no recording");
+        return refuse(field.path(), "", "expected drawn requests with it, and no recording");
     }
     if phase.stop.requests.is_some() {
-        return refuse(
-            field.path(),
-            "",
-            "no number of requests (-n) is accepted beside it: a time ends the run",
-        );
+        return refuse(field.path(), "", "expected no number of requests (-n) with it: a time ends the run");
     }
     if plan.groups.iter().any(|group| group.churn.is_some()) {
-        return refuse(
-            field.path(),
-            "",
-            "clients that stay are accepted beside it, and none that come and go",
-        );
+        return refuse(field.path(), "", "expected clients that stay with it, and none that come and go");
     }
     Ok(number)
 }

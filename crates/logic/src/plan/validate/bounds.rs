@@ -33,7 +33,7 @@ pub fn refuse<T>(path: FieldPath, value: impl Display, expected: impl Into<Strin
 /// Refuses a number that is not from `least` to `most`.
 pub fn within(path: FieldPath, value: u64, least: u64, most: u64) -> Result<(), Invalid> {
     if value < least || value > most {
-        return refuse(path, value, format!("a whole number from {least} to {most} is accepted"));
+        return refuse(path, value, format!("expected a whole number from {least} to {most}"));
     }
     Ok(())
 }
@@ -41,14 +41,14 @@ pub fn within(path: FieldPath, value: u64, least: u64, most: u64) -> Result<(), 
 /// Refuses a time that is not from `least` to `most`, which are given with their texts.
 pub fn span(path: FieldPath, value: Nanos, least: (Nanos, &str), most: (Nanos, &str)) -> Result<(), Invalid> {
     if value < least.0 || value > most.0 {
-        return refuse(path, typed_time(value), format!("a time from {} to {} is accepted", least.1, most.1));
+        return refuse(path, typed_time(value), format!("expected a time from {} to {}", least.1, most.1));
     }
     Ok(())
 }
 
 /// Refuses a number that is not from 0 to 1.
 pub fn share(path: FieldPath, value: f64) -> Result<(), Invalid> {
-    if (0.0..=1.0).contains(&value) { Ok(()) } else { refuse(path, value, "a share from 0 to 1 is accepted") }
+    if (0.0..=1.0).contains(&value) { Ok(()) } else { refuse(path, value, "expected a share from 0 to 1") }
 }
 
 /// Refuses distributions that numbers of bytes or whole seconds cannot be drawn from. Unbounded distributions are cut off
@@ -57,10 +57,10 @@ pub fn size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
     match dist.clone().checked() {
         Err(error) => refuse(path, dist, error.to_string()),
         Ok(Dist::Fixed(value)) if value < 0.0 || value.fract() != 0.0 => {
-            refuse(path, dist, "a whole number, 0 or more, is accepted where it is always the same")
+            refuse(path, dist, "expected a whole number, 0 or more, where it is always the same")
         }
-        Ok(Dist::Uniform { low, .. }) if low < 0.0 => refuse(path, dist, "bounds of 0 or more are accepted"),
-        Ok(_) if dist.support().1 < 0.0 => refuse(path, dist, "numbers of 0 or more are accepted"),
+        Ok(Dist::Uniform { low, .. }) if low < 0.0 => refuse(path, dist, "expected bounds of 0 or more"),
+        Ok(_) if dist.support().1 < 0.0 => refuse(path, dist, "expected numbers of 0 or more"),
         Ok(_) => Ok(()),
     }
 }
@@ -71,6 +71,6 @@ pub fn shape(path: FieldPath, dist: &Dist, mean_ns: f64) -> Result<(), Invalid> 
     if dist.clone().checked().is_ok_and(|dist| scales(&dist)) {
         return Ok(());
     }
-    let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
+    let why = "expected a distribution with a finite mean above 0: gaps are scaled until it fits the rate";
     refuse(path, dist, why)
 }

@@ -27,11 +27,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let phase = measured_phase(plan, field)?;
     let group = &plan.groups[0];
     if group.churn.is_some() {
-        return refuse(
-            field.path(),
-            "",
-            "clients that stay are accepted beside it, and none that come and go",
-        );
+        return refuse(field.path(), "", "expected clients that stay with it, and none that come and go");
     }
     let Some(rate) = group.rate.filter(|_| group.arrivals != Arrivals::Closed) else {
         return refuse(
@@ -41,7 +37,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         );
     };
     if let Some(until) = &plan.adaptive.until {
-        let expected = "a load that stays is accepted beside it: where the load changes, a quantile depends on \
+        let expected = "expected a load that stays with it: where the load changes, a quantile depends on \
                         when the run ends";
         return refuse(Field::Until.path(), until.quantile, expected);
     }
@@ -61,13 +57,13 @@ fn parts(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
     within(path(), parts.len() as u64, 0, PARTS_MAX as u64)?;
     let ascend = parts.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns);
     if !ascend || parts.first().is_some_and(|first| first.at_ns > 0) {
-        let expected = "parts are accepted that follow each other, the first of which begins at 0";
+        let expected = "expected parts that follow each other, the first of which begins at 0";
         return refuse(path(), "", expected);
     }
     if let (Some(last), Some(time_ns)) = (parts.last(), phase.stop.time_ns)
         && last.at_ns >= time_ns
     {
-        return refuse(path(), typed_time(last.at_ns), "parts are accepted that begin before the phase ends");
+        return refuse(path(), typed_time(last.at_ns), "expected parts that begin before the phase ends");
     }
     Ok(())
 }
@@ -77,7 +73,7 @@ fn measured_phase(plan: &Plan, field: Field) -> Result<&Phase, Invalid> {
     let mut measured = plan.phases.iter().filter(|phase| phase.recorded);
     match (measured.next(), measured.next()) {
         (Some(phase), None) if matches!(phase.work, Work::Mix(_)) => Ok(phase),
-        _ => refuse(field.path(), "", "one measured phase of drawn requests is accepted beside it"),
+        _ => refuse(field.path(), "", "expected one measured phase of drawn requests with it"),
     }
 }
 
@@ -85,7 +81,7 @@ fn shape(shape: &RateShape) -> Result<(), Invalid> {
     let path = || Field::RateShape.path();
     let rate = |rate: f64| match (0.0..=RATE_MAX).contains(&rate) {
         true => Ok(()),
-        false => refuse(path(), rate, "rates from 0 to 1000000000000 requests per second are accepted"),
+        false => refuse(path(), rate, "expected rates from 0 to 1000000000000 requests per second"),
     };
     let period = |period_ns: Nanos| span(path(), period_ns, (10 * MILLISECOND, "10ms"), (YEAR, "8760h"));
     match shape {
@@ -93,7 +89,7 @@ fn shape(shape: &RateShape) -> Result<(), Invalid> {
             let most = POINTS_MAX as u64;
             within(path(), points.len() as u64, 1, most)?;
             if let Some(pair) = points.windows(2).find(|pair| pair[0].at_ns > pair[1].at_ns) {
-                let expected = "points in the order of time are accepted";
+                let expected = "expected points in the order of time";
                 return refuse(path(), pair[1].at_ns, expected);
             }
             let last = points.last().map_or(0, |point| point.at_ns);
@@ -103,11 +99,11 @@ fn shape(shape: &RateShape) -> Result<(), Invalid> {
         RateShape::Sine(sine) => {
             rate(sine.mean)?;
             if !(sine.amplitude >= 0.0 && sine.amplitude < sine.mean) {
-                let expected = "an amplitude from 0 to below the mean is accepted";
+                let expected = "expected an amplitude from 0 to below the mean";
                 return refuse(path(), sine.amplitude, expected);
             }
             if !(0.0..=1.0).contains(&sine.start) {
-                return refuse(path(), sine.start, "a share of a period from 0 to 1 is accepted");
+                return refuse(path(), sine.start, "expected a share of a period from 0 to 1");
             }
             period(sine.period_ns)
         }
@@ -124,19 +120,16 @@ fn ends(phase: &Phase, curve: &RateCurve, rate: f64) -> Result<(), Invalid> {
     let path = || Field::RateShape.path();
     let length_ns = curve.length_until(phase.stop);
     if length_ns == NEVER {
-        let expected = "a rate under which all requests of the phase are due is accepted: this one ends with 0 before that";
+        let expected =
+            "expected a rate under which all requests of the phase are due: this one ends with 0 before that";
         return refuse(path(), "", expected);
     }
     let mean = curve.mean_until(length_ns.max(1));
     if mean.is_nan() || mean < RATE_MIN {
-        return refuse(path(), mean, "a rate above 0 for some of the time of the phase is accepted");
+        return refuse(path(), mean, "expected a rate above 0 for some of the time of the phase");
     }
     if (rate - mean).abs() > MEAN_ERROR_MAX * mean {
-        return refuse(
-            Field::Rate.path(),
-            rate,
-            format!("{mean} is accepted, the mean of the rate over time"),
-        );
+        return refuse(Field::Rate.path(), rate, format!("expected {mean}, the mean of the rate over time"));
     }
     Ok(())
 }
@@ -174,12 +167,12 @@ fn burst(plan: &Plan, phase: &Phase, burst: &Burst, rate: f64) -> Result<(), Inv
         }
     }
     let Some(time_ns) = phase.stop.time_ns else {
-        return refuse(path(), "", "a time of the measured phase is accepted beside it");
+        return refuse(path(), "", "expected a time of the measured phase with it");
     };
     let pieces = burst.changes_in(time_ns) + RateCurve::of_plan(plan, rate).pieces_until(time_ns);
     if pieces > POINTS_MAX as f64 {
         let expected = format!(
-            "at most {POINTS_MAX} changes of the rate are accepted, and the phase would have about {pieces:.0}: longer \
+            "expected at most {POINTS_MAX} changes of the rate, and the phase would have about {pieces:.0}: longer \
              bursts, fewer sources or a shorter phase are needed"
         );
         return refuse(path(), "", expected);
@@ -193,7 +186,7 @@ fn factor(states: &BurstStates) -> Result<(), Invalid> {
     }
     let most = 1.0 / states.share();
     let expected = format!(
-        "a factor above 1 and up to {most} is accepted with these times: beyond that, no rate between the bursts keeps \
+        "expected a factor above 1 and up to {most} with these times: beyond that, no rate between the bursts keeps \
          the mean"
     );
     refuse(Field::Burst.path(), states.factor, expected)
@@ -201,7 +194,7 @@ fn factor(states: &BurstStates) -> Result<(), Invalid> {
 
 fn sources(sources: &BurstSources) -> Result<(), Invalid> {
     if !(sources.hurst > 0.5 && sources.hurst < 1.0) {
-        let expected = "a Hurst parameter above 0.5 and below 1 is accepted";
+        let expected = "expected a Hurst parameter above 0.5 and below 1";
         return refuse(Field::Burst.path(), sources.hurst, expected);
     }
     within(Field::Burst.path(), sources.sources.into(), 1, 10_000)

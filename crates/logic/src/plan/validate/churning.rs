@@ -73,13 +73,13 @@ fn spawns(index: usize, churn: &ChurningClients) -> Result<(), Invalid> {
         Spawns::Open { rate, .. } if check_rate(*rate).is_err() => refuse(
             Field::SpawnsRate.of(index),
             rate,
-            "from 0.000001 to 1000000000000 connections per second are accepted",
+            "expected 0.000001 to 1000000000000 connections per second",
         ),
         Spawns::Open { arrivals: Arrivals::Shape(dist), rate } => {
             shape(Field::SpawnsArrivals.of(index), dist, SECOND as f64 / rate)
         }
         Spawns::Open { arrivals: Arrivals::Closed, .. } => {
-            refuse(Field::SpawnsArrivals.of(index), "closed", "arrivals that are not closed are accepted")
+            refuse(Field::SpawnsArrivals.of(index), "closed", "expected arrivals that are not closed")
         }
         Spawns::Open { .. } => Ok(()),
     }
@@ -91,25 +91,25 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
     let wrong = |value: &dyn Display, expected: &str| refuse(path, value, expected);
     let one_op = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.ops.len() == 1);
     if plan.protocol != Protocol::Text || !plan.phases.iter().all(one_op) || plan.verify > 0.0 {
-        let why = "a sequence is accepted in the text protocol, with one operation in each phase, without loading, \
+        let why = "a sequence is accepted only in the text protocol, with one operation in each phase, without loading, \
                    and unchecked";
         return wrong(&"", why);
     }
     if plan.engine.threads != 1 {
-        let why = "a sequence is accepted on one thread, since keys are counted there";
+        let why = "a sequence is accepted only on one thread, since keys are counted there";
         return wrong(&plan.engine.threads, why);
     }
     let expiry = &plan.data.expiry_s;
     let jitter = plan.data.style.expiry_jitter_percent;
     if jitter > 0 {
-        return refuse(Field::ExpiryJitter.path(), jitter, "0 is accepted beside a sequence");
+        return refuse(Field::ExpiryJitter.path(), jitter, "expected 0 with a sequence");
     }
     if !matches!(expiry, Dist::Fixed(seconds) if (0.0..=f64::from(i32::MAX)).contains(seconds) && seconds.fract() == 0.0)
     {
-        return refuse(Field::Expiry.path(), expiry, "a whole number from 0 to 2147483647 is accepted");
+        return refuse(Field::Expiry.path(), expiry, "expected a whole number from 0 to 2147483647");
     }
     if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
-        return wrong(&plan.data.key_prefix, "a prefix of up to 234 bytes is accepted");
+        return wrong(&plan.data.key_prefix, "expected a prefix of up to 234 bytes");
     }
     let mixes = || {
         plan.phases.iter().filter_map(|phase| match &phase.work {
@@ -130,16 +130,16 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
             Gap::Uniform(low, high) => [low, high],
         };
         if let Some(bound) = bounds.iter().find(|bound| !(bound.is_finite() && **bound > 0.0)) {
-            return wrong(bound, "numbers above 0 are accepted");
+            return wrong(bound, "expected numbers above 0");
         }
         if bounds[1] < bounds[0] {
-            return wrong(&bounds[1], &format!("numbers from {} on are accepted", bounds[0]));
+            return wrong(&bounds[1], &format!("expected numbers from {} on", bounds[0]));
         }
     }
     let requests = plan.phases.iter().filter_map(|phase| phase.stop.requests).max().unwrap_or(NUMBER_MAX);
     let stores = mixes().any(|mix| mix.ops[0].0.stores());
     if stores && largest(sequence.sizes, requests) >= SIZE_MAX_BYTES {
-        return wrong(&"sizes", &format!("sizes up to {} bytes are accepted", SIZE_MAX_BYTES - 1));
+        return wrong(&"sizes", &format!("expected sizes up to {} bytes", SIZE_MAX_BYTES - 1));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ const THREADS_MAX: u64 = 1_024;
 /// Refuses groups without clients, names that two groups share, and threads without clients.
 pub fn groups(plan: &Plan) -> Result<(), Invalid> {
     if plan.groups.is_empty() {
-        return refuse(Field::Groups.path(), "[]", "at least one group is accepted");
+        return refuse(Field::Groups.path(), "[]", "expected at least one group");
     }
     for (index, group) in plan.groups.iter().enumerate() {
         if plan.groups[..index].iter().any(|other| other.name == group.name) {
@@ -27,14 +27,13 @@ pub fn groups(plan: &Plan) -> Result<(), Invalid> {
     within(Field::Threads.path(), threads, 1, THREADS_MAX)?;
     if threads > clients {
         let why = format!(
-            "at most as many threads as connections ({clients}) are accepted: the others would have nothing to do"
+            "expected at most as many threads as connections ({clients}): the others would have nothing to do"
         );
         return refuse(Field::Threads.path(), threads, why);
     }
     churning::fits(plan)?;
     if plan.route == Route::All && plan.window().is_none() && clients < plan.servers.len() as u64 {
-        let why =
-            format!("at least one connection for each of the {} servers is accepted", plan.servers.len());
+        let why = format!("expected at least one connection for each of the {} servers", plan.servers.len());
         return refuse(Field::TotalClients.path(), clients, why);
     }
     Ok(())
@@ -49,26 +48,22 @@ fn group(index: usize, group: &Group) -> Result<(), Invalid> {
     let clients = f64::from(group.clients);
     match (&group.arrivals, group.rate) {
         (Arrivals::Closed, Some(rate)) => {
-            let expected = "no rate is accepted where arrivals are closed";
+            let expected = "expected no rate where arrivals are closed";
             refuse(Field::Rate.of(index), rate, expected)
         }
         (Arrivals::Trace, None) => Ok(()),
-        (Arrivals::Trace, Some(rate)) => refuse(
-            Field::Rate.of(index),
-            rate,
-            "no rate is accepted where a trace says when requests are due",
-        ),
+        (Arrivals::Trace, Some(rate)) => {
+            refuse(Field::Rate.of(index), rate, "expected no rate where a trace says when requests are due")
+        }
         (Arrivals::Closed, None) if group.depth == Depth::Unlimited && !has_calls(group) => refuse(
             depth,
             "unlimited",
             "unlimited is accepted only with --rate: a closed loop would never stop asking",
         ),
         (Arrivals::Closed, None) => Ok(()),
-        (_, Some(rate)) if check_rate(rate).is_err() => refuse(
-            Field::Rate.of(index),
-            rate,
-            "from 0.000001 to 1000000000000 requests per second are accepted",
-        ),
+        (_, Some(rate)) if check_rate(rate).is_err() => {
+            refuse(Field::Rate.of(index), rate, "expected 0.000001 to 1000000000000 requests per second")
+        }
         (Arrivals::Shape(dist), Some(rate)) => {
             shape(Field::Arrivals.of(index), dist, clients * SECOND as f64 / rate)
         }
@@ -86,14 +81,14 @@ fn has_calls(group: &Group) -> bool {
 /// Refuses styles that exclude other choices, and blocks of more clients than one server has.
 pub fn style(plan: &Plan) -> Result<(), Invalid> {
     if plan.data.style.values == ValueStyle::Fresh && plan.verify > 0.0 {
-        let expected = "0 is accepted where values are drawn for every write";
+        let expected = "expected 0 where values are drawn for every write";
         return refuse(Field::Verify.path(), plan.verify, expected);
     }
     if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
-        return refuse(Field::FieldBytes.path(), "", "hashes are accepted with RESP alone");
+        return refuse(Field::FieldBytes.path(), "", "expected hashes only with RESP");
     }
     if plan.verify > 0.0 && plan.replays() {
-        let expected = "0 is accepted where requests are replayed: their values are not those of records";
+        let expected = "expected 0 where requests are replayed: their values are not those of records";
         return refuse(Field::Verify.path(), plan.verify, expected);
     }
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
@@ -109,7 +104,7 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     };
     if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(has_policy)) {
         let expected =
-            "all is accepted where requests are replayed, deleted, left out, spaced or dealt in blocks";
+            "expected all where requests are replayed, deleted, left out, spaced or dealt in blocks";
         return refuse(Field::Route.path(), plan.route.name(), expected);
     }
     for (index, group) in plan.groups.iter().enumerate() {

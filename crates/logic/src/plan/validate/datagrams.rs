@@ -25,14 +25,14 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         return refused("UDP is accepted only with --protocol text: memcached has it for no other protocol");
     }
     if let Some(index) = plan.servers.iter().position(|server| server.starts_with('/')) {
-        let expected = "with --udp HOST:PORT is accepted: UDP has no unix sockets";
+        let expected = "expected HOST:PORT with --udp: UDP has no unix sockets";
         return refuse(Field::Server.of(index), &plan.servers[index], expected);
     }
     if plan.tls.is_some() {
         return refused("UDP is accepted only without --tls, which needs a stream");
     }
     if plan.login.is_some() {
-        return refused("UDP is accepted only without --user: memcached has nobody log in over UDP");
+        return refused("UDP is accepted only without --user: memcached has no login over UDP");
     }
     if plan.socket.linger_s.is_some() {
         return refused("UDP is accepted only without --linger: it has no connection that could linger");
@@ -60,8 +60,7 @@ fn window_fits(index: usize, window: &Window) -> Result<(), Invalid> {
     if whole(window.longest_get_bytes()) && whole(window.longest_set_bytes()) {
         return Ok(());
     }
-    let expected =
-        format!("requests of up to {DATAGRAM_MAX_BYTES} bytes with their frame are accepted over UDP");
+    let expected = format!("expected requests of up to {DATAGRAM_MAX_BYTES} bytes with their frame over UDP");
     let longest = window.longest_get_bytes().max(window.longest_set_bytes());
     refuse(Field::Window.of(index), longest, expected)
 }
@@ -97,7 +96,7 @@ fn read_fits(plan: &Plan, index: usize, verb: Verb, keys: u32) -> Result<(), Inv
         return Ok(());
     }
     let expected = format!(
-        "at most {most} is accepted with --udp, where keys are up to {} bytes: a request has to fit in one datagram of \
+        "expected at most {most} with --udp, where keys are up to {} bytes: a request has to fit in one datagram of \
          {DATAGRAM_MAX_BYTES} bytes",
         longest_key(plan)
     );

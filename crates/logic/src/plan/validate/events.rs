@@ -15,17 +15,15 @@ pub fn fit(plan: &Plan, phase: &Phase) -> Result<(), Invalid> {
     let Some(time_ns) = phase.stop.time_ns.filter(|_| phase.stop.requests.is_none()) else {
         return match events.first() {
             None => Ok(()),
-            Some(_) => refuse(
-                path(),
-                "",
-                "a measured phase that its time ends, and no number of requests, is accepted",
-            ),
+            Some(_) => {
+                refuse(path(), "", "expected a measured phase that its time ends, and no number of requests")
+            }
         };
     };
     for event in events {
         if event.at_ns >= time_ns {
             let at = typed_time(event.at_ns);
-            return refuse(path(), at, "a moment before the measured phase ends is accepted");
+            return refuse(path(), at, "expected a moment before the measured phase ends");
         }
         match &event.what {
             EventKind::Hot(crowd) => self::crowd(plan, crowd)?,
@@ -39,19 +37,15 @@ pub fn fit(plan: &Plan, phase: &Phase) -> Result<(), Invalid> {
 fn crowd(plan: &Plan, crowd: &FlashCrowd) -> Result<(), Invalid> {
     let path = Field::Events.path();
     if !(crowd.share > 0.0 && crowd.share <= 1.0) {
-        return refuse(path, crowd.share, "a share of the requests above 0 and at most 1 is accepted");
+        return refuse(path, crowd.share, "expected a share of the requests above 0 and at most 1");
     }
     for (word, time_ns) in [("rise", crowd.rise_ns), ("hold", crowd.hold_ns), ("fall", crowd.fall_ns)] {
         if time_ns > DAY {
-            return refuse(
-                path,
-                typed_time(time_ns),
-                format!("a time of at most 24h is accepted for {word}"),
-            );
+            return refuse(path, typed_time(time_ns), format!("expected a time of at most 24h for {word}"));
         }
     }
     if crowd.length_ns() == 0 {
-        return refuse(path, "", "a crowd that lasts for some time is accepted: rise, hold and fall are 0");
+        return refuse(path, "", "expected a crowd that lasts for some time: rise, hold and fall are 0");
     }
     match crowd.key {
         HotKey::Rank(rank) => ranks_exist(plan, RankRange { first: rank, last: rank }),
@@ -64,7 +58,7 @@ fn ranks_exist(plan: &Plan, ranks: RankRange) -> Result<(), Invalid> {
     if ranks.first <= ranks.last && ranks.last <= last {
         return Ok(());
     }
-    refuse(Field::Events.path(), ranks, format!("ranks from 0 to {last} are accepted, in ascending order"))
+    refuse(Field::Events.path(), ranks, format!("expected ranks from 0 to {last}, in ascending order"))
 }
 
 /// Refuses records that requests of this verb cannot make a server lose.
@@ -72,16 +66,16 @@ fn lost(plan: &Plan, phase: &Phase, ranks: RankRange, verb: Verb) -> Result<(), 
     let path = || Field::Events.path();
     ranks_exist(plan, ranks)?;
     if ranks.records() > LOST_MAX {
-        return refuse(path(), ranks, format!("at most {LOST_MAX} records of one event are accepted"));
+        return refuse(path(), ranks, format!("expected at most {LOST_MAX} records of one event"));
     }
     let row = plan.protocol.row();
     if !row.verbs.contains(&verb) || plan.data.style.field_bytes.is_some() {
-        let expected = format!("a protocol with {} is accepted, and {} has none", verb.name(), row.name);
+        let expected = format!("expected a protocol with {}, and {} has none", verb.name(), row.name);
         return refuse(path(), ranks, expected);
     }
     let Work::Mix(mix) = &phase.work else { return Ok(()) };
     if mix.churn.as_ref().is_some_and(crate::plan::KeyChurn::counts_requests) {
-        let expected = "lives in time are accepted beside records that are lost: where lives are counted in requests, the key \
+        let expected = "expected lives in time with events that lose records: where lives are counted in requests, the key \
                         of a record at a moment is not known";
         return refuse(path(), ranks, expected);
     }
@@ -110,7 +104,7 @@ fn shares(events: &[Event]) -> Result<(), Invalid> {
         let share = share_at(moment);
         if share > 1.0 + 1e-9 {
             let expected = format!(
-                "shares of crowds that sum to at most 1 are accepted, and {} from the beginning it is more",
+                "expected shares of crowds that sum to at most 1, and {} from the beginning it is more",
                 typed_time(moment)
             );
             return refuse(Field::Events.path(), share, expected);

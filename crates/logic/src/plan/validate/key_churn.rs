@@ -19,7 +19,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
             life(Field::Churn.of(index), churn)?;
         }
         if mix.churn != mixes[0].1.churn {
-            let expected = "one churn in all phases is accepted: keys change on from one phase to the next";
+            let expected = "expected one churn in all phases: keys change on from one phase to the next";
             return refuse(Field::Churn.of(index), text(mix.churn.as_ref()), expected);
         }
     }
@@ -28,7 +28,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     }
     let Some(&(first, mix)) = mixes.iter().find(|(index, _)| plan.churns(*index)) else { return Ok(()) };
     if mixes.iter().any(|(_, mix)| mix.inserts || matches!(mix.popularity, Popularity::Latest { .. })) {
-        let expected = "adds of records of their own and popularities of the newest are accepted without it: they have new keys already";
+        let expected = "expected no adds of new records and no popularity of the newest with it: they have new keys already";
         return refuse(Field::Churn.of(first), text(mix.churn.as_ref()), expected);
     }
     let churns = mix.churn.iter().chain(plan.changes.parts.iter().filter_map(|part| part.churn.as_ref()));
@@ -39,27 +39,26 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
 fn clients(plan: &Plan, path: FieldPath, churns: &[&KeyChurn]) -> Result<(), Invalid> {
     let churn = churns[0];
     if plan.groups.iter().any(|group| group.churn.is_some()) || plan.sequence().is_some() {
-        let expected = "clients that stay are accepted beside it, and none that come and go";
+        let expected = "expected clients that stay with it, and none that come and go";
         return refuse(path, churn, expected);
     }
     if plan.window().is_some() {
-        return refuse(path, churn, "clients without windows are accepted beside it");
+        return refuse(path, churn, "expected clients without windows with it");
     }
     let by_requests = churns.iter().find(|churn| churn.counts_requests());
     if let Some(churn) = by_requests {
         if plan.groups.len() > 1 {
-            let expected =
-                "lives in time are accepted where several groups of clients ask at paces of their own";
+            let expected = "expected lives in time where several groups of clients ask at paces of their own";
             return refuse(path, churn, expected);
         }
         if plan.changes.parts.iter().any(|part| part.churn.is_some()) {
-            let expected = "lives in time are accepted where phases have lives of their own";
+            let expected = "expected lives in time where phases have lives of their own";
             return refuse(Field::Parts.path(), churn, expected);
         }
         return Ok(());
     }
     if plan.groups[0].arrivals == Arrivals::Closed {
-        let expected = "in closed loop lives in requests are accepted, such as requests:100000 or share:0.01: the time of a \
+        let expected = "expected lives in requests in closed loop, such as requests:100000 or share:0.01: the time of a \
                         request is not known before it is asked; lives in time need open loop (--rate)";
         return refuse(path, churn, expected);
     }
@@ -75,13 +74,13 @@ fn life(path: FieldPath, churn: &KeyChurn) -> Result<(), Invalid> {
     };
     match churn {
         KeyChurn::Seconds(lives) if !is_life(lives, LIFE_MIN.0) => {
-            refuse(path, churn, "lives of 0 or more with a mean of at least 1ms are accepted")
+            refuse(path, churn, "expected lives of 0 or more with a mean of at least 1ms")
         }
         KeyChurn::Requests(lives) if !is_life(lives, LIFE_MIN.1) => {
-            refuse(path, churn, "lives of 0 or more requests with a mean of at least 1 are accepted")
+            refuse(path, churn, "expected lives of 0 or more requests with a mean of at least 1")
         }
         KeyChurn::Share(share) if !(*share > 0.0 && *share <= 1.0) => {
-            refuse(path, churn, "a share of records above 0 and at most 1 for each request is accepted")
+            refuse(path, churn, "expected a share of records above 0 and at most 1 for each request")
         }
         _ => Ok(()),
     }

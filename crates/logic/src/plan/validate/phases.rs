@@ -10,7 +10,7 @@ use crate::time::MILLISECOND;
 /// Refuses plans without phases, and phases whose work cannot be done.
 pub fn phases(plan: &Plan) -> Result<(), Invalid> {
     if plan.phases.is_empty() {
-        return refuse(Field::Phases.path(), "[]", "at least one phase is accepted");
+        return refuse(Field::Phases.path(), "[]", "expected at least one phase");
     }
     plan.phases.iter().enumerate().try_for_each(|(index, phase)| self::phase(index, phase))
 }
@@ -52,7 +52,7 @@ fn load(index: usize, load: &Load, stop: Stop) -> Result<(), Invalid> {
 fn delete(index: usize, delete: &Delete, stop: Stop) -> Result<(), Invalid> {
     ends_by_itself(index, stop, "deleting")?;
     if !(delete.share > 0.0 && delete.share <= 1.0) {
-        let expected = "a share above 0 and at most 1 is accepted";
+        let expected = "expected a share above 0 and at most 1";
         return refuse(Field::DeleteShare.of(index), delete.share, expected);
     }
     within(Field::DeleteDepth.of(index), delete.depth.into(), 1, DEPTH_MAX)
@@ -77,13 +77,13 @@ fn ends_by_itself(index: usize, stop: Stop, what: &str) -> Result<(), Invalid> {
     if stop == Stop::default() {
         return Ok(());
     }
-    refuse(Field::Stop.of(index), "", format!("no stop is accepted for {what}, which ends by itself"))
+    refuse(Field::Stop.of(index), "", format!("expected no stop for {what}, which ends by itself"))
 }
 
 fn stop(index: usize, phase: &Phase) -> Result<(), Invalid> {
     let stop = phase.stop;
     if stop == Stop::default() {
-        let expected = "a time, a number of requests or both are accepted";
+        let expected = "expected a time, a number of requests or both";
         return refuse(Field::Stop.of(index), "", expected);
     }
     if let Some(time_ns) = stop.time_ns {

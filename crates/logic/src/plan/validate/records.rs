@@ -23,7 +23,7 @@ pub fn data(data: &Data) -> Result<(), Invalid> {
     within(Field::DataSeed.path(), data.seed, 0, NUMBER_MAX)?;
     within(Field::ExpiryJitter.path(), data.style.expiry_jitter_percent.into(), 0, 100)?;
     if data.style.expiry_jitter_percent > 0 && data.expiry_s == Dist::Fixed(0.0) {
-        let expected = "0 is accepted where nothing expires (--ttl)";
+        let expected = "expected 0 where nothing expires (--ttl)";
         return refuse(Field::ExpiryJitter.path(), data.style.expiry_jitter_percent, expected);
     }
     keys(data)?;
@@ -35,20 +35,20 @@ pub fn data(data: &Data) -> Result<(), Invalid> {
 fn value_classes(data: &Data) -> Result<(), Invalid> {
     let path = Field::ValueClasses.path();
     if data.value_classes.len() > VALUE_CLASSES_MAX {
-        let expected = format!("up to {VALUE_CLASSES_MAX} classes of records are accepted");
+        let expected = format!("expected up to {VALUE_CLASSES_MAX} classes of records");
         return refuse(path, data.value_classes.len(), expected);
     }
     let mut before = 0.0;
     for class in &data.value_classes {
         if !(class.until > before && class.until < 1.0) {
-            let expected = "shares of the records that rise, above 0 and below 1, are accepted";
+            let expected = "expected shares of the records that rise, above 0 and below 1";
             return refuse(path, class.until, expected);
         }
         before = class.until;
         value_size(path, &class.value_size)?;
     }
     if !data.value_classes.is_empty() && data.style.values != ValueStyle::Stable {
-        let expected = "no classes of records are accepted where every write draws its own length";
+        let expected = "expected no classes of records where every write draws its own length";
         return refuse(path, data.value_classes.len(), expected);
     }
     Ok(())
@@ -60,12 +60,12 @@ fn keys(data: &Data) -> Result<(), Invalid> {
     let digits = digits_of(data) as u64;
     let prefix = &data.key_prefix;
     if prefix.bytes().any(|byte| byte <= b' ' || byte == 127) {
-        let expected = "a text without spaces and control characters is accepted";
+        let expected = "expected a text without spaces and control characters";
         return refuse(Field::KeyPrefix.path(), prefix, expected);
     }
     let prefix_max = KEY_SIZE_MAX - digits;
     if prefix.len() as u64 > prefix_max {
-        let expected = format!("up to {prefix_max} bytes are accepted: the number of the record follows");
+        let expected = format!("expected up to {prefix_max} bytes: the number of the record follows");
         return refuse(Field::KeyPrefix.path(), prefix, expected);
     }
     let least = prefix.len() as u64 + digits;
@@ -74,14 +74,14 @@ fn keys(data: &Data) -> Result<(), Invalid> {
     let (low, high) = data.key_size.support();
     if data.style.keys == KeyStyle::Drawn && high < least as f64 {
         let why = format!(
-            "sizes of at least {least} bytes are accepted: {} of the prefix, {digits} for the numbers of {} records",
+            "expected sizes of at least {least} bytes: {} of the prefix, {digits} for the numbers of {} records",
             prefix.len(),
             data.records
         );
         return refuse(path, &data.key_size, why);
     }
     if low > KEY_SIZE_MAX as f64 {
-        return refuse(path, &data.key_size, format!("sizes up to {KEY_SIZE_MAX} bytes are accepted"));
+        return refuse(path, &data.key_size, format!("expected sizes up to {KEY_SIZE_MAX} bytes"));
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ fn value_size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
     size(path, dist)?;
     let (low, high) = dist.support();
     if low > VALUE_SIZE_MAX as f64 || (high.is_finite() && high > VALUE_SIZE_MAX as f64) {
-        return refuse(path, dist, "sizes up to 1GiB are accepted");
+        return refuse(path, dist, "expected sizes up to 1GiB");
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ pub fn expiry(dist: &Dist) -> Result<(), Invalid> {
     size(path, dist)?;
     let (low, high) = dist.support();
     if low > EXPIRY_MAX_S as f64 || (high.is_finite() && high > EXPIRY_MAX_S as f64) {
-        return refuse(path, dist, "up to 30 days (720h) are accepted: to memcached, more is a date");
+        return refuse(path, dist, "expected up to 30 days (720h): to memcached, more is a date");
     }
     Ok(())
 }

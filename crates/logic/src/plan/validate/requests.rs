@@ -39,12 +39,12 @@ pub fn asks(mix: &Mix, wanted: Verb) -> bool {
 pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let path = Field::Operations.of(index);
     if mix.ops.is_empty() {
-        return refuse(path, "", "at least one operation is accepted");
+        return refuse(path, "", "expected at least one operation");
     }
     for (place, &(verb, weight)) in mix.ops.iter().enumerate() {
         if !(weight > 0.0 && weight.is_finite()) {
             let value = format!("{}:{weight}", verb.name());
-            return refuse(path, value, "finite weights above 0 are accepted");
+            return refuse(path, value, "expected finite weights above 0");
         }
         if mix.ops[..place].iter().any(|&(other, _)| other == verb) {
             return refuse(path, verb.name(), "each operation is accepted once");
@@ -52,10 +52,10 @@ pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
     }
     let total: f64 = mix.ops.iter().map(|&(_, weight)| weight).sum();
     if !total.is_finite() {
-        return refuse(path, total, "finite weights above 0 are accepted");
+        return refuse(path, total, "expected finite weights above 0");
     }
     if mix.popularity.to_string().parse::<Popularity>().is_err() {
-        let expected = format!("{POPULARITIES} is accepted");
+        let expected = format!("expected {POPULARITIES}");
         return refuse(Field::Popularity.of(index), &mix.popularity, expected);
     }
     extras(index, mix)
@@ -96,20 +96,21 @@ fn dependent(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let path = Field::ReadModifyWrite.of(index);
     let share = mix.read_modify_write;
     if !(0.0..=1.0).contains(&share) {
-        return refuse(path, share, "shares from 0 to 1 are accepted");
+        return refuse(path, share, "expected shares from 0 to 1");
     }
     if share > 0.0 && !asks(Verb::Get) {
         return refuse(path, share, "it is accepted only with get in --mix");
     }
     if share > 0.0 && (mix.multiget > 1 || mix.meta.renews() || mix.noreply) {
-        let expected = "0 is accepted beside reads of several keys (--multiget), --noreply, --vivify, --recache and --stale";
+        let expected =
+            "expected 0 with reads of several keys (--multiget), --noreply, --vivify, --recache and --stale";
         return refuse(path, share, expected);
     }
     if mix.inserts && !asks(Verb::Add) {
         return refuse(Field::Inserts.of(index), true, "it is accepted only with add in --mix");
     }
     if mix.scans && mix.multiget < 2 {
-        let expected = "scans of up to 2 records or more are accepted, as many as reads have keys";
+        let expected = "expected scans of up to 2 records or more, as many as reads have keys";
         return refuse(Field::Scans.of(index), true, expected);
     }
     if matches!(mix.popularity, Popularity::Latest { .. }) && (mix.multiget > 1 || mix.multiset > 1) {
@@ -127,7 +128,7 @@ fn fill(index: usize, mix: &Mix) -> Result<(), Invalid> {
         return refuse(Field::Fill.of(index), "add", needs);
     }
     if mix.fill == Fill::Add && !mix.ops.iter().any(|&(verb, _)| verb.reads() && verb != Verb::Hget) {
-        let plain = "add is accepted with a read of plain values (get, gets, gat, gats) in --mix";
+        let plain = "expected add with a read of plain values (get, gets, gat, gats) in --mix";
         return refuse(Field::Fill.of(index), "add", plain);
     }
     let Some(delay) = &mix.fill_delay_s else { return Ok(()) };
@@ -136,7 +137,7 @@ fn fill(index: usize, mix: &Mix) -> Result<(), Invalid> {
         return refuse(path, delay, needs);
     }
     if !is_delay(delay) {
-        return refuse(path, delay, "delays of 0 or more with a mean of at most an hour are accepted");
+        return refuse(path, delay, "expected delays of 0 or more with a mean of at most an hour");
     }
     Ok(())
 }
@@ -154,7 +155,7 @@ fn unstored(index: usize, mix: &Mix) -> Result<(), Invalid> {
     for (field, share) in [(Field::Fresh, mix.fresh), (Field::Absent, mix.absent)] {
         let path = field.of(index);
         if !(0.0..=1.0).contains(&share) {
-            return refuse(path, share, "shares from 0 to 1 are accepted");
+            return refuse(path, share, "expected shares from 0 to 1");
         }
         if share > 0.0 && !mix.ops.iter().any(|&(verb, _)| verb.reads() && verb != Verb::Hget) {
             return refuse(path, share, "it is accepted only with a read (get, gets, gat, gats) in --mix");
@@ -163,15 +164,11 @@ fn unstored(index: usize, mix: &Mix) -> Result<(), Invalid> {
             return refuse(
                 path,
                 share,
-                "shares that sum to at most 1 are accepted: fresh and absent keys are different keys",
+                "expected shares that sum to at most 1: fresh and absent keys are different keys",
             );
         }
         if share > 0.0 && mix.meta.vivify_s.is_some() {
-            return refuse(
-                path,
-                share,
-                "0 is accepted beside --vivify, which makes every key that is asked for",
-            );
+            return refuse(path, share, "expected 0 with --vivify, which makes every key that is asked for");
         }
     }
     Ok(())
@@ -185,7 +182,7 @@ pub fn unstored_keys_fit(plan: &Plan) -> Result<(), Invalid> {
     {
         let most = KEY_MAX_BYTES - DIGITS;
         let expected = format!(
-            "at most {most} bytes are accepted where keys are read that are no records, or where keys change"
+            "expected at most {most} bytes where keys are read that are no records, or where keys change"
         );
         return refuse(Field::KeyPrefix.path(), bytes, expected);
     }
@@ -211,7 +208,7 @@ pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
     let expected = match row.family {
         ServerFamily::Resp => format!("RESP servers have no {name}; {}", names(row.verbs)),
         ServerFamily::Memcached => {
-            format!("operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)")
+            format!("expected operations of memcached; {name} is one of RESP servers (Redis, Valkey)")
         }
         ServerFamily::Other => format!("--protocol {} has no {name}; {}", row.name, names(row.verbs)),
     };
@@ -240,7 +237,7 @@ fn has_fields(plan: &Plan) -> bool {
 
 fn names(verbs: &[Verb]) -> String {
     let names: Vec<&str> = verbs.iter().map(|verb| verb.name()).collect();
-    format!("{} are accepted", names.join(", "))
+    format!("expected {}", names.join(", "))
 }
 
 /// Refuses operations in a form that the protocol does not have, which its codec would refuse in the middle of a run.
@@ -257,19 +254,19 @@ fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
             refuse(noreply, true, "RESP answers every request")
         }
         Protocol::Resp2 | Protocol::Resp3 if gats => {
-            let expected = "1 is accepted where the mix has gat: RESP's GETEX takes one key";
+            let expected = "expected 1 where the mix has gat: RESP's GETEX takes one key";
             refuse(multiget, mix.multiget, expected)
         }
         Protocol::Resp2 | Protocol::Resp3 if mix.multiget > 1 && has_fields(plan) => {
-            let expected = "1 is accepted where records are fields of hashes: MGET finds no fields";
+            let expected = "expected 1 where records are fields of hashes: MGET finds no fields";
             refuse(multiget, mix.multiget, expected)
         }
         Protocol::Resp2 | Protocol::Resp3 if mix.multiget > 1 && !has(Verb::Get) => {
-            let expected = "1 is accepted where the mix has no get: HGET takes one key";
+            let expected = "expected 1 where the mix has no get: HGET takes one key";
             refuse(multiget, mix.multiget, expected)
         }
         Protocol::Binary if mix.noreply && has(Verb::Touch) => {
-            let expected = "a mix without touch is accepted, which has no quiet form in the binary protocol";
+            let expected = "expected a mix without touch, which has no quiet form in the binary protocol";
             refuse(noreply, true, expected)
         }
         Protocol::Text if gats => {
@@ -278,7 +275,7 @@ fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
                 return Ok(());
             }
             let expected = format!(
-                "at most {most} is accepted where the mix has gat or gats and keys are this long: memcached takes \
+                "expected at most {most} where the mix has gat or gats and keys are this long: memcached takes \
                  such a line only up to {GAT_LINE_MAX} bytes"
             );
             refuse(multiget, mix.multiget, expected)
@@ -317,7 +314,7 @@ pub fn meta(plan: &Plan) -> Result<(), Invalid> {
                 _ => {}
             }
             if mix.multiget > 1 && ask.renews() {
-                let expected = "1 is accepted beside --vivify, --recache and --stale: the answer to several keys does not \
+                let expected = "expected 1 with --vivify, --recache and --stale: the answer to several keys does not \
                                 say which of them the client is to renew";
                 return refuse(Field::MultiGet.of(index), mix.multiget, expected);
             }

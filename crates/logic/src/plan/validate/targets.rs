@@ -12,7 +12,7 @@ use crate::protocol::handshake::Credentials;
 /// Refuses servers that are not in the form that Plans have.
 pub fn servers(servers: &[String]) -> Result<(), Invalid> {
     if servers.is_empty() {
-        return refuse(Field::Servers.path(), "", "at least one server is accepted");
+        return refuse(Field::Servers.path(), "", "expected at least one server");
     }
     addresses(servers, Field::Server)
 }
@@ -23,7 +23,7 @@ fn addresses(servers: &[String], field: Field) -> Result<(), Invalid> {
         let path = field.of(index);
         match address::server_at(server, PORT) {
             Ok(normal) if normal == *server => {}
-            Ok(normal) => return refuse(path, server, format!("{normal} is accepted")),
+            Ok(normal) => return refuse(path, server, format!("expected {normal}")),
             Err(error) => return refuse(path, server, error.to_string()),
         }
     }
@@ -42,12 +42,12 @@ pub fn server_stats_at(plan: &Plan) -> Result<(), Invalid> {
         return refuse(
             path(),
             at.join(","),
-            "addresses are accepted where servers are asked for their statistics",
+            "expected addresses where servers are asked for their statistics",
         );
     }
     if at.len() > STATS_AT_MAX {
         let given = format!("{} addresses", at.len());
-        return refuse(path(), given, format!("at most {STATS_AT_MAX} addresses are accepted"));
+        return refuse(path(), given, format!("expected at most {STATS_AT_MAX} addresses"));
     }
     match at.iter().enumerate().find(|(index, address)| at[..*index].contains(address)) {
         Some((index, address)) => {
@@ -61,7 +61,7 @@ pub fn server_stats_at(plan: &Plan) -> Result<(), Invalid> {
 pub fn lanes(plan: &Plan) -> Result<(), Invalid> {
     let (route, servers) = (plan.route, plan.servers.len());
     if route.lanes(servers) > LANES_MAX {
-        let expected = format!("at most {LANES_MAX} servers are accepted with --route {}", route.name());
+        let expected = format!("expected at most {LANES_MAX} servers with --route {}", route.name());
         return refuse(Field::Servers.path(), format!("{servers} servers"), expected);
     }
     Ok(())
@@ -71,7 +71,7 @@ pub fn lanes(plan: &Plan) -> Result<(), Invalid> {
 pub fn goals(plan: &Plan) -> Result<(), Invalid> {
     for (index, goal) in plan.goals.iter().enumerate() {
         if !(goal.quantile > 0.0 && goal.quantile < 1.0) {
-            let expected = "a number above 0 and below 1 is accepted";
+            let expected = "expected a number above 0 and below 1";
             return refuse(Field::GoalQuantile.of(index), goal.quantile, expected);
         }
         span(Field::GoalLimit.of(index), goal.limit_ns, (1, "1ns"), (YEAR, "8760h"))?;
@@ -82,7 +82,7 @@ pub fn goals(plan: &Plan) -> Result<(), Invalid> {
 /// Refuses labels that pages and metrics cannot have.
 pub fn labels(labels: &Labels) -> Result<(), Invalid> {
     if labels.len() > LABELS_MAX {
-        let expected = format!("up to {LABELS_MAX} labels are accepted");
+        let expected = format!("expected up to {LABELS_MAX} labels");
         return refuse(Field::Labels.path(), labels.len(), expected);
     }
     match labels.iter().find(|(name, value)| !is_label(name, value)) {
@@ -121,7 +121,7 @@ pub fn source(plan: &Plan) -> Result<(), Invalid> {
     if source.is_empty() || plan.servers.iter().any(|server| !server.starts_with('/')) {
         return Ok(());
     }
-    let expected = "addresses are accepted where a server is reached by one: unix sockets have none";
+    let expected = "expected addresses where a server is reached by one: unix sockets have none";
     refuse(Field::Sources.path(), source.join(","), expected)
 }
 
@@ -133,13 +133,13 @@ const STAMP_EVERY_MAX: u32 = 1_000_000;
 pub fn stamps(plan: &Plan) -> Result<(), Invalid> {
     let Some(sampling) = &plan.engine.stamps else { return Ok(()) };
     let why = if !(1..=STAMP_EVERY_MAX).contains(&sampling.every) {
-        "one request in 1 to 1000000 is accepted, such as tx:64"
+        "expected one request in 1 to 1000000, such as tx:64"
     } else if plan.engine.clock == Clock::User {
-        "stamps of what leaves are accepted beside the kernel's stamps of what arrives (--clock kernel)"
+        "expected the kernel's receive stamps with it (--clock kernel)"
     } else if sampling.hardware && plan.engine.backend == Backend::Uring {
-        "stamps of the card are accepted beside epoll (--backend epoll)"
+        "expected epoll with stamps of the card (--backend epoll)"
     } else if plan.servers.iter().any(|server| server.starts_with('/')) {
-        "servers with an address are accepted: unix sockets have no stamps"
+        "expected servers with an address: unix sockets have no stamps"
     } else {
         return Ok(());
     };

@@ -320,10 +320,7 @@ fn a_sentence_says_where_what_and_what_else() {
     let mut plan = mixed();
     plan.groups[0].depth = Depth::Limit(0);
     let invalid = plan.validate().expect_err("no request could be outstanding");
-    assert_eq!(
-        invalid.to_string(),
-        "groups[0].depth is '0', but a whole number from 1 to 1000000 is accepted"
-    );
+    assert_eq!(invalid.to_string(), "groups[0].depth is '0', but expected a whole number from 1 to 1000000");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn replay(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Inva
     let path = || Field::Trace.of(index);
     let files = replay.paths.len();
     if files == 0 || files > FILES_MAX {
-        return refuse(path(), files, format!("1 to {FILES_MAX} files are accepted"));
+        return refuse(path(), files, format!("expected 1 to {FILES_MAX} files"));
     }
     if replay.paths.iter().any(|path| path == "-") && (files > 1 || replay.passes != 1) {
         return refuse(path(), "-", "standard input is accepted alone, and once");
@@ -31,38 +31,33 @@ pub fn replay(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Inva
     if let TracePace::Trace { speed } = replay.pace
         && !(SPEEDS.0..=SPEEDS.1).contains(&speed)
     {
-        return refuse(path(), speed, "a speed from 0.000001 to 1000000 is accepted");
+        return refuse(path(), speed, "expected a speed from 0.000001 to 1000000");
     }
     if !(replay.sample > 0.0 && replay.sample <= 1.0) {
-        return refuse(path(), replay.sample, "a sample above 0 and at most 1 is accepted");
+        return refuse(path(), replay.sample, "expected a sample above 0 and at most 1");
     }
     if replay.amplify == 0 || replay.amplify > AMPLIFY_MAX {
-        return refuse(
-            path(),
-            replay.amplify,
-            format!("1 to {AMPLIFY_MAX} requests for each row are accepted"),
-        );
+        return refuse(path(), replay.amplify, format!("expected 1 to {AMPLIFY_MAX} requests for each row"));
     }
     if replay.to_ns.is_some_and(|to_ns| to_ns <= replay.from_ns) {
-        return refuse(path(), replay.to_ns.unwrap_or(0), "an end behind the beginning is accepted");
+        return refuse(path(), replay.to_ns.unwrap_or(0), "expected an end behind the beginning");
     }
     if replay.passes == 0 && stop == Stop::default() {
-        return refuse(path(), 0, "endless passes are accepted with a time or a number of requests");
+        return refuse(path(), 0, "expected endless passes with a time or a number of requests");
     }
     if replay.value_max_bytes > VALUE_MAX_BYTES {
-        return refuse(path(), replay.value_max_bytes, "values of up to 128 MiB are accepted");
+        return refuse(path(), replay.value_max_bytes, "expected values of up to 128 MiB");
     }
     if let Some(delay) = &replay.fill_delay_s
         && (replay.fills != Fills::Own || !requests::is_delay(delay))
     {
-        let expected = "delays of 0 or more with a mean of at most an hour are accepted, where misses of the replay are stored";
+        let expected = "expected delays of 0 or more with a mean of at most an hour, where misses of the replay are stored";
         return refuse(path(), delay, expected);
     }
     if let Some(size) = &replay.missing_size
         && (replay.fills != Fills::Own || size.clone().checked().is_err() || size.support().0 < 0.0)
     {
-        let expected =
-            "lengths of 0 or more are accepted, where misses of the replay are stored (--fills own)";
+        let expected = "expected lengths of 0 or more, where misses of the replay are stored (--fills own)";
         return refuse(path(), size, expected);
     }
     let delay_ns = if replay.fills == Fills::Own { replay.fill_delay_ns } else { 0 };
@@ -102,15 +97,11 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         TracePace::Trace { .. } | TracePace::Rate => plan.phases[at].stop != Stop::default(),
     };
     if (index..plan.phases.len()).any(|at| !is_last(at) && !is_cut(at)) {
-        let expected = "a warm-up of so many rows is accepted, and one of a time where the rows have times";
+        let expected = "expected a warm-up of so many rows, and one of a time where the rows have times";
         return refuse(path(), "warm-up", expected);
     }
     if plan.groups.len() > 1 {
-        return refuse(
-            path(),
-            plan.groups.len(),
-            "one group of clients is accepted where a trace is replayed",
-        );
+        return refuse(path(), plan.groups.len(), "expected one group of clients where a trace is replayed");
     }
     let group = &plan.groups[0];
     let is_paced = match first.pace {
@@ -119,20 +110,20 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         TracePace::Rate => group.rate.is_some(),
     };
     if !is_paced {
-        return refuse(path(), &group.arrivals, "a pace is accepted that fits the arrivals of the clients");
+        return refuse(path(), &group.arrivals, "expected a pace that fits the arrivals of the clients");
     }
     if plan.route != Route::All {
-        return refuse(path(), plan.route.name(), "--route all is accepted where a trace is replayed");
+        return refuse(path(), plan.route.name(), "expected --route all where a trace is replayed");
     }
     if plan.verify > 0.0 {
         return refuse(
             path(),
             plan.verify,
-            "no --verify is accepted: the values of a trace are not those of records",
+            "expected no --verify: the values of a trace are not those of records",
         );
     }
     if group.churn.is_some() || group.policy != crate::plan::ClientPolicy::default() {
-        return refuse(path(), &group.name, "clients that stay are accepted where a trace is replayed");
+        return refuse(path(), &group.name, "expected clients that stay where a trace is replayed");
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ pub fn window(index: usize, window: &Window) -> Result<(), Invalid> {
     let lists = [(&window.keys, 16, KEY_SIZE_MAX), (&window.values, 1, VALUE_MAX_BYTES as u64)];
     for (list, least, most) in lists {
         if list.is_empty() {
-            return refuse(path, "[]", "at least one range of lengths is accepted");
+            return refuse(path, "[]", "expected at least one range of lengths");
         }
         for range in list {
             within(path, range.start.into(), least, most)?;
@@ -34,7 +34,7 @@ pub fn window(index: usize, window: &Window) -> Result<(), Invalid> {
     shares.into_iter().try_for_each(|value| share(path, value))?;
     let ranges = window.keys.iter().chain(&window.values).map(|range| range.share);
     match ranges.chain([window.set, window.get]).find(|weight| !(0.0..=WEIGHT_MAX).contains(weight)) {
-        Some(weight) => refuse(path, weight, format!("weights from 0 to {WEIGHT_MAX} are accepted")),
+        Some(weight) => refuse(path, weight, format!("expected weights from 0 to {WEIGHT_MAX}")),
         None => Ok(()),
     }
 }
@@ -48,7 +48,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         match &phase.work {
             Work::Window(window) if whole(window) == whole(first) => {}
             Work::Window(_) => {
-                return refuse(path, "another", "the window of the other phases is accepted");
+                return refuse(path, "another", "expected the window of the other phases");
             }
             _ => return refuse(path, &phase.name, "windows are accepted only where all phases have them"),
         }
@@ -56,11 +56,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let path = Field::Window.path();
     let (pool, servers) = (first.pool, plan.servers.len());
     if plan.lanes() > LANES_MAX {
-        return refuse(
-            path,
-            plan.lanes(),
-            format!("at most {LANES_MAX} sockets are accepted for each client"),
-        );
+        return refuse(path, plan.lanes(), format!("expected at most {LANES_MAX} sockets for each client"));
     }
     if let Some(replication) = pool.replication {
         within(path, replication.writers.into(), 1, servers as u64)?;
@@ -79,8 +75,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     }
     let longest = first.longest_get_bytes();
     if longest > DATAGRAM_MAX_BYTES {
-        let expected =
-            format!("gets of up to {DATAGRAM_MAX_BYTES} bytes with their frame are accepted over UDP");
+        let expected = format!("expected gets of up to {DATAGRAM_MAX_BYTES} bytes with their frame over UDP");
         return refuse(path, longest, expected);
     }
     Ok(())

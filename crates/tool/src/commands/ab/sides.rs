@@ -145,7 +145,7 @@ fn side(
         words.ok_or_else(|| UsageError::Value {
             flag: format!("{}-program", given.flag),
             value: program.to_owned(),
-            accepted: "the words of a program are accepted, with quotes that are closed".to_owned(),
+            accepted: "expected the words of a command line, with all quotes closed".to_owned(),
         })
     });
     let program = program.transpose()?;
@@ -186,7 +186,7 @@ fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -
         ["--seed", "--format", "--quiet", "--parquet"].map(str::to_owned).into_iter().chain(results);
     match of_both.into_iter().find(|flag| own.has(flag)) {
         Some(flag) => Err(UsageError::Missing(format!(
-            "'{flag}' is accepted beside '{}' and not in it: it is of both sides",
+            "'{flag}' is accepted outside of '{}' only: it applies to both sides",
             given.flag
         ))),
         None => refuse_for_series(&own, "with 'pummel run' only"),
@@ -233,7 +233,7 @@ fn first_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::UnknownArgument {
         let words = error.to_string();
         let first = words.lines().next().unwrap_or_default();
-        return format!("options of `pummel run` are accepted; {}", first.trim_start_matches("error: "));
+        return format!("expected options of `pummel run`; {}", first.trim_start_matches("error: "));
     }
     let words = error.to_string();
     words.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()

@@ -54,7 +54,7 @@ Example:
 fn backend(text: &str) -> Result<Backend, String> {
     let all = [Backend::Auto, Backend::Epoll, Backend::Uring];
     let found = all.into_iter().find(|backend| backend.name() == text);
-    found.ok_or_else(|| "auto, epoll or uring is accepted".to_owned())
+    found.ok_or_else(|| "expected auto, epoll or uring".to_owned())
 }
 
 /// Measures the instrument, prints and stores its figures.

@@ -95,7 +95,7 @@ impl Outputs {
         let to_stdout =
             paths.iter().filter(|path| path.as_ref().is_some_and(|path| path.as_os_str() == "-")).count();
         if to_stdout > 1 {
-            let why = "one of '--output', '--json' and '--rates' is accepted as -, standard output";
+            let why = "expected one of '--output', '--json' and '--rates' as -, standard output";
             return Err(Stopped::Usage(UsageError::Missing(why.to_owned())));
         }
         Ok(Outputs {

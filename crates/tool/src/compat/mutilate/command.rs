@@ -161,8 +161,8 @@ fn agent_config(asked: &AgentOptions, cpus: &[usize]) -> Result<AgentConfig, Str
     }
     if !guarded {
         say(line(format_args!(
-            "listening on the loopback address only; to listen on all, set PUMMEL_AGENT_TOKEN_FILE to a file with a word that master \
-             and agents share"
+            "listening on the loopback address only; to listen on all, set PUMMEL_AGENT_TOKEN_FILE to a file with a token that \
+             master and agents share"
         )));
     }
     let overrides = LocalOverrides {

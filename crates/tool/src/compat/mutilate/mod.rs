@@ -345,7 +345,7 @@ fn server(text: &str, unix_socket: bool) -> Result<String, Refusal> {
         _ => text.to_owned(),
     };
     if whole.starts_with('/') {
-        return Err(wrong("the path of a unix socket is accepted with --unix_socket".to_owned()));
+        return Err(wrong("expected the path of a unix socket with --unix_socket".to_owned()));
     }
     values::server(&whole).map_err(|error| wrong(error.to_string()))
 }

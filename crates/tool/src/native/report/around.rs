@@ -118,7 +118,7 @@ fn datagrams(udp: &udp::DatagramCounts) -> String {
         grouped(udp.packet_disorder)
     );
     if udp.stray > 0 {
-        text += &format!(" ({} of them too late, or nobody's)", grouped(udp.stray));
+        text += &format!(" ({} of them too late or unmatched)", grouped(udp.stray));
     }
     if udp.unclear_misses > 0 {
         text += &format!(

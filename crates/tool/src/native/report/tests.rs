@@ -222,7 +222,7 @@ Goal         response time p50 within 1.00 ms: met (63.1 us)
 Goal         response time p99.9 within 2.00 s: MISSED (> 1.00 s)
 Used         the client thread 12 %, the connections 100 %
 Trust        Lag is 3 % of the response at p50; the response at p99 is not known.
-Limit        The server or the way there, by exclusion: 3 % of the requests got no answer, and the
+Limit        The server or the path to it, by exclusion: 3 % of the requests got no answer, and the
              generator's own lag was p99 2.67 us.
 ";
 

@@ -36,11 +36,11 @@ pub fn profile(name: &str, inputs: &FrontInputs) -> Result<Profile, String> {
         let near =
             presets::nearest(name).map_or_else(String::new, |near| format!(" (did you mean '{near}'?)"));
         format!(
-            "a name that 'pummel workloads' lists, or the file of a profile, is accepted{near}; as a file: {why}"
+            "expected a name that 'pummel workloads' lists, or the file of a profile{near}; as a file: {why}"
         )
     };
     let text = (inputs.read_text)(name).map_err(|error| unknown(error.to_string()))?;
-    Profile::read(&text).map_err(|refusal| format!("the file of a profile is accepted: {}", refusal.0))
+    Profile::read(&text).map_err(|refusal| format!("expected the file of a profile: {}", refusal.0))
 }
 
 /// A rate over time, so many times as high.
@@ -91,7 +91,7 @@ impl Typed<RunArgs> {
     /// The rate of the source of a workload, in requests per second.
     fn rate_of(&self, profile: &Profile) -> Result<f64, UsageError> {
         profile.rate.ok_or_else(|| {
-            let accepted = "a rate in requests per second is accepted: the source of this workload has none";
+            let accepted = "expected a rate in requests per second: the source of this workload has none";
             self.usage("--rate", String::new(), accepted.to_owned())
         })
     }
@@ -101,12 +101,12 @@ impl Typed<RunArgs> {
         let name = || self.args.data.workload.clone().unwrap_or_default();
         match (profile.scan, self.args.mix.scan_as) {
             (Some(_), None) if !self.has("--mix") => {
-                let accepted = "a workload without scans is accepted: memcached has no scan, and YCSB's binding for Redis scans a \
+                let accepted = "expected a workload without scans: memcached has no scan, and YCSB's binding for Redis scans a \
                                 sorted set beside the records. With --scan-as multiget one read of as many records stands for a scan";
                 Err(self.usage(FLAG, name(), accepted.to_owned()))
             }
             (None, Some(_)) => {
-                let accepted = "it is accepted beside a workload that scans, such as ycsb-e";
+                let accepted = "it is accepted only with a workload that scans, such as ycsb-e";
                 Err(self.usage("--scan-as", String::new(), accepted.to_owned()))
             }
             _ => Ok(()),

@@ -52,7 +52,7 @@ pub fn listed() -> Vec<Listed> {
 /// The workload with this name; `None` where no name is like this.
 pub(super) fn find(name: &str) -> Option<Result<Profile, Refusal>> {
     if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-        return Some(Err(Refusal(format!("a workload that can be drawn is accepted: {why}"))));
+        return Some(Err(Refusal(format!("expected a workload that can be drawn: {why}"))));
     }
     if let Some((_, _, text)) = PROFILES.iter().find(|(known, ..)| *known == name) {
         return Some(Profile::read(text));

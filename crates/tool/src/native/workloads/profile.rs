@@ -188,7 +188,7 @@ impl Profile {
     /// The profile with these fields.
     pub(super) fn of(written: Written, text: String) -> Result<Profile, Refusal> {
         if written.schema != SCHEMA {
-            return Err(Refusal(format!("schema {SCHEMA} is accepted, not {}", written.schema)));
+            return Err(Refusal(format!("expected schema {SCHEMA}, not {}", written.schema)));
         }
         let verb = |(name, weight): (&String, &f64)| {
             let verb = Verb::ALL.into_iter().find(|verb| verb.name() == name);
@@ -244,7 +244,7 @@ impl Profile {
 fn value_class(written: &WrittenClass) -> Result<ValueClass, Refusal> {
     let percent = written.records.strip_suffix('%').and_then(|percent| percent.parse().ok());
     let Some(percent) = percent.filter(|percent: &f64| *percent > 0.0 && *percent < 100.0) else {
-        let accepted = "a share of the records above 0% and below 100%, such as 1%, is accepted";
+        let accepted = "expected a share of the records above 0% and below 100%, such as 1%";
         return Err(Refusal(format!("value_class.records: {accepted}, not '{}'", written.records)));
     };
     let in_field = |refusal: Refusal| Refusal(format!("value_class.value_size: {}", refusal.0));

@@ -161,7 +161,7 @@ fn the_rate_may_be_a_part_of_that_of_the_source() {
         (&["--rate", "1x"][..], "beside --workload"),
         (&["--workload", "cache", "--rate", "1x"], "the source of this workload has none"),
         (&["--workload", "twitter-52", "--rate", "0x"], "0.5x for half"),
-        (&["--workload", "twitter-52", "--rate", "1x", "--stage", "1s:2k"], "one rate is accepted"),
+        (&["--workload", "twitter-52", "--rate", "1x", "--stage", "1s:2k"], "expected one rate"),
     ] {
         match job(&[&["run", "-s", "h"], words].concat()) {
             Err(error) => assert!(error.contains(says), "{words:?}: {error}"),
@@ -198,7 +198,7 @@ fn popularity_and_sizes_may_come_from_files_of_cachelib() {
         (["--popularity", "cachelib:own.toml"], "popularityWeights"),
         (["--value-size", "cachelib:pop.json"], "valSizeRange"),
         (["--ttl", "cachelib:sizes.json"], "where sizes are"),
-        (["--popularity", "cachelib:"], "is accepted"),
+        (["--popularity", "cachelib:"], "expected "),
     ] {
         let error = job(&[&["run", "-s", "h"], &words[..]].concat()).unwrap_err();
         assert!(error.contains(says), "{words:?}: {error}");
