@@ -5,8 +5,7 @@ use pummel_logic::time::typed_time;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::result::Comparison;
-use super::side::Difference;
+use super::side::{Difference, plan_differences};
 
 /// Most characters of a value that is shown.
 const VALUE_CHARS_MAX: usize = 60;
@@ -144,11 +143,11 @@ const OPTIONS: [(&str, &str, Form); 83] = [
     ("phases.*.work", "what is asked (--mix, --trace)", Form::Presence),
 ];
 
-/// Everything that differs on the two sides, each option once, in the order of the Plan.
-pub fn difference_words(comparison: &Comparison) -> Vec<DifferenceWords> {
-    let plans = [0, 1].map(|side| plan_value(&comparison.sides[side].plan));
+/// The words of everything that differs between two sides with these plans, each option once, in the order of the Plan.
+pub fn words_of_all(differences: &[Difference], plans: [&Plan; 2]) -> Vec<DifferenceWords> {
+    let plans = plans.map(plan_value);
     let mut all: Vec<DifferenceWords> = Vec::new();
-    for difference in &comparison.differences {
+    for difference in differences {
         let words = words_of(difference, &plans);
         if all.iter().all(|known| known.name != words.name) {
             all.push(words);
@@ -173,6 +172,13 @@ pub fn options_of<'a>(fields: impl Iterator<Item = &'a Difference>, plans: [&Pla
         }
     }
     names
+}
+
+/// The option by which two plans first ask for another load; `None` where they ask for one.
+pub fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
+    let found = plan_differences(first, second);
+    let first_found = found.iter().filter(|difference| difference.is_of_the_load).take(1);
+    options_of(first_found, [first, second]).pop()
 }
 
 fn plan_value(plan: &Plan) -> Value {

@@ -2,9 +2,9 @@
 
 use pummel_logic::measure::words::counted;
 
-use super::difference_words::{DifferenceWords, difference_words};
+use super::difference_words::DifferenceWords;
 use super::result::Comparison;
-use super::text::{headline, label, notes, row_cells};
+use super::text::{difference_words, headline, label, notes, row_cells};
 use crate::report::markdown::{foreign, plain};
 
 /// Differences of plans, servers and machines that are shown at most.

@@ -6,7 +6,6 @@ use pummel_logic::plan::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::difference_words::options_of;
 use crate::report::document::Document;
 use crate::report::run_figures::{Metric, RunFigures, judged_by_default};
 
@@ -156,13 +155,12 @@ pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
     found
 }
 
-/// The option by which two plans first ask for another load; `None` where they ask for one.
-pub fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
+/// What differs in two plans but for their labels.
+pub(super) fn plan_differences(first: &Plan, second: &Plan) -> Vec<Difference> {
     let value = |plan: &Plan| serde_json::to_value(plan.without_labels()).expect("a plan is JSON");
     let mut found = Vec::new();
     walk("plan", &value(first), &value(second), &mut found);
-    let first_found = found.iter().filter(|difference| difference.is_of_the_load).take(1);
-    options_of(first_found, [first, second]).pop()
+    found
 }
 
 /// Whether the items of two lists are compared by their numbers: there are as many, and what has names has the same.

@@ -9,8 +9,9 @@ use pummel_logic::plan::{Labels, Plan};
 use serde::Deserialize;
 
 use super::claim::{Claim, ClaimKind, ClaimResult, Outcome};
+use super::difference_words::load_difference;
 use super::result::{Comparison, Question};
-use super::side::{Side, SideSource, load_difference};
+use super::side::{Side, SideSource};
 use crate::report::document::{Document, NotAResult, SCHEMA};
 use crate::report::run_figures::{Metric, RunFigures};
 

@@ -3,7 +3,7 @@
 use pummel_logic::measure::compare::Design;
 use pummel_logic::measure::words::counted;
 
-use super::difference_words::{DifferenceWords, difference_words};
+use super::difference_words::{DifferenceWords, words_of_all};
 use super::result::{Comparison, Row, Word};
 use super::side::Side;
 use crate::report::VERSION;
@@ -66,6 +66,11 @@ fn design_words(comparison: &Comparison) -> String {
         Design::Apart if first == second => format!("{} a side", counted(first, "run")),
         Design::Apart => format!("{} and {}", counted(first, "run"), counted(second, "run")),
     }
+}
+
+/// Everything that differs between the sides beside their figures, in words.
+pub fn difference_words(comparison: &Comparison) -> Vec<DifferenceWords> {
+    words_of_all(&comparison.differences, comparison.sides.each_ref().map(|side| &side.plan))
 }
 
 /// What differs, a line each; nothing where nothing does.

@@ -620,8 +620,13 @@ pub fn of_curve(document: &CurveDocument) -> String {
         picture,
         instead: "A picture needs two runs whose times are known.",
         how: format!(
-            "How to read it: filled points are runs that met the goals, hollow ones missed them, crosses are rates that \
-             were not carried; in grey points the generator was the limit. Vertical bars: 95 % intervals within a run.{}",
+            "How to read it: {}crosses are rates that were not carried; in grey points the generator was the limit. Vertical bars: \
+             95 % intervals within a run.{}",
+            if document.goals.is_empty() {
+                ""
+            } else {
+                "filled points are runs that met the goals, hollow ones missed them, "
+            },
             over.map_or(String::new(), |what| format!(" The numbers above the axis count the {what}."))
         ),
         numbers: numbers.clone(),
