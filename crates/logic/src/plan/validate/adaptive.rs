@@ -24,8 +24,7 @@ fn first_eviction(plan: &Plan) -> Result<(), Invalid> {
         return refuse(path(), true, "expected it in place of a warm-up until the load has settled");
     }
     if !plan.evidence {
-        let expected =
-            "expected servers that are asked for their statistics, and no --no-evidence";
+        let expected = "expected servers that are asked for their statistics, and no --no-evidence";
         return refuse(path(), true, expected);
     }
     Ok(())
