@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
-use common::{Nobody, Serve, pummel};
+use common::{Nobody, Serve, in_some_quiet_moment, pummel};
 
 #[test]
 fn a_measurement_ends_when_its_quantile_is_known() {
@@ -13,18 +13,26 @@ fn a_measurement_ends_when_its_quantile_is_known() {
         "run -s {} -c 16 --rate 400 --records 100 --interval 100ms --until p50:100% --min-time 2s --max-time 60s --quiet",
         server.name
     );
-    let ended = pummel(&words).expect(0);
-    let result = ended.json();
-    let seconds = result.number("seconds");
-    // The first look is after 2 s, and a quarter more is measured.
-    assert!((2.4..59.0).contains(&seconds), "{seconds} s");
-    assert_eq!(result.at("until/reached").as_bool(), Some(true), "{}", result.at("until"));
-    assert!(result.number("until/half_width") <= 1.5, "{}", result.at("until"));
-    assert_eq!((result.number("until/quantile"), result.number("until/asked")), (0.5, 1.0));
-    // What was due before the end was measured, and nothing after it.
-    let due = result.count("totals/requests") as f64;
-    assert!((due / (400.0 * seconds) - 1.0).abs() < 0.25, "{due} requests in {seconds} s");
-    assert!(ended.text.contains("Until        p50 +- "), "{}", ended.text);
+    in_some_quiet_moment(|| {
+        let ended = pummel(&words);
+        let result = ended.json();
+        let seconds = result.number("seconds");
+        // What was due before the end was measured, and nothing after it.
+        let due = result.count("totals/requests") as f64;
+        assert!((due / (400.0 * seconds) - 1.0).abs() < 0.25, "{due} requests in {seconds} s");
+        // A machine that is busy with other things may change its pace in the last quarter.
+        if result.at("steady").as_bool() != Some(true) {
+            return Err(ended.text);
+        }
+        let ended = ended.expect(0);
+        // The first look is after 2 s, and a quarter more is measured.
+        assert!((2.4..59.0).contains(&seconds), "{seconds} s");
+        assert_eq!(result.at("until/reached").as_bool(), Some(true), "{}", result.at("until"));
+        assert!(result.number("until/half_width") <= 1.5, "{}", result.at("until"));
+        assert_eq!((result.number("until/quantile"), result.number("until/asked")), (0.5, 1.0));
+        assert!(ended.text.contains("Until        p50 +- "), "{}", ended.text);
+        Ok(())
+    });
 }
 
 #[test]
