@@ -24,10 +24,16 @@ impl Client {
         maker: &mut RequestMaker,
     ) -> Option<u64> {
         let key = self.find_item(lane, ticket, item, maker)?;
+        let socket = self.socket_mut(lane);
+        if ticket.origin == Origin::BeforeCas {
+            socket.cas_or_bytes = item.cas;
+        }
         if maker.counts_cache() {
-            let socket = self.socket_mut(lane);
-            socket.item_bytes = socket.item_bytes.saturating_add(item.size);
             maker.handle_found(socket.server, key);
+            match ticket.origin {
+                Origin::BeforeCas => maker.count_hit_bytes(item.size),
+                _ => socket.cas_or_bytes = socket.cas_or_bytes.saturating_add(item.size),
+            }
         }
         Some(key)
     }
@@ -40,11 +46,10 @@ impl Client {
         item: &Item<'_>,
         maker: &mut RequestMaker,
     ) -> Option<u64> {
-        let socket = self.socket_mut(lane);
-        socket.cas = item.cas;
         if ticket.keys == 1 {
             return maker.is_key(ticket.key, item.key).then_some(ticket.key);
         }
+        let socket = self.socket(lane);
         let (first, passed_over) = (socket.cursor, socket.missed.len());
         let end = self.places_of(ticket, maker);
         maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
@@ -187,7 +192,7 @@ impl Client {
     /// Remembers the cas, or the set, that follows the answer to a read for a cas.
     pub(super) fn follow_cas(&mut self, lane: Lane, answer: &Answer<'_>) {
         let ticket = answer.ticket;
-        let (verb, cas) = match (answer.outcome, answer.hits, self.socket(lane).cas) {
+        let (verb, cas) = match (answer.outcome, answer.hits, self.socket(lane).cas_or_bytes) {
             (Outcome::Error(_) | Outcome::Miss, ..) => return,
             (Outcome::Win, 0, _) => (Verb::Set, 0),
             (_, 0, _) => return,
@@ -250,7 +255,7 @@ impl Client {
         let socket = self.socket_mut(lane);
         socket.cursor = 0;
         socket.missed.clear();
-        socket.item_bytes = 0;
+        socket.cas_or_bytes = 0;
     }
 
     /// Number of keys of the whole request that the ticket belongs to.

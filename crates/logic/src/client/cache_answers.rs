@@ -27,7 +27,9 @@ impl Client {
         let ticket = answer.ticket;
         self.complete_missed(lane, answer, maker);
         let socket = self.socket(lane);
-        maker.count_hit_bytes(socket.item_bytes);
+        if ticket.origin != Origin::BeforeCas {
+            maker.count_hit_bytes(socket.cas_or_bytes);
+        }
         for &key in &socket.missed {
             maker.count_miss(self.asked_key(lane, key, ticket.index, maker), answer.arrived);
         }

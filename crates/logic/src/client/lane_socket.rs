@@ -26,15 +26,14 @@ pub(super) struct Socket {
     pub(super) cursor: u16,
     /// Keys that the reply passed over so far.
     pub(super) missed: Vec<u64>,
-    /// CAS unique of the item that was received for a cas.
-    pub(super) cas: u64,
-    /// Bytes of the values of the reply that is being received, where they are counted.
-    pub(super) item_bytes: u64,
+    /// Of a read for a cas the CAS unique of the item that was received; of others the bytes of the values of the reply that is
+    /// being received, where they are counted. No reply needs both, and there are many clients.
+    pub(super) cas_or_bytes: u64,
 }
 
 impl Socket {
     pub(super) fn new(server: u32) -> Socket {
         let (state, missed) = (LaneState::Closed, Vec::new());
-        Socket { state, server, down: false, cursor: 0, missed, cas: 0, item_bytes: 0 }
+        Socket { state, server, down: false, cursor: 0, missed, cas_or_bytes: 0 }
     }
 }

@@ -38,7 +38,7 @@ pub struct Parcel {
     pairs: Option<SparseHistogram>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     transmit: Option<SparseTransmitTimes>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     evicted: bool,
     #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
     connections: SliceConnections,
