@@ -198,7 +198,7 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--plan x --rate 1", &["--plan"]),
         ("--password-file f", &["--password-file", "--user"]),
         ("--user u", &["PUMMEL_PASSWORD"]),
-        ("--protocol resp2 --mix get:1,cas:1", &["--mix", "cas", "accepted"]),
+        ("--protocol resp2 --mix get:1,cas:1", &["--mix", "cas", "expected get, gat"]),
         ("--database 1", &["'1' for '--database'", "only RESP servers"]),
         ("--protocol resp2 --database 3000000000", &["'3000000000' for '--database'", "from 0 to"]),
         ("--command PING", &["'PING' for '--command'", "--protocol resp2 or resp3"]),
