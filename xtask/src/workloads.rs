@@ -1,4 +1,5 @@
-//! `cargo xtask workloads`: whether what named workloads ask of real servers is what their profiles say.
+//! `cargo xtask workloads`: whether what named workloads ask of real servers is what their profiles say, and whether the hits of
+//! a memcached that is too small, or forgets, are near those of their closed forms.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,12 +18,14 @@ cargo xtask workloads [OPTIONS]
 
 Runs named workloads against memcached and redis-server, and compares the shares of the operations, the share of hits, the
 requests for the most popular records and, as memcached accounts for them, the sizes of keys and values with the profiles of
-the workloads. Exit status 1 when one of them is further away than chance and the table of bounds allow.
+the workloads. Then memcached with too little memory (`lru`) and with records that expire (`ttl`) is read through, and the
+share of hits is compared with Che's approximation and with the form of a cache that forgets. Exit status 1 when one of them
+is further away than chance and the table of bounds allow.
 
   --seconds N        seconds of each run [10]
   --rate N           requests per second [4000]
   --records N        records of each run, at most those of the profile [50000]
-  --only NAME        this workload alone
+  --only NAME        this workload alone, or `lru` or `ttl`
   --pummel FILE      this program, instead of target/debug/pummel
 ";
 
@@ -112,9 +115,14 @@ struct Server {
 
 impl Server {
     fn start(program: &str) -> io::Result<Server> {
+        Server::start_of(program, 2_048)
+    }
+
+    /// A server that has so many megabytes where it is memcached.
+    fn start_of(program: &str, megabytes: u32) -> io::Result<Server> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let line = match program {
-            "memcached" => format!("-u nobody -l 127.0.0.1 -p {port} -t 1 -m 2048 -I 2m"),
+            "memcached" => format!("-u nobody -l 127.0.0.1 -p {port} -t 1 -m {megabytes} -I 2m"),
             _ => format!("--bind 127.0.0.1 --port {port} --appendonly no --save"),
         };
         let mut words: Vec<&str> = line.split(' ').collect();
@@ -167,6 +175,14 @@ impl Row {
         Row { what: what.into(), expected, found, within: DEVIATIONS * sd + table }
     }
 
+    fn print(&self, name: &str, program: &str) {
+        let mark = if self.is_right() { "" } else { "  WRONG" };
+        println!(
+            "{name:<20} {program:<10.10} {:<22} {:>12.5} {:>12.5} {:>10.5}{mark}",
+            self.what, self.expected, self.found, self.within
+        );
+    }
+
     fn is_right(&self) -> bool {
         (self.expected - self.found).abs() <= self.within
     }
@@ -185,17 +201,93 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
                 println!("{name:<20} {program:<10.10} asks what RESP has not");
                 continue;
             };
-            for row in rows {
-                let mark = if row.is_right() { "" } else { "  WRONG" };
-                good &= row.is_right();
-                println!(
-                    "{name:<20} {program:<10.10} {:<22} {:>12.5} {:>12.5} {:>10.5}{mark}",
-                    row.what, row.expected, row.found, row.within
-                );
-            }
+            rows.iter().for_each(|row| row.print(name, program));
+            good &= rows.iter().all(Row::is_right);
+        }
+    }
+    for (name, rows) in [("lru", lru_rows as ClosedForm), ("ttl", ttl_rows)] {
+        if options.only.as_deref().is_none_or(|only| only == name) {
+            let rows = rows(&root.join(&options.pummel), options)?;
+            rows.iter().for_each(|row| row.print(name, "memcached"));
+            good &= rows.iter().all(Row::is_right);
         }
     }
     Ok(good)
+}
+
+/// Rows that compare hits with a closed form, made with this program.
+type ClosedForm = fn(&Path, &Options) -> io::Result<Vec<Row>>;
+
+/// How far the share of hits of memcached may be from a closed form: its LRU has segments, and its clock whole seconds.
+const CLOSED_FORM_WITHIN: f64 = 0.03;
+
+/// The share of hits of a run with these words, and how many keys were read.
+fn hits_of(pummel: &Path, words: &str) -> io::Result<(f64, f64)> {
+    let made = Command::new(pummel).args(words.split_whitespace()).output()?;
+    if !made.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&made.stderr).into_owned()));
+    }
+    let result: Value = serde_json::from_slice(&made.stdout)?;
+    let count = |field: &str| result["ops"]["get"][field].as_f64().unwrap_or(0.0);
+    let keys = count("hits") + count("misses");
+    Ok((count("hits") / keys.max(1.0), keys))
+}
+
+/// Reads of a memcached that has room for a part of the records, by the exponent of their popularity.
+fn lru_rows(pummel: &Path, options: &Options) -> io::Result<Vec<Row>> {
+    let records = 40_000;
+    let row = |exponent: f64| {
+        let server = Server::start_of("memcached", 4)?;
+        let words = format!(
+            "run -s 127.0.0.1:{} --mix get:1 --no-load --read-through --popularity zipf:{exponent} --records {records} \
+             --value-size 200 --key-size 20 -c 8 --json - --quiet",
+            server.port
+        );
+        let requests = options.rate * options.seconds;
+        hits_of(pummel, &format!("{words} --seed 1 -n {}", requests.max(150_000)))?;
+        let (hits, keys) = hits_of(pummel, &format!("{words} --seed 2 -n {}", requests.max(50_000)))?;
+        let expected = hits_of_lru(records, exponent, server.stat("curr_items")?);
+        Ok(Row::share(format!("hits, zipf:{exponent}"), expected, hits, keys, CLOSED_FORM_WITHIN))
+    };
+    [0.6, 0.9, 1.1].into_iter().map(row).collect()
+}
+
+/// Reads of records that expire, by their expiry in seconds, each of which is asked for twice a second.
+fn ttl_rows(pummel: &Path, options: &Options) -> io::Result<Vec<Row>> {
+    let (rate_s, delay_s) = (2.0, 0.25);
+    let row = |ttl_s: u32| {
+        let server = Server::start("memcached")?;
+        let words = format!(
+            "run -s 127.0.0.1:{} --mix get:1 --no-load --read-through=250ms --fill add --popularity uniform --records {} \
+             -c 8 -d unlimited --rate {} --ttl {ttl_s} --warmup {}s -t {}s --json - --quiet",
+            server.port,
+            options.rate.div_ceil(2),
+            options.rate,
+            2 * ttl_s,
+            options.seconds.max(3 * u64::from(ttl_s))
+        );
+        let (hits, keys) = hits_of(pummel, &words)?;
+        // The second of the store counts in full.
+        let life_s = f64::from(ttl_s) - 0.5;
+        let expected = rate_s * life_s / (1.0 + rate_s * delay_s + rate_s * life_s);
+        Ok(Row::share(format!("hits, {ttl_s} s"), expected, hits, keys, CLOSED_FORM_WITHIN))
+    };
+    [2, 5, 10].into_iter().map(row).collect()
+}
+
+/// The share of hits of an LRU of `items` equal items, when record i is asked for in proportion to (i + 1)^-`exponent`: the
+/// approximation of Che, Tung and Wang (IEEE JSAC 2002), which Fagin had in 1977.
+fn hits_of_lru(records: u32, exponent: f64, items: f64) -> f64 {
+    let weights: Vec<f64> = (1..=records).map(|rank| f64::from(rank).powf(-exponent)).collect();
+    let sum: f64 = weights.iter().sum();
+    let shares: Vec<f64> = weights.iter().map(|weight| weight / sum).collect();
+    let held = |time: f64| shares.iter().map(|share| 1.0 - (-share * time).exp()).sum::<f64>();
+    let (mut low, mut high) = (0.0, 1e9);
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if held(middle) < items { low = middle } else { high = middle }
+    }
+    shares.iter().map(|share| share * (1.0 - (-share * low).exp())).sum()
 }
 
 /// Runs one workload against one server; `None` where the server has not all of its operations.
