@@ -139,7 +139,7 @@ fn every_row_of_a_converted_trace_is_due_at_its_time_and_memory_stays_small() {
     let (server, folder) = (Serve::start(""), tempfile::tempdir().expect("a folder"));
     let at = |name: &str| folder.path().join(name);
     let row = |number: u64| {
-        let (key, op) = (scramble(number) % 5_000, if number % 10 == 0 { "set" } else { "get" });
+        let (key, op) = (scramble(number) % 5_000, if number.is_multiple_of(10) { "set" } else { "get" });
         format!("{},key-{key:012},{op},{},{}\n", 500 * number, 50 + key % 400, number % 97)
     };
     let text: String = (0..ROWS).map(row).collect();

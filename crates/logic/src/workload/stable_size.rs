@@ -2,7 +2,6 @@
 
 use crate::dist::Dist;
 use crate::rng::Stream;
-use crate::workload::unstored::RENEWED_FROM;
 
 /// A size that belongs to an index: any process computes the same, and nothing is stored.
 #[derive(Clone, Debug)]
@@ -29,6 +28,8 @@ pub(super) struct SizeClasses {
     /// Number of records in each space of keys, and the first number that is no record's.
     records: u64,
     records_end: u64,
+    /// The number from which on keys are those that records got later.
+    renewed_from: u64,
     /// The first record behind each class, and the sizes of the class.
     classes: Vec<(u64, StableSize)>,
     /// The sizes of all other records.
@@ -38,7 +39,7 @@ pub(super) struct SizeClasses {
 impl SizeClasses {
     fn of(&self, index: u64) -> u64 {
         // A key that a record got at the end of a life is as popular as the record, and keys that are no records are less popular than any.
-        let record = match index.checked_sub(RENEWED_FROM) {
+        let record = match index.checked_sub(self.renewed_from) {
             Some(renewed) => Some(renewed % self.records),
             None => (index < self.records_end).then_some(index % self.records),
         };
@@ -66,14 +67,14 @@ impl StableSize {
     }
 
     /// Sizes of `records` records in each space of keys: of the classes up to the record with which each ends, and of the rest.
-    /// Numbers from `records_end` on belong to no record.
+    /// Numbers from `records_end` on belong to no record, but those from `renewed_from` on, which records got later in their order.
     pub(super) fn by_rank(
         records: u64,
-        records_end: u64,
+        (records_end, renewed_from): (u64, u64),
         classes: Vec<(u64, StableSize)>,
         rest: StableSize,
     ) -> StableSize {
-        StableSize::ByRank(Box::new(SizeClasses { records, records_end, classes, rest }))
+        StableSize::ByRank(Box::new(SizeClasses { records, records_end, renewed_from, classes, rest }))
     }
 
     /// The size that belongs to an index.
@@ -129,10 +130,11 @@ mod tests {
 
     #[test]
     fn a_key_that_a_record_got_later_has_the_sizes_of_its_record() {
+        const RENEWED_FROM: u64 = 1 << 50;
         let (records, records_end) = (1_000, 4_000);
         let sizes = StableSize::by_rank(
             records,
-            records_end,
+            (records_end, RENEWED_FROM),
             vec![(10, StableSize::Fixed(1)), (100, StableSize::Fixed(2))],
             StableSize::Fixed(3),
         );

@@ -5,6 +5,7 @@
 
 use crate::plan::Mix;
 use crate::rng::{Stream, below, mix, unit};
+pub(crate) use crate::workload::key::RENEWED_FROM;
 
 /// Where the numbers of keys that do not exist begin, above those of the records in all spaces (5 * 2^40).
 pub(crate) const ABSENT_FROM: u64 = 1_000_000_000_000_000;
@@ -13,10 +14,7 @@ pub(crate) const ABSENT_FROM: u64 = 1_000_000_000_000_000;
 pub(crate) const FRESH_FROM: u64 = 2_000_000_000_000_000;
 
 /// One above the numbers of keys that nobody asks for again.
-const FRESH_END: u64 = 6_000_000_000_000_000;
-
-/// Where the numbers of keys begin that records get at the end of a life.
-pub(crate) const RENEWED_FROM: u64 = FRESH_END;
+const FRESH_END: u64 = RENEWED_FROM;
 
 /// One above the numbers of these keys: keys have room for 16 digits.
 pub(crate) const RENEWED_END: u64 = 10_000_000_000_000_000;

@@ -8,7 +8,7 @@ use crate::dist::Dist;
 use crate::plan::{Data, ValueStyle};
 use crate::protocol::Value;
 use crate::rng::{Stream, mix};
-use crate::workload::key::{Space, Spaces};
+use crate::workload::key::{RENEWED_FROM, Space, Spaces};
 use crate::workload::stable_size::StableSize;
 
 /// Length of a frame's header; shorter values carry none.
@@ -163,7 +163,7 @@ impl ValueLengths {
         let spaces = Spaces::new(data.records);
         let len = match classes.is_empty() {
             true => all,
-            false => StableSize::by_rank(data.records, spaces.end(), classes, all),
+            false => StableSize::by_rank(data.records, (spaces.end(), RENEWED_FROM), classes, all),
         };
         ValueLengths { len, spaces }
     }
