@@ -68,7 +68,8 @@ fn a_search_and_a_scan_have_pages() {
     ended.json();
     let json = ended.path("result.json");
     let page = shown(&["report", path(&json), "-o", "-"], b"");
-    assert!(page.contains("Response times at 2 rates.") && page.contains("<svg "), "{page}");
+    let title = format!("Response times of {} at 2 rates.", server.name);
+    assert!(page.contains(&title) && page.contains("<svg "), "{page}");
     let refused = call(&["show", path(&json)], b"");
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
