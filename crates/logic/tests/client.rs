@@ -811,7 +811,7 @@ fn hashes_are_read_and_written_among_themselves_one_at_a_time() {
         assert_eq!(hashes.contains(&asked.keys[0]), on_hash, "{:?}", asked.ticket.verb);
         assert_eq!(asked.keys.len(), if asked.ticket.verb == Verb::Get { 3 } else { 1 });
         stored_after_a_miss +=
-            u32::from((asked.ticket.verb, asked.ticket.origin) == (Verb::Hset, Origin::FollowUp));
+            u32::from((asked.ticket.verb, asked.ticket.origin) == (Verb::Hset, Origin::Fill));
         let outcome = match asked.ticket.verb {
             Verb::Hget => Outcome::Miss,
             Verb::Get => {
