@@ -19,7 +19,7 @@ use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use crate::peer::Server;
 use crate::setup::{at_rate, measuring, mix, plan, run, time};
 
-/// How long before its moment somebody wishes a change.
+/// The time between the request for a change and the moment of the change.
 const AHEAD_NS: Nanos = 100 * MILLISECOND;
 
 /// The rate with which the runs begin.

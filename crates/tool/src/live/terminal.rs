@@ -65,7 +65,7 @@ impl LiveView {
         }
         give_back_after_a_panic();
         let (stop, is_asked_to_pause) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        // Once the view is closed the signal stops the process as if nobody had asked for it.
+        // Once the view is closed the signal stops the process, as it does without a handler.
         flag::register_conditional_default(SIGTSTP, Arc::clone(&stop))?;
         flag::register(SIGTSTP, Arc::clone(&is_asked_to_pause))?;
         take_terminal()?;
@@ -108,7 +108,7 @@ struct Viewer {
     interrupts: &'static AtomicU32,
     stop: Arc<AtomicBool>,
     is_asked_to_pause: Arc<AtomicBool>,
-    /// Where wishes to change the rate go; `None` where keys do not change it.
+    /// Receiver of the keys that change the rate; `None` without `--steer`.
     steering: Option<Arc<Steering>>,
     choice: Choice,
     has_colours: bool,
@@ -179,7 +179,7 @@ impl Viewer {
     }
 }
 
-/// What a key wishes of the rate, where keys change it.
+/// The change of the rate that a key asks for.
 fn rate_wish(code: KeyCode) -> Option<RateWish> {
     Some(match code {
         KeyCode::Char('p') => RateWish::Pause,
@@ -191,7 +191,7 @@ fn rate_wish(code: KeyCode) -> Option<RateWish> {
     })
 }
 
-/// What a viewer has chosen after a key.
+/// The viewer's choices after a key.
 fn after_key(choice: Choice, code: KeyCode) -> Choice {
     match code {
         KeyCode::Char('o') => Choice { op: choice.op + 1, ..choice },
