@@ -308,8 +308,8 @@ impl UnreadPopularity {
     /// The popularity. The text of its file comes from `read_text`, which is given the path.
     ///
     /// # Errors
-    /// Returns [`ValueError`], which says what is accepted, for a file that `read_text` cannot read, and for one that holds no
-    /// popularity.
+    /// Returns [`ValueError`], which says what is accepted, for a file that `read_text` cannot read, and for one
+    /// without a popularity.
     pub fn read(&self, read_text: impl Fn(&str) -> io::Result<String>) -> Read<Popularity> {
         match self {
             UnreadPopularity::Ready(popularity) => Ok(popularity.clone()),
@@ -398,7 +398,7 @@ pub fn dist(text: &str, measure: Measure) -> Read<UnreadDist> {
 /// A whole number of percents from 0 to 100, with or without its sign.
 ///
 /// # Errors
-/// Returns [`ValueError`] for text that is none.
+/// Returns [`ValueError`] for text that is not such a number.
 pub fn percent(text: &str) -> Read<u32> {
     let number = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| *percent <= 100);
     number.map_or_else(|| accepted("expected a whole number of percents from 0 to 100, such as 10%"), Ok)
@@ -408,7 +408,7 @@ pub fn percent(text: &str) -> Read<u32> {
 /// number of requests or a distribution of such, or `share:SHARE` with the records that are replaced for each request.
 ///
 /// # Errors
-/// Returns [`ValueError`] for text that is none of these.
+/// Returns [`ValueError`] for other text.
 pub fn churn(text: &str) -> Read<KeyChurn> {
     let refused = || ValueError(format!("expected {CHURN_ACCEPTED}"));
     let of = |text: &str, measure| {
@@ -649,7 +649,7 @@ pub fn warm_up(text: &str) -> Read<WarmUpTime> {
 /// `evictions`, followed by the longest time if one is given.
 ///
 /// # Errors
-/// Returns [`ValueError`], which says what is accepted, for all other text.
+/// Returns [`ValueError`], which says what is accepted, for other text.
 pub fn warm_up_until(text: &str) -> Read<UntilEviction> {
     let longest = text.strip_prefix("evictions").map(|rest| match rest.strip_prefix(':') {
         Some(longest) => time_above_zero(longest).ok().map(|longest_ns| UntilEviction(Some(longest_ns))),

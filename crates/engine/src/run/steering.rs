@@ -21,7 +21,7 @@ pub enum RateWish {
     Scale(f64),
 }
 
-/// Where wishes to change the rate of a run wait until the run hears them.
+/// Requests to change the rate of a run, which wait here until the run takes them.
 #[derive(Debug, Default)]
 pub struct Steering(Mutex<VecDeque<(Nanos, RateWish)>>);
 

@@ -1,7 +1,8 @@
 //! A rate that is changed by hand while a run is measured, as the workers follow it.
 //!
-//! A change is known to every worker before its moment: it is published well ahead, and workers look for changes whenever they hand
-//! over a slice, before they serve what is due by then. So every request is due where the rate that all workers agree on says.
+//! Every worker knows a change before its moment: a change is published well ahead, and workers look for changes
+//! whenever they hand over a slice, before they serve requests that are due by then. So all workers agree on the due
+//! time of every request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

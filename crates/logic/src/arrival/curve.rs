@@ -16,7 +16,7 @@ pub struct RateCurve {
     /// Pieces in the order of time; the first begins at 0. The last goes on for ever, or until the end of the period, and is level
     /// where it goes on for ever.
     pieces: Vec<Piece>,
-    /// The period after which the rate begins anew; `None` where it does not.
+    /// The period after which the rate repeats; `None` if it does not.
     period: Option<Period>,
 }
 

@@ -1,8 +1,9 @@
 //! `pummel fit`: the figures of a trace, as numbers that a workload can have.
 //!
-//! A [`Fitter`] takes the rows of a trace in one pass and in bounded memory. Operations are counted exactly; what is known of
-//! single keys comes from all of them while they are at most [`KEYS_EXACT_MAX`], and then from a sample of the keys. The [`Fit`]
-//! has the figures. [`generate()`] makes the rows of a workload without a server, and [`Comparison`] puts two fits side by side.
+//! A [`Fitter`] takes the rows of a trace in one pass and in bounded memory. Operations are counted exactly. Figures
+//! about single keys come from all keys while they are at most [`KEYS_EXACT_MAX`], and then from a sample of the keys.
+//! The [`Fit`] has the figures. [`generate()`] makes the rows of a workload without a server, and [`Comparison`] puts
+//! two fits side by side.
 
 mod arrivals;
 mod churn;

@@ -34,7 +34,7 @@ pub struct SlicePart {
     /// The median, in nanoseconds: of the service time of a server, of the response time of a process. `None` where it is not
     /// known.
     pub p50_ns: Option<Nanos>,
-    /// The quantile of 99 % likewise.
+    /// The 99th percentile, within 3 %; `None` if it is not known.
     pub p99_ns: Option<Nanos>,
     /// The quantile of 99 % of the lag of a process. `None` of a server, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

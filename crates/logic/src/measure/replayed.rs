@@ -54,7 +54,7 @@ pub struct Replayed {
     /// Why the trace could not be read to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Sentences about what is left out.
+    /// Sentences about rows that were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }

@@ -258,7 +258,7 @@ impl Plan {
     }
 }
 
-/// What carries requests and replies.
+/// The transport of requests and replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {

@@ -6,8 +6,8 @@
 //! line contains 0 are the answer, and a run at the lower end has to confirm it by its own upper bound. One run that begins beyond
 //! the upper end and goes on at the answer shows whether the server recovers from overload.
 //!
-//! Where the generator was the limit of the run in closed loop, C is the generator's and the server's is not known: the line is then
-//! drawn over the rate itself, no rate above C is asked for, and the answer says so.
+//! If the generator was the limit of the run in closed loop, C is the generator's rate, and the server's is not known:
+//! the line is then drawn over the rate itself, no rate above C is tried, and the answer says so.
 
 mod line;
 pub mod placing;

@@ -42,7 +42,7 @@ impl Columns {
     /// The columns that a header names.
     ///
     /// # Errors
-    /// Returns what a header of this kind names, where the line is none.
+    /// Returns the names that a header of this kind has, if the line is not one.
     pub(super) fn of_header(line: &[u8], kind: Kind) -> Result<Columns, ColumnsError> {
         let name = |name: &[u8]| column_of(kind, name.trim_ascii());
         let columns: Vec<Column> = line.split(|&byte| byte == b',').take(COLUMNS_MAX).map(name).collect();
@@ -62,7 +62,7 @@ impl Columns {
     /// The columns that a text names by their numbers from 1, such as `time=1,key=3`.
     ///
     /// # Errors
-    /// Returns what was expected.
+    /// Returns the expected form of the text.
     pub fn numbered(text: &str) -> Result<Columns, ColumnsError> {
         let wanted =
             || "columns by their numbers from 1, a key among them, such as csv:time=1,key=3,op=4".to_owned();

@@ -1,4 +1,5 @@
-//! Traces: the recorded requests of a production cache, read from the bytes of many formats, and what is made of them.
+//! Traces: the recorded requests of a production cache, read from the bytes of many formats, and made into requests or
+//! summaries.
 //!
 //! A [`Reader`] takes the bytes of a trace block by block and hands over [`Row`]s. A [`Shaper`] makes the requests of a replay
 //! from rows: which of them are kept, when each is due, and which client asks it. Nothing here grows with the length of a trace.

@@ -44,7 +44,7 @@ impl Account {
         self.lost += other.lost;
     }
 
-    /// Sentences about what is left out of the trace with this name and format: at most three.
+    /// Sentences about rows that were left out of the trace with this name and format: at most three.
     pub fn notices(&self, name: &str, format: &Format) -> Vec<String> {
         let mut notices = Vec::new();
         let name = name.escape_debug();

@@ -24,7 +24,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// No length yet; chance comes from `seed`. Keys whose length is never said have lengths of `missing`, or of what was seen.
+    /// Lengths before the first row; chance comes from `seed`. Keys whose length is never given have lengths drawn from
+    /// `missing`, or from the lengths seen so far.
     pub fn new(seed: u64, missing: Option<Dist>) -> Sizes {
         Sizes {
             last: vec![(0, u32::MAX); PLACES],

@@ -66,7 +66,7 @@ pub(super) const DELAY_MAX_S: f64 = 86_400.0;
 /// The draw of a request that decides how many records it scans; those of fresh and absent keys are below and above it.
 pub(super) const SCAN_DRAW: u64 = 1 << 33;
 
-/// The draw of a get that decides whether its key is stored anew.
+/// The draw of a get that decides whether its key is stored afterwards.
 pub(super) const MODIFY_DRAW: u64 = 1 << 34;
 
 /// Whether a popularity follows the newest records.

@@ -1,4 +1,4 @@
-//! What one worker knows of the keys that it stored or found: until when each of them lives.
+//! One worker's knowledge of the keys that it stored or found: until when each of them lives.
 //!
 //! The table has a limit. A key that found no place in it is unknown, and so is every other key that is not there from then on.
 

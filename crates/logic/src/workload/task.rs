@@ -308,8 +308,8 @@ impl Task {
         self.mix().reads_plainly
     }
 
-    /// The key that is no record, or that is hot, where key `place` of read `index` of client `number` of `clients` is such a one. `ops` is the
-    /// client's stream of operations, and `keys` that of keys.
+    /// The fresh, absent or hot key at `place` of read `index` of client `number` of `clients`, if it is one of these.
+    /// `ops` is the client's stream of operations, and `keys` that of keys.
     pub(super) fn unstored_key(&self, ops: &Stream, keys: &Stream, at: KeyAt) -> Option<u64> {
         if let TaskKind::Changing(changing) = &self.kind
             && let Some(key) = changing.hot_key(ops, at)

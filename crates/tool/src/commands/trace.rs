@@ -37,7 +37,7 @@ pub struct TraceCommandArgs {
     pub action: Action,
 }
 
-/// What is done with a trace.
+/// The action on a trace.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Action {
     /// Print what a trace holds: requests by operation, keys, lengths, times
@@ -66,7 +66,7 @@ pub struct SourceArgs {
 /// Options of `pummel trace head`.
 #[derive(Args, Clone, Debug)]
 pub struct HeadArgs {
-    /// Which trace.
+    /// The source.
     #[command(flatten)]
     pub source: SourceArgs,
     /// Number of rows
@@ -74,7 +74,7 @@ pub struct HeadArgs {
     pub rows: u64,
 }
 
-/// Where a trace is written to.
+/// The destination of a trace.
 #[derive(Args, Clone, Debug)]
 pub struct TargetFile {
     /// The output file, gzipped if its name ends in .gz; - is standard output
@@ -89,10 +89,10 @@ pub struct TargetFile {
 /// Options of `pummel trace convert`.
 #[derive(Args, Clone, Debug)]
 pub struct ConvertArgs {
-    /// Which trace.
+    /// The source.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Where to.
+    /// The destination.
     #[command(flatten)]
     pub target: TargetFile,
 }
@@ -103,13 +103,13 @@ pub struct SampleArgs {
     /// Share of the keys whose rows are kept, above 0
     #[arg(long, value_name = "SHARE", value_parser = values::fraction)]
     pub share: f64,
-    /// Selects the keys: samples with different salts are independent
+    /// Number that selects the keys: samples with different salts are independent
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count)]
     pub salt: u64,
-    /// Which trace.
+    /// The source.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Where to.
+    /// The destination.
     #[command(flatten)]
     pub target: TargetFile,
 }
@@ -117,16 +117,16 @@ pub struct SampleArgs {
 /// Options of `pummel trace shard`.
 #[derive(Args, Clone, Debug)]
 pub struct ShardArgs {
-    /// Which part, of how many, such as 1/4
+    /// The part, and the number of parts, such as 1/4
     #[arg(value_name = "K/N", value_parser = shard)]
     pub part: (u64, u64),
-    /// What stays together: the rows of a client, or those of a key. Default: client if rows name one, else key
+    /// Rows that stay together: those of a client, or those of a key. Default: client if rows name one, else key
     #[arg(long, value_name = "BY", value_parser = ["client", "key"])]
     pub by: Option<String>,
-    /// Which trace.
+    /// The source.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Where to.
+    /// The destination.
     #[command(flatten)]
     pub target: TargetFile,
 }
@@ -211,8 +211,8 @@ impl From<io::Error> for Stopped {
 /// first file and the counts; rows that are left out are reported on standard error.
 ///
 /// # Errors
-/// Returns [`Stopped`] for a format that is none, for a file that cannot be read, for a format that is not known from the content, for
-/// files without a request, and what `sink` returns.
+/// Returns [`Stopped`] for an unknown format, for a file that cannot be read, for content of no known format, for files
+/// without a request, and the error that `sink` returns.
 pub fn read(
     source: &SourceArgs,
     sink: &mut dyn FnMut(&Row<'_>, &Format) -> io::Result<bool>,

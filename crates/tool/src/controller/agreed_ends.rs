@@ -94,7 +94,7 @@ impl<'a> AgreedEnds<'a> {
     /// Adds a member's part of a tick. Ticks of phases that are over, and ticks that were already tested, are left out.
     ///
     /// # Errors
-    /// Returns [`Misfit`] when the part is none of this plan.
+    /// Returns [`Misfit`] when the part does not belong to this plan.
     pub(super) fn add_part(&mut self, phase: u32, part: &Parcel) -> Result<(), Misfit> {
         if phase != self.phase || part.index < self.looked_at {
             return Ok(());

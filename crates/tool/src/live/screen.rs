@@ -152,8 +152,8 @@ fn has_servers(snapshot: &Snapshot) -> bool {
     snapshot.recent.back().is_some_and(|slice| slice.servers.len() > 1)
 }
 
-/// A screen of 80 x 24, and what is left of it on a smaller one: the row of the last message goes first, then the picture of times
-/// row by row, then the one of rates; the columns of service go where the width ends.
+/// The small screen: 80 x 24, and less. On a smaller screen the row of the last message goes first, then the heat map
+/// row by row, then the chart of rates; the columns of service go when the width does not suffice.
 fn small(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, below: usize, glyphs: Glyphs) {
     let width = canvas.width();
     let place = |top: usize, height: usize| Place { x: 0, top, width, height };
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::live::example;
 
-    /// Fails unless a screen is the one that is stored; with `PUMMEL_BLESS` set it is stored anew.
+    /// Fails unless a screen equals the stored one; with `PUMMEL_BLESS` set the screen is stored.
     #[track_caller]
     fn is_stored(name: &str, canvas: &Canvas) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/live/screens").join(name);

@@ -36,7 +36,7 @@ impl MetricsArgs {
 /// Reads an address to listen on; one without a host is of loopback.
 ///
 /// # Errors
-/// Returns [`ValueError`] for what is no address and no port.
+/// Returns [`ValueError`] for text that is neither an address nor a port.
 pub fn listen(text: &str) -> Result<SocketAddr, ValueError> {
     let port = text.strip_prefix(':').unwrap_or(text);
     if let Ok(port) = port.parse::<u16>() {

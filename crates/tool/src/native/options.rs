@@ -594,14 +594,14 @@ pub struct SocketArgs {
     pub recv_buffer: Option<u32>,
 }
 
-/// What is written.
+/// Options of the output.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// The files of the result.
     #[command(flatten)]
     pub files: ResultFileArgs,
-    /// What the result carries beside its figures.
+    /// Additional contents of the result.
     #[command(flatten)]
     pub result: ResultArgs,
     /// Form of the report on standard output. Default: text

@@ -10,7 +10,7 @@ use crate::job::{ResultPaths, UsageError};
 use crate::report::forms::FORMS;
 use crate::values::ValueError;
 
-/// What a result carries beside its figures.
+/// Options for the additional contents of a result.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ResultArgs {
     /// Attach a name and a value to the result, such as branch=main; may be repeated. Results, pages and metrics show them

@@ -57,7 +57,7 @@ fn refused<T>(accepted: impl Into<String>) -> Result<T, ValueError> {
 /// A rate, which may change with time.
 ///
 /// # Errors
-/// Returns [`ValueError`], which says what is accepted, for text that is no rate.
+/// Returns [`ValueError`], which says what is accepted, for text that is not a rate.
 pub fn rate(text: &str) -> Result<TypedRate, ValueError> {
     if let Some(path) = text.strip_prefix("file:").filter(|path| !path.is_empty()) {
         return Ok(TypedRate::File(path.to_owned()));
@@ -127,7 +127,7 @@ pub fn stages(text: &str) -> Result<Vec<Stage>, ValueError> {
 /// Bursts of a rate.
 ///
 /// # Errors
-/// Returns [`ValueError`], which says what is accepted, for text that is no burst.
+/// Returns [`ValueError`], which says what is accepted, for text that is not a burst.
 pub fn burst(text: &str) -> Result<Burst, ValueError> {
     let read = match text.strip_prefix("hurst:") {
         Some(rest) => sources(rest).map(Burst::Hurst),

@@ -69,7 +69,7 @@ pub fn plain(words: &str) -> String {
     at_most(words, OWN_CHARS_MAX)
 }
 
-/// Words of others, likewise. Beyond 200 characters an ellipsis stands for the rest.
+/// Foreign words as text of Markdown. Beyond 200 characters an ellipsis stands for the rest.
 pub fn foreign(words: &str) -> String {
     at_most(words, FOREIGN_CHARS_MAX)
 }

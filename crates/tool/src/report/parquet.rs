@@ -34,7 +34,7 @@ impl<W: Write + Send> TableFile<W> {
     /// Adds a row group.
     ///
     /// # Errors
-    /// Returns the error of what is written to.
+    /// Returns the error of the writer.
     pub fn add(&mut self, table: &Table) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
         let mut columns = table.columns.iter();
@@ -49,7 +49,7 @@ impl<W: Write + Send> TableFile<W> {
     /// Ends the table, and returns the writer.
     ///
     /// # Errors
-    /// Returns the error of what is written to.
+    /// Returns the error of the writer.
     pub fn end(self) -> Result<W, ParquetError> {
         self.writer.into_inner()
     }
@@ -58,7 +58,7 @@ impl<W: Write + Send> TableFile<W> {
 /// A whole table as the bytes of a file.
 ///
 /// # Panics
-/// Never: memory takes what is written to it.
+/// Never: writing to memory does not fail.
 pub fn render(table: &Table, facts: &[(String, String)]) -> Vec<u8> {
     let bytes = || -> Result<Vec<u8>, ParquetError> {
         let mut file = TableFile::begin(Vec::new(), table, facts)?;

@@ -221,7 +221,7 @@ impl<I: Iterator<Item = std::io::Result<String>>> SampleRows<I> {
     /// The next table; `None` after the last line.
     ///
     /// # Errors
-    /// Returns the error of the lines, and `InvalidData` for a line that is none of requests.
+    /// Returns the error of the lines, and `InvalidData` for a line that does not describe a request.
     pub fn next_table(&mut self) -> std::io::Result<Option<Table>> {
         let mut times: [Vec<Option<u64>>; 5] = Default::default();
         let mut words: [Vec<String>; 2] = Default::default();

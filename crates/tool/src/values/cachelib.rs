@@ -29,7 +29,7 @@ struct Sizes {
 /// The popularity in such a file: buckets of equally popular objects.
 ///
 /// # Errors
-/// Returns what is expected of the file, where it is something else.
+/// Returns the expected content of the file, if it differs.
 pub fn popularity(text: &str) -> Result<BucketShares, String> {
     let expected = format!(
         "JSON with 'popularityBuckets' and 'popularityWeights' is expected, two lists of the same length, of up to {ENTRIES_MAX} \
@@ -48,7 +48,7 @@ pub fn popularity(text: &str) -> Result<BucketShares, String> {
 /// likely. One weight less: a weight belongs to the sizes from one to the next.
 ///
 /// # Errors
-/// Returns what is expected of the file, where it is something else.
+/// Returns the expected content of the file, if it differs.
 pub fn sizes(text: &str) -> Result<Dist, String> {
     let expected = format!(
         "JSON with 'valSizeRange' and 'valSizeRangeProbability' is expected: up to {ENTRIES_MAX} rising sizes in bytes, and as many \

@@ -3,8 +3,8 @@
 //! One reading is taken before the measured phase and one after it; figures are the differences between the two unless
 //! a field says otherwise. The core is given readings; `pummel-engine` takes them.
 //!
-//! What an agent of another build says beyond what is known here is left out, and what it does not say is unknown: no figure of
-//! a run depends on it.
+//! Fields of an agent of another build that are not known here are left out, and fields that it lacks are unknown: no
+//! figure of a run depends on them.
 
 pub mod card;
 pub mod facts;

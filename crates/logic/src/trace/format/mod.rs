@@ -65,7 +65,7 @@ impl Format {
     /// The format of a name, such as `twitter` or `csv:time=1,key=3`.
     ///
     /// # Errors
-    /// Returns what was expected.
+    /// Returns the expected form of the name.
     pub fn named(name: &str) -> Result<Format, String> {
         if let Some(numbers) = name.strip_prefix("csv:") {
             return Columns::numbered(numbers).map(|columns| Format::Csv(Some(columns)));

@@ -26,14 +26,14 @@ pub struct SideArgs {
     /// Options of A, in addition to the common ones, which they override
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub a: Option<String>,
-    /// Options of B, likewise
+    /// Options of B, in addition to the common ones, which they override
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub b: Option<String>,
     /// Command line of the server of A, started before each run of A and ended after it, without a shell; it must listen where
     /// --server says
     #[arg(long, value_name = "COMMAND", requires = "b_program", conflicts_with = "restart")]
     pub a_program: Option<String>,
-    /// Command line of the server of B, likewise
+    /// Command line of the server of B, treated like that of A
     #[arg(long, value_name = "COMMAND", requires = "a_program")]
     pub b_program: Option<String>,
     /// Number of pairs, from 2 to 50; fewer than 6 cannot show a difference

@@ -3,7 +3,7 @@
 use super::ChangeResult;
 use serde::{Deserialize, Serialize};
 
-/// One of the results that were added up.
+/// A result that is a part of a sum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MergedResult {

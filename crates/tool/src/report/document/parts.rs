@@ -57,7 +57,7 @@ pub struct PartResult {
     pub failed: u64,
     /// The median: of the service time of a server, of the response time of a process; null where it is not known.
     pub p50_us: Option<f64>,
-    /// The quantile of 99 % likewise.
+    /// The 99th percentile, within 3 %; null if it is not known.
     pub p99_us: Option<f64>,
 }
 
