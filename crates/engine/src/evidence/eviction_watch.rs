@@ -8,7 +8,7 @@ use super::inquiry::Told;
 /// The time between two rounds in which the servers are asked, in nanoseconds.
 const EVERY_NS: Nanos = 250 * MILLISECOND;
 
-/// After so many rounds in which no server told how many records it evicted, none will.
+/// Number of rounds without any count of evictions after which the watch gives up.
 const SILENT_ROUNDS_MAX: u32 = 4;
 
 /// The state of the watch after a round.
@@ -18,7 +18,7 @@ pub enum Sighting {
     Nothing,
     /// A server has evicted a record.
     Evicted,
-    /// No server tells how many records it evicted, and why.
+    /// No server reports its evictions, for this reason.
     Untold(String),
 }
 
@@ -29,10 +29,10 @@ pub struct EvictionWatch {
     first: Vec<Option<Told>>,
     /// Due time of the next round, on the monotonic clock.
     next_at: Nanos,
-    /// Rounds so far in which no server told a count; 0 once one has.
+    /// Rounds so far in which no server reported its evictions; 0 once one has.
     silent_rounds: u32,
     has_told: bool,
-    /// Why a server told nothing in this round.
+    /// The reason why a server reported nothing in this round.
     why: Option<String>,
     sighting: Sighting,
 }

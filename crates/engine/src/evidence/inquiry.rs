@@ -88,7 +88,7 @@ struct Side {
     occasion: Occasion,
     /// The facts of this reading other than counters.
     beside: Facts,
-    /// Questions beside the counters that the server does not answer; they are not put again.
+    /// Questions other than the counters' that the server does not answer; they are not asked again.
     hidden: Vec<Question>,
     own: OwnWork,
 }

@@ -76,7 +76,7 @@ impl Intervals {
         }
     }
 
-    /// The newest interval of each server; `None` for one that has told none.
+    /// The newest interval of each server; `None` for a server that has reported none.
     pub fn newest(&self) -> Vec<Option<ServerInterval>> {
         self.stats.iter().map(|stats| stats.intervals.last().cloned()).collect()
     }

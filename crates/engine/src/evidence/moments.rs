@@ -37,9 +37,9 @@ struct MomentsState {
     announced: Moment,
     observed: Moment,
     late: bool,
-    /// A server was seen to have evicted a record.
+    /// Whether a server has reported an eviction.
     evicted: bool,
-    /// Why no server tells how many records it evicted.
+    /// The reason why no server reports its evictions.
     untold: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl Moments {
         Some(state.announced).filter(|&announced| announced > moment)
     }
 
-    /// Says that a server was seen to have evicted a record since the run began.
+    /// Records that a server has evicted a record since the run began.
     pub fn announce_eviction(&self) {
         self.lock().evicted = true;
     }
@@ -128,12 +128,12 @@ impl Moments {
         self.lock().evicted
     }
 
-    /// Says why no server tells how many records it evicted.
+    /// Records the reason why no server reports its evictions.
     pub fn announce_untold(&self, why: String) {
         self.lock().untold = Some(why);
     }
 
-    /// Why no server tells how many records it evicted; `None` where that is not known.
+    /// The reason why no server reports its evictions; `None` if it is not known.
     pub fn untold(&self) -> Option<String> {
         self.lock().untold.clone()
     }

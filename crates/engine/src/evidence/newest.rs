@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use pummel_logic::measure::evidence::server_stats::ServerInterval;
 
-/// The newest interval of each server that is asked within the measured phases, by its number. What was not taken when newer ones
-/// come is replaced, so that there is one of each at most.
+/// The newest interval of each server that is asked within the measured phases, by its number. A newer interval
+/// replaces one that was not taken, so there is at most one of each.
 #[derive(Debug, Default)]
 pub struct Newest(Mutex<Option<Vec<Option<ServerInterval>>>>);
 

@@ -111,7 +111,7 @@ struct Observer<B> {
     after: Option<Sight>,
     /// The intervals in which servers are asked too; `None` where that is not wanted of this process.
     intervals: Option<Intervals>,
-    /// The watch for the first eviction; `None` where that is not wanted of this process.
+    /// The watch for the first eviction; `None` if this process does not have the task.
     eviction_watch: Option<EvictionWatch>,
 }
 

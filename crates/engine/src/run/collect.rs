@@ -131,9 +131,9 @@ pub(super) struct Collector<'a, 'w> {
     ticks_of: Option<usize>,
     /// The caller ended the run before its time.
     interrupted: bool,
-    /// Why no server tells how many records it evicted, where the warm-up waits for that.
+    /// The reason why no server reports its evictions, if the warm-up waits for one.
     untold: Option<String>,
-    /// How late the requests of a trace were asked.
+    /// How late the requests of a trace were sent.
     lateness: Lateness,
 }
 
@@ -235,7 +235,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         (measurement, our_requests)
     }
 
-    /// Hands over what servers told within the measured phases, where there is something new.
+    /// Hands over new statistics of the servers within the measured phases.
     fn hear_of_servers(&mut self) {
         let observation =
             self.context.observation.as_ref().filter(|_| self.context.plan.server_stats_ns.is_some());

@@ -211,12 +211,12 @@ impl<'a> RunContext<'a> {
         self.plan.adaptive.ends_warm_up() && measured() == Some(number + 1)
     }
 
-    /// Whether a server was seen to have evicted a record since the run began.
+    /// Whether a server has evicted a record since the run began.
     pub(super) fn has_seen_eviction(&self) -> bool {
         self.observation.as_ref().is_some_and(|observation| observation.moments.has_evicted())
     }
 
-    /// Why no server tells how many records it evicted, where a warm-up waits for that.
+    /// The reason why no server reports its evictions, if a warm-up waits for one.
     pub(super) fn untold_evictions(&self) -> Option<String> {
         let observation = self.observation.as_ref().filter(|_| self.plan.adaptive.first_eviction)?;
         observation.moments.untold()

@@ -1,4 +1,4 @@
-//! Wishes to change the rate of a run while it is measured, and the rate that its workers follow.
+//! Requests to change the rate of a run while it is measured, and the rate that its workers follow.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,15 +9,15 @@ use pummel_logic::time::Nanos;
 
 use crate::worker::steering::SteeredRate;
 
-/// Most wishes that wait to be heard.
+/// Most requests that wait for the run.
 const WISHES_MAX: usize = 64;
 
 /// A wish to change the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RateWish {
-    /// Nothing is asked from then on; where that is so already, the rate goes on as it was.
+    /// Pauses the load, or resumes it at its previous rate.
     Pause,
-    /// The rate is multiplied by this factor. While nothing is asked, it is the rate with which the load goes on.
+    /// Multiplies the rate by this factor. While the load is paused, that is the rate at which it will resume.
     Scale(f64),
 }
 
@@ -26,7 +26,7 @@ pub enum RateWish {
 pub struct Steering(Mutex<VecDeque<(Nanos, RateWish)>>);
 
 impl Steering {
-    /// Says a wish at `at`, on the monotonic clock. Returns false where too many wishes wait.
+    /// Adds a request to change the rate at `at`, on the monotonic clock. Returns false if too many requests wait.
     pub fn wish(&self, at: Nanos, wish: RateWish) -> bool {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = waiting.len() < WISHES_MAX;
@@ -36,7 +36,7 @@ impl Steering {
         has_room
     }
 
-    /// Takes the wish that waits for longest.
+    /// Takes the request that has waited for the longest time.
     pub(super) fn take(&self) -> Option<(Nanos, RateWish)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }

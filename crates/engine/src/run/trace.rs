@@ -50,7 +50,7 @@ pub trait TraceFiles: Send + Sync {
 
 /// The replay of a trace in this process.
 pub(super) struct TraceRun {
-    /// For each phase of the Plan, the part that it replays.
+    /// The part that each phase of the Plan replays.
     pub(super) parts: Vec<Option<u32>>,
     /// The place of each client of this process among those of its worker, by its number in its group.
     pub(super) places: Arc<[u32]>,
@@ -173,7 +173,7 @@ fn parts_of(plan: &Plan, replay: &TraceReplay) -> (Vec<Part>, Vec<Option<u32>>) 
 
 /// Reads the files of a trace and deals its requests.
 struct Dealer {
-    /// Tells that the reader goes on, until it is dropped.
+    /// Shows that the reader is running, until it is dropped.
     _alive: SyncSender<()>,
     replay: TraceReplay,
     files: Arc<dyn TraceFiles>,

@@ -36,7 +36,7 @@ pub struct RowFeed {
     /// The part that is replayed.
     part: u32,
     is_over: bool,
-    /// Since when the worker has no request left; [`NEVER`] while it has some.
+    /// The time since which the worker has had no request left; [`NEVER`] while it has some.
     empty_since: Nanos,
     /// The clock is a simulated one: the worker waits for the reader.
     waits: bool,
@@ -119,7 +119,7 @@ impl RowFeed {
         }
     }
 
-    /// Adds up the time in which nothing waits although the reader could hand over more.
+    /// Adds the time in which no request waits although the reader could hand over more.
     fn note_emptiness<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
         let is_held_up = || self.states.iter().any(|state| state.is_full.load(Ordering::Relaxed));
         if self.is_over || state.maker.waiting_rows() > 0 || self.waits || is_held_up() {

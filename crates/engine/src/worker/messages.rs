@@ -225,7 +225,7 @@ pub struct WorkerEnd {
     pub handshake: Histogram,
     /// How many TLS handshakes resumed a session.
     pub resumed: u64,
-    /// How late the requests of a trace were asked; `None` where none was replayed.
+    /// How late the requests of a trace were sent; `None` without a trace.
     pub lateness: Option<Lateness>,
     /// The account of clients that come and go.
     pub churn: Option<Box<Churn>>,

@@ -81,7 +81,7 @@ pub struct WorkerState<C> {
     pub congested: usize,
     /// Congested connections whose socket takes bytes again.
     pub relieved: Vec<ConnId>,
-    /// Clients that requests of a trace came for; empty between turns.
+    /// Clients that have received requests of a trace in this turn; empty between turns.
     pub fed: Vec<u32>,
     pub openings: Openings,
     /// Connections to be closed because their peer sent what the protocol does not allow. Their slots may have other

@@ -14,7 +14,7 @@ use crate::time::Nanos;
 pub(super) struct CurveGaps {
     curve: Arc<RateCurve>,
     clients: u64,
-    /// The gaps, and the factor that makes of their draws requests of the group; `None` for constant arrivals.
+    /// The gaps, and the factor that turns their draws into requests of the group; `None` for constant arrivals.
     drawn: Option<(Arc<Dist>, f64)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct AlongCurve {
     gaps: CurveGaps,
     client: u64,
     stream: Stream,
-    /// Requests of the group at a rate of 1 until the request that was asked about last, and 2^-64ths of one; 0 for constant
+    /// Requests of the group, at a rate of 1, up to the request of the last call, and 2^-64ths of one; 0 for constant
     /// arrivals.
     sum: u64,
     fraction: u64,
@@ -65,8 +65,8 @@ impl AlongCurve {
         self.time_of_sum()
     }
 
-    /// Follows a curve that is the old one up to a moment before which request `i` was not asked. Returns when that request, which was
-    /// asked about last, is due along it.
+    /// Follows a curve that equals the old one up to a moment before which request `i` was not due. Returns the new due
+    /// time of that request, the one of the last call.
     pub(super) fn follow(&mut self, curve: &Arc<RateCurve>, i: u64) -> Nanos {
         self.gaps.curve = Arc::clone(curve);
         match &self.gaps.drawn {
@@ -104,7 +104,8 @@ impl AlongCurve {
         Some(first)
     }
 
-    /// Goes on at `until_ns`, and returns the expected number of requests that are due before that, one of which is due at `due_ns`.
+    /// Moves to `until_ns`, and returns the expected number of requests that are due before it; one of them is due at
+    /// `due_ns`.
     pub(super) fn pass_estimated(&mut self, due_ns: Nanos, until_ns: Nanos) -> u64 {
         let curve = &self.gaps.curve;
         let (from, to) = (curve.requests_before(due_ns), curve.requests_before(until_ns));

@@ -7,7 +7,7 @@ use crate::rng::{self, Stream, StreamOwner, Use};
 use crate::time::{NEVER, Nanos};
 
 impl RateCurve {
-    /// The curve with bursts until `until_ns`, which are those of all clients of the group and phase of `owner`.
+    /// The curve with bursts until `until_ns`; all clients of the group and phase of `owner` have the same bursts.
     pub fn with_bursts(&self, burst: &Burst, owner: StreamOwner, until_ns: Nanos) -> RateCurve {
         let factors = match burst {
             Burst::States(states) => factors_of_states(states, stream_of(owner, 0), until_ns),

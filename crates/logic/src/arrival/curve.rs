@@ -10,7 +10,7 @@ use crate::time::{NEVER, Nanos, SECOND};
 /// Straight pieces of one period of a sine. A chord of so short an arc is nowhere further from it than 0.0075 % of the amplitude.
 const SINE_PIECES: u64 = 256;
 
-/// A rate over time, made ready for finding out when requests are due.
+/// A rate over time, prepared for computing due times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateCurve {
     /// Pieces in the order of time; the first begins at 0. The last goes on for ever, or until the end of the period, and is level
@@ -33,7 +33,7 @@ struct Piece {
     slope: f64,
 }
 
-/// A stretch of time that comes again and again.
+/// A period that repeats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Period {
     length_ns: Nanos,
@@ -52,8 +52,8 @@ impl Piece {
         (self.rate + self.slope * (at_ns - self.at_ns) as f64).max(0.0)
     }
 
-    /// The time from the beginning of the piece at which so many of its requests are reached, in nanoseconds; infinite where they
-    /// never are.
+    /// The time from the beginning of the piece at which this many of its requests are reached, in nanoseconds;
+    /// infinite if they never are.
     fn time_of(&self, requests: f64) -> f64 {
         if requests <= 0.0 {
             return 0.0;
@@ -95,7 +95,7 @@ impl RateCurve {
         turns * self.pieces.len() as f64
     }
 
-    /// Requests per second at a moment; behind a jump where the rate jumps there.
+    /// Requests per second at a moment; at a jump, the rate after it.
     pub fn rate_at(&self, at_ns: Nanos) -> f64 {
         let within_ns = self.period.map_or(at_ns, |period| at_ns % period.length_ns);
         self.pieces[self.piece_at(within_ns)].rate_at(within_ns) * SECOND as f64
@@ -197,7 +197,7 @@ impl RateCurve {
         self.pieces.partition_point(|piece| piece.at_ns <= within_ns).saturating_sub(1)
     }
 
-    /// The number of the last piece before which there are no more than so many requests.
+    /// The number of the last piece before which there are at most this many requests.
     #[inline]
     fn piece_of(&self, requests: f64, hint: usize) -> usize {
         let begins = |number: usize| self.pieces.get(number).is_some_and(|piece| piece.before <= requests);

@@ -1,4 +1,4 @@
-//! Clients that ask the requests of a trace: each asks its own, in their order, when they are due.
+//! Clients that replay a trace: each sends its own requests, in their order, when they are due.
 
 use super::lane_socket::LaneState;
 use super::next::NextRequest;
@@ -105,7 +105,7 @@ impl Client {
         Wish::Unsent(verb)
     }
 
-    /// Takes in that a request of a trace is over; the place of its key is free where no request follows from the answer.
+    /// Handles the end of a request of a trace; the place of its key becomes free if no request follows from the reply.
     pub(super) fn end_row(
         &mut self,
         answer: &Answer<'_>,
@@ -117,7 +117,7 @@ impl Client {
         }
     }
 
-    /// Hands over the requests of a trace that were due before `until` and were not asked, by verb.
+    /// Hands over the requests of a trace that were due before `until` and were not sent, by verb.
     pub(super) fn count_unsent_rows(
         &mut self,
         until: Nanos,

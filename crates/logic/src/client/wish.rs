@@ -55,7 +55,7 @@ pub struct PhaseAssignment {
     pub ends_on_time: bool,
     /// Most stores that are asked again after a timeout.
     pub repeats: u64,
-    /// Requests of the client's schedule in the phases before, since keys change.
+    /// Requests of the client's schedule in earlier phases since keys change.
     pub asked_before: u64,
 }
 

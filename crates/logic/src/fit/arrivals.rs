@@ -4,7 +4,7 @@
 use crate::plan::BurstStates;
 use crate::time::{Nanos, SECOND};
 
-/// The shortest window, in nanoseconds, where the trace knows its times so well.
+/// The shortest window, in nanoseconds, if the trace knows its times that precisely.
 const WINDOW_LEAST_NS: Nanos = 10_000_000;
 
 /// The longest window.
@@ -13,13 +13,13 @@ const HOUR_NS: Nanos = 3_600 * SECOND;
 /// Fewest windows that are compared.
 const WINDOWS_LEAST: f64 = 20.0;
 
-/// Windows are compared within the same hour where an hour has so many of them.
+/// Fewest windows in an hour for a comparison within the hour.
 const IN_HOUR_LEAST: u64 = 8;
 
 /// Most minutes whose counts are kept; for longer traces a step is two minutes, four, and so on.
 const STEPS_MAX: usize = 44_640;
 
-/// The least share of the time that a rate is on: a burst that is rarer is one event, and no state.
+/// The least share of the time for which a burst is on: a burst that is rarer is a single event, and no state.
 const ON_LEAST: f64 = 1e-4;
 
 /// A rate that varies less than this beyond chance has no bursts.
@@ -29,7 +29,7 @@ const BURST_LEAST: f64 = 0.5;
 /// itself, a fifth here.
 pub const BURSTS_LEAST: f64 = 25.0;
 
-/// Powers of the numbers of windows, added up.
+/// Sums of the powers of the windows' counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     windows: f64,
@@ -182,7 +182,7 @@ pub struct FittedBurst {
 }
 
 impl FittedBurst {
-    /// How many bursts there are in so many seconds, in the mean.
+    /// Mean number of bursts in this many seconds.
     fn in_seconds(&self, span_s: f64) -> f64 {
         span_s * SECOND as f64 / (self.states.on_ns + self.states.off_ns) as f64
     }
@@ -199,7 +199,7 @@ pub struct ArrivalFit {
     pub peak_1s: Option<f64>,
     /// The busiest minute by the mean one.
     pub peak_60s: Option<f64>,
-    /// By length of the window, rising.
+    /// Indexes of dispersion by length of the window, in ascending order.
     pub dispersions: Vec<Dispersion>,
     /// The exponent of Hurst: 0.5 without memory, up to 1; by the variance of means over windows.
     pub hurst: Option<f64>,
@@ -217,7 +217,8 @@ pub struct ArrivalFit {
 }
 
 impl ArrivalFit {
-    /// The index of dispersion at windows of so many seconds, between those that were measured by the logarithm.
+    /// The index of dispersion for windows of this many seconds, interpolated between the measured ones by the
+    /// logarithm.
     pub fn idc(&self, window_s: f64) -> Option<f64> {
         let after = self.dispersions.iter().position(|one| one.window_s >= window_s)?;
         let (high, low) = (self.dispersions[after], self.dispersions[after.saturating_sub(1)]);
@@ -264,7 +265,7 @@ impl ArrivalCounter {
         }
     }
 
-    /// Takes in requests that are made so long after the first row, and not before those that came in already.
+    /// Adds requests at this time after the first row, which must not be before earlier ones.
     pub(super) fn take(&mut self, since_ns: Nanos, resolution_ns: Nanos, requests: u64) {
         self.resolution_ns = self.resolution_ns.max(resolution_ns);
         self.last_ns = since_ns;
@@ -384,7 +385,8 @@ fn hurst(levels: &[Level]) -> Option<f64> {
     Some((1.0 + slope / 2.0).clamp(0.0, 1.0))
 }
 
-/// The share of its limit that the dispersion of two states reaches in windows which are so many times as long as their memory.
+/// The share of its limit that the dispersion of two states reaches in windows that are this many times as long as
+/// their memory.
 fn reached(windows: f64) -> f64 {
     if windows < 1e-6 { windows / 2.0 } else { 1.0 + libm::expm1(-windows) / windows }
 }

@@ -10,7 +10,7 @@ use crate::rng::mix;
 /// Length of a window in seconds.
 const WINDOW_S: u32 = 60;
 
-/// Minutes after which the most popular keys are looked for again.
+/// Minutes after which the most popular keys are compared.
 const LAGS_MINUTES: [u32; 8] = [1, 2, 5, 10, 20, 30, 45, 60];
 
 /// Most keys of a window; half of the keys leave for good when there are more.
@@ -35,7 +35,8 @@ const ERRORS_OF_CHANCE: f64 = 3.0;
 pub struct Survival {
     /// How much later, in seconds.
     pub after_s: f64,
-    /// The share that is still among the most popular tenth, 0 to 1, of what chance leaves in the same minute.
+    /// The share that is still among the most popular tenth, 0 to 1, relative to the share that chance leaves within
+    /// one minute.
     pub share: f64,
 }
 
@@ -44,9 +45,11 @@ pub struct Survival {
 pub struct Churn {
     /// The remaining shares by time; empty if the trace is too short or has too few keys in a minute.
     pub survival: Vec<Survival>,
-    /// The lifetimes of keys in seconds that leave so much; `None` where keys stay, as far as chance lets it be seen.
+    /// The lifetimes of keys, in seconds, that explain the remaining shares; `None` if keys stay, as far as chance
+    /// allows to see.
     pub lifetimes: Option<Dist>,
-    /// After how many seconds half is left with these lifetimes; `None` where that is longer than the trace.
+    /// The time in seconds after which half of the keys remain with these lifetimes; `None` if it is longer than the
+    /// trace.
     pub half_life_s: Option<f64>,
 }
 
@@ -59,7 +62,7 @@ pub(super) struct ChurnCounter {
     keys: ByHash<[u32; 2]>,
     /// The most popular keys of the last hour by one half of their requests, by the number of the minute.
     before: VecDeque<(u32, Vec<u64>)>,
-    /// Keys that were most popular in the same minute, and how many of them were so in the other half of the requests.
+    /// The most popular keys of a minute, and how many of them were so in the other half of the requests.
     same: (f64, f64),
     later: [(f64, f64); LAGS_MINUTES.len()],
 }
@@ -88,7 +91,7 @@ impl ChurnCounter {
         }
     }
 
-    /// How keys changed in a trace of so many seconds.
+    /// The change of keys in a trace of this many seconds.
     pub(super) fn end(mut self, span_s: f64) -> Churn {
         // The last minute was cut, and does not count.
         self.keys.clear();

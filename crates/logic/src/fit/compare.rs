@@ -3,7 +3,7 @@
 use super::{CLASS_ENDS, Fit};
 use crate::protocol::Verb;
 
-/// How far two figures may be apart.
+/// The bound for the distance of two figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// Their difference.
@@ -23,14 +23,14 @@ pub struct Compared {
     pub trace: Option<f64>,
     /// The figure of the profile; `None` if it is a distance between both.
     pub profile: Option<f64>,
-    /// Their difference as the bound takes it, or the distance.
+    /// The difference in the measure of the bound, or the distance.
     pub difference: f64,
     /// How far they may be apart.
     pub bound: Bound,
 }
 
 impl Compared {
-    /// Whether the figures are further apart than they may be.
+    /// Whether the figures are further apart than the bound allows.
     pub fn is_beyond(&self) -> bool {
         match self.bound {
             // What is no number is no agreement.
@@ -64,7 +64,7 @@ const SMIRNOV: f64 = 1.95;
 /// Fewest windows by which indexes of dispersion are compared: the index of n windows errs by sqrt(2 / n) of itself.
 const WINDOWS_LEAST: f64 = 800.0;
 
-/// How far the distributions of a length may be apart that was taken of so many keys, or stores, of both.
+/// The bound for the distance of two distributions of a length, which was taken of this many keys, or stores, in both.
 fn distance_bound(one: f64, two: f64) -> Bound {
     Bound::Difference((SMIRNOV * libm::sqrt(1.0 / one + 1.0 / two)).clamp(DISTANCE_LEAST, 1.0))
 }

@@ -1,4 +1,4 @@
-//! How often each of many whole numbers was met, in bounded memory, and the weighted ranges that describe them.
+//! Counts of whole numbers in bounded memory, and the weighted ranges that describe them.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ const NUMBERS_MAX: usize = 1 << 15;
 /// Most ranges of a distribution.
 const RANGES_MAX: usize = 64;
 
-/// A number with at least this share stands for itself.
+/// The least share of a number that is kept as it is.
 const POINT_SHARE: f64 = 0.01;
 
-/// Ranges are not divided further where the distribution is so close.
+/// The distance below which ranges are not divided further.
 const TOLERANCE: f64 = 5e-4;
 
 /// Greatest ratio of the ends of a first range: no range is wider.
 const RANGE_RATIO: f64 = 4.0;
 
-/// How often each whole number was met.
+/// Counts of whole numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueCounts {
     counts: BTreeMap<u64, f64>,

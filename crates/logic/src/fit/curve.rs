@@ -1,4 +1,4 @@
-//! How many lookups a cache of any size would miss, from the distances at which keys are asked for again.
+//! The misses of a cache of any size, from the distances at which keys are requested again.
 
 /// Bins of a doubling of the size: a size is known to 1.6 %.
 const BINS_BITS: u32 = 6;

@@ -1,5 +1,5 @@
-//! The rows that a workload asks for, made without a server: each request is drawn as a client would draw it, and records get
-//! other keys in the course of time where the workload says so.
+//! The rows of a workload, made without a server: each request is drawn as a client would draw it, and records get new
+//! keys over time if the workload has churn.
 
 use std::collections::HashSet;
 
@@ -94,7 +94,7 @@ impl<'a> RowMaker<'a> {
         })
     }
 
-    /// Makes request `i` with what follows from it, and returns how many requests they are without fills.
+    /// Makes request `i` with its follow-up requests, and returns how many requests they are without fills.
     fn next(&mut self, i: u64, sink: &mut dyn FnMut(&Row<'_>)) -> u64 {
         let [ops, _, _, ttls] = self.streams;
         let verb = self.table.verb(ops.draw(i));
@@ -187,7 +187,7 @@ struct StateTimes {
     is_even: bool,
     /// Requests per second while it is off and on.
     rates: [f64; 2],
-    /// How long it is off and on in the mean, in seconds.
+    /// Mean times for which it is off and on, in seconds.
     lengths_s: [f64; 2],
     is_on: bool,
     until_s: f64,

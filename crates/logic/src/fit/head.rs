@@ -1,4 +1,4 @@
-//! The keys that are asked for most among those that the sample does not have, with their requests.
+//! The most popular keys outside the sample, with their requests.
 //!
 //! The counts of keys that come late may be too small, by at most as many requests as the least key had that was let go.
 
@@ -11,7 +11,7 @@ const KEYS_MAX: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Head {
     keys: ByHash<[u32; 2]>,
-    /// The most requests that a key had which was let go: keys with more are here.
+    /// The greatest count of a key that was dropped: keys with more requests are here.
     floor: u64,
 }
 
@@ -27,12 +27,12 @@ impl Head {
         self.add(hash, halves);
     }
 
-    /// The requests of each key that has more than any key that was let go.
+    /// The requests of each key that has more requests than any dropped key.
     pub(super) fn keys(&self) -> impl Iterator<Item = [u32; 2]> + '_ {
         self.keys.values().copied().filter(|halves| count(halves) > self.floor)
     }
 
-    /// The keys of the sample with more requests than this stand for themselves alone, since all others are here.
+    /// The count above which keys of the sample represent only themselves, since all other such keys are here.
     pub(super) fn floor(&self) -> u64 {
         self.floor
     }
@@ -47,7 +47,7 @@ impl Head {
         }
     }
 
-    /// Lets the less popular half go.
+    /// Drops the less popular half.
     fn let_go(&mut self) {
         let mut counts: Vec<u64> = self.keys.values().map(count).collect();
         let middle = counts.len() / 2;

@@ -1,5 +1,5 @@
-//! A sample of the keys of a trace, all of them while they are few: how often each was asked for, its lengths, and the distances
-//! at which it came again.
+//! A sample of the keys of a trace, or all of them while they are few: their requests, their lengths, and the distances
+//! at which they came again.
 //!
 //! The sample is spatial and of fixed size (SHARDS: Waldspurger et al., FAST 2015): a key is in it with all its requests, or
 //! with none of them, as its hash says. Where it holds too many keys, half of them leave for good.
@@ -15,7 +15,7 @@ use crate::rng::mix;
 /// The moment of an object that is not on the stack.
 const ABSENT: u32 = 0;
 
-/// The length of a value that nothing was said of.
+/// The length of a value that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
 /// A hasher of numbers that are hashes already.
@@ -58,7 +58,7 @@ pub(super) struct Request {
     /// The hash of the key.
     pub(super) hash: u64,
     pub(super) touch: Touch,
-    /// How many such requests follow each other, in two halves by chance.
+    /// Number of equal requests that follow each other, in two random halves.
     pub(super) halves: [u32; 2],
     pub(super) key_bytes: u16,
     /// Length of the value, where it is known.
@@ -77,7 +77,7 @@ impl Request {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     hash: u64,
-    /// Requests in two halves by chance.
+    /// Requests in two random halves.
     pub(super) halves: [u32; 2],
     /// Length of the value, or [`UNKNOWN`].
     value_bytes: u32,
@@ -140,7 +140,7 @@ impl KeySample {
         }
     }
 
-    /// How many keys of the trace each key of the sample stands for: 1 while the sample has them all.
+    /// Number of keys of the trace that each key of the sample represents: 1 while the sample has them all.
     pub(super) fn weight(&self) -> f64 {
         libm::pow(2.0, f64::from(self.halvings))
     }
@@ -161,7 +161,7 @@ impl KeySample {
         self.halvings == 0 || mix(&[hash, self.salt]) >> (u64::BITS - self.halvings) == 0
     }
 
-    /// Takes in a request. Hands over the keys that leave for good.
+    /// Adds a request. Hands over the keys that leave for good.
     pub(super) fn take(&mut self, request: &Request, left: &mut dyn FnMut(&Slot, u64)) {
         if request.touch == Touch::Lookup {
             self.lookups += request.count();
@@ -246,7 +246,7 @@ impl KeySample {
         self.slots[place].moment = self.stack.push(bytes);
     }
 
-    /// Notes in which caches a lookup of a key hits. The requests that follow it at once hit in every cache.
+    /// Records which caches a lookup of a key hits. The requests that follow it at once hit in every cache.
     fn look_up(&mut self, slot: &Slot, request: &Request, weight: f64) {
         let again = (request.count() - 1) as f64 * weight;
         if slot.moment == ABSENT {
@@ -292,7 +292,7 @@ impl KeySample {
         }
     }
 
-    /// Lets half of the keys go, by their hashes, until the sample has room.
+    /// Drops half of the keys, by their hashes, until the sample has room.
     fn halve(&mut self, left: &mut dyn FnMut(&Slot, u64)) {
         while self.slots.len() >= self.keys_max {
             self.halvings += 1;

@@ -44,7 +44,7 @@ use crate::rng::scramble;
 use crate::time::{Nanos, SECOND, seconds};
 use crate::trace::row::Row;
 
-/// Most keys of a trace of which everything is known; of more of them a sample is kept.
+/// Most keys of a trace that are all kept; of more keys a sample is kept.
 pub const KEYS_EXACT_MAX: usize = 1 << 20;
 
 /// Independent samples that say how far a miss ratio may be off.
@@ -73,10 +73,10 @@ const REQUESTS_OF_LIFE_MAX: u64 = 1 << 50;
 /// The share of the recorded misses that have to be filled by their client for the workload to fill its own misses.
 const FILLED_LEAST: f64 = 0.5;
 
-/// Numbers that a workload can have, and what else is known of a trace.
+/// The figures of a trace: those that a workload can have, and others.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// Requests, those that fill a miss among them.
+    /// Requests, including those that fill a miss.
     pub requests: u64,
     /// Requests by operation, in the order of [`Verb::ALL`], without those that fill a miss.
     pub by_verb: [u64; Verb::COUNT],
@@ -191,7 +191,8 @@ impl Fit {
         Some(KeyChurn::Requests(Dist::Weighted(lives)))
     }
 
-    /// The records that the requests spread over, at least 1: the keys that were seen, and those that chance did not show.
+    /// The number of records that the requests are spread over, at least 1: the keys that were seen, and those that by
+    /// chance were not.
     pub fn records(&self) -> u64 {
         let is_estimated = self.requests >= RECORDS_ESTIMATED_FROM;
         let records = if is_estimated { self.spread.records.keys() } else { self.keys };
@@ -235,7 +236,7 @@ impl Fit {
     }
 }
 
-/// Takes in the rows of a trace.
+/// The reader of the rows of a trace.
 #[derive(Debug)]
 pub struct Fitter {
     requests: u64,
@@ -262,7 +263,7 @@ impl Default for Fitter {
 }
 
 impl Fitter {
-    /// A fitter that knows everything of up to `keys_max` keys, at least 16.
+    /// A fitter that keeps all keys up to `keys_max` of them, at least 16.
     pub fn with_keys_max(keys_max: usize) -> Fitter {
         let keys_max = keys_max.max(16);
         let sample_max = SAMPLE_KEYS_MAX.min(keys_max / SAMPLES as usize);
@@ -285,7 +286,7 @@ impl Fitter {
         }
     }
 
-    /// Takes in a row. A row that is earlier than the one before counts as made at its time.
+    /// Adds a row. A row that is earlier than the one before counts as made at that one's time.
     pub fn take(&mut self, row: &Row<'_>) {
         let since_ns = self.since_first(row);
         let count = u64::from(row.count);
@@ -386,7 +387,7 @@ impl Fitter {
         self.churn.take(request.hash, request.halves, request.at_s);
     }
 
-    /// The keys that are known: those of the sample stand for all others, but the most popular ones for themselves.
+    /// The keys that are known: keys of the sample represent all others, the most popular ones only themselves.
     fn seen_keys(&self) -> Vec<SeenKey> {
         let (weight, floor) = (self.keys.weight(), self.head.floor());
         let of_sample = |slot: &Slot| {

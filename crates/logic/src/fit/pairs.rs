@@ -7,7 +7,7 @@ use crate::rng::mix;
 use crate::time::{Nanos, SECOND};
 use crate::trace::row::Row;
 
-/// How long behind a miss a store may be its fill, in nanoseconds.
+/// The time after a miss within which a store may be its fill, in nanoseconds.
 const FILL_WITHIN_NS: Nanos = 5 * SECOND;
 
 /// Most misses that wait for their fills.
@@ -27,7 +27,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Takes in a row that is made at `at_ns`, and says whether it stores what its client has just missed.
+    /// Adds a row at `at_ns`, and returns whether it stores a key that its client has just missed.
     pub(super) fn take(&mut self, row: &Row<'_>, at_ns: Nanos) -> bool {
         if !row.missed && !row.stores() {
             return false;
@@ -49,7 +49,7 @@ impl Pairs {
         is_fill
     }
 
-    /// Forgets misses that wait too long, or that there are too many of.
+    /// Drops misses that have waited too long, and the oldest of too many.
     fn forget(&mut self, now_ns: Nanos) {
         while let Some(&(at_ns, name)) = self.order.front() {
             if self.order.len() < MISSES_MAX && now_ns.saturating_sub(at_ns) <= FILL_WITHIN_NS {

@@ -1,5 +1,4 @@
-//! How the requests spread over the keys: shares of the most popular ones, the records behind them, and how near it is to Zipf's
-//! law.
+//! The popularity of keys: shares of the most popular ones, the records behind them, and the distance from Zipf's law.
 
 use super::knots::Curve;
 use super::lives::Lives;
@@ -11,10 +10,10 @@ const POINTS_MAX: usize = 64;
 /// Ranks among which the points of the table are chosen, in each doubling.
 const CANDIDATES_IN_DOUBLING: f64 = 64.0;
 
-/// The table of ranks is not made finer where it is so close.
+/// The distance below which the table of ranks is not made finer.
 const TOLERANCE: f64 = 2e-4;
 
-/// Ranks of keys with fewer requests in their half are left to chance, and not fitted.
+/// The fewest requests of a key in its half for its rank to be fitted; the order of rarer keys is due to chance.
 const HALF_LEAST: u32 = 10;
 
 /// Fewest ranks that an exponent is fitted to.
@@ -26,12 +25,12 @@ const EXPONENT_MOST: f64 = 5.0;
 /// A distance from Zipf's law above this means that the keys do not follow it.
 pub const ZIPF_DISTANCE_MAX: f64 = 0.05;
 
-/// A key that was seen, or several that a key of the sample stands for.
+/// A key that was seen, or the keys that a key of the sample represents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SeenKey {
     /// Requests in two halves by chance.
     pub(super) halves: [u32; 2],
-    /// How many keys it stands for.
+    /// Number of keys that it represents.
     pub(super) weight: f64,
 }
 
@@ -134,8 +133,8 @@ impl Shares {
 pub struct Spread {
     /// The keys as they were seen.
     pub seen: Shares,
-    /// The records that are behind them, also those that chance never showed; without keys that are asked for once and never
-    /// again.
+    /// The records behind the keys, including those that by chance were never seen; without keys that are requested
+    /// once and never again.
     pub records: Shares,
     /// Keys that are asked for once and never again, where the trace tells them from rare ones, and else 0.
     pub once: f64,
@@ -147,8 +146,9 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of these keys, of `requests` requests. Of the keys that were seen once, at most the share `once_max` can be
-    /// such that are asked for once and never again. Records have other keys in the course of time as `lives` say.
+    /// The popularity of these keys, with `requests` requests. Of the keys that were seen once, at most the share
+    /// `once_max` can be fresh ones, which are requested once and never again. `lives` are the lives of the records'
+    /// keys.
     pub(super) fn of(mut keys: Vec<SeenKey>, requests: f64, once_max: f64, lives: &Lives) -> Spread {
         scale_sampled(&mut keys, requests);
         let zipf = zipf(&keys);

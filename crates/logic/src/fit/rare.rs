@@ -1,4 +1,4 @@
-//! How many records there are behind the keys that were seen, and how often each is asked for.
+//! The number of records behind the keys that were seen, and their rates.
 //!
 //! Keys that are asked for independently are seen so many times by chance alone, and some of them never. The rates behind the
 //! counts are the mixture of Poisson laws that is most likely (Efron and Thisted, 1976, for words; found by expectation and
@@ -48,8 +48,9 @@ pub(super) struct Rare {
     pub(super) classes: Vec<Class>,
 }
 
-/// The rates behind groups of keys that were seen equally often, up to [`RARE_MAX`] times where keys stay, and in any number where
-/// they have `lives`. Of the keys that were seen once, the share `once_max` at most are asked for once and never again.
+/// The rates behind groups of keys that were seen equally often: up to [`RARE_MAX`] times if keys stay, in any number
+/// if they have `lives`. Of the keys that were seen once, at most the share `once_max` are requested once and never
+/// again.
 pub(super) fn rates_behind(groups: &[Class], once_max: f64, lives: &Lives) -> Rare {
     let most = groups.iter().map(|group| group.rate).fold(0.0, f64::max);
     let bins = Bins::new(most, lives);
@@ -102,7 +103,7 @@ impl Bins {
         (place < self.ends.len()).then_some(place)
     }
 
-    /// From where to where the counts of a bin go, with half a request on both sides.
+    /// The range of the counts of a bin, with half a request on both sides.
     fn range(&self, bin: usize) -> (f64, f64) {
         let before = if bin == 0 { 0.0 } else { self.ends[bin - 1] };
         (before + 0.5, self.ends[bin] + 0.5)
@@ -118,7 +119,7 @@ fn grid(bins: &Bins, seen: &[f64], lives: &Lives) -> Vec<f64> {
     (0..).map(rate).take_while(|rate| *rate <= above.max(1.0)).collect()
 }
 
-/// How many keys of each law there are, and how likely the counts are with them.
+/// The number of keys of each law, and the likelihood of the counts with them.
 struct Mixture {
     /// Keys that were seen, by law.
     weights: Vec<f64>,
@@ -252,13 +253,13 @@ impl Law {
     }
 }
 
-/// How often a key is asked for that a record with requests at an even rate has for some time.
+/// The distribution of the requests for a key that a record with an even rate has for some time.
 struct Counts {
     /// Requests in the whole of this time.
     mean: f64,
     /// The chances of 0, 1, ... [`RARE_MAX`] requests in all of the time.
     chances: Vec<f64>,
-    /// The chances of more than so many.
+    /// The probabilities of more requests than that.
     above: Vec<f64>,
 }
 
@@ -278,7 +279,7 @@ impl Counts {
         Counts { mean, chances, above }
     }
 
-    /// The chance that so many requests as a bin has are made in all of the time.
+    /// The probability that a key gets as many requests as a bin has, in the whole time.
     fn whole(&self, bin: usize, (low, high): (f64, f64)) -> f64 {
         if bin < RARE_MAX {
             return self.chances[bin + 1];
@@ -287,7 +288,7 @@ impl Counts {
         (until(high) - until(low)).max(0.0)
     }
 
-    /// The chance that so many are made in a part of the time, each length of which is as likely.
+    /// The probability of this many requests in a part of the time, each length of which is equally likely.
     fn cut(&self, bin: usize, (low, high): (f64, f64)) -> f64 {
         if bin < RARE_MAX {
             return self.above[bin + 1] / self.mean;
@@ -302,7 +303,7 @@ mod tests {
     use super::*;
     use crate::rng::{Stream, below};
 
-    /// Groups of keys that were seen so often when each of `keys` keys has the same chance.
+    /// Groups of keys by their counts, if each of `keys` keys has the same probability.
     fn seen(draws: u64, keys: u64, once: u64) -> Vec<Class> {
         let stream = Stream::from_seed(3);
         let mut counts = vec![0usize; keys as usize];

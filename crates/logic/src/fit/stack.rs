@@ -1,4 +1,4 @@
-//! The order in which objects were asked for last, and how many objects and bytes are younger than one of them.
+//! The order of the objects' last requests, and how many objects and bytes are younger than one of them.
 //!
 //! This is the stack of LRU (Mattson et al., 1970) as a binary indexed tree over moments (Bennett and Kruskal, 1975; Fenwick,
 //! 1994): each object stands at the moment of its last request.

@@ -1,4 +1,4 @@
-//! How many different keys, and bytes of them, are asked for in a minute, ten minutes and an hour.
+//! The working set: the different keys, and their bytes, of a minute, ten minutes and an hour.
 
 /// The lengths of the windows in seconds.
 pub const WINDOWS_S: [u32; 3] = [60, 600, 3_600];
@@ -32,7 +32,7 @@ struct Sums {
 pub(super) struct WorkingSets([Sums; WINDOWS_S.len()]);
 
 impl WorkingSets {
-    /// Notes a request for a key that stands for `weight` keys and was asked for at `before_s` last.
+    /// Records a request for a key that represents `weight` keys and was last requested at `before_s`.
     pub(super) fn note(&mut self, at_s: u32, before_s: Option<u32>, weight: f64, bytes: u64) {
         for (sums, window_s) in self.0.iter_mut().zip(WINDOWS_S) {
             let number = at_s / window_s;
@@ -47,7 +47,7 @@ impl WorkingSets {
         }
     }
 
-    /// Notes that a key which was asked for at `at_s` last has so many more bytes than was known, or fewer, times its weight.
+    /// Records that a key last requested at `at_s` has this many more bytes than was known, or fewer, times its weight.
     pub(super) fn learn(&mut self, at_s: u32, bytes: f64) {
         for (sums, window_s) in self.0.iter_mut().zip(WINDOWS_S) {
             if at_s / window_s == sums.number {

@@ -41,7 +41,8 @@ pub struct Interval {
     pub pairs: Option<Box<Histogram>>,
     /// When sampled requests left; `None` where no request is stamped.
     pub transmit: Option<Box<TransmitTimes>>,
-    /// A server was seen to have evicted a record since the run began; only of slices of a warm-up that ends with that.
+    /// Whether a server has evicted a record since the run began; only in slices of a warm-up that ends with the first
+    /// eviction.
     pub evicted: bool,
     /// Openings and losses of connections.
     pub connections: SliceConnections,

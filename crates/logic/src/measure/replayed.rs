@@ -13,7 +13,7 @@ pub struct Replayed {
     pub rows: u64,
     /// Rows that were kept: within the time that was asked for, sampled, and possible in the protocol.
     pub kept: u64,
-    /// Requests that were made of them, over all clients of the run.
+    /// Requests that were made from the kept rows, over all clients of the run.
     pub requests: u64,
     /// Different keys of the requests, to about 1 %.
     pub keys: u64,
@@ -21,9 +21,9 @@ pub struct Replayed {
     pub is_whole: bool,
     /// From the first kept row to the last one that a request was made of, in nanoseconds of the trace's time.
     pub covered_ns: Nanos,
-    /// Requests that were asked more than 10 ms after they were due.
+    /// Requests that were sent more than 10 ms after they were due.
     pub late_rows: u64,
-    /// The greatest time from due to asked, in nanoseconds.
+    /// The greatest time from when a request was due until it was sent, in nanoseconds.
     pub latest_ns: Nanos,
     /// The longest time in nanoseconds that one worker had no request left although the trace went on.
     pub starved_ns: Nanos,
@@ -31,7 +31,7 @@ pub struct Replayed {
     pub bad_lines: u64,
     /// Lines with operations that are not replayed.
     pub skipped_lines: u64,
-    /// Requests that the trace itself says were lost when it was recorded.
+    /// Requests that were lost when the trace was recorded, by its own account.
     pub lost: u64,
     /// Requests whose operation the protocol does not have.
     pub unsayable: u64,
@@ -60,7 +60,7 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Adds what another process met, which read the same trace.
+    /// Adds the account of another process, which read the same trace.
     pub fn merge(&mut self, other: &Replayed) {
         if other.rows > self.rows {
             let (late_rows, latest_ns, starved_ns) = (self.late_rows, self.latest_ns, self.starved_ns);

@@ -45,7 +45,7 @@ pub struct Part {
     pub name: String,
     /// Beginning of the part, in nanoseconds from the beginning of the phase. The first part begins at 0.
     pub at_ns: Nanos,
-    /// Operations of the phase's mix and their weights in the part, in their place; absent: those of the phase.
+    /// Operations and weights that replace those of the phase's mix in the part; absent: those of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<(Verb, f64)>>,
     /// The popularity of the records in the part; absent: that of the phase.
@@ -57,12 +57,12 @@ pub struct Part {
 }
 
 impl Part {
-    /// A part that asks what its phase asks.
+    /// A part with the requests of its phase.
     pub fn plain(name: String, at_ns: Nanos) -> Part {
         Part { name, at_ns, ops: None, popularity: None, churn: None }
     }
 
-    /// Whether the part asks other requests than its phase.
+    /// Whether the part has other requests than its phase.
     pub fn has_own_mix(&self) -> bool {
         self.ops.is_some() || self.popularity.is_some() || self.churn.is_some()
     }

@@ -13,7 +13,7 @@ pub const EVENTS_MAX: usize = 64;
 /// Most records that one event makes the servers lose.
 pub const LOST_MAX: u64 = 10_000;
 
-/// Something that happens at a moment.
+/// An event at a moment of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
@@ -35,7 +35,7 @@ pub enum EventKind {
     Expire(RankRange),
 }
 
-/// A key that many ask for at once. Its share of the requests rises from 0 in a straight line, stays, and falls to 0 again.
+/// A hot key. Its share of the requests rises from 0 in a straight line, stays, and falls to 0 again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashCrowd {
@@ -68,7 +68,7 @@ impl FlashCrowd {
         }
     }
 
-    /// How long the key is asked for, in nanoseconds.
+    /// How long the key is hot, in nanoseconds.
     pub fn length_ns(&self) -> Nanos {
         self.rise_ns.saturating_add(self.hold_ns).saturating_add(self.fall_ns)
     }
@@ -77,7 +77,7 @@ impl FlashCrowd {
 /// The key of a flash crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HotKey {
-    /// One under which nothing is stored: another one in every run.
+    /// A new key, under which nothing is stored: a different one in every run.
     New,
     /// The key of the record of this rank, counted from 0.
     Rank(u64),

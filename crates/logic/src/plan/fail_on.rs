@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Something that a run may not be.
+/// A fault that makes a run count as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailOn {
@@ -17,10 +17,10 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// All of them, in the order of help texts.
+    /// All faults, in the order of help texts.
     pub const ALL: [FailOn; 4] = [FailOn::Limited, FailOn::Untrusted, FailOn::Errors, FailOn::Unsteady];
 
-    /// The word of command lines, Plans and reports.
+    /// The name of the fault on command lines, in Plans and in reports.
     pub fn name(self) -> &'static str {
         match self {
             FailOn::Limited => "limited",

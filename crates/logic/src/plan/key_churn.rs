@@ -34,7 +34,7 @@ pub enum KeyChurn {
 }
 
 impl KeyChurn {
-    /// The lives that are taken where nothing is known.
+    /// The default lives.
     pub fn usual() -> KeyChurn {
         let ranges = DEFAULT_LIVES.map(|(life, weight)| Range { low: life, high: life, weight });
         let lives = Weighted::new(ranges.to_vec()).map_or(Dist::Fixed(900.0), Dist::Weighted);

@@ -119,8 +119,8 @@ pub struct Mix {
     /// Share of the keys read that do not exist and are never stored, 0 to 1; popular as the records are.
     #[serde(default, skip_serializing_if = "is_zero_share")]
     pub absent: f64,
-    /// How long the records keep their keys; absent: for ever. Where the plan has parts, until a part says something else. All
-    /// mixes of a plan have one, so that a warm-up and what follows it ask for the same keys.
+    /// How long the records keep their keys; absent: forever. A part may change it. All mixes of a plan have the same
+    /// churn, so that a warm-up and the phases after it request the same keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<KeyChurn>,
     /// After a miss, store the missed key after this delay.
@@ -151,14 +151,14 @@ pub struct Mix {
     pub meta: MetaAsk,
 }
 
-/// How a key is stored that a read missed.
+/// How a missed key is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fill {
     /// Whatever is there by now.
     #[default]
     Set,
-    /// Only where nothing is there: of clients that missed the key at one time the first one stores it.
+    /// Only if the key is not stored: of several clients that missed it, the first one stores it.
     Add,
 }
 

@@ -7,7 +7,7 @@ use crate::dist::Dist;
 use crate::protocol::Verb;
 use crate::time::Nanos;
 
-/// Asking the requests of a trace. Several phases of a plan that replay one have the same trace: each goes on where the one
+/// The replay of a trace. Several phases of a plan that replay one have the same trace: each continues where the one
 /// before it stopped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,16 +29,16 @@ pub struct TraceReplay {
     /// The treatment of times to live.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ttl: TraceTtl,
-    /// How often the trace is replayed; 0: again and again, until the phase is over.
+    /// How often the trace is replayed; 0: repeatedly, until the phase is over.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub passes: u32,
     /// Every pass has keys of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fresh_passes: bool,
-    /// Rows earlier than so long after the first one are left out.
+    /// Rows earlier than this after the first one are left out.
     #[serde(default, skip_serializing_if = "is_zero_time")]
     pub from_ns: Nanos,
-    /// Rows from so long after the first one on are left out; absent: none.
+    /// Rows from this time after the first one on are left out; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_ns: Option<Nanos>,
     /// Share of the keys whose rows are kept, above 0 and at most 1.

@@ -19,7 +19,7 @@ const WINDOWS_MIN: usize = 10;
 pub struct Recovery {
     /// By which share of the mean response before it requests were slower: 0.12 for 12 %. 0 where nothing was left.
     pub slower: f64,
-    /// For how long, in seconds, from the end of the overload.
+    /// Duration in seconds, from the end of the overload.
     pub seconds: f64,
     /// Whether requests were still slower when that run ended.
     pub lasted: bool,

@@ -1,19 +1,19 @@
-//! Looking ahead in a trace: a read whose length is not known takes that of the next store of its key.
+//! The look ahead in a trace: a read whose length is not known gets that of the next store of its key.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::trace::row::Row;
 
-/// Rows that are looked at before the first of them goes on.
+/// Rows that are read before the first of them is passed on.
 pub const ROWS_AHEAD: usize = 1 << 16;
 
-/// Bytes of keys that have gone on before their room is used again.
+/// Bytes of passed keys before their room is used again.
 const KEYS_PASSED_BYTES: usize = 1 << 20;
 
 /// No row.
 const NONE: u64 = u64::MAX;
 
-/// The rows that were read and have not gone on, at most [`ROWS_AHEAD`].
+/// The rows that were read and not yet passed on, at most [`ROWS_AHEAD`].
 #[derive(Debug, Default)]
 pub struct Ahead {
     rows: VecDeque<Waiting>,
@@ -42,7 +42,7 @@ struct Waiting {
 pub type AheadSink<'a> = dyn FnMut(&Row<'_>, Option<u32>) + 'a;
 
 impl Ahead {
-    /// Takes in a row, and hands over the row that goes on for it, where one does.
+    /// Adds a row, and passes on the row that leaves in its place, if there is one.
     pub fn take(&mut self, row: &Row<'_>, sink: &mut AheadSink<'_>) {
         let (number, hash) = (self.first + self.rows.len() as u64, row.key_hash());
         let before = match row.value_bytes {
@@ -67,14 +67,14 @@ impl Ahead {
         }
     }
 
-    /// Hands over all rows that wait: nothing follows.
+    /// Passes on all waiting rows: no row follows.
     pub fn flush(&mut self, sink: &mut AheadSink<'_>) {
         while !self.rows.is_empty() {
             self.pass(sink);
         }
     }
 
-    /// Tells the waiting rows of a key without a length that of the store which follows them.
+    /// Gives the waiting rows of a key without a length the length of the store that follows them.
     fn tell(&mut self, hash: u64, bytes: u32) {
         let mut number = self.unknown.remove(&hash).unwrap_or(NONE);
         while number != NONE && number >= self.first {

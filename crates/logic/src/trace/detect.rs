@@ -1,13 +1,13 @@
-//! Which format the first bytes of a trace have.
+//! The detection of a trace's format from its first bytes.
 
 use crate::trace::format::{Format, Lines, Record};
 use crate::trace::found::Found;
 use crate::trace::ptr::MAGIC;
 
-/// Lines and records that are looked at.
+/// Lines and records that are examined.
 const LOOKED_AT_MAX: usize = 32;
 
-/// Formats of lines in the order in which they are tried: the more a line of a format says, the earlier.
+/// Formats of lines in the order in which they are tried: those with stricter lines first.
 const OF_LINES: [Format; 7] = [
     Format::Monitor,
     Format::Watch,
@@ -67,7 +67,8 @@ fn has_lines(format: &Format, lines: &[&[u8]]) -> bool {
     good > 0 && good >= bad
 }
 
-/// Whether the first records look like ones of this kind: their times ascend, and the fields that can be wrong are not.
+/// Whether the first records can be of this kind: their times ascend, and the fields that have invalid values have
+/// none.
 fn has_records(record: Record, first: &[u8]) -> bool {
     let u32_at =
         |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

@@ -8,20 +8,20 @@ use crate::trace::row::Row;
 pub(super) enum Found {
     /// Requests, which were handed over.
     Rows,
-    /// Nothing that is missed: a header, an empty line, an end.
+    /// A line without a request: a header, an empty line, an end.
     Nothing,
     /// An operation that is not replayed.
     Skipped,
     /// No request of the format.
     Bad,
-    /// A note that so many requests were not recorded.
+    /// A note that this many requests were not recorded.
     Lost(u64),
 }
 
 /// A receiver of rows.
 pub(super) type Sink<'a> = dyn FnMut(&Row<'_>) + 'a;
 
-/// Which traces have columns with names.
+/// The kinds of traces that have columns with names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
     /// CacheLib's: operations in capitals, times in whole seconds, a read without a size missed.

@@ -1,4 +1,4 @@
-//! Hashes of keys, which decide which keys are kept and which client asks for them.
+//! Hashes of keys, which decide which keys are kept and which client requests them.
 
 use crate::rng::{mix, scramble};
 

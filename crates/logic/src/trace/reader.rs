@@ -5,7 +5,7 @@ use crate::trace::found::{Found, Sink};
 use crate::trace::ptr::{self, HEADER_BYTES, Header, RECORD_BYTES};
 use crate::trace::row::KEY_MAX_BYTES;
 
-/// A line that is longer holds no request; its rest is stepped over.
+/// Longest line in bytes; a longer one counts as a line without a request, and its rest is skipped.
 pub const LINE_MAX_BYTES: usize = 1 << 16;
 
 /// Most characters of a line that is quoted.
@@ -31,7 +31,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Adds what another reader met behind this one.
+    /// Adds the counts of another reader, of the files that follow.
     pub fn add(&mut self, other: Account) {
         let shift = |first: (u64, String)| (self.lines + first.0, first.1);
         self.first_bad = self.first_bad.take().or_else(|| other.first_bad.map(shift));
@@ -135,7 +135,7 @@ impl Reader {
         Reader { decoder, rest: Vec::new(), is_too_long: false, account: Account::default() }
     }
 
-    /// Takes in the next bytes, and hands over the rows that they complete.
+    /// Reads the next bytes, and hands over the rows that they complete.
     pub fn read(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
         match self.decoder {
             Decoder::Lines(_) => self.read_lines(bytes, sink),
@@ -257,7 +257,7 @@ impl Reader {
         }
     }
 
-    /// Takes in whole records, or the header of a file that has one. What kind they are of is asked once.
+    /// Reads whole records, or the header of a file that has one. Their kind is examined once.
     fn records(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
         let account = &mut self.account;
         let mut note = |found: Found| {

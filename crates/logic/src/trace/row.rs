@@ -19,7 +19,7 @@ pub const PADDING: u8 = b'~';
 pub struct Row<'a> {
     /// Time of the request, in nanoseconds of the trace's own clock.
     pub at_ns: Nanos,
-    /// How exact `at_ns` is, in nanoseconds: the request was made within so long from `at_ns` on. At most one second.
+    /// Precision of `at_ns`, in nanoseconds: the request was made within this time from `at_ns` on. At most one second.
     pub resolution_ns: u32,
     /// Operation of the request.
     pub verb: Verb,
@@ -31,11 +31,11 @@ pub struct Row<'a> {
     pub value_bytes: Option<u32>,
     /// Time to live in seconds, 0 for none.
     pub ttl_s: u32,
-    /// The number of the client that asked; `None` where the trace does not say it.
+    /// The number of the client that made the request; `None` if the trace does not say it.
     pub client: Option<u64>,
     /// The read found nothing when the trace was recorded.
     pub missed: bool,
-    /// How many such requests were made, at least 1.
+    /// Number of equal requests, at least 1.
     pub count: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The requests of one whole second, and where in it each is made.
+//! The requests of one whole second, and their times within it.
 
 use crate::plan::WithinSecond;
 use crate::rng::Stream;
@@ -81,7 +81,7 @@ impl Seconds {
         self.requests += count;
     }
 
-    /// Hands over everything that waits: the second is complete.
+    /// Hands over all waiting rows: the second is complete.
     pub fn flush(&mut self, sink: &mut dyn FnMut(&Row<'_>)) {
         if !self.rows.is_empty() {
             self.place(SECOND, sink);
@@ -89,7 +89,7 @@ impl Seconds {
         self.placed_until_ns = 0;
     }
 
-    /// Begins with any second again, behind the end of a pass.
+    /// Accepts any second next, after the end of a pass.
     pub fn restart(&mut self) {
         self.second_ns = 0;
     }
@@ -132,7 +132,7 @@ impl Seconds {
     }
 }
 
-/// Hands over a row as often as it counts.
+/// Hands over a row as often as its count says.
 fn repeat(row: &Row<'_>, sink: &mut dyn FnMut(&Row<'_>)) {
     for _ in 0..row.count {
         sink(&Row { count: 1, ..*row });

@@ -1,4 +1,4 @@
-//! From rows to requests: which rows of a trace are kept, when each is due, and which client asks it.
+//! From rows to requests: which rows of a trace are kept, when each is due, and which client sends it.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::trace::seconds::Seconds;
 use crate::trace::sizes::Sizes;
 use crate::trace::stat::DistinctKeys;
 
-/// How long after a recorded miss a store of the key is taken for its fill.
+/// The time after a recorded miss within which a store of the key counts as its fill.
 const FILL_NS: Nanos = 5 * SECOND;
 
 /// Recorded misses that are remembered.
@@ -26,7 +26,7 @@ const COUNTED_CLIENTS_MAX: u64 = 1 << 16;
 /// The longest expiry that memcached takes as a span and not as a date, in seconds: 30 days. Longer ones are cut to it.
 const TTL_MAX_S: u32 = 30 * 24 * 60 * 60;
 
-/// TTLs below so many seconds come out wrong by a large part, since servers count whole seconds.
+/// TTLs below this many seconds are wrong by a large part, since servers count whole seconds.
 const TTL_SURE_S: u32 = 2;
 
 /// A request of a replay.
@@ -34,7 +34,7 @@ const TTL_SURE_S: u32 = 2;
 pub struct Request<'a> {
     /// Due time, in nanoseconds from the beginning of its part; 0 if it is due as soon as its client is free.
     pub due_ns: Nanos,
-    /// Number of the client that asks it.
+    /// Number of the client that sends it.
     pub client: u64,
     /// Operation of the request.
     pub verb: Verb,
@@ -63,7 +63,7 @@ pub type RequestSink<'a> = dyn FnMut(Shaped<'_>) + 'a;
 pub struct Part {
     /// The part ends before the first request that is due at this time or later.
     pub time_ns: Option<Nanos>,
-    /// The part ends behind so many requests.
+    /// The part ends after this many requests.
     pub requests: Option<u64>,
     /// Due times of the requests by [`TracePace::Rate`].
     pub schedule: Option<Schedule>,
@@ -107,7 +107,7 @@ pub struct Shaper {
     by: DealBy,
     speed: f64,
     parts: VecDeque<Part>,
-    /// The rows that are looked at before they go on, where misses of the replay fill and need lengths.
+    /// The rows that are held until their lengths are known, if misses of the replay are filled.
     ahead: Option<Ahead>,
     placed: Seconds,
     steps: Steps,
@@ -207,7 +207,7 @@ impl Shaper {
         (*requests > 0).then_some((client as u64, *requests))
     }
 
-    /// Takes in a row, and hands over the requests that are complete.
+    /// Adds a row, and hands over the requests that are complete.
     pub fn take(&mut self, row: &Row<'_>, sink: &mut RequestSink<'_>) {
         if self.steps.is_over {
             return;
@@ -292,7 +292,7 @@ struct Rules<'a> {
 }
 
 impl Steps {
-    /// Takes in a single request at its time.
+    /// Handles a single request at its time.
     fn take(
         &mut self,
         rules: &Rules<'_>,
@@ -317,7 +317,7 @@ impl Steps {
         self.held = Some((Row { key: &[], ..row }, key));
     }
 
-    /// Asks the row that waits, as often as each is asked, between its own time and that of the next row.
+    /// Makes the requests of the waiting row, between its own time and that of the next row.
     fn release(
         &mut self,
         rules: &Rules<'_>,
@@ -347,7 +347,8 @@ impl Steps {
         }
     }
 
-    /// Whether a row is asked: a store that fills a recorded miss is not, where misses of the replay fill.
+    /// Whether a row becomes a request: a store that fills a recorded miss does not, if misses of the replay are
+    /// filled.
     fn fill_is_recorded(&mut self, rules: &Rules<'_>, row: &Row<'_>) -> bool {
         if rules.replay.fills == Fills::Recorded {
             return true;
@@ -489,7 +490,7 @@ fn within_second_of(replay: &TraceReplay) -> crate::plan::WithinSecond {
     }
 }
 
-/// Whether a length of time is so many whole seconds.
+/// Whether a length of time is a whole number of seconds.
 fn rounds_to_seconds(length_ns: Nanos) -> bool {
     length_ns.is_multiple_of(SECOND)
 }

@@ -1,4 +1,4 @@
-//! The lengths of values that a trace does not say: those that its stores had.
+//! The lengths of values that a trace does not have: those of its stores.
 
 use crate::dist::Dist;
 use crate::rng::{Stream, mix, unit};
@@ -53,7 +53,7 @@ impl Sizes {
         }
     }
 
-    /// Notes the length of a key's next store, where none is remembered that it has by now.
+    /// Records the length of a key's next store, if none is remembered yet.
     pub fn foresee(&mut self, hash: u64, bytes: u32) {
         let (tag, known) = &mut self.last[hash as usize % PLACES];
         if *tag != (hash >> 32) as u32 || *known == u32::MAX {

@@ -8,7 +8,8 @@ use crate::trace::row::Row;
 /// Counts of different keys are of so many registers: 16 KiB, and an error of 0.8 % (1.04 / sqrt(2^14)).
 const REGISTERS_BITS: u32 = 14;
 
-/// How many different keys were met, to about 1 % (HyperLogLog: Flajolet et al., 2007, with the small range correction).
+/// An estimate of the number of different keys, to about 1 % (HyperLogLog: Flajolet et al., 2007, with the small range
+/// correction).
 #[derive(Clone, Debug)]
 pub struct DistinctKeys {
     registers: Vec<u8>,

@@ -11,7 +11,7 @@ pub(super) struct CacheAccount {
     pub(super) noted: CacheCounts,
     /// The keys that the worker stored or found.
     pub(super) stores: OwnStores,
-    /// By how much sooner than it was asked to, in nanoseconds, a server may let a key expire.
+    /// How much sooner than its expiry, in nanoseconds, a server may let a key expire.
     pub(super) early_ns: Nanos,
 }
 

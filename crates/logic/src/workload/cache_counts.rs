@@ -13,7 +13,7 @@ pub struct CacheCounts {
     pub absent: u64,
     /// Missed keys whose last store by the same worker had outlived its expiry.
     pub expired: u64,
-    /// Missed keys of which none of these is known: evicted, deleted, or never loaded.
+    /// Missed keys with no known cause of these: evicted, deleted, or never loaded.
     pub other: u64,
     /// Bytes of the values that reads found.
     pub hit_bytes: u64,

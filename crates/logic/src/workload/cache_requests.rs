@@ -1,4 +1,4 @@
-//! How the requests of one worker's clients are counted by what their answers say about the cache.
+//! The cache's counts of the replies to one worker's clients.
 
 use crate::protocol::Verb;
 use crate::rng::Stream;
@@ -49,7 +49,7 @@ impl RequestMaker {
         self.account().noted.hit_bytes += bytes;
     }
 
-    /// Takes in that a read found a key.
+    /// Records that a read found a key.
     pub(crate) fn handle_found(&mut self, server: u32, key: u64) {
         if is_never_loaded(key) {
             self.account().stores.handle_found(server, key);
@@ -78,7 +78,7 @@ impl RequestMaker {
         noted.duplicate_fills += u64::from(is_duplicate);
     }
 
-    /// Takes in that a key was stored that lives until `until`.
+    /// Records that a key was stored; it lives until `until`.
     pub(crate) fn handle_stored(&mut self, asked: AskedKey<'_>, until: Nanos) {
         let bytes = self.stored_bytes(asked.key, asked.size_bits);
         let is_fresh = self.task.is_fresh(asked.key, asked.ops, asked.index);
@@ -94,7 +94,7 @@ impl RequestMaker {
         }
     }
 
-    /// Takes in that a key that is there was given another expiry, so that it lives until `until`.
+    /// Records that an existing key was given another expiry; it lives until `until`.
     pub(crate) fn handle_renewed(&mut self, server: u32, key: u64, until: Nanos) {
         let stores = &mut self.account().stores;
         match until {
@@ -103,7 +103,7 @@ impl RequestMaker {
         }
     }
 
-    /// Takes in that a key was deleted: that it expired is not why it is missed from now on.
+    /// Records that a key was deleted: a later miss of it is not due to its expiry.
     pub(crate) fn handle_deleted(&mut self, server: u32, key: u64) {
         self.account().stores.handle_changed(server, key, NEVER);
     }

@@ -1,4 +1,4 @@
-//! Which key a record has at a moment, where records get other keys in the course of time.
+//! The key of a record at a moment, if records get new keys over time.
 //!
 //! Nothing is remembered: record r has a life L and a phase u that follow from the seed, and at time t its generation is
 //! floor(t / L + u). A key is kept over a time x with probability max(0, 1 - x / L).
@@ -93,7 +93,7 @@ impl KeyLives {
         }
     }
 
-    /// How often the record has got another key before a moment.
+    /// Number of new keys that the record has got before a moment.
     fn generation(&self, record: u64, at: AskedAt) -> u64 {
         let now = (self.before_s + seconds(at.since_ns), at.requests as f64);
         let ends = self.stretches.iter().skip(1).map(|stretch| stretch.from).chain([f64::INFINITY]);
@@ -113,7 +113,7 @@ impl Life {
 }
 
 impl Stretch {
-    /// How often a record gets another key in the stretch until `now` (in seconds, and in requests) or until its end.
+    /// Number of new keys that a record gets in the stretch until `now` (in seconds, and in requests) or until its end.
     fn renewals(&self, record: u64, now: (f64, f64), end: f64) -> u64 {
         let (lives, now, least) = match &self.life {
             Life::Endless => return 0,

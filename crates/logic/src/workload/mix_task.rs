@@ -27,9 +27,9 @@ pub(super) struct KeyAt {
 pub(super) struct MixTask {
     pub(super) table: MixTable,
     pub(super) chooser: Chooser,
-    /// Keys read that are no records, where there are some.
+    /// Keys read that are not records, if there are some.
     pub(super) unstored: Option<Unstored>,
-    /// Reads ask for plain records and nothing else.
+    /// Reads are for plain records only.
     pub(super) reads_plainly: bool,
     /// Salt that makes the fresh keys of this phase and run differ from those of every other.
     pub(super) fresh_salt: u64,
@@ -52,7 +52,7 @@ pub(super) struct MixTask {
     /// Draws of keys that belong to one request.
     pub(super) stride: u64,
     pub(super) meta: MetaAsk,
-    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
+    /// The delay after a miss with which the key is stored, in nanoseconds; `None` if it is not stored.
     pub(super) read_through: Option<Nanos>,
     pub(super) fill: Fill,
     /// The delays in seconds, where they differ.

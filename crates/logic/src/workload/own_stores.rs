@@ -32,7 +32,7 @@ pub(crate) enum Known {
 /// The keys that one worker stored or found.
 #[derive(Debug)]
 pub(crate) struct OwnStores {
-    /// Which key on which server, 0 where the place is free, and until when the key lives.
+    /// The key and its server, 0 if the place is free, and the end of the key's life.
     places: Box<[(u64, Nanos)]>,
     keys: usize,
     /// A key was left out.
@@ -59,7 +59,7 @@ impl OwnStores {
         }
     }
 
-    /// Takes in that the life of a key ends at another time, where the key is known.
+    /// Records that the life of a key ends at another time, if the key is known.
     pub(crate) fn handle_changed(&mut self, server: u32, key: u64, until: Nanos) {
         if matches!(self.known(server, key), Known::Until(_)) {
             self.handle_stored(server, key, until);

@@ -1,4 +1,4 @@
-//! The requests of a trace that wait for their clients, and those that were asked and are not answered yet.
+//! The requests of a trace that wait for their clients, and those that were sent and are not answered yet.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub const BATCH_ROWS: usize = 256;
 /// Requests that wait at a worker at most, beside those on their way to it.
 pub const ROWS_MAX: usize = 4_096;
 
-/// A request counts as late when it is asked so long after it was due, in nanoseconds.
+/// The time after its due time, in nanoseconds, from which on a request counts as late when it is sent.
 const LATE_NS: Nanos = 10 * MILLISECOND;
 
 /// No place.
@@ -23,7 +23,7 @@ const NONE: u32 = u32::MAX;
 pub struct RowBatch {
     /// The part of the replay that they belong to, counted from 0.
     pub part: u32,
-    /// Nothing follows in this part.
+    /// No request follows in this part.
     pub ends_part: bool,
     rows: Vec<BatchRow>,
     keys: Vec<u8>,
@@ -96,12 +96,12 @@ pub(crate) enum NextRow {
     None,
 }
 
-/// How late the requests of a trace were asked.
+/// How late the requests of a trace were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Requests that were asked more than 10 ms after they were due.
+    /// Requests that were sent more than 10 ms after they were due.
     pub late_rows: u64,
-    /// The greatest time from due to asked, in nanoseconds.
+    /// The greatest time from when a request was due until it was sent, in nanoseconds.
     pub latest_ns: Nanos,
     /// How long the worker had no request left although the trace went on, in nanoseconds.
     pub starved_ns: Nanos,
@@ -127,7 +127,7 @@ pub(crate) struct Rows {
     waiting: Vec<(u32, u32)>,
     count: usize,
     is_over: bool,
-    /// Requests are due when their client is free.
+    /// Whether requests are due as soon as their client is free.
     is_fast: bool,
     /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
     pub(super) read_through: Option<Nanos>,
@@ -233,7 +233,7 @@ impl Rows {
         (place.into(), verb.expect("a request that waits has a verb"))
     }
 
-    /// Frees the place of a request that is answered, or will not be asked.
+    /// Frees the place of a request that is answered, or will not be sent.
     pub(crate) fn release(&mut self, place: u64) {
         self.free.push(place as u32);
     }

@@ -446,7 +446,7 @@ impl Task {
         }
     }
 
-    /// How a key is stored that was missed.
+    /// How a missed key is stored.
     pub(crate) fn fill(&self) -> Fill {
         match &self.kind {
             TaskKind::Mix(mix) => mix.fill,

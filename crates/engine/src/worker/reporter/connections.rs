@@ -41,7 +41,7 @@ impl WorkerReporter {
         });
     }
 
-    /// Counts something that became of a connection in the slice under way, where the phase is measured.
+    /// Counts a change of a connection in the slice under way, if the phase is measured.
     fn of_slice(&mut self, count: impl FnOnce(&mut SliceConnections)) {
         if let ReportMode::Record(_) = self.mode {
             count(&mut self.interval.connections);

@@ -340,7 +340,7 @@ impl WorkerReporter {
         self.end.messages_dropped += u64::from(!self.sender.offer(note));
     }
 
-    /// Notes how late the requests of a trace were asked; `None` where none was replayed.
+    /// Records how late the requests of a trace were sent; `None` without a trace.
     pub fn note_lateness(&mut self, lateness: Option<Lateness>) {
         self.end.lateness = lateness;
     }

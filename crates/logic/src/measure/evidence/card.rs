@@ -12,17 +12,17 @@ const FILTER_ALL: u32 = 1;
 const TX_TYPES_WORD: usize = 3;
 const RX_FILTERS_WORD: usize = 7;
 
-/// How a card is set up to stamp (`struct hwtstamp_config`).
+/// Configuration of a card's stamps (`struct hwtstamp_config`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampSetting {
-    /// Which packets are stamped that are sent.
+    /// Kind of stamps for sent packets.
     pub tx_type: u32,
-    /// Which packets are stamped that come.
+    /// Filter for stamps of received packets.
     pub rx_filter: u32,
 }
 
-/// Why the card called `name` does not stamp the requests and replies of a run; `None` where it does. `info` is what ethtool
-/// says of its stamps, and `setting` how it is set up, where its driver tells.
+/// The reason why the card `name` does not stamp the requests and replies of a run; `None` if it does. `info` is
+/// ethtool's account of its stamps, and `setting` the driver's configuration, if it is known.
 pub fn stamp_obstacle(name: &str, info: Option<&[u8]>, setting: Option<StampSetting>) -> Option<String> {
     let word = |info: &[u8], at: usize| Some(u32::from_ne_bytes(*info.get(4 * at..)?.first_chunk::<4>()?));
     let can = |info: &[u8]| {

@@ -22,7 +22,7 @@ const HISTOGRAMS_MAX: usize = 512;
 /// Longest name of a command, an event or an error, in bytes.
 const NAME_MAX_BYTES: usize = 40;
 
-/// First words of the commands with which servers are asked here.
+/// First words of the commands with which pummel asks servers.
 const OWN_WORDS: &[&str] = &["info", "config", "slowlog", "latency", "cluster", "auth", "hello", "select"];
 
 /// A name in lower case that can stand in a list of facts; `None` for other text.

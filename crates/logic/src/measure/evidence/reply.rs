@@ -46,7 +46,7 @@ pub enum Question {
     SlowLog,
     /// The latest events of a RESP server's own watch on its latency.
     LatencyEvents,
-    /// How long each command of a RESP server took, as histograms.
+    /// The times of each command of a RESP server, as histograms.
     LatencyHistograms,
     /// The memory of memcached by classes of sizes.
     Slabs,
@@ -65,7 +65,7 @@ pub enum Occasion {
     First,
     /// A reading before or after the measured phase.
     Ends,
-    /// A reading within the measured phase, which is to cost the server as little as can be.
+    /// A reading within the measured phase, which must cost the server as little as possible.
     Within,
 }
 
@@ -191,7 +191,7 @@ pub fn read(question: Question, dialect: Dialect, bytes: &[u8]) -> Reply {
     }
 }
 
-/// Reads an answer in lists, which `told` makes facts of, or a refusal.
+/// Reads an answer of nested lists, which `told` turns into facts, or a refusal.
 fn read_nested(bytes: &[u8], told: fn(&RespValue<'_>) -> Facts) -> Reply {
     if bytes.first() == Some(&b'-') {
         return read_resp(bytes);

@@ -1,4 +1,4 @@
-//! The order in which items were used, exactly: a list through their places.
+//! The exact order in which items were used: a list through their places.
 
 /// No place.
 const NONE: u32 = u32::MAX;

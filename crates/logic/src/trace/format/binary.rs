@@ -41,7 +41,7 @@ impl Record {
         }
     }
 
-    /// Takes in records, which follow each other, and tells what each is.
+    /// Reads consecutive records, and returns the kind of each.
     pub(in crate::trace) fn take_all(self, bytes: &[u8], sink: &mut Sink<'_>, note: &mut impl FnMut(Found)) {
         let mut digits = [0; 32];
         match self {

@@ -14,8 +14,8 @@ const ITEM_BYTES: u32 = 48 + 1 + 2;
 const CAS_BYTES: u32 = 8;
 const FLAGS_BYTES: u32 = 4;
 
-/// Takes in a line. With a time in seconds since 1970, items that have expired by then are skipped, and the others keep the
-/// time that is left; without, none of them expires.
+/// Reads a line. With a time in seconds since 1970, items that have expired by then are skipped, and the others keep
+/// their remaining time; without, no item expires.
 pub(super) fn line(line: &[u8], now_s: Option<u64>, scratch: &mut Vec<u8>, sink: &mut Sink<'_>) -> Found {
     if line == b"END" || line.starts_with(b"OK") {
         return Found::Nothing;

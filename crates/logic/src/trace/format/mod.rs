@@ -43,7 +43,7 @@ pub enum Format {
     Ptr,
 }
 
-/// The names of formats on command lines and in Plans, and what each is.
+/// The names of formats on command lines and in Plans, and their descriptions.
 pub const NAMES: &[(&str, &str)] = &[
     ("twitter", "Twitter's cache traces: time,key,key size,value size,client,operation,TTL"),
     ("kvcache", "CacheLib's key-value traces: a header with key,op,size and more"),
@@ -161,7 +161,7 @@ impl Lines {
         })
     }
 
-    /// Takes in a line without its end.
+    /// Reads a line without its line end.
     pub(super) fn take(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Found {
         if line.is_empty() && !matches!(self, Lines::Mutilate(_)) {
             return Found::Nothing;
@@ -187,7 +187,7 @@ impl Lines {
         }
     }
 
-    /// Hands over what waits for lines that do not come any more. Returns how many requests are known to be lost.
+    /// Hands over the rows that wait for lines which will not come. Returns how many requests are known to be lost.
     pub(super) fn end(&mut self, sink: &mut Sink<'_>) -> u64 {
         match self {
             Lines::Watch(watch) => watch.end(sink),

@@ -78,7 +78,7 @@ impl Watch {
         Found::Rows
     }
 
-    /// Hands over everything that waits. Returns how many requests are known to be lost, by gaps in the numbers.
+    /// Hands over all waiting rows. Returns how many requests are known to be lost, by gaps in the numbers.
     pub(super) fn end(&mut self, sink: &mut Sink<'_>) -> u64 {
         while !self.waiting.is_empty() {
             self.settle_first(sink);
@@ -123,7 +123,7 @@ impl Watch {
         })
     }
 
-    /// Moves the line with the least number on.
+    /// Passes on the line with the least number.
     fn settle_first(&mut self, sink: &mut Sink<'_>) {
         let Some(((gid, _), event)) = self.waiting.pop_first() else { return };
         if let Some(last) = self.last_gid {

@@ -13,7 +13,7 @@ pub(crate) struct ReadChecks {
     pub(in crate::workload) counts_cache: bool,
     /// Reads of one key are checked or counted, so that items of their answers may be of use.
     reads_items: bool,
-    /// Something is remembered of stores until they are answered.
+    /// Whether stores leave a record until they are answered.
     marks_stores: bool,
     /// The writes that are known to be stored.
     pub(crate) witness: Witness,

@@ -97,7 +97,7 @@ fn checked(sides: [SideJob; 2]) -> Result<[SideJob; 2], UsageError> {
     Ok(sides)
 }
 
-/// The side with the protocol that its program speaks, which is started for the question and ended after it, where the side has a
+/// The side with the protocol of its program, which is started for the detection and ended after it, if the side has a
 /// program and its options leave the protocol open.
 ///
 /// # Errors
