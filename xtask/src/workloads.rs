@@ -1,5 +1,5 @@
-//! `cargo xtask workloads`: whether what named workloads ask of real servers is what their profiles say, and whether the hits of
-//! a memcached that is too small, or forgets, are near those of their closed forms.
+//! `cargo xtask workloads`: whether the requests of named workloads to real servers match their profiles, and whether
+//! the hits of a memcached that is too small, or forgets, are near their closed forms.
 
 use std::collections::HashMap;
 use std::fs;
@@ -48,7 +48,7 @@ const NAMES: [&str; 12] = [
 /// How many standard deviations a count may lie from its mean.
 const DEVIATIONS: f64 = 5.0;
 
-/// How far shares of a table may be off beside that.
+/// Greatest deviation of the shares of a table in addition to that.
 const SHARE_WITHIN: f64 = 0.005;
 
 /// Greatest deviation of the mean size of an item, in addition to chance, as a share of it: the effect of cutting sizes
@@ -62,7 +62,7 @@ const ITEM_BYTES: f64 = 48.0 + 8.0 + 1.0 + 2.0;
 /// How long a server may take until it accepts.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// Numbers of keys from here on are no records.
+/// First number of the keys that are not records.
 const RECORDS_END: u64 = 1 << 42;
 
 /// The options of the command line.
@@ -142,7 +142,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The number behind `STAT name` in what memcached says of itself.
+    /// The number after `STAT name` in memcached's statistics.
     fn stat(&self, name: &str) -> io::Result<f64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.write_all(b"stats\r\nquit\r\n")?;
@@ -189,7 +189,7 @@ impl Row {
     }
 }
 
-/// Runs them all and prints a table; says whether all is as the profiles say.
+/// Runs all workloads and prints a table; returns whether all match their profiles.
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let mut good = true;
     println!(
@@ -428,7 +428,7 @@ fn weighted_size(text: &str) -> (f64, f64) {
     (mean, (squares - mean * mean).max(0.0).sqrt())
 }
 
-/// How often each operation was asked of its own accord: without those that follow answers.
+/// Number of requests of each operation, without those that follow from replies.
 fn mix_rows(profile: &Profile, result: &Value) -> Vec<Row> {
     let count = |op: &str| result["ops"][op]["requests"].as_f64().unwrap_or(0.0);
     let fills = if profile.text("read_through") == "true" { "set" } else { "" };
@@ -471,7 +471,7 @@ fn hit_row(profile: &Profile, result: &Value) -> Option<Row> {
     (hits + misses > 0.0).then(|| Row::share("hits", expected, hits / (hits + misses), hits + misses, 1e-4))
 }
 
-/// How often each record was asked for.
+/// Number of requests for each record.
 fn asked_of(samples: impl BufRead) -> io::Result<HashMap<u64, u64>> {
     let mut asked = HashMap::new();
     for line in samples.lines().skip(1) {

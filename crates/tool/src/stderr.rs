@@ -77,7 +77,7 @@ pub fn hold() {
     HELD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
 }
 
-/// Says everything that was kept since [`hold`].
+/// Prints everything that was kept since [`hold`].
 pub fn release() {
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some((texts, dropped)) = held else { return };
@@ -87,7 +87,7 @@ pub fn release() {
     texts.into_iter().for_each(write);
 }
 
-/// Keeps an item where a screen has the terminal. Returns the item where none has; drawings are dropped.
+/// Keeps an item if a screen has the terminal. Returns the item if no screen has it; drawings are dropped.
 fn keep(item: Item) -> Option<Item> {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((texts, dropped)) = held.as_mut() else { return Some(item) };

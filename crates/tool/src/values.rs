@@ -549,7 +549,7 @@ pub fn cpus(text: &str) -> Read<Vec<usize>> {
 /// Requests of which one is stamped when it leaves, where no number is given.
 const STAMP_EVERY: u32 = 64;
 
-/// Which requests are stamped when they leave, and where: `tx`, `tx:1000`, `tx+sched`, `nic`.
+/// The requests to stamp when they leave, and the points: `tx`, `tx:1000`, `tx+sched`, `nic`.
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for other text.
@@ -624,7 +624,7 @@ pub enum WarmUpTime {
     Auto(Option<Nanos>),
 }
 
-/// A warm-up until a server evicts its first record, and at most so many nanoseconds where that is said.
+/// A warm-up until a server evicts its first record, but no longer than the given time in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UntilEviction(pub Option<Nanos>);
 

@@ -1,4 +1,5 @@
-//! How long the connections of a run take to read: TCP's figures of 10,000 connections, by a thread that is no worker.
+//! The time that reading the connections of a run takes: TCP's figures of 10,000 connections, by a thread that is not a
+//! worker.
 
 use std::io;
 

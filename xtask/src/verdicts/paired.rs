@@ -14,18 +14,18 @@ use super::stage::{Stage, Theatre};
 pub struct Comparison {
     /// The feature that one side has and the other lacks.
     what: &'static str,
-    /// Words of `pummel run` with it.
+    /// Words of `pummel run` with the feature.
     with: &'static str,
-    /// Words of `pummel run` without it.
+    /// Words of `pummel run` without the feature.
     without: &'static str,
     /// The loads that are compared.
     loads: &'static [&'static str],
-    /// The most that the median ratio of the CPU time of a request may be; `None`: every figure of both sides has to be
-    /// within the spread of the rounds.
+    /// The greatest median ratio of the CPU time of a request; `None`: every figure of both sides has to be within the
+    /// spread of the rounds.
     bar: Option<f64>,
 }
 
-/// Evidence, which is to change nothing.
+/// Evidence, which must change nothing.
 pub const EVIDENCE: Comparison = Comparison {
     what: "evidence",
     with: "",

@@ -16,10 +16,10 @@ use super::paired::{Pairs, figure, median};
 use super::scenario::{Scenario, Server};
 use super::stage::{Stage, Theatre};
 
-/// The most that the median difference of the CPU time may be, in percent of one CPU.
+/// The greatest median difference of the CPU time, in percent of one CPU.
 const CPU_PERCENT_MAX: f64 = 0.5;
 
-/// The most that the median difference of the peak of the memory may be, in MB.
+/// The greatest median difference of the peak of the memory, in MB.
 const MEMORY_MB_MAX: f64 = 3.0;
 
 /// Time between two scrapes of the runs that serve metrics: more often than Prometheus asks by default.

@@ -139,7 +139,8 @@ pub fn agent(args: &AgentArgs) -> Exit {
     }
 }
 
-/// The configuration with what its metrics show, and the thread that serves them, where there is an address for it.
+/// The configuration with the state that its metrics show, and the thread that serves them, if an address is given for
+/// it.
 fn with_metrics(
     config: AgentConfig,
     listen: Option<SocketAddr>,

@@ -140,7 +140,7 @@ fn worst(comparisons: &[Comparison]) -> Exit {
 struct Stored {
     /// Each side beside the first.
     comparisons: Vec<Comparison>,
-    /// The whole results of each side, of which pictures are drawn; empty of a side that keeps only figures.
+    /// The complete results of each side, from which charts are drawn; empty for a side that keeps only figures.
     documents: Vec<Vec<Document>>,
 }
 

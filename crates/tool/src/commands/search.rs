@@ -42,7 +42,7 @@ Exit status:
   3    no rate is known to meet the goal, or a verification failed
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
-/// The role of what follows the overload.
+/// The role of the stretch after the overload.
 const AFTER: &str = "after";
 
 /// How long the server is overloaded.
@@ -71,7 +71,7 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
     })
 }
 
-/// The job, if its rates have something to meet.
+/// The job, if it has goals that its rates can meet.
 fn with_goals(job: Job) -> Result<Job, SeriesEnd> {
     if job.plan.goals.is_empty() {
         let text = "'--goal' is required, such as p99:1ms: it says what the rate has to meet".to_owned();

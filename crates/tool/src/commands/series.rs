@@ -233,7 +233,7 @@ impl<'a> CurveRunner<'a> {
     /// Checks that everything that the runs need can be read and written, before anything is sent.
     ///
     /// # Errors
-    /// Returns [`SeriesEnd`] when something cannot.
+    /// Returns [`SeriesEnd`] when a run cannot be made.
     fn new(
         command: &'static str,
         typed: &'a Typed<RunArgs>,
@@ -479,8 +479,8 @@ pub fn first_job(
     Ok(Job { outputs: job.outputs.of_series(), ..job })
 }
 
-/// Options of `pummel run` that mean nothing for several runs of which each has a rate, and those that are accepted beside such
-/// options only.
+/// Options of `pummel run` that have no meaning for several runs with a rate each, and those that are accepted only
+/// together with such options.
 const REFUSED: [&str; 13] = [
     "burst",
     "calls-per-connection",
@@ -497,7 +497,7 @@ const REFUSED: [&str; 13] = [
     "until",
 ];
 
-/// An option as the help of a series shows it: not where it is refused.
+/// An option as the help of a series shows it; refused options are hidden.
 pub fn hidden_where_refused(arg: Arg) -> Arg {
     let is_refused = arg.get_long().is_some_and(|name| {
         REFUSED.contains(&name) || FORMS.iter().any(|form| form.name == name && form.series.is_none())

@@ -25,7 +25,7 @@ use crate::report::output::print;
 use crate::stderr::say;
 use crate::values;
 
-/// Bytes that are read at once, and that a format is found from.
+/// Bytes that are read at once, and from which a format is detected.
 const BLOCK_BYTES: usize = 1 << 18;
 
 /// Options of `pummel trace`.
@@ -168,7 +168,7 @@ pub fn trace(args: &TraceCommandArgs) -> Exit {
     done.map_or_else(Stopped::answer, |()| Exit::Complete)
 }
 
-/// Whether a row is in the part that is asked for.
+/// Whether a row is in the requested part.
 fn in_shard(args: &ShardArgs, row: &Row<'_>) -> bool {
     let by_key = args.by.as_deref() == Some("key");
     let name = match row.client.filter(|_| !by_key) {
@@ -179,7 +179,7 @@ fn in_shard(args: &ShardArgs, row: &Row<'_>) -> bool {
     ((u128::from(name) * u128::from(of)) >> 64) as u64 == part - 1
 }
 
-/// Why a command did not come to its end.
+/// The reason why a command did not finish.
 pub enum Stopped {
     /// The command line cannot be followed.
     Usage(UsageError),
@@ -188,7 +188,7 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// Says why, and how the program ends.
+    /// Reports the reason, and returns the exit status.
     pub fn answer(self) -> Exit {
         match self {
             Stopped::Usage(error) => answer(&error.into()),
@@ -269,7 +269,7 @@ pub fn read(
     Ok((format, account))
 }
 
-/// A receiver of rows that may fail, or want no more.
+/// A receiver of rows that may fail, or ask for the end.
 struct Sinking<'a> {
     sink: &'a mut dyn FnMut(&Row<'_>, &Format) -> io::Result<bool>,
     error: Option<io::Error>,

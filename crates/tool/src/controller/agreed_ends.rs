@@ -1,5 +1,5 @@
-//! The ends of phases that a run over agents finds while it goes on: the ticks of all members are added up and looked at as those
-//! of one process.
+//! The ends of phases that a run with agents finds while it runs: the controller adds up the ticks of all members and
+//! tests them like those of one process.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use pummel_logic::time::{MILLISECOND, Nanos};
 
 use super::slices::empty_slice;
 
-/// Most ticks that wait for a member's part, some seconds: a member that is silent for less is given up, and one that gives none is
-/// not waited for any longer.
+/// Most ticks that wait for a member's part, some seconds of them: a member that is silent for that long is given up,
+/// and one that sends no ticks is not waited for any longer.
 const OPEN_MAX: usize = 64;
 
 /// How much less than the agreed time a member may have measured, in nanoseconds: the clocks of machines drift, and the
@@ -30,9 +30,9 @@ pub(super) struct AgreedEnds<'a> {
     began: Nanos,
     /// Agreed end of the phase, on the same clock.
     agreed: Option<Nanos>,
-    /// Ticks that not all members have given their part of, by index; at most [`OPEN_MAX`] beyond those looked at.
+    /// Ticks that lack the part of a member, by index; at most [`OPEN_MAX`] beyond those that were tested.
     open: BTreeMap<u64, Box<Interval>>,
-    /// The ticks of the phase before this one were looked at.
+    /// The ticks before this one were tested.
     looked_at: u64,
     /// Empty ticks for reuse, at most as many as were open at one time. They are boxed as they are in `open`.
     #[allow(clippy::vec_box)]
@@ -64,7 +64,7 @@ impl<'a> AgreedEnds<'a> {
         spares.extend(std::mem::take(open).into_values().map(emptied));
     }
 
-    /// Notes that the run is over at `now` of the controller's monotonic clock, in whatever phase that is.
+    /// Records that the run is over at `now` of the controller's monotonic clock, whatever its phase.
     pub(super) fn finish(&mut self, now: Nanos) {
         self.end_warm_up(now, true);
     }
@@ -106,8 +106,8 @@ impl<'a> AgreedEnds<'a> {
         part.add_to(tick, is_first)
     }
 
-    /// Looks at the ticks before number `end`, of which all members have given their parts. Returns when the phase under way ends,
-    /// in nanoseconds from its beginning, where that is found: once in a phase.
+    /// Tests the ticks before number `end`, for which all members have sent their parts. Returns the end of the phase
+    /// under way, in nanoseconds from its beginning, if it is found: once in a phase.
     pub(super) fn look(&mut self, end: u64) -> Option<Nanos> {
         let is_measured = self.plan.phases.get(self.phase as usize).is_some_and(|phase| phase.recorded);
         let tick_ns = tick_ns(self.plan.interval_ns);

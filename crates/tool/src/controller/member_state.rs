@@ -72,7 +72,7 @@ impl AgentHandle {
         }
     }
 
-    /// Tells the member that phase `phase` ends at `at` of the member's monotonic clock.
+    /// Sends the member the end of phase `phase`, at `at` of the member's monotonic clock.
     fn end_phase(&self, phase: u32, at: Nanos) {
         match self {
             AgentHandle::Agent(commands) => {
@@ -126,7 +126,7 @@ pub(super) struct MemberState {
     pub(super) times: Option<ProcessTimes>,
     /// All its slices before this one have come.
     pub(super) next_slice: u64,
-    /// All its ticks of the phase under way before this one have come.
+    /// All of the member's ticks of the phase under way before this one have come.
     pub(super) next_tick: u64,
     /// The slices that have come, added up for the case that the member is lost. They are packed, since there may be very
     /// many members.
@@ -214,7 +214,7 @@ impl MemberState {
         (self.ended, self.of, self.next_tick) = (0, None, 0);
     }
 
-    /// Tells the member that a phase ends at `at` of the controller's monotonic clock.
+    /// Sends the member the end of a phase, at `at` of the controller's monotonic clock.
     pub(super) fn end_phase(&self, phase: u32, at: Nanos) {
         let at_member = self.link.as_ref().map_or(at, |link| link.offset().theirs(at));
         self.handle.end_phase(phase, at_member);

@@ -175,7 +175,7 @@ impl<'a> DistributedRun<'a> {
         Ok(())
     }
 
-    /// Tells which processes make the run, and which of them are lost.
+    /// Reports which processes make the run, and which of them are lost.
     fn say_members(&mut self) {
         let of = |(number, member): (usize, &MemberState)| MemberFacts {
             name: match self.plan.anonymous {
@@ -280,7 +280,7 @@ impl<'a> DistributedRun<'a> {
         self.look_for_end();
     }
 
-    /// Looks whether the phase under way has come to its end, and tells it to all members.
+    /// Tests whether the phase under way has come to its end, and sends the end to all members.
     fn look_for_end(&mut self) {
         let here = self.members.iter().filter(|member| member.is_here());
         let end = here.map(|member| member.next_tick).min().unwrap_or(0);

@@ -322,7 +322,7 @@ impl<'a> Driver<'a> {
         self.observers.close_view();
     }
 
-    /// Shows the end of the job for as long as that was asked for, and puts its result where it is to be put.
+    /// Shows the end of the job for as long as `--metrics-linger` says, and pushes its result.
     ///
     /// # Errors
     /// Returns the error of the push.
@@ -407,7 +407,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Shows the end of a job, and puts its result where it is to be put.
+/// Shows the end of a job, and pushes its result.
 fn close(observers: &mut Observers, interrupts: &AtomicU32) -> io::Result<()> {
     std::mem::take(observers).finish(&|| interrupts.load(Ordering::Relaxed) > 0)
 }

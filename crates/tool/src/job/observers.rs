@@ -25,13 +25,13 @@ use crate::stderr::{hold, release};
 /// The least time between two drawings of the block.
 const BLOCK_NS: Nanos = SECOND / 10;
 
-/// The snapshot of a job and what shows it.
+/// The snapshot of a job and the displays that show it.
 #[derive(Debug, Default)]
 pub struct Observers {
     /// The snapshot that the runs update; `None` if no display shows it, so that they update none.
     snapshot: Option<SharedSnapshot>,
     server: Option<MetricsServer>,
-    /// How long to wait for one more scrape when all is over.
+    /// How long to wait for one more scrape when the job is over.
     linger: Duration,
     push: Option<PushTarget>,
     screen: Screen,
@@ -41,7 +41,7 @@ pub struct Observers {
     drawn_at: Nanos,
     #[cfg(feature = "live")]
     view: Option<LiveView>,
-    /// A CPU for threads that show something; `None` where they may run anywhere.
+    /// A CPU for display threads; `None` if they may run anywhere.
     aside: Option<usize>,
 }
 
@@ -58,8 +58,7 @@ enum Screen {
 }
 
 impl Observers {
-    /// Begins to show a job that has this name in metrics. Returns also a notice where it is not shown as it was
-    /// asked for.
+    /// Begins to show a job that has this name in metrics. Also returns a notice if it is not shown as requested.
     ///
     /// # Errors
     /// Returns the system's error when nothing can listen where metrics are to be served.
@@ -118,8 +117,8 @@ impl Observers {
         self.server.as_ref().map(|server| format!("metrics at http://{}/metrics", server.address()))
     }
 
-    /// Opens the screen, where one is asked for and not open. What is said on standard error waits from then on. Returns a notice
-    /// where it cannot be opened, and the block takes its place.
+    /// Opens the screen, if one is requested and not open. Lines on standard error wait from then on. Returns a notice
+    /// if the screen cannot be opened, and the block takes its place.
     #[cfg(feature = "live")]
     pub fn open_view(&mut self, interrupts: &'static AtomicU32) -> Option<String> {
         let (Screen::Whole(glyphs), None, Some(snapshot)) = (self.screen, &self.view, &self.snapshot) else {
@@ -145,7 +144,7 @@ impl Observers {
         None
     }
 
-    /// Closes the screen, where one is open, and says what waited for that.
+    /// Closes the screen, if one is open, and prints the lines that waited.
     pub fn close_view(&mut self) {
         #[cfg(feature = "live")]
         if let Some(view) = self.view.take() {
@@ -154,7 +153,7 @@ impl Observers {
         }
     }
 
-    /// The lines of the block, where one is shown and was not drawn just now.
+    /// The lines of the block, if one is shown and was not drawn just now.
     pub fn block(&mut self) -> Option<Vec<String>> {
         let (Screen::Block(glyphs), Some(snapshot)) = (self.screen, &self.snapshot) else { return None };
         let now = clock::now();
@@ -165,7 +164,7 @@ impl Observers {
         Some(block::lines(&snapshot.lock(), clock::wall(), glyphs))
     }
 
-    /// Shows the end of the job for as long as that was asked for, and puts its result where it is to be put.
+    /// Shows the end of the job for as long as `--metrics-linger` says, and pushes its result.
     ///
     /// # Errors
     /// Returns the error of the push; it names the option and the URL.
@@ -191,8 +190,8 @@ impl Drop for Observers {
     }
 }
 
-/// The name of the run: the label `run` of the user, or when the command began, in nanoseconds since 1970 cut off to the
-/// second, and its seed.
+/// The name of the run: the label `run` of the user, or the start of the command, in nanoseconds since 1970 cut off to
+/// the second, and its seed.
 pub fn run_name(plan: &Plan, started_unix_ns: Nanos) -> String {
     let own = plan.labels.get("run").cloned();
     own.unwrap_or_else(|| format!("{}-{}", started_unix_ns / SECOND, plan.seed))

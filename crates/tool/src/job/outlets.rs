@@ -70,7 +70,7 @@ impl Outlets {
         })
     }
 
-    /// Has progress shown by [`Outlets::show_block`], or by a screen, in place of lines and bars.
+    /// Makes [`Outlets::show_block`], or a screen, show progress in place of lines and bars.
     pub fn replace_progress(&mut self) {
         self.shows_block = true;
     }
@@ -91,14 +91,14 @@ impl Outlets {
         });
     }
 
-    /// Takes the lines of the block away.
+    /// Removes the lines of the block.
     pub fn clear_block(&mut self) {
         if let Some(bar) = self.block.take() {
             draw(move || bar.finish_and_clear());
         }
     }
 
-    /// Says a line above the block, where there is one.
+    /// Prints a line above the block, if there is one.
     fn say_beside(&self, line: String) {
         let Some(bar) = self.block.clone() else { return say(line) };
         draw(move || {

@@ -64,8 +64,8 @@ pub enum Format {
     Json,
 }
 
-/// Checks that the file of a form can be written. `None` where the form has no file here: `auto` outside of GitHub Actions,
-/// which is said.
+/// Checks that the file of a form can be written. `None` if the form has no file here: `auto` outside of GitHub
+/// Actions, which is reported.
 ///
 /// # Errors
 /// Returns the system's error when the file cannot be written; the message names the path.
@@ -117,7 +117,7 @@ impl ResultPaths {
         self.forms.get(name).map(PathBuf::as_path)
     }
 
-    /// Has the tables written as Parquet into a folder.
+    /// Requests the tables as Parquet in a folder.
     pub fn set_parquet(&mut self, folder: impl Into<PathBuf>) {
         self.parquet = Some(folder.into());
     }

@@ -152,7 +152,7 @@ impl ResultFiles {
         (dropped > 0).then(words)
     }
 
-    /// Whether something is made from the result.
+    /// Whether any file is made from the result.
     fn want_document(&self) -> bool {
         #[cfg(feature = "parquet")]
         if self.tables.is_some() {

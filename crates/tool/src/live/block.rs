@@ -16,7 +16,7 @@ const BAR_WIDTH: usize = 30;
 /// Columns of the picture of the latest 99th percentiles.
 const SPARK_WIDTH: usize = 16;
 
-/// No line is longer, so that terminals of 80 columns wrap none.
+/// Longest line, so that terminals of 80 columns wrap none.
 const WIDTH_MAX: usize = 79;
 
 /// The lines of the state at this time since 1970: how far the run is, its rate, its times and the generator. Before the first

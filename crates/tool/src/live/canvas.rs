@@ -10,7 +10,7 @@ pub enum Ink {
     Bold,
     /// Background text.
     Dim,
-    /// Headings and the selected one of several.
+    /// Headings and selected items.
     Reverse,
     /// Service times.
     Service,
@@ -50,7 +50,7 @@ impl Canvas {
         self.height
     }
 
-    /// Writes text from a place on; what does not fit is left out. Returns the column behind it.
+    /// Writes text from a place on; text beyond the edge is cut off. Returns the column after it.
     pub fn put(&mut self, x: usize, y: usize, text: &str, ink: Ink) -> usize {
         let mut at = x;
         for character in text.chars() {

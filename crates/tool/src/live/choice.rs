@@ -7,10 +7,10 @@ pub struct Choice {
     pub op: usize,
     /// Whether the heat map shows service in place of response.
     pub shows_service: bool,
-    /// Which of the lower panels a small screen shows, counted on from one to the next.
+    /// The lower panel that a small screen shows, counted on from one to the next.
     pub panel: usize,
     /// Whether the help is shown.
     pub shows_help: bool,
-    /// Whether the screen stands still.
+    /// Whether the screen is frozen.
     pub is_frozen: bool,
 }

@@ -209,7 +209,7 @@ pub fn heat(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, place: Pla
     }
 }
 
-/// The times of an interval: the cells of its sketch that hold something.
+/// The times of an interval: the cells of its sketch that are not empty.
 fn cells_of(slice: &Slice, span: Span) -> Vec<(usize, u64)> {
     let Some(sketch) = &slice.sketch else { return Vec::new() };
     let times = if span == Span::Service { &sketch.service } else { &sketch.response };
@@ -356,7 +356,7 @@ const AGENT_COLUMNS: [(&str, usize); 3] = [("lag p99", 8), ("busy", 6), ("clock"
 /// Columns of servers alone, where they are asked for their counters.
 const SERVER_COLUMNS: [(&str, usize); 3] = [("CPU", 6), ("hit %", 6), ("evicted", 9)];
 
-/// Bounds of the width that names in a table of agents or servers keep beside columns of its own kind.
+/// Bounds of the width of names in a table of agents or servers, next to the columns that only this kind has.
 const NAME_WIDTHS: (usize, usize) = (8, 22);
 
 /// The order of badness of a part: its 99th percentile, or more than all others if that falls among requests without an
@@ -366,8 +366,8 @@ fn worst_ns(part: SlicePart) -> Option<Nanos> {
     part.p99_ns.or((!is_empty).then_some(Nanos::MAX))
 }
 
-/// Draws the rows that have room, the worst first: those that are gone, then by the 99th percentile. Columns of its own kind are left
-/// out from the last one on where they would take the room of the names.
+/// Draws the rows that have room, the worst first: lost ones, then by the 99th percentile. Columns that only this kind
+/// has are left out, the last one first, if they would take the room of the names.
 fn parts(canvas: &mut Canvas, place: Place, table: PartTable, length_s: f64) {
     let PartTable { heading, own_columns, mut rows } = table;
     canvas.heading((place.x, place.end()), place.top, &heading, "");
@@ -442,8 +442,8 @@ pub fn agents(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     parts(canvas, place, table, slice_seconds(snapshot));
 }
 
-/// Each of several servers in the last interval: rate, failures, service, and where it is asked for its counters within the measured
-/// phases, its CPU time in cores, the share of keys that it found, and the items that it threw out.
+/// Each of several servers in the last interval: rate, failures, service, and, if it is asked for its counters within
+/// the measured phases, its CPU time in cores, the share of keys that it found, and the items that it evicted.
 pub fn servers(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     let (slice, plan) = (snapshot.recent.back(), snapshot.plan.as_ref());
     let names = plan.map_or(&[][..], |plan| &plan.server_names);

@@ -131,7 +131,7 @@ fn help(canvas: &mut Canvas, is_steerable: bool) {
 /// A panel, drawn into its place.
 type Panel = fn(&mut Canvas, &Snapshot, Place);
 
-/// The lower panels that a small screen shows one at a time: those that have something to show in this run.
+/// The lower panels that a small screen shows one at a time: those that have content in this run.
 fn lower_panels(snapshot: &Snapshot) -> Vec<Panel> {
     let mut panels: Vec<Panel> = vec![panels::generator, panels::errors, panels::messages];
     if has_agents(snapshot) {

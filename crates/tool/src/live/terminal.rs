@@ -1,4 +1,4 @@
-//! The live view in a terminal: a thread that draws the screen, reads keys, and always gives the terminal back.
+//! The live view in a terminal: a thread that draws the screen, reads keys, and always restores the terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::panic;
@@ -33,23 +33,23 @@ use crate::snapshot::SharedSnapshot;
 /// How long the thread waits for a key before it draws again.
 const FRAME: Duration = Duration::from_millis(250);
 
-/// How long the end of a run waits for a terminal that takes nothing.
+/// How long the end of a run waits for a terminal that accepts no output.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Whether the screen is open, so that the terminal has to be given back.
+/// Whether the screen is open, so that the terminal must be restored.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// A live view that is open.
 #[derive(Debug)]
 pub struct LiveView {
     stop: Arc<AtomicBool>,
-    /// Is closed when the terminal is given back.
+    /// Closed when the terminal is restored.
     done: Receiver<()>,
 }
 
 impl LiveView {
-    /// Opens the screen on standard error. `interrupts` counts the wishes to end the run; with `aside` the thread stays on that CPU, and with
-    /// `steering` keys change the rate.
+    /// Opens the screen on standard error. `interrupts` counts the requests to end the run; with `aside` the thread
+    /// stays on that CPU, and with `steering` keys change the rate.
     ///
     /// # Errors
     /// Returns the system's error when the terminal cannot be had.
@@ -94,7 +94,8 @@ impl LiveView {
         Ok(LiveView { stop, done })
     }
 
-    /// Closes the screen and gives the terminal back. A terminal that takes nothing is waited for no longer than a second.
+    /// Closes the screen and restores the terminal. A terminal that accepts no output is waited for no longer than a
+    /// second.
     pub fn close(self) {
         self.stop.store(true, Ordering::Release);
         let _ = self.done.recv_timeout(END_TIME_MAX);
@@ -241,7 +242,7 @@ fn take_terminal() -> io::Result<()> {
     execute!(io::stderr(), EnterAlternateScreen, Hide)
 }
 
-/// Gives the terminal back as it was, once.
+/// Restores the terminal, once.
 fn give_terminal_back() {
     if IS_OPEN.swap(false, Ordering::AcqRel) {
         let mut to = io::stderr();
@@ -252,7 +253,7 @@ fn give_terminal_back() {
     }
 }
 
-/// Has the terminal given back before the words of a panic are written to it.
+/// Restores the terminal before the words of a panic are written to it.
 fn give_back_after_a_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -52,7 +52,7 @@ pub fn clock_text(ns: Nanos) -> String {
     }
 }
 
-/// How far the phase under way is, from 0 to 1; `None` where that is not known.
+/// The progress of the phase under way, from 0 to 1; `None` if it is not known.
 pub fn share_done(snapshot: &Snapshot, now_unix_ns: Nanos) -> Option<f64> {
     let share = match snapshot.stage {
         Stage::Measure => {
@@ -82,7 +82,7 @@ pub fn bar(share: f64, width: usize) -> String {
     format!("[{}{}]", "#".repeat(filled.min(width)), "-".repeat(width - filled.min(width)))
 }
 
-/// The word for where a run is.
+/// The word for the stage of a run.
 pub fn stage_word(stage: Stage) -> &'static str {
     match stage {
         Stage::Connecting => "connecting",
@@ -93,7 +93,7 @@ pub fn stage_word(stage: Stage) -> &'static str {
     }
 }
 
-/// Text of a user or a server as a screen may show it, in at most so many characters.
+/// Text of a user or a server as a screen may show it, in at most this many characters.
 pub fn shown(text: &str, chars_max: usize) -> String {
     let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
     let mut kept: String = clean.clone().take(chars_max).collect();

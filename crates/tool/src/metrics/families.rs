@@ -64,7 +64,7 @@ impl Value<'_> {
     }
 }
 
-/// Everything that a scrape shows, in the order of the table; a metric without a value is left out.
+/// The content of a scrape, in the order of the table; a metric without a value is left out.
 pub fn families<'a>(snapshot: &'a Snapshot, process: &ProcessFigures) -> Vec<Family<'a>> {
     let mut to = Collected { common: common_labels(snapshot), families: Vec::new() };
     to.push("pummel_build_info", &[build_info::VERSION, build_info::COMMIT], Value::Count(1));
@@ -90,7 +90,7 @@ pub fn families<'a>(snapshot: &'a Snapshot, process: &ProcessFigures) -> Vec<Fam
     to.families
 }
 
-/// The metrics of the result alone, for a place that keeps them when the process is gone.
+/// The metrics of the result alone, for a service that keeps them after the process has ended.
 pub fn result_families<'a>(snapshot: &'a Snapshot, process: &ProcessFigures) -> Vec<Family<'a>> {
     let mut all = families(snapshot, process);
     all.retain(|family| !family.row.is_of_process() && family.row.name != "pummel_phase");

@@ -1,4 +1,4 @@
-//! The little of HTTP/1.1 that a scrape needs: the head of a request, and the head of an answer.
+//! The part of HTTP/1.1 that a scrape needs: the head of a request, and the head of an answer.
 
 use crate::metrics::text::Dialect;
 
@@ -34,9 +34,9 @@ impl Encoding {
 pub enum Asked {
     /// The metrics, in a form that the client reads.
     Metrics(Encoding),
-    /// Whether the process is there.
+    /// Whether the process is alive.
     Health,
-    /// Something that is not answered: the status and its words.
+    /// A request that is refused: the status and its words.
     Refused(u16, &'static str),
 }
 
@@ -49,7 +49,7 @@ pub enum Heard {
     Request(Asked),
 }
 
-/// Reads the head of a request from the bytes that came so far. What follows the head is not looked at.
+/// Reads the head of a request from the bytes that came so far. Bytes after the head are ignored.
 pub fn read(bytes: &[u8]) -> Heard {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
     let end = end.or_else(|| bytes.windows(2).position(|two| two == b"\n\n"));
@@ -82,7 +82,7 @@ pub fn read(bytes: &[u8]) -> Heard {
     })
 }
 
-/// The form that the headers of a request like best; text where they name none that is known.
+/// The form that the headers of a request prefer; text if they name no known form.
 fn encoding_of<'a>(headers: impl Iterator<Item = &'a str>) -> Encoding {
     let mut best = (0.0, Encoding::Text(Dialect::Classic));
     let accepted = headers.filter_map(|line| {
@@ -117,7 +117,7 @@ fn encoding_of<'a>(headers: impl Iterator<Item = &'a str>) -> Encoding {
     best.1
 }
 
-/// An answer with its head. The connection ends behind it.
+/// An answer with its head. The connection ends after it.
 pub fn answer(status: u16, words: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 {status} {words}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",

@@ -27,7 +27,7 @@ pub struct PushTarget {
     path: String,
 }
 
-/// A URL that is no place for results.
+/// A URL that results cannot be pushed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotATarget;
 
@@ -61,7 +61,7 @@ impl FromStr for PushTarget {
     }
 }
 
-/// Puts the metrics of a job that is over.
+/// Pushes the metrics of a job that is over.
 ///
 /// # Errors
 /// Returns the system's error, and one with the first line of the answer when the gateway did not take them.

@@ -1,4 +1,4 @@
-//! The thread that answers scrapes: it shows the last snapshot, and no client of it can hold up a run.
+//! The thread that answers scrapes: it shows the last snapshot, and no client can delay a run.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ use crate::snapshot::SharedSnapshot;
 /// Most clients at one time; others wait in the queue of the listening socket, until one of these goes or is sent away.
 const CLIENTS_MAX: usize = 4;
 
-/// How long a client that asks nothing keeps its place where others wait for it.
+/// How long a client without a request keeps its place if others wait for it.
 const SILENCE_MAX: Duration = Duration::from_millis(50);
 
 /// Most bytes that are read and discarded after an answer. A socket that is closed with unread bytes is reset, and its
@@ -34,7 +34,7 @@ const CLIENT_TIME_MAX: Duration = Duration::from_secs(2);
 /// How often a wait for the last scrape looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How far the thread steps back behind others that want the CPU.
+/// The thread's niceness: it yields to others that want the CPU.
 const NICENESS: i32 = 10;
 
 /// The thread that answers scrapes.
@@ -81,7 +81,8 @@ impl MetricsServer {
         self.address
     }
 
-    /// Ends the thread, after one more scrape or so much time, or when `stop` says so. The snapshot does not change any more.
+    /// Ends the thread, after one more scrape, after this time, or when `stop` says so. The snapshot does not change
+    /// any more.
     pub fn finish(self, linger: Duration, stop: &dyn Fn() -> bool) {
         self.is_final.store(true, Ordering::Release);
         let end = Instant::now() + linger;
@@ -108,7 +109,7 @@ impl Drop for MetricsServer {
     }
 }
 
-/// Lets the calling thread give way to others, and keeps it on a CPU where one is named. Where the kernel refuses, the thread
+/// Lowers the priority of the calling thread, and keeps it on a CPU if one is named. If the kernel refuses, the thread
 /// stays as it is.
 pub fn step_back(aside: Option<usize>) {
     let _ = rustix::process::setpriority_process(None, NICENESS);
@@ -324,7 +325,7 @@ fn hear_out(client: &mut Client) -> Life {
     life
 }
 
-/// Which descriptors have something.
+/// The descriptors that are ready.
 struct Ready {
     is_woken: bool,
     clients: Vec<bool>,

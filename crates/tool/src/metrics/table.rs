@@ -23,7 +23,7 @@ impl Kind {
     }
 }
 
-/// From when on a metric is served.
+/// The time from which on a metric is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// The metric is present as long as the process runs.
@@ -35,7 +35,7 @@ pub enum Since {
 }
 
 impl Since {
-    /// The word of docs/METRICS.md.
+    /// The name in docs/METRICS.md.
     pub fn name(self) -> &'static str {
         match self {
             Since::Start => "start",

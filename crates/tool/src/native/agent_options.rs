@@ -14,7 +14,7 @@ use crate::values;
 /// How many requests the measuring clients make in a second, unless it is said.
 const MEASURE_RATE: f64 = 1_000.0;
 
-/// How long agents are waited for, unless it is said.
+/// How long agents are waited for by default.
 const PATIENCE_NS: Nanos = 5 * SECOND;
 
 /// Which machines send the load.

@@ -12,7 +12,7 @@ use crate::native::options::List;
 /// Answers an inquiry.
 pub type Ask<'a> = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected> + 'a;
 
-/// Says why the results of a job cannot be written, if they cannot.
+/// Returns the reason why the results of a job cannot be written, if they cannot.
 pub type Unwritable<'a> = dyn Fn(&Job) -> Option<String> + 'a;
 
 /// Options whose servers may have to be asked.

@@ -32,7 +32,7 @@ pub fn read(path: &str, read_text: impl Fn(&str) -> io::Result<String>) -> Resul
     parse(&plan_of_result(text, form), form).map_err(wrong)
 }
 
-/// The text of a plan: the one in a result where the text is one, which has its plan and its status side by side.
+/// The text of a plan: `text` itself, or the plan in it if it is a result, which has a plan and a status side by side.
 fn plan_of_result(text: String, form: Form) -> String {
     #[derive(Deserialize)]
     struct InResult {

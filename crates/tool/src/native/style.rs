@@ -130,7 +130,7 @@ fn line(slice: &Slice) -> String {
     )
 }
 
-/// Whether the run was something that it was not to be.
+/// Whether the run had a fault that `--fail-on` names.
 fn has_failed(report: &Report<'_>) -> bool {
     !report.plan.fail_on.is_empty() && !document_of(report).failures().is_empty()
 }

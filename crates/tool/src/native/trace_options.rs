@@ -11,7 +11,7 @@ use super::trace_args::{DealByName, FillsName, TraceTtlName, WithinSecondName};
 use super::{Typed, mean_ns};
 use crate::job::{FrontInputs, UsageError};
 
-/// The longest value where nothing else is asked for: what memcached takes by default, with room for the item's head.
+/// The default longest value: the largest that memcached accepts by default, with room for the item's head.
 const VALUE_MAX_BYTES: u32 = 1_000_000;
 
 /// Options that describe requests, which a trace describes already.
@@ -55,7 +55,7 @@ const NOT_BESIDE: &[&str] = &[
     "--measure-connections",
 ];
 
-/// Why an option has no effect on a replay, or what has the effect instead.
+/// The reason why an option has no effect on a replay, or the option that has the effect instead.
 fn why_not_beside(flag: &str) -> &'static str {
     match flag {
         "--warmup" | "--warmup-until" => "'--trace-warmup' replays a part of it before the measurement",

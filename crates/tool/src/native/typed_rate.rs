@@ -188,7 +188,7 @@ pub fn points_of(text: &str) -> Result<Vec<RatePoint>, ValueError> {
     Ok(points)
 }
 
-/// A rate of 0 that was written with a point, as programs write it.
+/// A rate of 0 with a decimal point, as programs write it.
 fn decimal(text: &str) -> Option<f64> {
     values::fraction(text.trim()).ok().filter(|rate| *rate == 0.0)
 }

@@ -41,7 +41,7 @@ pub fn render(document: &Document) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A report for people as it is, below a headline, at most 8 KB: what has no summary of its own.
+/// A text report as it is, below a headline, at most 8 KB: for results without a summary of their own.
 pub fn of_text(headline: &str, report: &str) -> Vec<u8> {
     const FENCE: &str = "\n```\n";
     // A fence in the words of others would end this one.
@@ -54,7 +54,7 @@ pub fn of_text(headline: &str, report: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Cuts text to so many bytes, with a mark where something is missing.
+/// Cuts text to this many bytes, with a mark where it was cut.
 fn shorten(text: &mut String, bytes_max: usize) {
     if text.len() > bytes_max {
         let end = (0..=bytes_max - 4).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -63,8 +63,8 @@ fn shorten(text: &mut String, bytes_max: usize) {
     }
 }
 
-/// Sentences of pummel's own, which may name what others named: no mark of Markdown or HTML has a meaning in them, and they are
-/// one line. Beyond 2,000 characters an ellipsis stands for the rest.
+/// Sentences of pummel's own, which may contain foreign names: marks of Markdown and HTML have no meaning in them, and
+/// they are one line. Beyond 2,000 characters an ellipsis stands for the rest.
 pub fn plain(words: &str) -> String {
     at_most(words, OWN_CHARS_MAX)
 }

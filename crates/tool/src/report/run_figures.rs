@@ -72,7 +72,7 @@ impl Metric {
         self == Metric::Rate
     }
 
-    /// Whether the metric is a time or a rate, which are partly the generator's own where that was the limit.
+    /// Whether the metric is a time or a rate, which describe the generator in part if it was the limit.
     pub fn is_of_the_way(self) -> bool {
         !matches!(self, Metric::ClientCpu | Metric::ServerCpu)
     }

@@ -25,13 +25,13 @@ pub struct Column {
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Words, of which there are few different ones.
+    /// Words with few different values.
     Words(Vec<String>),
     /// Whole numbers.
     Counts(Vec<u64>),
     /// Whole numbers below 2^31.
     Smalls(Vec<u32>),
-    /// Nanoseconds; `None` where a moment did not come.
+    /// Nanoseconds; `None` for an event that did not happen.
     Moments(Vec<Option<u64>>),
     /// Numbers; `None` where they are not known.
     Numbers(Vec<Option<f64>>),

@@ -41,7 +41,7 @@ const PER_DOUBLING: f64 = 32.0;
 /// Counts of times by bucket. They only grow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeBuckets {
-    /// Times of each classic bucket alone, the last for those above all bounds.
+    /// Counts of each classic bucket alone, the last for times above all bounds.
     classic: [u64; CLASSIC_BOUNDS.len() + 1],
     /// Times of each native bucket, by its index i: those above 2^((i-1)/32) s and up to 2^(i/32) s.
     native: BTreeMap<i32, u64>,
@@ -85,7 +85,7 @@ impl TimeBuckets {
         self.sum_ns as f64 / SECOND as f64
     }
 
-    /// How many times are at most as long as each of the [`CLASSIC_BOUNDS`].
+    /// The number of times up to each of the [`CLASSIC_BOUNDS`].
     pub fn cumulative(&self) -> [u64; CLASSIC_BOUNDS.len()] {
         let mut sum = 0;
         std::array::from_fn(|at| {

@@ -1,4 +1,4 @@
-//! The state of the job that is running, as of its last interval: what metrics and the live view show.
+//! The state of the running job, as of its last interval, for metrics and the live view.
 //!
 //! The thread that collects a run makes it from whole intervals, once for each, so that no worker does anything for it.
 //! Counts of the measured phases add up over all runs of the job and never fall.
@@ -28,7 +28,8 @@ use self::buckets::TimeBuckets;
 /// The latest intervals that are kept, for pictures of the last minutes.
 const RECENT_MAX: usize = 240;
 
-/// The least time between two looks at all that was measured, in nanoseconds: they cost more than an interval does.
+/// The least time between two summaries of the whole measurement, in nanoseconds: a summary costs more than an
+/// interval.
 const SO_FAR_NS: Nanos = SECOND / 2;
 
 /// The latest messages that are kept.
@@ -425,7 +426,7 @@ impl Snapshot {
         }
     }
 
-    /// Notes how far a phase is that is not measured.
+    /// Records the progress of a phase that is not measured.
     pub fn progress(&mut self, ended: u64, of: Option<u64>) {
         self.progress = Some((ended, of));
     }
@@ -452,7 +453,7 @@ impl Snapshot {
         }
     }
 
-    /// Takes from the measurement so far what no interval has.
+    /// Takes the figures that no interval has from the measurement so far.
     pub fn slice(&mut self, plan: &Plan, so_far: &Measurement) {
         let backends = so_far.generator.backends.iter().map(|backend| backend.name());
         self.backends = backends.collect();

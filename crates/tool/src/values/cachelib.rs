@@ -4,7 +4,7 @@ use pummel_logic::dist::{Dist, Range, Weighted};
 use pummel_logic::plan::{BucketShare, BucketShares};
 use serde::Deserialize;
 
-/// Sizes that stand for all of their class: each is the largest of so many.
+/// Bytes of an allocation class: each size in the file is the largest of a class of this many sizes.
 const CLASS_BYTES: u64 = 32;
 
 /// Most buckets or sizes of a file.

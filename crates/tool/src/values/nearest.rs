@@ -19,8 +19,8 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, word)| word)
 }
 
-/// How many letters have to be changed, added, left out or swapped with their neighbour to turn one word into another
-/// (Damerau and Levenshtein, no letter twice).
+/// The number of letters that must be changed, added, left out or swapped with their neighbour to turn one word into
+/// another (Damerau and Levenshtein, no letter twice).
 fn distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().take(LETTERS_MAX).collect();
     let to: Vec<char> = to.chars().take(LETTERS_MAX).collect();

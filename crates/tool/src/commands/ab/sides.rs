@@ -193,7 +193,7 @@ fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -
     }
 }
 
-/// Options of `pummel run` that mean nothing for runs that are judged together, and why.
+/// Options of `pummel run` that have no meaning for runs that are judged together, and the reasons.
 const REFUSED: [(&str, &str); 9] = [
     ("--goal", "--worse and --within judge a change"),
     ("--fail-on", "--worse and --within judge a change"),
@@ -206,11 +206,11 @@ const REFUSED: [(&str, &str); 9] = [
     ("--push-result", "the metrics of two sides would be mixed"),
 ];
 
-/// Options that are accepted beside refused ones only, and results that a comparison does not have.
+/// Options that are accepted only together with refused ones, and results that a comparison does not have.
 const WITHOUT_USE: [&str; 7] =
     ["max-time", "min-time", "metrics-linger", "hdr", "junit", "samples", "parquet"];
 
-/// An option as the help of `pummel ab` shows it: not where it is refused.
+/// An option as the help of `pummel ab` shows it; refused options are hidden.
 pub fn hidden_where_refused(arg: Arg) -> Arg {
     let is_refused = arg.get_long().is_some_and(|name| {
         WITHOUT_USE.contains(&name) || REFUSED.iter().any(|(flag, _)| flag.trim_start_matches('-') == name)

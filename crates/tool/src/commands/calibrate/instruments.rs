@@ -57,7 +57,7 @@ pub(super) fn timer(look_ns: Nanos) -> TimerFigures {
     TimerFigures { sleeps: sleeps.to_vec(), gaps_ns, looked_ns: look_ns, run_delay_ns }
 }
 
-/// How long this thread could have run so far and had no CPU; `None` where the kernel does not count it.
+/// The time for which this thread was able to run so far and had no CPU; `None` if the kernel does not count it.
 fn run_delay_ns() -> Option<Nanos> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     schedstat(&text).map(|(_, run_delay_ns)| run_delay_ns)

@@ -136,7 +136,7 @@ fn siblings_of(cpu: usize) -> Vec<usize> {
     list.into_iter().map(|cpu| cpu as usize).collect()
 }
 
-/// For how long the limits of its control groups have held this process back: the longest time of one of them.
+/// The time for which the limits of its control groups have held this process back: the longest time of one of them.
 fn throttled() -> Option<Nanos> {
     let of_process = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = cgroup_paths(&of_process).unified.unwrap_or("/").to_owned();

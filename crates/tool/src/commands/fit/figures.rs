@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// The layout of these figures.
 const SCHEMA: u32 = 1;
 
-/// Sizes of a cache at which the curves of misses are told, each half of the next.
+/// Sizes of a cache at which the curves of misses are given, each half of the next.
 pub(super) const CACHE_SIZES: u32 = 16;
 
 /// The figures as JSON with a line end.
@@ -185,7 +185,7 @@ fn arrivals(fit: &Fit) -> Value {
     })
 }
 
-/// The sizes of a cache at which misses are told, from the smallest: shares of all keys, or of all their bytes.
+/// The sizes of a cache at which misses are given, from the smallest: shares of all keys, or of all their bytes.
 pub(super) fn cache_sizes(all: f64) -> Vec<f64> {
     let sizes = (0..CACHE_SIZES).rev().map(|halvings| (all / f64::from(1u32 << halvings)).round().max(1.0));
     let mut sizes: Vec<f64> = sizes.collect();

@@ -1,4 +1,4 @@
-//! `pummel fit`: the workload that a trace is, and how near a profile comes to a trace.
+//! `pummel fit`: a workload from a trace, and how close a profile comes to a trace.
 
 mod figures;
 mod text;

@@ -77,7 +77,7 @@ fn burst_words(burst: Burst) -> String {
     }
 }
 
-/// More events than these are counted and not told.
+/// Most events that are listed; further ones are counted.
 const EVENTS_TOLD_MAX: usize = 6;
 
 /// Events at moments of the measured phase, in words.

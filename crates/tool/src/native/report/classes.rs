@@ -1,4 +1,4 @@
-//! The class of sizes of memcached that lost most, in words: a class can be full while others have room.
+//! The slab class of memcached that lost most, in words: a class can be full while others have room.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use pummel_logic::measure::words::grouped;
 
 use super::units::byte_text;
 
-/// The class that lost the most records and stores, with all that it lost; classes may come several times, once for each interval.
-/// `None` where none lost any.
+/// The class that lost the most records and stores, with all its losses; classes may come several times, once for each
+/// interval. `None` if no class lost any.
 pub fn worst_class<'a>(classes: impl IntoIterator<Item = &'a SlabClass>) -> Option<SlabClass> {
     let mut sums: BTreeMap<u32, SlabClass> = BTreeMap::new();
     for class in classes {

@@ -9,7 +9,7 @@ use super::units::{byte_text, micros_text};
 use crate::report::document::{CacheResult, Document, OpResult, SampleFigures, reads};
 use crate::report::numbers::number;
 
-/// A hit share that is this much below the one that was asked for has a reason.
+/// The difference below the requested hit share from which on the report gives a reason.
 const SHORT: f64 = 0.01;
 
 pub(super) fn hits(page: &mut Page, document: &Document) {
@@ -39,7 +39,7 @@ pub(super) fn hits(page: &mut Page, document: &Document) {
     }
 }
 
-/// The share of hits beside the one that follows from the keys that are no records; `None` where nothing was read.
+/// The share of hits, and the share that follows from the keys that are not records; `None` if nothing was read.
 fn share(document: &Document, mix: &Mix) -> Option<String> {
     let ops = || document.ops.iter().filter(|(name, _)| reads(name));
     let sum = |of: fn(&OpResult) -> u64| ops().map(|(_, op)| of(op)).sum::<u64>();

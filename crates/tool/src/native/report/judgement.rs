@@ -131,7 +131,7 @@ fn slot_words(slot: &SlotResult, main_thread_cpu_s: Option<f64>) -> Option<Strin
     })
 }
 
-/// How long a command took inside the server, and how long here.
+/// The time of a command inside the server, and its service time here.
 fn command_words(document: &Document, command: &CommandResult) -> String {
     let (mean, calls) = (micros_text(command.mean_us), counted(command.calls, "call"));
     let name = &command.name;

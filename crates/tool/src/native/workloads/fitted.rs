@@ -1,4 +1,4 @@
-//! The profile that a fit of a trace is, as TOML.
+//! The profile of a fitted trace, as TOML.
 
 use pummel_logic::dist::Dist;
 use pummel_logic::fit::{CLASS_ENDS, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
@@ -17,7 +17,7 @@ const EVEN_IDC: f64 = 0.5;
 /// Fewest keys of a class with lengths of its own.
 const CLASS_KEYS_LEAST: f64 = 50.0;
 
-/// The shortest key that never comes again, and that a record gets later: its number has so many digits.
+/// The shortest fresh or renewed key: its number has this many digits.
 const FRESH_KEY_BYTES: u64 = 16;
 
 /// The origin of a profile.
@@ -232,7 +232,7 @@ fn rounded(share: f64) -> f64 {
     (share * 1e6).round() / 1e6
 }
 
-/// A number with so many significant digits.
+/// A number with this many significant digits.
 fn significant(number: f64, digits: i32) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return 0.0;

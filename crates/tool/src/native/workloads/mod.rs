@@ -43,7 +43,7 @@ pub fn profile(name: &str, inputs: &FrontInputs) -> Result<Profile, String> {
     Profile::read(&text).map_err(|refusal| format!("expected the file of a profile: {}", refusal.0))
 }
 
-/// A rate over time, so many times as high.
+/// A rate over time, multiplied by this factor.
 fn times_of(shape: &RateShape, times: f64) -> RateShape {
     match shape {
         RateShape::Points(points) => {

@@ -54,13 +54,13 @@ pub struct Profile {
     pub fresh: f64,
     /// Share of the keys read that do not exist.
     pub absent: f64,
-    /// How long the records keep their keys; absent: for ever.
+    /// How long the records keep their keys; absent: forever.
     pub churn: Option<KeyChurn>,
     /// Share of the gets after which the key is set.
     pub read_modify_write: f64,
     /// Each add stores a record of its own.
     pub insert: bool,
-    /// Reads are scans of 1 to so many records; `None` where they are no scans.
+    /// Reads are scans of 1 to this many records; `None` if they are not scans.
     pub scan: Option<u32>,
     /// Whether and when a key that was missed is stored.
     pub read_through: Option<ReadThrough>,

@@ -13,7 +13,7 @@ const VALUE_CHARS_MAX: usize = 60;
 /// Text for a value that one side does not have.
 const NOT_GIVEN: &str = "not given";
 
-/// Something that differs, as people read it.
+/// A difference as the report shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DifferenceWords {
     /// Name of the difference: an option of `pummel run` if one decides it.
@@ -51,7 +51,7 @@ enum Form {
     Stamps,
     /// The warm-up, of which a Plan has a phase and how that ends.
     WarmUp,
-    /// Too much for a line: only whether it is there.
+    /// A value too large for a line: only whether it is present.
     Presence,
 }
 
@@ -143,7 +143,7 @@ const OPTIONS: [(&str, &str, Form); 83] = [
     ("phases.*.work", "what is asked (--mix, --trace)", Form::Presence),
 ];
 
-/// The words of everything that differs between two sides with these plans, each option once, in the order of the Plan.
+/// The differences between two sides with these plans, in words, each option once, in the order of the Plan.
 pub fn words_of_all(differences: &[Difference], plans: [&Plan; 2]) -> Vec<DifferenceWords> {
     let plans = plans.map(plan_value);
     let mut all: Vec<DifferenceWords> = Vec::new();
@@ -174,7 +174,7 @@ pub fn options_of<'a>(fields: impl Iterator<Item = &'a Difference>, plans: [&Pla
     names
 }
 
-/// The option by which two plans first ask for another load; `None` where they ask for one.
+/// The option of the first difference that makes the loads of two plans differ; `None` if their loads are equal.
 pub fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
     let found = plan_differences(first, second);
     let first_found = found.iter().filter(|difference| difference.is_of_the_load).take(1);
@@ -342,7 +342,7 @@ fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
     serde_json::from_value(value.clone()).ok()
 }
 
-/// A number without digits that say nothing: 99, 99.9, 0.3.
+/// A number without superfluous digits: 99, 99.9, 0.3.
 fn short(value: f64) -> String {
     ((value * 1e6).round() / 1e6).to_string()
 }
@@ -390,7 +390,8 @@ fn value_words(value: &Value) -> String {
     }
 }
 
-/// Words as one line of at most 60 characters. A result may come from elsewhere: its words are no lines and no commands of a terminal.
+/// Words as one line of at most 60 characters. A result may come from elsewhere, so its words must not contain line
+/// ends or terminal commands.
 fn one_line(words: &str) -> String {
     let clean = |letter: char| if letter.is_control() { '?' } else { letter };
     let mut line: String = words.chars().map(clean).take(VALUE_CHARS_MAX).collect();

@@ -16,7 +16,8 @@ pub enum Order {
 }
 
 impl Order {
-    /// Why runs of the sides of these names in this order may look different without being so; `None` of runs in mixed order.
+    /// The reason why runs in this order may look different although the sides, which have these names, are equal;
+    /// `None` for runs in mixed order.
     pub fn trap(self, names: SideNames) -> Option<String> {
         let SideNames([first, second]) = names;
         let words = match self {

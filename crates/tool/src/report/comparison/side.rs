@@ -163,14 +163,15 @@ pub(super) fn plan_differences(first: &Plan, second: &Plan) -> Vec<Difference> {
     found
 }
 
-/// Whether the items of two lists are compared by their numbers: there are as many, and what has names has the same.
+/// Whether the items of two lists are compared by their positions: the lists are equally long, and items with names
+/// have the same names.
 fn have_one_shape(one: &[Value], other: &[Value]) -> bool {
     let names = |items: &[Value]| items.iter().map(|item| item["name"].clone()).collect::<Vec<Value>>();
     let are_apart = are_named(one) && are_named(other) && names(one) != names(other);
     one.len() == other.len() && !are_apart
 }
 
-/// Whether all items have names, of which no two are the same, none is a number and none has a dot.
+/// Whether all items have names; no two are equal, none is a number and none has a dot.
 fn are_named(items: &[Value]) -> bool {
     let names: BTreeSet<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
     names.len() == items.len()

@@ -68,7 +68,7 @@ fn design_words(comparison: &Comparison) -> String {
     }
 }
 
-/// Everything that differs between the sides beside their figures, in words.
+/// The differences between the sides other than their figures, in words.
 pub fn difference_words(comparison: &Comparison) -> Vec<DifferenceWords> {
     words_of_all(&comparison.differences, comparison.sides.each_ref().map(|side| &side.plan))
 }
@@ -145,7 +145,7 @@ pub struct RowWords {
     pub word: String,
 }
 
-/// The cells of a figure; `None` where no run knows anything of it.
+/// The cells of a figure; `None` if no run has any knowledge of it.
 pub fn row_cells(row: &Row, comparison: &Comparison) -> Option<RowWords> {
     if is_blank(row, comparison) {
         return None;
@@ -225,7 +225,7 @@ fn change_words(row: &Row, comparison: &Comparison) -> String {
     }
 }
 
-/// Why figures of the sides are not comparable.
+/// The reason why figures of the sides are not comparable.
 fn limited_words(comparison: &Comparison) -> String {
     let sides = comparison.names.0.into_iter().zip(&comparison.sides);
     let limited: Vec<&str> =
@@ -294,7 +294,7 @@ fn percent_of_change(change: f64) -> String {
     format!("{} %", plain(change))
 }
 
-/// In how many runs the times are partly those of the generator; `None` where in none.
+/// The number of runs whose times are partly those of the generator; `None` if there are none.
 fn doubtful_words(comparison: &Comparison) -> Option<String> {
     let runs = || comparison.sides.iter().flat_map(|side| &side.runs);
     let doubtful = runs().filter(|run| run.trust == Some(false)).count();

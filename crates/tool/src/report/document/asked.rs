@@ -24,7 +24,7 @@ impl AskedRate {
         Some(AskedRate { curves: curves?, length_ns: plan.phases[number].stop.time_ns.unwrap_or(NEVER) })
     }
 
-    /// Requests per second between two moments, of which nothing is due behind the end of the phase.
+    /// Requests per second between two moments; nothing is due after the end of the phase.
     pub(super) fn within(&self, from_ns: Nanos, to_ns: Nanos) -> f64 {
         if to_ns <= from_ns {
             return 0.0;

@@ -44,7 +44,7 @@ pub struct CurveSearch {
     pub high: Option<f64>,
     /// Whether the limit lies above all rates that were asked for.
     pub at_least: bool,
-    /// Why nothing, or no more, is known.
+    /// The reason why nothing, or no more, is known.
     pub reason: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct CurveSearch {
 pub struct CurveLevel {
     /// The varied resource: `connections` or `threads`.
     pub of: String,
-    /// How many of them the run had.
+    /// Amount of the varied resource in the run.
     pub n: u32,
 }
 

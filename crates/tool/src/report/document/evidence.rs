@@ -127,7 +127,7 @@ pub struct SlowCommandResult {
     pub name: String,
     /// Time at which the command was executed, by the server's clock.
     pub at_unix_s: u64,
-    /// How long it took inside the server.
+    /// Time of the command inside the server.
     pub took_us: f64,
 }
 
@@ -141,7 +141,7 @@ pub struct LatencyEventResult {
     pub at_unix_s: u64,
     /// How long the last one took.
     pub latest_us: f64,
-    /// How long the longest one took that the server remembers.
+    /// Time of the longest event that the server remembers.
     pub greatest_us: f64,
 }
 

@@ -5,12 +5,12 @@ use pummel_logic::plan::FailOn;
 use super::Document;
 use crate::report::numbers::grouped;
 
-/// Something that a run was not to be, and was, or that may have been so.
+/// A fault of `--fail-on` that a run had, or may have had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The fault.
     pub on: FailOn,
-    /// Whether the result shows that the run was so; false where the result does not tell.
+    /// Whether the result shows the fault; false if that cannot be determined.
     pub is_known: bool,
     /// Evidence of the fault, or the reason why it cannot be determined.
     pub says: String,
@@ -19,11 +19,11 @@ pub struct Failure {
 /// Whether a run had a fault of `--fail-on`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailOnAnswer {
-    /// The run was so; the words show it.
+    /// The run had the fault; the words are the evidence.
     Yes(String),
     /// The run was not so.
     No,
-    /// The result does not tell, for the reason in the words.
+    /// The fault cannot be determined, for the reason in the words.
     Unknown(String),
 }
 
@@ -38,7 +38,7 @@ impl Document {
         self.plan.fail_on.iter().filter_map(failure).collect()
     }
 
-    /// Whether the run was something that it was not to be.
+    /// Whether the run had a fault of `--fail-on`.
     pub fn answer(&self, on: FailOn) -> FailOnAnswer {
         match on {
             FailOn::Limited => self.is_limited(),

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct MergedResult {
     /// The name of its file.
     pub file: String,
-    /// The seed of its arrivals and choices.
+    /// Seed of the part's arrivals and choices.
     pub seed: u64,
     /// Clients of the part.
     pub clients: u64,
     /// Beginning of its measured phase, in seconds since 1970.
     pub started_unix_s: Option<f64>,
-    /// Length of its measured phase.
+    /// Length of the part's measured phase, in seconds.
     pub seconds: f64,
     /// Requests that were due.
     pub requests: u64,
@@ -23,7 +23,7 @@ pub struct MergedResult {
     pub completed: u64,
     /// Completed requests per second.
     pub rate: f64,
-    /// Whether it was at one level from its beginning to its end; null where that was not judged.
+    /// Whether the part stayed at one level from its beginning to its end; null if that was not judged.
     pub steady: Option<bool>,
     /// The change in a part that was not steady; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -100,11 +100,11 @@ pub struct SliceGeneratorResult {
 pub struct SteeredResult {
     /// Time of the change, in seconds from the beginning of the measured phase.
     pub at_s: f64,
-    /// Requests per second from then on.
+    /// Requests per second from the change on.
     pub rate: f64,
 }
 
-/// Something that happened while a run went on.
+/// An event of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventResult {

@@ -11,7 +11,7 @@ pub struct ReplayedResult {
     pub rows: u64,
     /// Rows that were kept.
     pub kept: u64,
-    /// Requests that were made of them, over all clients and phases.
+    /// Requests that were made from the kept rows, over all clients and phases.
     pub requests: u64,
     /// Different keys of the requests, to about 1 %.
     pub keys: u64,
@@ -19,9 +19,9 @@ pub struct ReplayedResult {
     pub whole: bool,
     /// From the first kept row to the last one that a request was made of, in seconds of the trace's time.
     pub covered_s: f64,
-    /// Requests of the last phase that were asked more than 10 ms after they were due.
+    /// Requests of the last phase that were sent more than 10 ms after they were due.
     pub late_rows: u64,
-    /// The greatest time from due to asked in the last phase, in microseconds.
+    /// The greatest time from when a request was due until it was sent, in the last phase, in microseconds.
     pub latest_us: f64,
     /// The longest time in seconds that one thread had no request left although the trace went on.
     pub starved_s: f64,
@@ -35,7 +35,7 @@ pub struct ReplayedResult {
     pub notices: Vec<String>,
 }
 
-/// Something that was left out of a replay, or changed in it.
+/// Rows that were left out of a replay, or changed in it, for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {

@@ -255,7 +255,7 @@ pub struct IntervalResult {
     pub seconds: f64,
     /// Completed requests per second.
     pub rate: f64,
-    /// Requests per second that were due in the slice by the plan, those of the drain being none; absent where the load does not
+    /// Requests per second that were due in the slice by the plan, none in the drain; absent if the load does not
     /// change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<f64>,
@@ -271,7 +271,7 @@ pub struct IntervalResult {
     /// The times of all operations in nanoseconds, folded to 8 cells for each doubling; absent in older results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sketch: Option<SliceSketch>,
-    /// The connections; absent where all of the run stayed open.
+    /// Changes of connections; absent if all connections of the run stayed open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<SliceConnectionsResult>,
     /// The generator; absent in older results.

@@ -82,7 +82,7 @@ impl WarmUpResult {
         Some(WarmUpResult { seconds: rounded(seconds(elapsed_ns)), settled, cut_short, until })
     }
 
-    /// How the warm-up ended, in words.
+    /// The end of the warm-up, in words.
     pub fn words(&self) -> String {
         let took = self.seconds;
         match (self.until.unwrap_or_default(), self.settled) {

@@ -33,7 +33,7 @@ use crate::report::run_figures::RunFigures;
 /// Most results that are merged.
 pub const PARTS_MAX: usize = 1_000;
 
-/// The runs have to be at one time for at least this share of the longest of them.
+/// The least share of the longest run for which all runs have to overlap.
 const OVERLAP_MIN: f64 = 0.9;
 
 /// Wrong keys that are shown.
@@ -213,7 +213,7 @@ fn measurement_of(parts: &[Part<'_>], plan: &Plan) -> Result<Measurement, NotMer
     Ok(sum)
 }
 
-/// Why the parts are not complete, each with its name; `None` where all are.
+/// The reasons why parts are not complete, each with the part's name; `None` if all are complete.
 fn reason_of(parts: &[Part<'_>]) -> Option<String> {
     let reasons = parts.iter().filter(|part| part.document.status != Status::Complete).map(|part| {
         let reason = part.document.reason.as_deref().unwrap_or("the run was not complete");
@@ -269,7 +269,7 @@ fn merged_of(part: &Part<'_>) -> MergedResult {
     }
 }
 
-/// The connections. How long opening took is known of each part alone, but for the least and the greatest.
+/// The connections. The time that opening took is known only for each part, except the least and the greatest.
 fn connections_of(parts: &[Part<'_>]) -> ConnectionsResult {
     let mut sum = ConnectionsResult::default();
     for ConnectionsResult { asked, open, failed, lost, reconnected, handshakes, resumed, .. } in
@@ -294,7 +294,7 @@ fn connections_of(parts: &[Part<'_>]) -> ConnectionsResult {
     sum
 }
 
-/// The checked values. Which keys failed is known of each part alone, so that their number is a lower bound.
+/// The checked values. The failed keys are known only for each part, so their number is a lower bound.
 fn verify_of(parts: &[Part<'_>]) -> VerifyResult {
     let mut sum = VerifyResult::default();
     for verify in parts.iter().map(|part| &part.document.verify) {

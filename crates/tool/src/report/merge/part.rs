@@ -1,4 +1,4 @@
-//! A result that is merged with others, and why it is not.
+//! A result that is merged with others, and the reasons to refuse it.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Part<'a> {
     pub document: &'a Document,
 }
 
-/// Why results are not merged: a sentence without its full stop.
+/// The reason why results are not merged: a sentence without its full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotMerged(pub String);
 

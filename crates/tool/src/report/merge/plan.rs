@@ -74,7 +74,7 @@ fn not_shares(parts: &[Part<'_>], part: &Part<'_>, name: &str) -> NotMerged {
     ))
 }
 
-/// The plan with one in the place of what each share has of its own.
+/// The plan with 1 in place of every field that each share has of its own.
 fn without_share(plan: &Plan) -> Plan {
     let mut plan = plan.without_labels();
     plan.engine.threads = 1;
