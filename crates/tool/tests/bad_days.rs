@@ -226,7 +226,7 @@ fn what_is_no_memcached_is_recognised() {
         (|to| say(to, b"\0\0\0\0"), "not allow"),
         (|to| say_for_ever(to, &[b'x'; 65_536]), "not allow"),
         (|to| say_for_ever(to, &[b'1'; 65_536]), "longer than any"),
-        (|to| say_for_ever(to, b"END\r\n"), "nobody asked for"),
+        (|to| say_for_ever(to, b"END\r\n"), "a reply to no request"),
         (|to| say(to, b"VALUE a 0 5\r\nabcdefgh\r\nEND\r\n"), "its length is not what the server said"),
         (|to| say(to, b"VALUE a 0 99999999999999999999999\r\nabc"), "VALUE line"),
         (|mut to| drop(to.write_all(b"220 ready\r\n").map(|()| to.read(&mut [0; 99]))), "not allow"),

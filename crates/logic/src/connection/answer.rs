@@ -111,7 +111,7 @@ pub struct Chunk<'a> {
 }
 
 /// A reply that belongs to no request.
-pub(super) const UNASKED: Malformed = Malformed("a reply that nobody asked for");
+pub(super) const UNASKED: Malformed = Malformed("a reply to no request");
 
 /// A reply whose form does not fit the request that its place or its tag names.
 pub(super) const UNFIT: Malformed = Malformed("the server answers something else than it was asked");

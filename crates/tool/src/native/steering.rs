@@ -36,10 +36,7 @@ fn obstacle(job: &Job) -> Option<&'static str> {
             plan.adaptive.until.is_some(),
             "without --until only: where the load changes, a quantile depends on when the run ends",
         ),
-        (
-            !plan.goals.is_empty(),
-            "without --goal only: whether a run that somebody steers met a goal says nothing",
-        ),
+        (!plan.goals.is_empty(), "without --goal only: whether a run with --steer met a goal says nothing"),
         (
             measured.stop.time_ns.is_none() || measured.stop.requests.is_some(),
             "with a time (-t) only, and without --requests",

@@ -37,7 +37,7 @@ fn name(error: &io::Error, facts: &Facts) -> String {
             "the kernel ({release}) has no io_uring, or a seccomp filter such as a container's hides it"
         ),
         libc::EPERM | libc::EACCES => match facts.disabled.as_deref() {
-            Some("2") => "kernel.io_uring_disabled is 2: nobody may use it".to_owned(),
+            Some("2") => "kernel.io_uring_disabled is 2: no process may use io_uring".to_owned(),
             Some("1") => {
                 "kernel.io_uring_disabled is 1: this user is not of the group in kernel.io_uring_group"
                     .to_owned()

@@ -161,7 +161,7 @@ impl ReplyHeader {
         if known {
             Ok(body_bytes.min(KEPT_MAX_BYTES))
         } else {
-            Err(Malformed("a binary reply to a command that nobody sent"))
+            Err(Malformed("a binary reply to a command that was not sent"))
         }
     }
 }

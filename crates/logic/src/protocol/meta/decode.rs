@@ -254,7 +254,7 @@ impl Decoder {
                     batch.found = batch.found.max(reply.found());
                     PassingValue::Part
                 }
-                None => return Err(Malformed("a value for a multi-get that nobody waits for")),
+                None => return Err(Malformed("a value for no multi-get in flight")),
             },
             _ => return Err(Malformed("a value for a request that did not ask for one")),
         };
@@ -286,7 +286,7 @@ impl Decoder {
     /// The end mark of a multi-get, or the answer to the question of the codec itself.
     fn batch_ends(&mut self) -> Result<Meaning, Malformed> {
         let ended = self.batches.end_batch();
-        let (batch, has_failed) = ended.ok_or(Malformed("an MN line that nobody asked for"))?;
+        let (batch, has_failed) = ended.ok_or(Malformed("an MN line without a request"))?;
         if has_failed {
             self.place = MetaPosition::Failed;
         }

@@ -248,7 +248,7 @@ fn unknown(word: &[u8]) -> Malformed {
         b"HD" | b"VA" | b"EN" | b"NF" | b"NS" | b"EX" | b"MN" | b"ME" => {
             "the reply looks like memcached's meta protocol, not like its classic text protocol"
         }
-        b"STAT" | b"ITEM" => "the server sends statistics that nobody asked for",
+        b"STAT" | b"ITEM" => "the server sends statistics that were not requested",
         word if word.starts_with(b"HTTP/") => "the reply looks like HTTP, not like memcached's text protocol",
         _ => "a reply line begins with a word that the protocol does not know",
     })

@@ -53,7 +53,7 @@ fn words_of(stats: &ServerStatsResult) -> String {
         intervals.iter().flat_map(|interval| interval.disturbances.iter().map(String::as_str)).collect();
     parts.extend(disturbances.into_iter().map(str::to_owned));
     if intervals.iter().any(|interval| interval.restarted) {
-        parts.push("it started anew".to_owned());
+        parts.push("it restarted".to_owned());
     }
     parts.join(", ")
 }

@@ -366,12 +366,10 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
         doubts.push(format!("{count} a side: {RUNS_TO_CLAIM} or more are needed"));
     }
     if comparison.design == Design::Apart && !question.accept_order {
-        doubts.push(
-            format!(
-                "the runs of {} and {} did not alternate in mixed order (--accept-order judges them all the same)",
-                comparison.names.0[0], comparison.names.0[1]
-            ),
-        );
+        doubts.push(format!(
+            "the runs of {} and {} did not alternate in mixed order (--accept-order judges them anyway)",
+            comparison.names.0[0], comparison.names.0[1]
+        ));
     }
     for (name, side) in comparison.names.0.into_iter().zip(&comparison.sides) {
         let count = |wanted: &dyn Fn(&RunFigures) -> bool| side.runs.iter().filter(|run| wanted(run)).count();
@@ -382,7 +380,7 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
         let unsteady = count(&|run| run.steady == Some(false));
         if unsteady > 0 && !question.accept_unsteady {
             doubts.push(format!(
-                "{} of {name} not steady (--accept-unsteady judges them all the same)",
+                "{} of {name} not steady (--accept-unsteady judges them anyway)",
                 of_runs(unsteady, side.runs.len())
             ));
         }

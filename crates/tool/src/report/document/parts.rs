@@ -256,7 +256,7 @@ impl EventResult {
         }
         for stats in measurement.evidence.iter().flat_map(|evidence| &evidence.server_stats) {
             for interval in &stats.intervals {
-                let restarted = interval.restarted.then(|| "was started anew".to_owned());
+                let restarted = interval.restarted.then(|| "restarted".to_owned());
                 for what in restarted.iter().chain(&interval.disturbances) {
                     let what = format!("{}: {what}", stats.address);
                     let at_s = seconds(interval.start_ns);
