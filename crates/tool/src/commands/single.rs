@@ -36,7 +36,7 @@ pub fn follow_steered(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Exit {
 
 /// The refusal of `--steer` without a terminal that shows the live view.
 const NO_TERMINAL: &str =
-    "'--steer' is accepted on a terminal only: standard error is none, CI is set, or TERM is dumb";
+    "'--steer' is accepted on a terminal only: standard error is not a terminal, CI is set, or TERM is dumb";
 
 /// Makes the run of a job whose servers were not asked for their protocol, and writes its reports.
 pub fn run(job: &Job) -> Exit {

@@ -216,7 +216,7 @@ async fn targets_of(address: &AgentAddress, deadline: Instant) -> Result<Vec<Tar
         };
         if Instant::now() >= deadline {
             let waited = since.elapsed().as_secs_f64();
-            return Err(format!("no agents behind {}: {why}; waited {waited:.1} s", address.name()));
+            return Err(format!("no agents at {}: {why}; waited {waited:.1} s", address.name()));
         }
         sleep(PAUSE).await;
     }

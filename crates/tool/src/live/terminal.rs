@@ -61,7 +61,7 @@ impl LiveView {
         steering: Option<Arc<Steering>>,
     ) -> io::Result<LiveView> {
         if !io::stderr().is_terminal() {
-            return Err(io::Error::other("standard error is no terminal"));
+            return Err(io::Error::other("standard error is not a terminal"));
         }
         give_back_after_a_panic();
         let (stop, is_asked_to_pause) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

@@ -96,7 +96,7 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
     if args.agents.is_empty() {
         return match given.into_iter().find(|(given, _)| *given) {
             Some((_, flag)) => Err(UsageError::Missing(format!(
-                "'{flag}' is accepted only with '--agents', which is not there"
+                "'{flag}' is accepted only with '--agents', which is missing"
             ))),
             None => Ok(None),
         };
@@ -119,7 +119,7 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
         let told = given.iter().find(|(given, flag)| *given && flag.starts_with("--agent-"));
         if let Some((_, flag)) = told {
             return Err(UsageError::Missing(format!(
-                "'{flag}' is accepted only with agents that are there already, and not with ssh:// and slurm:// alone"
+                "'{flag}' is accepted only with agents that are running already, and not with ssh:// and slurm:// alone"
             )));
         }
     }
@@ -162,7 +162,7 @@ pub fn measuring(
         ];
         return match given.into_iter().find(|(given, _)| *given) {
             Some((_, flag)) => Err(UsageError::Missing(format!(
-                "'{flag}' is accepted only with '--measure-connections', which is not there"
+                "'{flag}' is accepted only with '--measure-connections', which is missing"
             ))),
             None => Ok(None),
         };

@@ -70,7 +70,7 @@ impl Typed<RunArgs> {
             }
             TypedRate::Times(times) => {
                 let accepted =
-                    format!("expected {times}x beside --workload with a workload whose source has a rate");
+                    format!("expected {times}x with --workload and a workload whose source has a rate");
                 return Err(self.unread("--rate <RATE>", &ValueError(accepted)));
             }
             TypedRate::Line(from, to) => RateShape::Points(self.line(*from, *to)?),

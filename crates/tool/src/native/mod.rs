@@ -296,7 +296,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
     let bound = ["--min-time", "--max-time"].into_iter().find(|flag| typed.has(flag));
     if let Some(flag) = bound.filter(|_| args.pace.until.is_none()) {
         return Err(UsageError::Missing(format!(
-            "'{flag}' is accepted only with '--until', which is not there"
+            "'{flag}' is accepted only with '--until', which is missing"
         )));
     }
     let outputs = outputs(&args.output)?;
@@ -357,7 +357,7 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
     let pace = &args.pace;
     if let Some(flag) = LOAD_OPTIONS.iter().find(|flag| !pace.fill.is_empty() && typed.has(flag)) {
         return Err(UsageError::Missing(format!(
-            "'{flag}' is not accepted beside '--fill': the file says what is stored"
+            "'{flag}' is not accepted with '--fill': the file says what is stored"
         )));
     }
     let group = Group {
@@ -497,7 +497,7 @@ fn login(target: &TargetArgs) -> Result<Option<Login>, UsageError> {
         (None, Some(file)) => Err(UsageError::Value {
             flag: "--password-file".to_string(),
             value: file.display().to_string(),
-            accepted: "it is accepted only beside --user".to_string(),
+            accepted: "it is accepted only with --user".to_string(),
         }),
         (Some(user), file) => Ok(Some(Login {
             user: user.clone(),
@@ -583,7 +583,7 @@ fn tls(target: &TargetArgs) -> Result<Option<TlsOptions>, UsageError> {
     ];
     match refined.into_iter().find(|(given, _)| *given) {
         Some((_, flag)) if !target.tls => {
-            Err(UsageError::Missing(format!("'{flag}' is accepted only with '--tls', which is not there")))
+            Err(UsageError::Missing(format!("'{flag}' is accepted only with '--tls', which is missing")))
         }
         _ if !target.tls => Ok(None),
         _ => Ok(Some(TlsOptions {

@@ -81,19 +81,19 @@ impl Typed<RunArgs> {
         let idle = NOT_BESIDE.iter().find(|flag| self.has(flag)).copied();
         if self.has("--arrivals") && self.args.pace.rate.is_none() {
             return Err(UsageError::Missing(
-                "'--arrivals' is accepted beside '--trace' with '--rate' only, which is not there".to_owned(),
+                "'--arrivals' with '--trace' is accepted only with '--rate', which is missing".to_owned(),
             ));
         }
         let is_idle = self.has("--read-through") && self.fills() == Fills::Recorded;
         match idle.or_else(|| is_idle.then_some("--read-through")) {
             None => Ok(true),
             Some("--read-through") => Err(UsageError::Missing(
-                "'--read-through' is accepted beside '--trace' with '--fills own' only, which is not there"
+                "'--read-through' with '--trace' is accepted only with '--fills own', which is missing"
                     .to_owned(),
             )),
             Some(flag) => {
                 let why = why_not_beside(flag);
-                Err(UsageError::Missing(format!("'{flag}' is not accepted beside '--trace': {why}")))
+                Err(UsageError::Missing(format!("'{flag}' is not accepted with '--trace': {why}")))
             }
         }
     }
@@ -147,7 +147,7 @@ impl Typed<RunArgs> {
             missing_size.map(|size| self.dist("--missing-size <DIST>", size, inputs)).transpose()?;
         if missing_size.is_some() && self.fills() == Fills::Recorded {
             return Err(UsageError::Missing(
-                "'--missing-size' is accepted with '--fills own' only, which is not there".to_owned(),
+                "'--missing-size' is accepted only with '--fills own', which is missing".to_owned(),
             ));
         }
         let replay = TraceReplay {

@@ -151,7 +151,7 @@ fn side(
     let program = program.transpose()?;
     if program.is_some() && job.plan.transport == Transport::Udp {
         return Err(UsageError::Missing(format!(
-            "'{}-program' is accepted without --udp only: whether a server is there is seen by its connections",
+            "'{}-program' is accepted without --udp only: pummel tells by a connection whether the server listens",
             given.flag
         )));
     }

@@ -110,7 +110,7 @@ fn figures(args: &CalibrateArgs, inputs: &FrontInputs, length: Length) -> Result
     let runs = Runs::new(inputs, args.backend, length)?;
     if runs.has_one_core() {
         say(
-            "there is one core, which the generator and the server share: the figures are worse than beside a server elsewhere",
+            "there is one core, which the generator and the server share: the figures are worse than with a server on another machine",
         );
     }
     say("the clock and the timer ...");

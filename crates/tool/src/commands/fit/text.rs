@@ -133,7 +133,7 @@ fn lengths(lines: &mut Lines, fit: &Fit) {
         );
     }
     if fit.ttl_s.total() > 0.0 {
-        lines.add("TTL", &format!("{}, of stores; 0 is none", quantiles(&fit.ttl_s, "s")));
+        lines.add("TTL", &format!("{}, by store; 0 is no expiry", quantiles(&fit.ttl_s, "s")));
     }
 }
 

@@ -194,7 +194,7 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
         text += ", adds of new records";
     }
     if mix.scans {
-        text += &format!(", 1 to {} records in each read, one behind the other", mix.multiget);
+        text += &format!(", 1 to {} consecutive records in each read", mix.multiget);
     } else if mix.multiget > 1 {
         text += &format!(", {} keys in each read", mix.multiget);
     }

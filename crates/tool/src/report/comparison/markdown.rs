@@ -39,7 +39,7 @@ fn of_one(comparison: &Comparison) -> String {
     }
     let differences = difference_words(comparison);
     if !differences.is_empty() {
-        text += "\n<details><summary>What differs beside the figures</summary>\n\n";
+        text += "\n<details><summary>What differs besides the figures</summary>\n\n";
         for DifferenceWords { name, values, .. } in differences.iter().take(DIFFERENCES_MAX) {
             let [a, b] = values.each_ref().map(|value| foreign(value));
             text += &format!("- {}: {first} {a}, {second} {b}\n", foreign(name));

@@ -87,7 +87,7 @@ fn what_differs(comparison: &Comparison) -> String {
             format!("    {name}: {a} {first}, {b} {second}\n")
         })
         .collect();
-    if lines.is_empty() { String::new() } else { format!("\nWhat differs beside the figures:\n{lines}") }
+    if lines.is_empty() { String::new() } else { format!("\nWhat differs besides the figures:\n{lines}") }
 }
 
 /// Whether no run has a value or a lower bound of a figure.
