@@ -153,8 +153,8 @@ Exit status (the three command lines above keep their originals'):
   0    complete
   1    failed or partial; the report is written and says why
   2    wrong usage; nothing was sent
-  3    a value was wrong, a goal was missed or undecided, --until was not reached, or the run was something
-       that --fail-on names (or that could not be determined)
+  3    a value was wrong, a goal was missed or undecided, --until was not reached, or the run had
+       a fault that --fail-on names (or that could not be determined)
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 /// What the words of a command line of pummel's own mean, the program's name first.

@@ -34,7 +34,7 @@ Counts and histograms are added exactly. Evidence of servers and kernels is not 
 
 Examples:
   pummel merge here.json there.json -o all.json && pummel show all.json
-  pummel merge monday.json tuesday.json --as-runs -o week.json && pummel compare week.json today.json
+  pummel merge mon.json tue.json --as-runs -o week.json && pummel compare week.json today.json
 
 Exit status:
   0    written
