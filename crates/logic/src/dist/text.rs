@@ -197,7 +197,7 @@ fn number(text: &str) -> Option<f64> {
 pub const FORMS: &str = "  V or fixed:V             uniform:LO,HI            normal:MEAN,SD
   exponential:MEAN         pareto:LOC,SCALE,SHAPE   gev:LOC,SCALE,SHAPE
   weighted:LO-HI@P,...     file:PATH (one number a line)
-  etc-key, etc-value, etc-arrival[:HOUR] (Facebook's ETC pool; the gaps of an hour of its day, 0 to 23)
+  etc-key, etc-value, etc-arrival[:HOUR] (Facebook's ETC pool; HOUR of its day, 0 to 23)
 ";
 
 /// The forms of a distribution, for text that is none of them.

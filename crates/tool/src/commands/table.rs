@@ -31,7 +31,8 @@ Each row of a report is a line of CSV: its file, its rate, its percentiles in mi
 rate. The exit status is 1 when a file cannot be read, has no report, or is longer than 64 MiB; the lines of all others are printed.
 
 Example:
-  for q in 10000 20000 40000; do mutilate -s cache1 --noload -q $q > $q.out; done; pummel table *.out > curve.csv";
+  for q in 10000 20000 40000; do mutilate -s cache1 --noload -q $q > $q.out; done
+  pummel table *.out > curve.csv";
 
 /// Prints the reports of files as CSV.
 pub fn table(args: &TableArgs) -> Exit {
