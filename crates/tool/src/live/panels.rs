@@ -329,6 +329,25 @@ pub fn errors(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     }
 }
 
+/// The keys that reads of the run missed, by cause, as many causes in a line as have room.
+pub fn misses(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
+    canvas.heading((place.x, place.end()), place.top, "misses by cause", "");
+    let cache = snapshot.so_far.as_ref().map(|so_far| so_far.counts.cache).unwrap_or_default();
+    let all = cache.misses().max(1) as f64;
+    let (mut x, mut y) = (place.x, place.top + 1);
+    for (cause, count) in cache.by_cause().into_iter().filter(|(_, count)| *count > 0) {
+        let share = count as f64 / all * 100.0;
+        let words = format!("{} {} ({share:.0} %)", cause.replace('_', " "), grouped(count));
+        if x > place.x && x + words.chars().count() > place.end() {
+            (x, y) = (place.x, y + 1);
+        }
+        if y >= place.top + place.height {
+            return;
+        }
+        x = canvas.put(x, y, &shown(&words, place.width), Ink::Plain) + 3;
+    }
+}
+
 /// One row of a table of agents or servers.
 struct PartRow {
     name: String,
