@@ -334,12 +334,12 @@ mod tests {
         let (mut snapshot, now) = example::measuring();
         snapshot.is_steerable = true;
         let text = |snapshot: &Snapshot| draw(snapshot, Choice::default(), now, LARGE, Glyphs::Ascii).text();
-        assert!(text(&snapshot).contains("open 20,000/s poisson"), "{}", text(&snapshot));
+        assert!(text(&snapshot).contains("open 400/s poisson"), "{}", text(&snapshot));
         assert!(text(&snapshot).contains("p pause   + - * / rate"), "{}", text(&snapshot));
-        let mut plan = example::plan_at(20_000.0);
-        plan.changes.rate = Some(steps(20_000.0, &[RatePoint { at_ns: 41 * SECOND, rate: 0.0 }]));
-        snapshot.steered(&plan, Some(21_000.0));
-        assert!(text(&snapshot).contains("open 0/s poisson, PAUSED at 21,000/s"), "{}", text(&snapshot));
+        let mut plan = example::plan_at(400.0);
+        plan.changes.rate = Some(steps(400.0, &[RatePoint { at_ns: 41 * SECOND, rate: 0.0 }]));
+        snapshot.steered(&plan, Some(420.0));
+        assert!(text(&snapshot).contains("open 0/s poisson, PAUSED at 420/s"), "{}", text(&snapshot));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use std::time::Duration;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use pummel_engine::clock;
 use pummel_engine::run::{RateCommand, Steering};
 use pummel_logic::time::Nanos;
@@ -238,7 +240,8 @@ fn style_of(ink: Ink, has_colours: bool) -> Style {
 fn take_terminal() -> io::Result<()> {
     enable_raw_mode()?;
     IS_OPEN.store(true, Ordering::Release);
-    execute!(io::stderr(), EnterAlternateScreen, Hide)
+    // A terminal without a second screen still shows what stood there before, where the view draws nothing.
+    execute!(io::stderr(), EnterAlternateScreen, Clear(ClearType::All), Hide)
 }
 
 /// Gives the terminal back as it was, once.
