@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 cargo xtask workloads [OPTIONS]
 
@@ -51,11 +51,12 @@ const DEVIATIONS: f64 = 5.0;
 /// How far shares of a table may be off beside that.
 const SHARE_WITHIN: f64 = 0.005;
 
-/// How far the mean size of an item may be off beside chance, as a share of it: what the ends of sizes cut off.
+/// Greatest deviation of the mean size of an item, in addition to chance, as a share of it: the effect of cutting sizes
+/// at their ends.
 const SIZE_WITHIN: f64 = 0.005;
 
-/// What memcached accounts for an item beside its key and its value: the item's head, the CAS unique, the end of the key and the
-/// line end of the value.
+/// Bytes that memcached accounts for an item in addition to its key and its value: the item's head, the CAS unique, the
+/// end of the key and the line end of the value.
 const ITEM_BYTES: f64 = 48.0 + 8.0 + 1.0 + 2.0;
 
 /// How long a server may take until it accepts.
@@ -64,7 +65,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// Numbers of keys from here on are no records.
 const RECORDS_END: u64 = 1 << 42;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug, PartialEq)]
 pub struct Options {
     seconds: u64,
@@ -387,7 +388,7 @@ impl Profile {
         self.fields.get(name).map_or("", String::as_str)
     }
 
-    /// A number; 0 where there is none.
+    /// A number; 0 if there is none.
     fn number(&self, name: &str) -> f64 {
         self.text(name).replace('_', "").parse().unwrap_or(0.0)
     }

@@ -24,7 +24,7 @@ const KEYS: u64 = 1_000_000;
 /// Bytes that a reader is given at once.
 const BLOCK_BYTES: usize = 1 << 18;
 
-/// What is drawn of one row: key, whether it stores, client, length of its value.
+/// Draws one row: its key, whether it stores, its client, the length of its value.
 fn drawn(chooser: &Chooser, stream: &Stream, number: u64) -> (u64, bool, u64, u64) {
     let bits = Stream::from_seed(7).draw(number);
     (chooser.choose(stream, number), bits.is_multiple_of(10), (bits >> 8) % 500, 50 + (bits >> 32) % 400)

@@ -49,9 +49,9 @@ pub fn answer(error: &clap::Error) -> Exit {
     let print =
         || if error.use_stderr() { error.print() } else { sys::check_stdout().and_then(|()| error.print()) };
     match (print(), error.use_stderr()) {
-        // Nobody is left to tell when the terminal or pipe is gone.
+        // When the terminal or pipe is gone, the error cannot be reported.
         (_, true) => Exit::Usage,
-        // Whoever has read enough of an answer may go.
+        // A reader may close the pipe when it has read enough.
         (Err(unwritten), false) if unwritten.kind() != ErrorKind::BrokenPipe => {
             say(format_args!("error: cannot write to standard output: {unwritten}"));
             Exit::Failed

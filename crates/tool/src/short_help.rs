@@ -54,7 +54,7 @@ const OPTIONS_OF_AB: &[(&str, &str)] = &[
     ("json", "Write the result to a file"),
 ];
 
-/// What `-h` of `pummel compare` names.
+/// Options in `-h` of `pummel compare`.
 const OPTIONS_OF_COMPARE: &[(&str, &str)] = &[
     ("sides", "Results of A, of B and so on; commas separate those of one side. Or one result of `ab`"),
     ("metric", "Figures to judge: p50, p90, p99, p99.9, rate, client-cpu, server-cpu"),
@@ -65,14 +65,14 @@ const OPTIONS_OF_COMPARE: &[(&str, &str)] = &[
     ("json", "Write the comparison to a file"),
 ];
 
-/// What `-h` of `pummel merge` names.
+/// Options in `-h` of `pummel merge`.
 const OPTIONS_OF_MERGE: &[(&str, &str)] = &[
     ("files", "Results of `pummel run` or `load`"),
     ("output", "File for the sum, as JSON [default: standard output]"),
     ("as_runs", "Keep the results separate, as repetitions for `pummel compare`"),
 ];
 
-/// What `-h` of `pummel explain` names.
+/// Options in `-h` of `pummel explain`.
 const OPTIONS_OF_EXPLAIN: &[(&str, &str)] = &[
     ("front", "Whose command line follows: run, load, mcperf, memaslap or mutilate"),
     ("args", "The command line, as it would follow that name"),
@@ -80,7 +80,7 @@ const OPTIONS_OF_EXPLAIN: &[(&str, &str)] = &[
     ("format", "Form of the plan on standard output: text (TOML) or json"),
 ];
 
-/// What `-h` of `pummel fit` names.
+/// Options in `-h` of `pummel fit`.
 const OPTIONS_OF_FIT: &[(&str, &str)] = &[
     ("files", "The files of the trace, in order; - is standard input"),
     ("output", "Write the profile to a file, for --workload"),

@@ -72,7 +72,7 @@ static HELD: Mutex<Option<(VecDeque<String>, u64)>> = Mutex::new(None);
 /// Most lines that wait while a screen has the terminal; older ones are dropped.
 const HELD_LINES_MAX: usize = 1_000;
 
-/// Keeps what is said from now on until [`release`], since a screen has the terminal.
+/// Holds lines back from now on until [`release`], since a screen has the terminal.
 pub fn hold() {
     HELD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
 }

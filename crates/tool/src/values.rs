@@ -646,7 +646,7 @@ pub fn warm_up(text: &str) -> Read<WarmUpTime> {
     })
 }
 
-/// `evictions`, with the longest time behind it where one is said.
+/// `evictions`, followed by the longest time if one is given.
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for all other text.

@@ -448,7 +448,7 @@ fn completed(run: &Ended) -> Vec<u64> {
 fn mutilates_rates_add_up_in_real_runs_of_every_combination() {
     let server = Memcached::start();
     Running::start_words(&["mutilate", "-s", &server.name, "--loadonly"]).end().expect(0);
-    // Without agents, -C and -Q give nobody more than -q.
+    // Without agents, -C and -Q add nothing to -q.
     let alone = Running::start_words(&master(&server.name, "--noload -B -c 1 -C 4 -Q 50 -q 1000 -t 1", &[]));
     let alone = alone.end().expect(0).json();
     let group = &alone.at("plan/groups")[0];

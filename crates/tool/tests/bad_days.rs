@@ -363,7 +363,7 @@ fn nobody_has_to_listen() {
     assert_eq!(shell("2>&-"), Some(0));
     assert_eq!(shell("2>/dev/full"), Some(0));
     assert_eq!(shell("2>&1 >/dev/null | head -1; exit ${PIPESTATUS[0]}"), Some(0));
-    // A report that nobody takes is a failure to write it; all others are written all the same.
+    // A report whose reader is gone is a failure to write it; all others are written nevertheless.
     assert_eq!(shell(">/dev/full"), Some(1));
     assert_eq!(shell(">&-"), Some(1));
     assert_eq!(shell(">&- 2>&- <&-"), Some(1));
@@ -483,7 +483,7 @@ fn a_terminal_that_goes_away_leaves_a_report_however_often_it_says_so() {
     let victim = Victim::start("");
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("r.json");
-    // Whoever runs the tests may have been told to outlive the terminal.
+    // The process that runs the tests may have been told to outlive the terminal.
     let mut process = Command::new("env")
         .args(["--default-signal=HUP", PUMMEL, "run", "-s", victim.address.as_str(), "--json"])
         .arg(&json)

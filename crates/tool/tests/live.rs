@@ -143,7 +143,7 @@ impl Screen {
         let fed = Arc::clone(&grid);
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // A terminal that nobody holds any more is an error of its reader.
+            // A terminal whose last holder is gone is an error of its reader.
             while let Ok(count @ 1..) = output.read(&mut bytes) {
                 fed.lock().expect("nobody panicked").feed(&bytes[..count]);
             }
@@ -241,7 +241,7 @@ fn keys_and_sizes_change_the_screen_and_q_ends_with_the_report() {
     screen.wait_for("space go on");
     screen.press(" ");
     screen.wait_for("space freeze");
-    // Keys that change the rate do nothing where nobody asked for them.
+    // Keys that change the rate do nothing without --steer.
     screen.press("p+");
     screen.press("?");
     screen.wait_for("this help");

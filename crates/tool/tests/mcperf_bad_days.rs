@@ -53,7 +53,7 @@ fn reset(stream: TcpStream) {
     set_socket_linger(&stream, Some(Duration::ZERO)).expect("it is TCP");
 }
 
-/// How many connections to this port of 127.0.0.1 the kernel knows, from whoever has made them.
+/// How many connections to this port of 127.0.0.1 the kernel knows, whichever process made them.
 fn connections_to(port: &str) -> usize {
     let server = format!(" 0100007F:{:04X} 01 ", port.parse::<u16>().expect("a port"));
     let table = fs::read_to_string("/proc/net/tcp").expect("this is Linux");
@@ -432,7 +432,7 @@ fn ports_that_run_out_are_counted_and_those_who_have_one_go_on() {
 #[test]
 fn hosts_that_answer_nothing_are_given_up_by_the_kernel_or_by_the_timeout() {
     let _alone = quiet();
-    // What goes to this address comes in again on loopback, and is for nobody there.
+    // Packets to this address come in again on loopback, and no socket receives them there.
     let silence = "ip addr add 10.9.9.1/32 dev lo; ip route add 10.9.9.2/32 dev lo
         echo 1 >/proc/sys/net/ipv4/tcp_syn_retries;";
     let words = "\"$PUMMEL\" mcperf -s 10.9.9.2 -v 0 -n 3 -r 100 -N 5";

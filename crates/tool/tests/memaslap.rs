@@ -254,7 +254,7 @@ fn connections_are_numbered_over_all_threads() {
 
 #[test]
 fn it_is_said_early_that_nothing_comes_back_over_udp() {
-    // Somebody listens, and does not answer.
+    // A socket listens, and does not answer.
     let (port, _ends) = common::until("a port that is free for TCP and UDP", || {
         let door = TcpListener::bind("127.0.0.1:0").ok()?;
         let address = door.local_addr().ok()?;
@@ -264,7 +264,7 @@ fn it_is_said_early_that_nothing_comes_back_over_udp() {
     let warnings = ended.errors.matches("WARNING: nothing comes back over UDP").count();
     assert_eq!(warnings, 1, "{}", ended.errors);
     assert!(counter(&ended, "cmd_get") == 0 && counter(&ended, "udp_timeout") == 0, "{}", ended.text);
-    // Nobody takes datagrams: that is known at once.
+    // No socket takes datagrams: that is known at once.
     let server = Memcached::start();
     let ended = pummel(&format!("memaslap -s {} -t 60s -a -d 5 -c 2", server.name)).expect(0);
     assert!(ended.errors.contains("WARNING: nothing comes back over UDP"), "{}", ended.errors);

@@ -775,7 +775,7 @@ fn one_lost_server_of_several_ends_the_run_with_what_was_measured() {
 
 #[test]
 fn a_server_that_takes_no_connection_is_given_up() {
-    // Nobody takes connections from this listener, and it has room for few that wait.
+    // No process accepts connections from this listener, and it has room for few that wait.
     let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     rustix::net::bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     rustix::net::listen(&listener, 0).expect("it is bound");

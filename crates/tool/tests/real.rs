@@ -262,7 +262,7 @@ fn an_older_value_of_the_same_client_is_stale() {
         let key = until("the only record", || second.keys().pop());
         for _ in 0..30 {
             let old = second.value(&key);
-            // When the run is over nobody writes any more.
+            // When the run is over, no client writes any more.
             let is_new = until("the client writes again", || {
                 let is_new = second.value(&key) != old;
                 (is_new || running.has_ended()).then_some(is_new)

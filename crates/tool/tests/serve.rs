@@ -740,8 +740,8 @@ fn held_times_are_not_shorter_than_asked_and_not_much_longer() {
     });
 }
 
-/// Checks that no reply of forty is held for less than was drawn. Returns, for ten that nobody waited before, by how much
-/// longer, in order of size.
+/// Checks that no reply of forty is held for less than was drawn. Returns by how much longer the ten replies were held that
+/// waited behind no other, in order of size.
 fn hold_forty_replies() -> Vec<u64> {
     let serving =
         Serving::start(&["--service-time", "uniform:2ms,6ms", "--max-requests", "40", "--seed", "3"]);

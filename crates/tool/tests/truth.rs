@@ -48,7 +48,7 @@ fn compare_service(service_time: &str, pace: &str) -> Result<(), String> {
 fn the_service_time_is_what_the_server_took() {
     let _alone = quiet();
     // Closed loop, open loop with time to spare, and open loop where requests wait for a connection for longer than they
-    // are served: whoever measured from the due time would be wrong by milliseconds there.
+    // are served: a tool that measured from the due time would be wrong by milliseconds there.
     for backend in backends() {
         let compare = |service_time: &str, pace: &str| {
             in_some_quiet_moment(|| compare_service(service_time, &format!("{pace} --backend {backend}")));

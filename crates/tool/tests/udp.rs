@@ -104,7 +104,7 @@ enum Turn {
 
 impl Fate {
     fn turn(&self) -> Turn {
-        // splitmix64 of a counter: a seed, and the same share whoever asks.
+        // splitmix64 of a counter: a seed, and one share for all callers.
         let mut bits = self.drawn.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -280,7 +280,7 @@ fn agents_that_load_over_datagrams_have_done_their_shares() {
 
 #[test]
 fn a_port_where_nobody_listens_ends_the_run_at_once_and_says_so() {
-    // A socket that hears itself alone: its port is closed to others, and nobody else can open it meanwhile.
+    // A socket that hears itself alone: its port is closed to others, and no other process can open it meanwhile.
     let deaf = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let nobody = deaf.local_addr().expect("it is bound");
     deaf.connect(nobody).expect("an address of this machine");

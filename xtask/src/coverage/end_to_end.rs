@@ -28,8 +28,8 @@ const KNEE_LOAD: f64 = 0.7;
 /// p99 of M/D/1 at [`KNEE_LOAD`], in services.
 const KNEE_SERVICES: f64 = 7.486;
 
-/// Of the searches, the least share whose interval has to contain the knee, and the greatest share that may promise more than 2 % too
-/// much.
+/// The least share of the searches whose interval has to contain the knee, and the greatest share that may promise more
+/// than 2 % too much.
 const SEARCHES_HELD: f64 = 0.9;
 const SEARCHES_TOO_HIGH: f64 = 0.05;
 
@@ -60,7 +60,8 @@ pub fn run(root: &Path, (runs, searches): (u64, u64), program: Option<&Path>) ->
     Ok(good & searched(&program, searches)?)
 }
 
-/// Searches for the knee of a server with one queue, and prints what came of each; says whether they are as good as they promise.
+/// Searches for the knee of a server with one queue, and prints the result of each search; returns whether they are as
+/// good as they promise.
 fn searched(program: &Path, searches: u64) -> io::Result<bool> {
     if searches == 0 {
         return Ok(true);

@@ -62,7 +62,7 @@ pub fn searches(root: &Path) -> io::Result<bool> {
     Ok(passed && !lines.is_empty())
 }
 
-/// Runs whose load changes, or does not: whether that is found and waited for.
+/// Runs whose load changes or stays: whether a change is found, and whether a warm-up waits for it.
 pub fn changing(root: &Path, runs: u64) -> io::Result<bool> {
     said(root, "changing::", &[("PUMMEL_COVERAGE_RUNS_CHANGING", runs)], "changing: ")
 }

@@ -76,7 +76,7 @@ impl Part {
     }
 }
 
-/// When no more runs are begun.
+/// Time after which no more runs are begun.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Instant);
 

@@ -1,4 +1,4 @@
-//! What evidence and stamps cost: runs with and without them in turns.
+//! The cost of evidence and stamps: runs with and without them, by turns.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::stage::{Stage, Theatre};
 /// Two sides of a comparison.
 #[derive(Debug)]
 pub struct Comparison {
-    /// What one side has and the other has not.
+    /// The feature that one side has and the other lacks.
     what: &'static str,
     /// Words of `pummel run` with it.
     with: &'static str,
@@ -67,7 +67,7 @@ impl Pairs {
         (median(&self.with), median(&self.without))
     }
 
-    /// What one side has more than the other, of each round, in ascending order.
+    /// The difference between the sides in each round, in ascending order.
     pub(super) fn differences(&self) -> Vec<f64> {
         let mut more: Vec<f64> =
             self.with.iter().zip(&self.without).map(|(one, other)| one - other).collect();

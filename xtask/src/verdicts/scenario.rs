@@ -435,9 +435,9 @@ pub const UNSTAGED: &[Unstaged] = &[
     },
 ];
 
-/// Runs against idle servers, in which nobody may be accused: server, words. Two client threads that share a CPU sleep until a
-/// request is due, and timers that are late by more than 20 us are a visible part of the short responses of memcached and
-/// Redis beside them: their lines are against servers that take 2 ms for a request and do nothing meanwhile.
+/// Runs against idle servers, in which the verdict must name no limit: server, words. Two client threads that share a
+/// CPU sleep until a request is due, and timers that are late by more than 20 us are a visible part of the short
+/// responses of memcached and Redis: these lines use servers that hold each request for 2 ms and do nothing meanwhile.
 pub const IDLE: &[(Server, &str)] = &[
     (Server::Memcached("-t 4 -m 256"), "-c 1 --rate 100"),
     (Server::Memcached("-t 4 -m 256"), "-c 10 --rate 500"),

@@ -76,8 +76,8 @@ impl Said {
 }
 
 impl Theatre {
-    /// Moves this process, and the threads that it starts, to the CPU of the server: relays that run on the generator's would
-    /// take from it what a run then says was taken.
+    /// Moves this process, and the threads that it starts, to the CPU of the server: relays on the generator's CPU
+    /// would take CPU time from the generator, and a verdict would say so.
     pub fn stay_beside_server(&self) -> io::Result<()> {
         let words =
             ["--all-tasks", "--cpu-list", "--pid", &self.cpu(Side::Server).to_string()].map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What it costs a run to be watched: runs with `--metrics` and with `--live`, and runs without, in turns.
+//! The cost of being watched: runs with `--metrics` and with `--live`, and runs without, by turns.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -48,7 +48,7 @@ impl WatchedBy {
     }
 }
 
-/// What is compared of the runs of both sides.
+/// The compared figures of the runs of both sides.
 #[derive(Default)]
 struct Compared {
     cpu_percent: Pairs,
@@ -123,7 +123,7 @@ fn watched_run(
             if way == WatchedBy::Metrics && is_watched {
                 scope.spawn(move || {
                     while !is_over.load(Ordering::Acquire) {
-                        // Before it listens, and when it is over, nobody answers.
+                        // Before the server listens, and when the run is over, scrapes get no answer.
                         let _ = scrape(port);
                         thread::sleep(SCRAPE_EVERY);
                     }

@@ -97,7 +97,7 @@ pub enum SocketStamps {
 }
 
 impl SocketStamps {
-    /// The stamps of a backend's sockets; `transmit` is what is known of its marked sends.
+    /// The stamps of a backend's sockets; `transmit` has the settings and the marked sends of transmit stamps.
     pub fn of(received: bool, transmit: Option<&TransmitStamps>) -> SocketStamps {
         match (received, transmit) {
             (false, _) => SocketStamps::None,

@@ -18,7 +18,7 @@ use crate::sys::{self, QueuedError, TransmitPoint, TransmitPoints};
 /// Most marked sends of one connection that wait for their stamps; the oldest beyond that is given up.
 const UNDER_WAY_MAX: usize = 256;
 
-/// Most reads of one connection whose card's stamps are remembered: more than come in one turn.
+/// Most reads of one connection whose card stamps are remembered: more than one turn brings.
 const READS_KEPT: usize = 8;
 
 /// The name of a marked send, which its worker chooses and never uses again.
@@ -45,7 +45,7 @@ pub enum TransmitStamp {
 /// The marked sends of all connections of a backend, by slot.
 #[derive(Debug)]
 pub struct TransmitStamps {
-    /// Where stamps are taken beside the way to the device.
+    /// The points on the way to the device at which further stamps are taken.
     points: TransmitPoints,
     connections: Vec<Connection>,
 }
@@ -58,7 +58,7 @@ struct Connection {
     /// The id of the next byte, or of the next marked datagram.
     next_id: u32,
     under_way: VecDeque<UnderWay>,
-    /// Of the last reads, the kernel's stamp on the monotonic clock and the card's stamp by its own clock.
+    /// The last reads: the kernel's stamp on the monotonic clock and the card's stamp by the card's clock.
     received: VecDeque<(Nanos, Nanos)>,
 }
 
@@ -81,7 +81,7 @@ impl TransmitStamps {
         TransmitStamps { points: TransmitPoints { scheduled, card: false }, connections: Vec::new() }
     }
 
-    /// Asks, where `card` says so, also for the stamps of the network card, of what is sent and of what comes.
+    /// Also requests the network card's stamps of sent and received packets, if `card` is set.
     pub fn with_card(mut self, card: bool) -> TransmitStamps {
         self.points.card = card;
         self
@@ -239,7 +239,7 @@ impl Connection {
         self.under_way.iter().find(|sent| sent.mark == mark)?.card
     }
 
-    /// Takes a send; one whose card's stamp may still come is kept where `is_kept` says so.
+    /// Removes a send and returns its stamp; the send is kept if `is_kept` says that its card stamp may still arrive.
     fn take(&mut self, mark: Mark, is_kept: bool) -> TransmitStamp {
         let Some(place) = self.under_way.iter().position(|sent| sent.mark == mark) else {
             return TransmitStamp::Missing;

@@ -11,7 +11,7 @@ const EVERY_NS: Nanos = 250 * MILLISECOND;
 /// After so many rounds in which no server told how many records it evicted, none will.
 const SILENT_ROUNDS_MAX: u32 = 4;
 
-/// What the rounds so far say.
+/// The state of the watch after a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sighting {
     /// No server has evicted a record, as far as is known.
@@ -25,9 +25,9 @@ pub enum Sighting {
 /// The watch for the first eviction.
 #[derive(Debug)]
 pub struct EvictionWatch {
-    /// What each server told first, since it was started.
+    /// The first counters of each server since it was started.
     first: Vec<Option<Told>>,
-    /// When the next round is due, on the monotonic clock.
+    /// Due time of the next round, on the monotonic clock.
     next_at: Nanos,
     /// Rounds so far in which no server told a count; 0 once one has.
     silent_rounds: u32,
@@ -38,7 +38,7 @@ pub struct EvictionWatch {
 }
 
 impl EvictionWatch {
-    /// A watch of so many servers, whose first round is due at once.
+    /// A watch of this many servers, whose first round is due at once.
     pub fn new(servers: usize) -> EvictionWatch {
         EvictionWatch {
             first: (0..servers).map(|_| None).collect(),
@@ -50,12 +50,12 @@ impl EvictionWatch {
         }
     }
 
-    /// When the next round is due, on the monotonic clock; `None` where no more rounds are.
+    /// Due time of the next round, on the monotonic clock; `None` if no further round follows.
     pub fn next_at(&self) -> Option<Nanos> {
         (self.sighting == Sighting::Nothing).then_some(self.next_at)
     }
 
-    /// Takes in what a server told in a round, or why it told nothing. `reading` says what two readings mean.
+    /// Takes the counters of a server in a round, or the reason why there are none. `reading` interprets two readings.
     pub fn take_in(
         &mut self,
         server: usize,
@@ -79,7 +79,7 @@ impl EvictionWatch {
         self.first[server].get_or_insert(told);
     }
 
-    /// Ends a round at `now`, and returns what the rounds so far say.
+    /// Ends a round at `now`, and returns the state of the watch.
     pub fn end_round(&mut self, now: Nanos) -> &Sighting {
         self.next_at = now.saturating_add(EVERY_NS);
         self.silent_rounds += 1;
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server tells that has evicted so many records.
+    /// The counters of a server that has evicted this many records.
     fn told(evictions: u64) -> Told {
         Told { at: evictions, facts: Facts::default(), own: OwnWork::default() }
     }

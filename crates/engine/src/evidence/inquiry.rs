@@ -84,9 +84,9 @@ struct Side {
     refusal: Vec<u8>,
     /// The server does not know the question for all sections.
     plain_info: bool,
-    /// When the reading under way is taken.
+    /// The occasion of the reading under way.
     occasion: Occasion,
-    /// What was told in this reading beside the counters.
+    /// The facts of this reading other than counters.
     beside: Facts,
     /// Questions beside the counters that the server does not answer; they are not put again.
     hidden: Vec<Question>,
@@ -108,7 +108,7 @@ enum Happened {
 }
 
 impl Side {
-    /// A side whose server is never asked the questions `hidden`.
+    /// A side connection whose server is never asked the `hidden` questions.
     fn new(hidden: Vec<Question>) -> Side {
         Side {
             state: SideState::Closed,

@@ -15,7 +15,7 @@ impl Newest {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(intervals);
     }
 
-    /// Takes what was left since the last call; `None` where nothing was.
+    /// Takes the statistics that were left since the last call; `None` if there are none.
     pub fn take(&self) -> Option<Vec<Option<ServerInterval>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -56,8 +56,8 @@ pub struct Observed {
     pub asks_all: bool,
 }
 
-/// Observes a run until it is over. Returns what was seen; `None` where no measured phase began. What servers tell within the
-/// measured phases is left in `newest` too. `stopped` returns whether the run was stopped.
+/// Observes a run until it is over, and returns the evidence; `None` if no measured phase began. The statistics of
+/// servers within the measured phases are also left in `newest`. `stopped` returns whether the run was stopped.
 pub fn observe(
     plan: &Plan,
     observed: Observed,

@@ -1,4 +1,4 @@
-//! The network cards on the way to the servers, and whether they stamp what is sent and received.
+//! The network cards on the way to the servers, and whether they stamp sent and received packets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

@@ -127,7 +127,7 @@ pub(super) struct Collector<'a, 'w> {
     rate_control: Option<RateControl>,
     /// The phase of the open slices, where that is a warm-up that is looked at.
     warm_up: Option<usize>,
-    /// The measured phase whose end another process finds from its slices; `None` where none does.
+    /// The measured phase whose end another process finds from its slices; `None` if no process does.
     ticks_of: Option<usize>,
     /// The caller ended the run before its time.
     interrupted: bool,
@@ -531,7 +531,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.measurement
     }
 
-    /// Adds what became of the trace that was replayed; a run whose trace could not be read is partial.
+    /// Adds the account of a replayed trace; a run whose trace could not be read is partial.
     fn finish_trace(&mut self) {
         let Some(run) = &self.context.trace_run else { return };
         let lateness = std::mem::take(&mut self.lateness);

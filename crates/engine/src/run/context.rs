@@ -53,7 +53,7 @@ pub(super) struct Observation {
     pub(super) observed: Observed,
     /// What workers and the observer tell each other.
     pub(super) moments: Moments,
-    /// What servers told last within the measured phases.
+    /// The latest statistics of the servers within the measured phases.
     pub(super) newest: Newest,
     /// The first and the last measured phase.
     pub(super) phases: (usize, usize),
@@ -205,7 +205,7 @@ impl<'a> RunContext<'a> {
         StreamOwner { seed: self.plan.seed, group: group as u64, phase: phase as u64, client }
     }
 
-    /// Whether a phase is the warm-up whose end is found while it goes on.
+    /// Whether this phase is a warm-up whose end is found while it runs.
     pub(super) fn finds_end_of_warm_up(&self, number: usize) -> bool {
         let measured = || self.plan.phases.iter().position(|phase| phase.recorded);
         self.plan.adaptive.ends_warm_up() && measured() == Some(number + 1)
@@ -222,7 +222,7 @@ impl<'a> RunContext<'a> {
         observation.moments.untold()
     }
 
-    /// The measured phase whose end another process finds while it goes on; `None` where there is none.
+    /// The measured phase whose end another process finds while it runs; `None` if there is none.
     pub(super) fn told_end(&self) -> Option<usize> {
         let is_told = self.plan.adaptive.until.is_some() && !self.process_share.is_whole();
         self.plan.phases.iter().position(|phase| phase.recorded).filter(|_| is_told)

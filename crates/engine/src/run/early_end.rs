@@ -19,12 +19,13 @@ pub(super) struct EarlyEnd {
     phase: usize,
     /// When the phase began, on the monotonic clock, and the meeting before it.
     began: (Nanos, u64),
-    /// What finds the ends; nothing where another process does.
+    /// The search for the ends; it finds nothing if another process searches.
     ends: EarlyEnds,
 }
 
 impl EarlyEnd {
-    /// What decides the ends of a plan's phases, before the first of them. `is_whole`: this process runs the whole plan.
+    /// The search for the ends of a plan's phases, before the first of them. `is_whole`: this process runs the whole
+    /// plan.
     pub(super) fn of(plan: &Plan, is_whole: bool) -> EarlyEnd {
         let ends = if is_whole { EarlyEnds::of(plan) } else { EarlyEnds::none() };
         EarlyEnd { phase: 0, began: (0, 0), ends }
@@ -62,7 +63,7 @@ impl EarlyEnd {
         measurement.warm_up = Some(WarmUp { until, elapsed_ns, settled, cut_short: is_stopped && !settled });
     }
 
-    /// Takes in a slice of the measurement, and ends the phase where what was measured so far is enough.
+    /// Adds a slice of the measurement, and ends the phase if the measurement suffices.
     pub(super) fn measured_slice(&mut self, context: &RunContext<'_>, slice: &mut Interval) {
         if let Some(end_ns) = self.ends.measured_slice(slice) {
             self.end_phase(context, end_ns, slice.end_ns);

@@ -49,8 +49,8 @@ pub trait Gate: Sync {
     /// records where it was no load.
     fn pass(&self, ready: Nanos, loaded: Loaded) -> Option<Nanos>;
 
-    /// When the phase with this number ends before its time, on the monotonic clock; `None` as long as no such end is known. It
-    /// is asked for again and again while the phase goes on.
+    /// The moment at which the phase with this number ends before its time, on the monotonic clock; `None` as long as
+    /// no such end is known. The engine asks repeatedly while the phase runs.
     fn early_end(&self, _phase: usize) -> Option<Nanos> {
         None
     }

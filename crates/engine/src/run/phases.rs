@@ -95,7 +95,7 @@ struct PhaseRunner<'a, C, B> {
     number: usize,
     clients: Vec<ClientId>,
     worker: Worker<C, B>,
-    /// When the first phase began in which keys change, on the monotonic clock; `None` before it.
+    /// The beginning of the first phase in which keys change, on the monotonic clock; `None` before it.
     churns_since: Option<Nanos>,
 }
 

@@ -58,7 +58,7 @@ pub(super) struct TraceRun {
     /// The ends of the queues at the workers, until they take them.
     feeds: Vec<Mutex<Option<Receiver<RowBatch>>>>,
     dealer: Mutex<Option<Dealer>>,
-    /// What the reader met so far.
+    /// The reader's account so far.
     replayed: Arc<Mutex<Replayed>>,
     is_stopped: Arc<AtomicBool>,
     /// Closed when the reader has ended.
@@ -142,7 +142,7 @@ impl TraceRun {
         thread::Builder::new().name("trace".to_owned()).spawn(move || dealer.run()).map(drop)
     }
 
-    /// Ends the reader, and returns what it met; a reader that waits for standard input is not waited for.
+    /// Ends the reader, and returns its account; a reader that is blocked on standard input is not waited for.
     pub(super) fn finish(&self) -> Replayed {
         self.is_stopped.store(true, Ordering::Relaxed);
         // The channel closes when the reader has ended.
@@ -272,7 +272,7 @@ impl Dealer {
         Ok(goes_on)
     }
 
-    /// Tells what was met so far.
+    /// Publishes the account so far.
     fn publish(&self, change: impl FnOnce(&mut Replayed)) {
         let counts = self.shaper.counts();
         let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -38,12 +38,13 @@ pub trait Watch {
     /// A worker of this process has handed over its part of a slice of the measured phase, with these turns.
     fn worker_turns(&mut self, _worker: usize, _turns: &Turns) {}
 
-    /// A slice of the warm-up or of the measurement of a plan whose ends are found while it goes on, as short as slices are and
-    /// whole for this process. It is handed over where other processes run parts of the plan too.
+    /// Receives a slice of the warm-up or of the measurement of a plan whose ends are found while it runs. The slice is
+    /// as short as slices are, and covers this whole process. It is handed over if other processes run parts of the
+    /// plan too.
     fn tick(&mut self, _phase: &Phase, _slice: &mut Interval) {}
 
-    /// The rate of the first group was changed by hand: these are all changes so far. While nothing is asked, `resumes_at` is the
-    /// rate with which the load goes on, which alone may be what is new.
+    /// The rate of the first group was changed by hand: these are all changes so far. While the load is paused,
+    /// `resumes_at` is the rate at which it will resume; this may be the only value that is new.
     fn steered(&mut self, _changes: &[RatePoint], _resumes_at: Option<f64>) {}
 
     /// The processes of a distributed run, in the order in which slices name them: said before its first phase, and again whenever
@@ -73,11 +74,11 @@ pub trait Watch {
 /// A process of a distributed run, as far as it is shown while the run goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberFacts {
-    /// Its name.
+    /// Name of the process.
     pub name: String,
     /// Greatest error of the measured difference between its clock and that of the controller, in nanoseconds.
     pub clock_error_ns: Nanos,
-    /// Its worker threads.
+    /// Number of its worker threads.
     pub threads: u32,
     /// Whether it is lost, or left before the end.
     pub is_lost: bool,

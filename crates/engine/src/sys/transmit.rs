@@ -47,9 +47,9 @@ pub enum TransmitPoint {
 /// Which points of a send are stamped, beside the one at which the driver hands it to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitPoints {
-    /// Where packets enter the queueing discipline.
+    /// Stamp the moment at which packets enter the queueing discipline.
     pub scheduled: bool,
-    /// Where the card sends them.
+    /// Stamp the moment at which the card sends them.
     pub card: bool,
 }
 
@@ -79,7 +79,7 @@ pub fn set_receive_stamps_beside_transmit(socket: BorrowedFd<'_>, card: bool) ->
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(RX_SOFTWARE | SOFTWARE | card_flags(card)))
 }
 
-/// What makes the kernel report the stamps of a card too.
+/// The flags that make the kernel report the stamps of a card too.
 fn card_flags(card: bool) -> u32 {
     if card { RX_HARDWARE | RAW_HARDWARE } else { 0 }
 }
@@ -238,7 +238,7 @@ mod tests {
         control(libc::SOL_IP, libc::IP_RECVERR, &bytes)
     }
 
-    /// What control messages say that lie one behind the other.
+    /// Reads the control messages of a queue of errors, one behind the other.
     fn read(messages: &[Vec<u8>]) -> QueuedError {
         let mut aligned: Vec<u64> = messages
             .concat()

@@ -14,10 +14,10 @@ use crate::worker::state::WorkerState;
 /// How often a worker looks for requests where nothing else wakes it.
 const LOOK_NS: Nanos = MILLISECOND;
 
-/// How long a worker with a simulated clock waits for the reader, whose time is real.
+/// How long a worker with a simulated clock waits for the reader, which runs in real time.
 const SIMULATED_WAIT: Duration = Duration::from_secs(5);
 
-/// What the reader of a trace and a worker tell each other.
+/// The state that the reader of a trace shares with a worker.
 #[derive(Debug, Default)]
 pub struct FeedState {
     /// Parts before this one are over for the worker: their requests are not wanted any more.
@@ -30,7 +30,7 @@ pub struct FeedState {
 #[derive(Debug)]
 pub struct RowFeed {
     batches: Receiver<RowBatch>,
-    /// Of all workers of the process.
+    /// The states of all workers of the process.
     states: Arc<[FeedState]>,
     worker: usize,
     /// The part that is replayed.
@@ -53,13 +53,13 @@ impl RowFeed {
         (self.part, self.is_over, self.empty_since) = (part, false, NEVER);
     }
 
-    /// Ends the part under way: what is left of it is not wanted.
+    /// Ends the part under way; the rest of it is dropped.
     pub fn end(&mut self) {
         self.is_over = true;
         self.states[self.worker].over_before.store(self.part + 1, Ordering::Release);
     }
 
-    /// When the worker has to look again.
+    /// The time at which the worker has to look again.
     pub fn next_look(&self, now: Nanos) -> Nanos {
         if self.is_over { NEVER } else { now + LOOK_NS }
     }

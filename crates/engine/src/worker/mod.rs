@@ -57,9 +57,9 @@ pub struct Worker<C, B> {
     backend: B,
     population: Population,
     state: WorkerState<C>,
-    /// Where the requests of a trace come from; `None` where none is replayed.
+    /// The source of the requests of a trace; `None` if no trace is replayed.
     feed: Option<Box<RowFeed>>,
-    /// What changes the rate; `None` where nothing does.
+    /// Follows the changes of the rate; `None` if the rate is not changed by hand.
     follower: Option<Box<Follower>>,
 }
 
@@ -82,7 +82,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Worker { feed: feed.map(Box::new), ..self }
     }
 
-    /// The worker, whose clients follow this rate; `None` where the rate is that of the schedules.
+    /// The worker, with clients that follow this rate; `None` keeps the rate of the schedules.
     pub fn steered_by(self, rate: Option<Arc<SteeredRate>>) -> Worker<C, B> {
         Worker { follower: rate.map(|rate| Box::new(Follower::new(rate))), ..self }
     }

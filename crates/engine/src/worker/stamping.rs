@@ -19,7 +19,7 @@ use crate::backend::{Backend, ConnId, Mark, TransmitStamp};
 /// How long the card's stamp of an answered request is waited for, in nanoseconds.
 const LATE_MAX_NS: Nanos = SECOND;
 
-/// Most answered requests of one worker whose card's stamps are waited for; the oldest beyond that is given up.
+/// Most answered requests of one worker that wait for their card stamps; beyond that the oldest is given up.
 const LATE_MAX: usize = 4_096;
 
 /// Most stamped requests of one worker that are under way; requests that are drawn beyond that are not stamped.
@@ -38,7 +38,7 @@ pub struct Stamping {
     free: Vec<u16>,
     /// The stamped requests whose good replies were read in this turn.
     answered: Vec<Answered>,
-    /// Answered requests whose replies the card has stamped, and whose own stamps by the card are waited for.
+    /// Answered requests whose replies the card has stamped, and whose own card stamps are still to come.
     late: VecDeque<Late>,
     /// Marks that were given.
     given: u64,
@@ -53,14 +53,14 @@ struct Answered {
     read: Nanos,
 }
 
-/// An answered request whose stamp by the card is waited for.
+/// An answered request that waits for its card stamp.
 #[derive(Debug)]
 struct Late {
     conn: ConnId,
     mark: Mark,
     /// The card's stamp of the reply.
     received: Nanos,
-    /// When the stamp is given up.
+    /// The time at which the stamp is given up.
     until: Nanos,
 }
 
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(stamping.answered.len(), 1);
     }
 
-    /// A backend with a network card: what it says of every send and of every reply.
+    /// A backend with a network card: the card's stamps of every send and of every reply.
     #[derive(Default)]
     struct WithCard {
         left: Option<Nanos>,
@@ -320,7 +320,7 @@ mod tests {
         fn drain(&mut self, _: &mut impl FnMut(ConnId, Event<'_>)) {}
     }
 
-    /// Answers one stamped request, whose reply is read at `read`, and records what the backend knows.
+    /// Answers one stamped request, whose reply is read at `read`, and records the stamps of the backend.
     fn answered(stamping: &mut Stamping, backend: &mut WithCard, times: &mut TransmitTimes, read: Nanos) {
         let ticket = ticket(0);
         let (number, _) = stamping.begin(CONN, (0, 0), std::iter::once(&ticket)).expect("every one is drawn");

@@ -41,7 +41,7 @@ impl SteeredRate {
     }
 }
 
-/// What one worker has seen of a rate that is changed.
+/// One worker's view of a rate that is changed by hand.
 #[derive(Debug)]
 pub struct Follower {
     rate: Arc<SteeredRate>,
@@ -49,12 +49,12 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// One that has seen no change.
+    /// A follower that has seen no change.
     pub fn new(rate: Arc<SteeredRate>) -> Follower {
         Follower { rate, seen: 0 }
     }
 
-    /// Looks for changes, and has the clients whose rate changes follow them.
+    /// Looks for changes, and moves the clients whose rate changes to the new rate.
     pub(super) fn look<C: Codec>(&mut self, population: &mut Population, state: &mut WorkerState<C>) {
         let version = self.rate.version.load(Ordering::Acquire);
         if version == self.seen {

@@ -21,7 +21,7 @@ use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run
 const ABSENT: std::ops::Range<u64> = 1_000_000_000_000_000..2_000_000_000_000_000;
 const FRESH: std::ops::Range<u64> = 2_000_000_000_000_000..6_000_000_000_000_000;
 
-/// Reads of records, of keys that nobody asks for again and of keys that do not exist, which store what they missed.
+/// Reads of records, of fresh keys (each read once) and of keys that do not exist; each missed key is stored.
 fn reading() -> Mix {
     Mix {
         read_through_ns: Some(5 * MILLISECOND),

@@ -65,7 +65,7 @@ fn nothing_is_sent_behind_the_end_of_a_phase_that_ends_on_time() {
             let mut plan = far(arrivals, Depth::Limit(1));
             (plan.engine.threads, plan.timeout_ns) = (threads, SECOND);
             plan.groups[0].policy.ends_on_time = true;
-            // A warm-up that ends on time stops nobody for what comes behind it.
+            // A warm-up that ends on time stops no client that goes on afterwards.
             let warmup = Phase { recorded: false, ..plan.phases[0].clone() };
             plan.phases.insert(0, warmup);
             let server = server();

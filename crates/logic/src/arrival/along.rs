@@ -1,4 +1,4 @@
-//! When the requests of one client are due under a rate that changes.
+//! Due times of one client's requests under a rate that changes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::plan::Arrivals;
 use crate::rng::{Stream, StreamOwner, Use};
 use crate::time::Nanos;
 
-/// What the schedules of a group's clients under a rate that changes have in common; cheap to clone.
+/// The shared part of the schedules of a group's clients under a rate that changes; cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct CurveGaps {
     curve: Arc<RateCurve>,
@@ -56,7 +56,8 @@ impl AlongCurve {
         AlongCurve { gaps: gaps.clone(), client: owner.client, stream, sum: 0, fraction: 0, piece: 0 }
     }
 
-    /// When request `i` is due. Drawn gaps are added up, so that each request is asked about once, and in order.
+    /// Due time of request `i`. Drawn gaps are added up, so the schedule must be asked for each request once, and in
+    /// order.
     pub(super) fn due(&mut self, i: u64) -> Nanos {
         let Some((dist, factor)) = &self.gaps.drawn else { return self.due_at_equal_distances(i) };
         let gap = dist.draw(self.stream.draw(i)).max(0.0) * factor;
@@ -74,13 +75,13 @@ impl AlongCurve {
         }
     }
 
-    /// When the requests of the group are due that the gaps add up to.
+    /// The time at which the group reaches the sum of the gaps.
     fn time_of_sum(&mut self) -> Nanos {
         let requests = self.sum as f64 + self.fraction as f64 / (1u128 << 64) as f64;
         self.gaps.curve.time_of(requests, &mut self.piece)
     }
 
-    /// When request `i` of constant arrivals is due.
+    /// Due time of request `i` of constant arrivals.
     fn due_at_equal_distances(&mut self, i: u64) -> Nanos {
         let number = u128::from(i) * u128::from(self.gaps.clients) + u128::from(self.client);
         self.gaps.curve.time_of(number as f64, &mut self.piece)

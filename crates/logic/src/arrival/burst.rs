@@ -89,8 +89,8 @@ impl OnOffTimes {
         rng::unit(self.stream.draw(0)) < 0.5
     }
 
-    /// What is left of the time that is under way at the beginning, which long times are more often than short ones: `P(> x)` is
-    /// the integral of the law's tail from x on, divided by its mean.
+    /// The rest of the period that is under way at the beginning. It is more often a long period than a short one: `P(>
+    /// x)` is the integral of the law's tail from x on, divided by its mean.
     fn first_ns(&self) -> Nanos {
         let share = rng::unit(self.stream.draw(1));
         let left_ns = if share * self.exponent > 1.0 {

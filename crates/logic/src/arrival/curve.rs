@@ -23,13 +23,13 @@ pub struct RateCurve {
 /// A straight piece of a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
-    /// When the piece begins.
+    /// Beginning of the piece.
     at_ns: Nanos,
     /// Requests before the piece.
     before: f64,
     /// Requests per nanosecond at its beginning.
     rate: f64,
-    /// By what the requests per nanosecond grow in a nanosecond.
+    /// Growth of the requests per nanosecond in a nanosecond.
     slope: f64,
 }
 
@@ -186,7 +186,7 @@ impl RateCurve {
         RateCurve { pieces, period: None }
     }
 
-    /// When piece `number` ends, from the beginning of the period.
+    /// End of piece `number`, from the beginning of the period.
     fn end_of(&self, number: usize) -> Nanos {
         let last = self.period.map_or(NEVER, |period| period.length_ns);
         self.pieces.get(number + 1).map_or(last, |next| next.at_ns)

@@ -51,7 +51,8 @@ impl RateCurve {
         Some(if group == 0 { RateCurve::in_phase(plan, number, rate) } else { RateCurve::constant(rate) })
     }
 
-    /// When a phase with this end is over that makes all requests of the curve, in nanoseconds; [`NEVER`] where it never is.
+    /// The time in nanoseconds after which a phase with this end has made all requests of the curve; [`NEVER`] if it
+    /// never has.
     pub fn length_until(&self, stop: Stop) -> Nanos {
         let made_ns = stop.requests.map_or(NEVER, |requests| self.time_of(requests as f64, &mut 0));
         made_ns.min(stop.time_ns.unwrap_or(NEVER))

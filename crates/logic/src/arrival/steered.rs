@@ -20,8 +20,8 @@ pub fn steps(first: f64, changes: &[RatePoint]) -> RateShape {
     RateShape::Points(points)
 }
 
-/// The plan whose run is that of `plan` with these changes of the rate of its first group, in the order of time: every request is
-/// due at the same time. A plan that nobody steered stays as it is.
+/// The plan that repeats the run of `plan` with these changes of the rate of its first group, in the order of time:
+/// every request is due at the same time. Without changes it is `plan` itself.
 pub fn steered_plan(plan: &Plan, changes: &[RatePoint]) -> Plan {
     let mut steered = plan.clone();
     let Some(first) = plan.groups.first().and_then(|group| group.rate) else { return steered };
@@ -64,7 +64,8 @@ mod tests {
         Pace::along(arrivals, curve, 3).schedule(StreamOwner { seed: 7, group: 0, phase: 0, client })
     }
 
-    /// Whoever learns of each change only half a second before it has the due times of one who knew all from the beginning.
+    /// A schedule that learns of each change half a second ahead has the due times of a schedule that knew all changes
+    /// from the beginning.
     #[test]
     fn a_schedule_that_follows_changes_is_that_of_the_plan_that_repeats_them() {
         for arrivals in

@@ -1,4 +1,4 @@
-//! What a client counts of answers: why keys were missed, the bytes of values, and what was stored until when.
+//! A client's counts of replies: why keys were missed, the bytes of values, and the lives of stored keys.
 
 use super::{Client, Lane};
 use crate::connection::answer::Answer;
@@ -22,7 +22,7 @@ impl Client {
         }
     }
 
-    /// Counts what a read found and missed.
+    /// Counts the hits and misses of a read.
     fn count_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
         self.complete_missed(lane, answer, maker);
@@ -41,7 +41,7 @@ impl Client {
         }
     }
 
-    /// Counts what a request stored, and remembers what is known of its keys then.
+    /// Counts the stores of a request, and remembers the state of its keys.
     fn count_write(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
         let (verb, server) = (ticket.verb, self.socket(lane).server);

@@ -26,8 +26,8 @@ pub(super) struct Socket {
     pub(super) cursor: u16,
     /// Keys that the reply passed over so far.
     pub(super) missed: Vec<u64>,
-    /// Of a read for a cas the CAS unique of the item that was received; of others the bytes of the values of the reply that is
-    /// being received, where they are counted. No reply needs both, and there are many clients.
+    /// For a read of a cas: the CAS unique of the item that was received. For other reads: the bytes of the values of
+    /// the reply that is being received, if they are counted. No reply needs both, and there are many clients.
     pub(super) cas_or_bytes: u64,
 }
 

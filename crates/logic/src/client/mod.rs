@@ -78,7 +78,7 @@ pub struct Client {
     seen: Nanos,
     /// Gives its writes their versions, where values are checked.
     writer: Option<Box<Writer>>,
-    /// What it has stored that decides about its next keys.
+    /// The client's own stores, as far as they decide its next keys.
     own: OwnKeys,
     /// Stores of this phase that were asked again. Each took a timeout, so that 32 bits are enough.
     repeated: u32,
@@ -146,7 +146,7 @@ impl Client {
         self.begin_window();
     }
 
-    /// Takes in what the events of the phase that has begun ask of the client.
+    /// Adds the client's share of the events of the phase that has begun.
     pub fn add_events(&mut self, maker: &mut RequestMaker) {
         for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.number) {
             let due = self.assignment.begin.saturating_add(at_ns);

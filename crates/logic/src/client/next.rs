@@ -17,7 +17,7 @@ pub(super) struct FollowUp {
     pub(super) index: u64,
     /// [`Origin::FollowUp`], or [`Origin::Event`] for a request that no answer asked for.
     pub(super) origin: Origin,
-    /// When the read was due that the request forms a pair with; [`NEVER`] where it forms none.
+    /// Due time of the read that the request forms a pair with; [`NEVER`] if it forms none.
     pub(super) pair_due: Nanos,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct NextRequest {
     pub(super) key: u64,
     pub(super) cas: u64,
     pub(super) origin: Origin,
-    /// When the read was due that the request forms a pair with; [`NEVER`] where it forms none.
+    /// Due time of the read that the request forms a pair with; [`NEVER`] if it forms none.
     pub(super) pair_due: Nanos,
 }
 

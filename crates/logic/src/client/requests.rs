@@ -12,7 +12,7 @@ use crate::workload::request::{AnswerUse, CheckState, RequestMaker, Write};
 use crate::workload::value::Version;
 
 impl Client {
-    /// What request `index` of the schedule asks, which is due at `due`.
+    /// Draws request `index` of the schedule, which is due at `due`.
     #[inline(always)]
     pub(super) fn draw(&mut self, index: u64, due: Nanos, maker: &mut RequestMaker) -> NextRequest {
         if let Some((verb, key)) = maker.in_order(index, self.number, self.moment(index, due)) {
@@ -62,7 +62,7 @@ impl Client {
         maker.task.newest_key(&self.draws.key, index, self.number, self.own.inserted)
     }
 
-    /// When request `index` was due, from the beginning of the phase, and its number since keys change.
+    /// Due time of request `index` from the beginning of the phase, and its number since keys change.
     #[inline]
     pub(super) fn moment(&self, index: u64, due: Nanos) -> (Nanos, u64) {
         (due.wrapping_sub(self.assignment.begin), index.wrapping_add(self.assignment.asked_before))
@@ -208,7 +208,7 @@ impl Client {
         Wish::Ask { lane: 0, op, ticket }
     }
 
-    /// The version that a store writes, and what is remembered of the store until it is answered.
+    /// The version that a store writes, and the state to remember until the store is answered.
     fn mark_store(&mut self) -> (Version, CheckState) {
         match &mut self.writer {
             Some(writer) => {

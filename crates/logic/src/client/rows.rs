@@ -12,7 +12,7 @@ use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::rows::NextRow;
 
 impl Client {
-    /// Returns what the client wants now, in a phase that replays a trace.
+    /// Returns the client's next wish in a phase that replays a trace.
     #[inline(never)]
     pub(super) fn poll_rows<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         let opened = match self.first.state {
@@ -58,7 +58,7 @@ impl Client {
         }
     }
 
-    /// When a request is due: `offset` from the beginning of the phase, or since a slot is free.
+    /// Due time of a row: `offset` from the beginning of the phase, or the time at which a slot became free.
     fn due_of_row(&self, offset: Option<Nanos>) -> Nanos {
         offset.map_or(self.slots.since(), |offset| self.assignment.begin.saturating_add(offset))
     }

@@ -56,7 +56,7 @@ impl Whole {
         Answer { ticket, outcome, sent, arrived, read, hits, stamp, mark: 0 }
     }
 
-    /// What the parts say about the cache; nothing where the request failed.
+    /// The cache counts of all parts; empty if the request failed.
     pub fn cache(&self) -> CacheCounts {
         match self.outcome {
             Outcome::Error(_) => CacheCounts::default(),

@@ -49,15 +49,15 @@ pub enum Origin {
     Part,
     /// The answer to another request made it necessary.
     FollowUp,
-    /// The request stores what a read missed.
+    /// The request stores a key that a read missed.
     Fill,
     /// An event of the plan asks for it.
     Event,
-    /// The request stores what a read asked for, and both are a pair.
+    /// The request stores a key after a read of it, and both are a pair.
     PairEnd,
     /// The request reads the CAS unique for a cas that follows.
     BeforeCas,
-    /// The request reads what is stored anew afterwards.
+    /// The request reads a key that the client stores afterwards.
     BeforeModify,
     /// The request of a trace was due; the client keeps its key until it is answered.
     Row,
@@ -66,7 +66,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whether the client has nothing to do when such a request finds what it asked for.
+    /// Whether such a request, if it finds its key, leaves the client nothing to do.
     #[inline]
     pub fn asks_nothing_more(self) -> bool {
         (self as u8) < Origin::BeforeCas as u8

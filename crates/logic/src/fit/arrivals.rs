@@ -1,4 +1,5 @@
-//! When requests came: how their number in windows of all lengths varies, and the bursts that would make it vary so.
+//! The arrivals of a trace: how the number of requests in windows of all lengths varies, and the bursts that would make
+//! it vary so.
 
 use crate::plan::BurstStates;
 use crate::time::{Nanos, SECOND};
@@ -9,13 +10,13 @@ const WINDOW_LEAST_NS: Nanos = 10_000_000;
 /// The longest window.
 const HOUR_NS: Nanos = 3_600 * SECOND;
 
-/// Fewest windows whose numbers are compared.
+/// Fewest windows that are compared.
 const WINDOWS_LEAST: f64 = 20.0;
 
 /// Windows are compared within the same hour where an hour has so many of them.
 const IN_HOUR_LEAST: u64 = 8;
 
-/// Minutes whose requests are kept; of longer traces a step is two minutes, four, and so on.
+/// Most minutes whose counts are kept; for longer traces a step is two minutes, four, and so on.
 const STEPS_MAX: usize = 44_640;
 
 /// The least share of the time that a rate is on: a burst that is rarer is one event, and no state.
@@ -187,12 +188,12 @@ impl FittedBurst {
     }
 }
 
-/// When requests came.
+/// The figures of the arrivals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrivalFit {
     /// Requests per second; `None` where the rows have no times.
     pub rate: Option<f64>,
-    /// Times are whole seconds: nothing is known of what is within them.
+    /// Times are whole seconds: the arrivals within a second are not known.
     pub whole_seconds: bool,
     /// The busiest second by the mean one.
     pub peak_1s: Option<f64>,
@@ -204,7 +205,7 @@ pub struct ArrivalFit {
     pub hurst: Option<f64>,
     /// Bursts in two states, where requests vary more than chance makes them and there are [`BURSTS_LEAST`] of them.
     pub burst: Option<FittedBurst>,
-    /// How many bursts there would be, where they are too few to tell what they are.
+    /// The approximate number of bursts, if they are too few to know their length and height.
     pub few_bursts: Option<f64>,
     /// The rate in steps of [`ArrivalFit::step_s`], in requests per second; the last one may be cut.
     pub rates: Vec<f64>,
@@ -243,7 +244,7 @@ pub(super) struct ArrivalCounter {
 }
 
 impl ArrivalCounter {
-    /// Counts rows whose times are as exact as `resolution_ns`.
+    /// A counter of rows whose times are as exact as `resolution_ns`.
     pub(super) fn new(resolution_ns: Nanos) -> ArrivalCounter {
         let least = WINDOW_LEAST_NS.max(resolution_ns);
         let mut widths: Vec<Nanos> =
@@ -291,7 +292,7 @@ impl ArrivalCounter {
         self.steps[step] += requests;
     }
 
-    /// What the arrivals were.
+    /// Computes the figures of the arrivals.
     pub(super) fn end(mut self) -> ArrivalFit {
         self.hand_on();
         // A trace of whole seconds lasts until the end of the last one.
@@ -388,9 +389,9 @@ fn reached(windows: f64) -> f64 {
     if windows < 1e-6 { windows / 2.0 } else { 1.0 + libm::expm1(-windows) / windows }
 }
 
-/// The states of a rate that make the windows vary as they do: what of the index of dispersion is above 1 is A [1 - (1 - e^(-h t)) /
-/// (h t)] in windows of length t, where h is the sum of the rates at which the states are left. The third moment says how long the
-/// busy one takes.
+/// The two states of a rate that make the windows vary as they do. The excess of the index of dispersion over 1 is A [1
+/// - (1 - e^(-h t)) / (h t)] in windows of length t, where h is the sum of the rates at which the states are left. The
+/// third moment gives the length of the busy state.
 fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
     let levels: Vec<&Level> = levels
         .iter()

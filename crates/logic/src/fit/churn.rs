@@ -1,4 +1,5 @@
-//! How long keys stay popular: what is left of the most popular keys some minutes later, and the lifetimes that it shows.
+//! How long keys stay popular: the share of the most popular keys that remains some minutes later, and the lifetimes
+//! that follow from it.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -24,11 +25,12 @@ const TOP_PART: usize = 10;
 /// Names the sample of keys among those of other purposes.
 const SALT: u64 = 0x0063_6875_726e;
 
-/// More than this is left where keys do not change, and this many standard errors of what was found are left to chance.
+/// The share above which keys count as unchanging; a loss of at most [`ERRORS_OF_CHANCE`] standard errors counts as
+/// chance.
 const STAYS: f64 = 0.97;
 const ERRORS_OF_CHANCE: f64 = 3.0;
 
-/// What is left of the most popular tenth of the keys after some time.
+/// The share of the most popular tenth of the keys that remains after some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Survival {
     /// How much later, in seconds.
@@ -40,7 +42,7 @@ pub struct Survival {
 /// How keys change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Churn {
-    /// What is left, by the time after which it is; empty where the trace is too short or has too few keys in a minute.
+    /// The remaining shares by time; empty if the trace is too short or has too few keys in a minute.
     pub survival: Vec<Survival>,
     /// The lifetimes of keys in seconds that leave so much; `None` where keys stay, as far as chance lets it be seen.
     pub lifetimes: Option<Dist>,
@@ -160,7 +162,8 @@ struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// What is left after some time of keys that begin at different moments: the mean of max(0, 1 - time / lifetime).
+    /// The share that remains after some time, for keys that begin at different moments: the mean of max(0, 1 - time /
+    /// lifetime).
     fn left(&self, after_s: f64) -> f64 {
         let of = |life_s: f64| (1.0 - after_s / life_s).max(0.0);
         self.share * of(self.first_s) + (1.0 - self.share) * of(self.second_s)
@@ -232,7 +235,7 @@ mod tests {
     use crate::rng::{Stream, scramble, unit};
     use crate::workload::popularity::Chooser;
 
-    /// Requests for keys whose lifetimes are the first one for a share of them, and else the second.
+    /// Requests for keys of which a share has the first lifetime, and the others the second.
     fn churn(minutes: u32, rate: u32, share: f64, lives_s: [f64; 2], records: u64) -> Churn {
         let chooser = Chooser::new(&Popularity::Zipf { exponent: 0.9 }, records, 0, 1);
         let stream = Stream::from_seed(8);

@@ -17,11 +17,11 @@ pub enum Bound {
 /// A figure of both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// What the figure is.
+    /// Name of the figure.
     pub what: String,
-    /// That of the trace; `None` where it is a distance between both.
+    /// The figure of the trace; `None` if it is a distance between both.
     pub trace: Option<f64>,
-    /// That of the profile; `None` where it is a distance between both.
+    /// The figure of the profile; `None` if it is a distance between both.
     pub profile: Option<f64>,
     /// Their difference as the bound takes it, or the distance.
     pub difference: f64,
@@ -57,7 +57,7 @@ const DISPERSION: Bound = Bound::Share(0.2);
 const HIT_RATIO: Bound = Bound::Difference(0.03);
 const DISTINCT: Bound = Bound::Share(0.1);
 
-/// What two samples of one law exceed once in a thousand times, as a distance that is multiplied by the root of 1 / n + 1 / m:
+/// The distance, multiplied by the root of 1 / n + 1 / m, that two samples of one law exceed once in a thousand times:
 /// sqrt(-ln(0.001 / 2) / 2) (Smirnov, "Table for estimating the goodness of fit of empirical distributions", 1948).
 const SMIRNOV: f64 = 1.95;
 

@@ -17,7 +17,7 @@ const POINT_SHARE: f64 = 0.01;
 /// Ranges are not divided further where the distribution is so close.
 const TOLERANCE: f64 = 5e-4;
 
-/// By what the ends of the first ranges differ: no range is wider.
+/// Greatest ratio of the ends of a first range: no range is wider.
 const RANGE_RATIO: f64 = 4.0;
 
 /// How often each whole number was met.
@@ -42,7 +42,7 @@ impl ValueCounts {
         }
     }
 
-    /// The same numbers, those outside of a range replaced by its nearer end.
+    /// These counts with every number outside `least` to `most` replaced by the nearer end.
     pub fn clamped(&self, least: u64, most: u64) -> ValueCounts {
         let mut clamped = ValueCounts { digits: self.digits, ..ValueCounts::default() };
         for (number, weight) in &self.counts {
@@ -110,8 +110,9 @@ impl ValueCounts {
             .fold(0.0, f64::max)
     }
 
-    /// The distribution: numbers with a share of at least 1 % as they are, all others in at most 64 ranges, whose ends are at
-    /// most four times apart and otherwise stand where they describe the numbers best. `None` without numbers.
+    /// The distribution: numbers with a share of at least 1 % as they are, all others in at most 64 ranges. The ends of
+    /// a range are at most four times apart, and are placed where they describe the numbers best. `None` without
+    /// numbers.
     pub fn dist(&self) -> Option<Dist> {
         let is_point = |weight: f64| weight >= POINT_SHARE * self.total;
         let mut ranges: Vec<Range> = Vec::new();

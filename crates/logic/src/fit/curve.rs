@@ -39,8 +39,8 @@ impl MissCurve {
         self.never += lookups;
     }
 
-    /// Adds to the lookups of the shortest distance what is missing from `lookups`, or takes away what is too much (SHARDS-adj:
-    /// Waldspurger et al., FAST 2015).
+    /// Corrects the lookups of the shortest distance so that all lookups add up to `lookups` (SHARDS-adj: Waldspurger
+    /// et al., FAST 2015).
     pub(super) fn adjust_to(&mut self, lookups: f64) {
         let counted = self.bins.iter().sum::<f64>() + self.never;
         if lookups > 0.0 {

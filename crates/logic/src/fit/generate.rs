@@ -16,7 +16,7 @@ use crate::workload::popularity::Chooser;
 use crate::workload::unstored::{ABSENT_FROM, FRESH_FROM};
 use crate::workload::value::ValueLengths;
 
-/// What is drawn from.
+/// The workload that requests are drawn from.
 #[derive(Clone, Debug)]
 pub struct Load<'a> {
     /// The records.
@@ -40,9 +40,9 @@ const KINDS: u64 = 0x6b69;
 const TTLS: u64 = 0x7474;
 const GAPS: u64 = 0x6761;
 
-/// Makes `requests` requests of a workload, and the fills of what they miss in a cache without a limit where the workload fills;
-/// the last one may bring the fill and the read of its cas along. One seed makes the same rows everywhere. The number of different
-/// keys that are filled is what this takes memory for.
+/// Makes `requests` requests of a workload. If the workload fills, it also makes the fills of the keys that they miss
+/// in a cache without a limit; the last request may add its fill and the read of its cas. One seed makes the same rows
+/// everywhere. Memory grows with the number of different keys that are filled.
 ///
 /// # Errors
 /// Returns a sentence for keys that have no room for their numbers, for values that are too large, and for bursts that change too
@@ -174,9 +174,9 @@ impl<'a> RowMaker<'a> {
 enum Times {
     /// All are made at once.
     None,
-    /// The rate of two states, or of one, whose changes are drawn as they come.
+    /// A rate of one or two states, whose changes are drawn as they come.
     States(StateTimes),
-    /// A rate whose bursts were drawn before.
+    /// A rate whose bursts were drawn in advance.
     Curve { curve: RateCurve, requests: f64, hint: usize, gaps: Option<Stream> },
 }
 
@@ -220,7 +220,7 @@ impl Times {
         Ok(Times::States(StateTimes::new(rate, states, gaps, load.is_even)))
     }
 
-    /// When request `i` is made, in nanoseconds.
+    /// The time of request `i`, in nanoseconds.
     fn next(&mut self, i: u64) -> Nanos {
         match self {
             Times::None => 0,

@@ -41,7 +41,7 @@ impl Hasher for Hashed {
 /// A table by hashes.
 pub(super) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<Hashed>>;
 
-/// What a request does with its key.
+/// The effect of a request on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
     /// The request reads: a cache hits or misses.
@@ -97,7 +97,7 @@ impl Slot {
         (self.value_bytes != UNKNOWN).then_some(self.value_bytes)
     }
 
-    /// Bytes of the key and what is known of its value.
+    /// Bytes of the key and of its value, as far as that is known.
     fn bytes(&self) -> u64 {
         u64::from(self.key_bytes) + u64::from(self.value_bytes().unwrap_or(0))
     }
@@ -184,7 +184,7 @@ impl KeySample {
         self.touch(place as usize, request);
     }
 
-    /// Takes in what a request says of the length of a value, and nothing else.
+    /// Learns the length of a value from a request, and nothing else.
     pub(super) fn learn(&mut self, hash: u64, value_bytes: u32) {
         if let Some(&place) = self.places.get(&hash) {
             self.set_value_bytes(place as usize, value_bytes);

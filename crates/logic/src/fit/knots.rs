@@ -11,11 +11,11 @@ struct Stretch {
 
 /// A curve by its points, in the order of `xs`.
 pub(super) struct Curve<'a> {
-    /// Where the points are.
+    /// The points.
     pub(super) xs: &'a [f64],
     /// How high the curve is there.
     pub(super) ys: &'a [f64],
-    /// Where the straight line behind a knot begins, by the number of the knot: at the knot itself, or further.
+    /// The beginning of the straight line behind a knot, by the number of the knot: at the knot itself, or further.
     pub(super) line_from: &'a dyn Fn(usize) -> f64,
 }
 

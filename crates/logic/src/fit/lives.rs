@@ -9,8 +9,8 @@ pub(super) struct KeysOfLife {
     pub(super) length: f64,
     /// Keys that are seen for so long.
     pub(super) whole: f64,
-    /// Keys whose life is cut by the beginning or the end of the trace, or by their record's next key: each length up to
-    /// `length` is as likely.
+    /// Rate of keys whose life is cut by the beginning or the end of the trace, or by their record's next key; each
+    /// length up to `length` is equally likely.
     pub(super) cut: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What a trace is made of, as numbers that a workload can have: `pummel fit`.
+//! `pummel fit`: the figures of a trace, as numbers that a workload can have.
 //!
 //! A [`Fitter`] takes the rows of a trace in one pass and in bounded memory. Operations are counted exactly; what is known of
 //! single keys comes from all of them while they are at most [`KEYS_EXACT_MAX`], and then from a sample of the keys. The [`Fit`]
@@ -54,7 +54,7 @@ const SAMPLES: u64 = 4;
 const SAMPLE_KEYS_MAX: usize = 1 << 16;
 const SAMPLE_HALVINGS: u32 = 4;
 
-/// Where each class of the popularity ends, as a share of the keys.
+/// End of each class of the popularity, as a share of the keys.
 pub const CLASS_ENDS: [f64; 4] = [0.01, 0.1, 0.5, 1.0];
 
 /// Requests from which on the number of the records is estimated; of fewer, the keys that were asked for are all that is known.
@@ -99,7 +99,7 @@ pub struct Fit {
     pub one_hit_keys: f64,
     /// The spread of the requests over the keys.
     pub spread: Spread,
-    /// Of the keys that were asked for once, the share whose request reads.
+    /// The share of the keys requested once whose request reads.
     pub one_hit_reads: f64,
     /// Lengths of keys in bytes, by key.
     pub key_bytes: ValueCounts,
@@ -119,11 +119,12 @@ pub struct Fit {
     pub by_objects: MissCurve,
     /// Lookups by the bytes in an LRU cache that they need to hit.
     pub by_bytes: MissCurve,
-    /// The same as [`Fit::by_objects`] by independent samples, whose differences say how far it may be off; empty where it is exact.
+    /// Miss curves of independent samples, whose differences give the error of [`Fit::by_objects`]; empty if that curve
+    /// is exact.
     pub samples: Vec<MissCurve>,
     /// How keys change.
     pub churn: Churn,
-    /// When requests came.
+    /// The arrivals of the requests.
     pub arrivals: ArrivalFit,
 }
 
@@ -319,7 +320,7 @@ impl Fitter {
         });
     }
 
-    /// What the trace is made of.
+    /// Computes the figures of the trace.
     pub fn end(mut self) -> Fit {
         let (first_ns, last_ns) = self.span.unwrap_or((0, 0));
         let end_s = u32::try_from((last_ns - first_ns) / SECOND).unwrap_or(u32::MAX);
@@ -362,7 +363,7 @@ impl Fitter {
         }
     }
 
-    /// When a row was made, in nanoseconds from the first one on.
+    /// Time of a row, in nanoseconds from the first one.
     fn since_first(&mut self, row: &Row<'_>) -> Nanos {
         let (first_ns, last_ns) = self.span.unwrap_or((row.at_ns, row.at_ns));
         self.out_of_order += u64::from(row.at_ns < last_ns);
@@ -396,7 +397,7 @@ impl Fitter {
     }
 }
 
-/// What a request does with its key in a cache.
+/// The effect of an operation on its key in a cache.
 fn touch_of(verb: Verb) -> Touch {
     match verb {
         Verb::Delete => Touch::Delete,

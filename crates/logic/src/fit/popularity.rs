@@ -141,7 +141,8 @@ pub struct Spread {
     pub once: f64,
     /// The most keys that may be asked for once and never again.
     pub once_most: f64,
-    /// Zipf's law on the ranks whose order is no chance, and on the first tenth of them; `None` where these are too few.
+    /// Zipf's law on the ranks whose order is not due to chance, and on the first tenth of them; `None` if there are
+    /// too few.
     pub zipf: Option<(Zipf, Option<Zipf>)>,
 }
 
@@ -163,7 +164,7 @@ impl Spread {
     }
 }
 
-/// Makes what the keys of a sample stand for add up to all requests, where some keys stand for several.
+/// Scales the counts of sampled keys, each of which may represent several keys, so that they add up to all requests.
 fn scale_sampled(keys: &mut [SeenKey], requests: f64) {
     let sum = |is_sampled: bool| -> f64 {
         let of = |key: &&SeenKey| (key.weight > 1.0) == is_sampled;
@@ -197,8 +198,9 @@ struct Rank {
     requests: f64,
 }
 
-/// Zipf's law on all ranks whose order is no chance, and on the first tenth of them. One half of the requests orders the keys, and
-/// the other one counts (Piantadosi, 2014): with one half for both, chance would put keys further ahead that had luck.
+/// Zipf's law on all ranks whose order is not due to chance, and on the first tenth of them. One half of the requests
+/// orders the keys, and the other half counts (Piantadosi, 2014): with one half for both, keys that were requested
+/// often by chance would rank too high.
 fn zipf(keys: &[SeenKey]) -> Option<(Zipf, Option<Zipf>)> {
     let mut keys: Vec<&SeenKey> = keys.iter().filter(|key| key.halves[0] >= HALF_LEAST).collect();
     // Keys with equally many requests in the first half stay in an order that knows nothing of the second one.

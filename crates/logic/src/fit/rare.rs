@@ -15,7 +15,7 @@ const RATE_LEAST: f64 = 1.0 / 16.0;
 const RATE_MOST: f64 = 192.0;
 const CLASSES_IN_DOUBLING: f64 = 8.0;
 
-/// Where keys change, counts above [`RARE_MAX`] are taken together, in so many bins of a doubling.
+/// Bins in a doubling of the count; counts above [`RARE_MAX`] are binned if keys change.
 const BINS_IN_DOUBLING: f64 = 16.0;
 
 /// Most rounds of the search. More of them would only sharpen what chance made.
@@ -37,7 +37,7 @@ pub(super) struct Class {
     pub(super) keys: f64,
 }
 
-/// What is behind the keys that were seen.
+/// The estimate of all keys from the keys that were seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rare {
     /// Keys that are asked for once and never again, where the trace tells them from rare ones.
@@ -109,7 +109,7 @@ impl Bins {
     }
 }
 
-/// Rates that records may have whose keys were seen so often.
+/// Candidate rates of the records whose keys were seen this often.
 fn grid(bins: &Bins, seen: &[f64], lives: &Lives) -> Vec<f64> {
     let most = seen.iter().rposition(|keys| *keys > 0.0).map_or(1.0, |bin| bins.ends[bin]);
     let above = most + 4.0 * libm::sqrt(most);

@@ -87,21 +87,21 @@ pub struct Overshoot {
     pub max_ns: Nanos,
 }
 
-/// Stamps of the kernel, and what the network cards can do.
+/// Stamps of the kernel, and the abilities of the network cards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StampFigures {
     /// Replies that were looked at.
     pub replies: u64,
-    /// Of those, replies without a receive stamp.
+    /// Replies without a receive stamp.
     pub missing: u64,
-    /// Of those, replies that shared a read with a later one, so that their stamp is too late.
+    /// Replies that shared a read with a later one, so that their stamp is too late.
     pub late: u64,
-    /// Of those, replies whose stamp could not be true.
+    /// Replies whose stamp could not be true.
     pub rejected: u64,
     /// Requests that the kernel was asked to stamp when they left.
     pub transmit_asked: u64,
-    /// Of those, requests without a transmit stamp that is their own and can be true.
+    /// Requests without a transmit stamp of their own that can be true.
     pub transmit_missing: u64,
     /// The network cards that are up, but for loopback.
     pub cards: Vec<CardStamps>,
@@ -272,10 +272,10 @@ pub struct Surroundings {
     pub throttled_ns: Option<Nanos>,
     /// Share of the time that the hypervisor took from the CPUs of this process meanwhile, in thousandths.
     pub steal_permille: Option<u64>,
-    /// Share of the time for which CPUs were busy meanwhile that share a core with one of this process and are none of its own, in
-    /// thousandths.
+    /// Share of the time, in thousandths, for which sibling CPUs were busy: CPUs that share a core with a CPU of this
+    /// process and are not its own.
     pub siblings_busy_permille: Option<u64>,
-    /// The network card whose interrupts came to the CPUs of this process while irqbalance may move them.
+    /// The network card whose interrupts came to the CPUs of this process although irqbalance could move them.
     pub interrupting_card: Option<String>,
 }
 
@@ -337,7 +337,7 @@ fn clock_advice(clock: &ClockFigures) -> Option<Advice> {
     })
 }
 
-/// What may make sleeps long, which they are by these words.
+/// Possible causes of sleeps that are late by these words.
 fn sleep_advice(late: &str, around: &Surroundings) -> Vec<Advice> {
     let governor = around.governor.as_deref().filter(|governor| *governor != "performance");
     let governor = governor.map(|governor| Advice {
@@ -352,7 +352,7 @@ fn sleep_advice(late: &str, around: &Surroundings) -> Vec<Advice> {
     governor.into_iter().chain(idle).collect()
 }
 
-/// What is to be said of a machine on which others took the CPU for this share of the time.
+/// Advice for a machine on which other processes took the CPU for this share of the time.
 fn busy_advice(share: f64) -> Advice {
     Advice {
         says: format!(
@@ -364,7 +364,7 @@ fn busy_advice(share: f64) -> Advice {
     }
 }
 
-/// What may make a thread stand still, which one did by these words.
+/// Possible causes of a thread that stood still for as long as these words say.
 fn gap_advice(gap: &str, around: &Surroundings) -> Vec<Advice> {
     let throttled_ms = around.throttled_ns.unwrap_or(0) / MILLISECOND;
     let steal = around.steal_permille.unwrap_or(0);
@@ -393,7 +393,7 @@ fn gap_advice(gap: &str, around: &Surroundings) -> Vec<Advice> {
     bad.map(|(_, why, command)| Advice { says: format!("{gap}, and {why}"), command }).collect()
 }
 
-/// What else takes time from the cores of this process, which were slow by these words.
+/// Possible causes of cores that were slow by these words: other uses of the cores of this process.
 fn neighbour_advice(slow: &str, around: &Surroundings) -> Vec<Advice> {
     let busy = around.siblings_busy_permille.filter(|busy| *busy >= SIBLINGS_BAD_PERMILLE);
     let busy = busy.map(|busy| Advice {

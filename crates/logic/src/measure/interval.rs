@@ -43,7 +43,7 @@ pub struct Interval {
     pub transmit: Option<Box<TransmitTimes>>,
     /// A server was seen to have evicted a record since the run began; only of slices of a warm-up that ends with that.
     pub evicted: bool,
-    /// What became of connections.
+    /// Openings and losses of connections.
     pub connections: SliceConnections,
     /// The requests by server, by the number of the server in the Plan; empty where there is one server.
     pub servers: Vec<ServerRecord>,

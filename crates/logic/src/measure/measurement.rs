@@ -62,7 +62,7 @@ pub struct Measurement {
     pub unix_socket: bool,
     /// After this time a request without an answer was given up.
     pub timeout_ns: Nanos,
-    /// The warm-up whose end was found while it went on; `None` where the plan has none.
+    /// The warm-up whose end was found while it ran; `None` if the plan has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
     /// How the rate was changed by hand, in the order of time; `None` where it could not be.
@@ -109,7 +109,7 @@ pub struct Measurement {
     /// Rows of the recording that the run replays, over all processes; `None` where it replays none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_rows: Option<u64>,
-    /// What became of the trace that the run replayed while it was read; `None` where it replayed none.
+    /// The account of a trace that was replayed while it was read; `None` if the run replayed none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
     /// The load; `None` where the run had none.
@@ -146,7 +146,7 @@ pub struct Measurement {
     /// The processes that took part; `None` where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Agents>,
-    /// What was seen of the servers, the machines and the network; `None` where nobody looked.
+    /// Evidence of the servers, the machines and the network; `None` if no readings were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// What is known of the instrument on this machine; `None` where it was not calibrated, or several machines took part.
@@ -161,11 +161,11 @@ pub struct Measurement {
     pub argv: Vec<String>,
 }
 
-/// A warm-up whose end was to be found while it went on.
+/// A warm-up whose end is found while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WarmUp {
-    /// What was to end the warm-up.
+    /// The event that ends the warm-up.
     #[serde(default)]
     pub until: WarmUpEnd,
     /// How long the warm-up took.
@@ -177,7 +177,7 @@ pub struct WarmUp {
     pub cut_short: bool,
 }
 
-/// What ends a warm-up before its time.
+/// The event that ends a warm-up before its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WarmUpEnd {
@@ -189,7 +189,7 @@ pub enum WarmUpEnd {
 }
 
 impl WarmUpEnd {
-    /// What ends the warm-up of a plan.
+    /// The event that ends the warm-up of a plan.
     pub fn of(plan: &Plan) -> WarmUpEnd {
         if plan.adaptive.first_eviction { WarmUpEnd::Eviction } else { WarmUpEnd::Settled }
     }

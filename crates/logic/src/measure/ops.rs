@@ -52,7 +52,7 @@ pub struct AnatomyCell {
 pub struct Ops(pub(super) [Option<Box<OpRecord>>; Verb::COUNT]);
 
 impl Times {
-    /// These histograms, by [`Span`].
+    /// Times from these histograms, by [`Span`].
     pub fn of_histograms(histograms: [Histogram; Span::COUNT]) -> Times {
         Times(histograms)
     }

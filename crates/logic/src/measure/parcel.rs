@@ -213,8 +213,8 @@ impl Parcel {
         Ok(())
     }
 
-    /// What the process had of the slice: counts, quantiles of its response times and of its lag, within 3 %, and how long its
-    /// workers were busy.
+    /// The process's part of the slice: counts, quantiles of its response times and of its lag, within 3 %, and how
+    /// long its workers were busy.
     pub fn part(&self) -> SlicePart {
         let mut all = ServerRecord { service: CoarseHistogram::default(), ..ServerRecord::default() };
         let mut lag = CoarseHistogram::default();
@@ -231,7 +231,7 @@ impl Parcel {
     }
 }
 
-/// What a recorder has of each verb.
+/// The recorder's histograms of each verb, packed.
 fn packed(recorder: &mut Recorder) -> BTreeMap<Verb, Packed> {
     let packed = recorder.ops().iter().map(|(verb, op)| {
         let times = Span::ALL.map(|span| op.times.of(span).to_sparse());

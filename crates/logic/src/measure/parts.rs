@@ -1,4 +1,4 @@
-//! What the servers, the agents and the connections had of a slice: counts, and coarse times.
+//! The shares of servers, agents and connections in a slice: counts, and coarse times.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::time::Nanos;
 /// Most agents whose slices are kept one by one.
 pub const MEMBERS_TIMED_MAX: usize = 24;
 
-/// The requests of one of several servers. A request over several servers counts for the one whose part came last.
+/// The requests of one of several servers. A request over several servers counts for the server whose part came last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerRecord {
@@ -23,7 +23,7 @@ pub struct ServerRecord {
     pub service: CoarseHistogram,
 }
 
-/// What one server or one process had of a slice.
+/// The share of one server or one process in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlicePart {
@@ -50,13 +50,13 @@ fn is_zero(ns: &Nanos) -> bool {
     *ns == 0
 }
 
-/// What became of connections in a slice.
+/// Openings and losses of connections in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceConnections {
     /// Connections that were opened, also for the first time.
     pub opened: u64,
-    /// Those of the opened connections that had been lost before.
+    /// Opened connections that had been lost before.
     pub reopened: u64,
     /// Open connections that were lost.
     pub lost: u64,
@@ -94,8 +94,8 @@ impl ServerRecord {
         self.service.merge(&other.service);
     }
 
-    /// A quantile of the service time, from 0 to 1, where requests without an answer count as slower than all others; `None` where it
-    /// falls among those, and where there are none.
+    /// A quantile of the service time, from 0 to 1, where requests without an answer count as slower than all others;
+    /// `None` if it falls among those, and if there are no requests.
     pub fn quantile(&self, quantile: f64) -> Option<Nanos> {
         let answered = self.service.count();
         let wanted = rank(quantile, answered.saturating_add(self.unanswered)).max(1);

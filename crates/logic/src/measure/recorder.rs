@@ -60,7 +60,7 @@ impl Recorder {
         self.record_slip(*sample);
     }
 
-    /// Counts what the answer to a request that was recorded says about the cache.
+    /// Adds the cache counts of the reply to a request that was recorded.
     pub fn note_cache(&mut self, verb: Verb, counts: &CacheCounts) {
         self.ops.entry(verb).counts.cache.merge(counts);
     }

@@ -1,17 +1,17 @@
-//! What became of a trace that was replayed while it was read.
+//! The account of a trace that was replayed while it was read.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
-/// What became of a trace that was replayed while it was read. Counts are of the whole run, but for those of lateness, which
-/// are of the last phase that replays it.
+/// The account of a trace that was replayed while it was read. Counts cover the whole run, except those of lateness,
+/// which cover the last phase that replays it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Replayed {
     /// Requests of the trace that were read.
     pub rows: u64,
-    /// Those of them that were kept: within the time that was asked for, sampled, and sayable in the protocol.
+    /// Rows that were kept: within the time that was asked for, sampled, and possible in the protocol.
     pub kept: u64,
     /// Requests that were made of them, over all clients of the run.
     pub requests: u64,
@@ -72,7 +72,7 @@ impl Replayed {
         self.error = self.error.take().or_else(|| other.error.clone());
     }
 
-    /// Sentences about what a reader of the result has to know, beside [`Replayed::notices`].
+    /// Warnings about the replay that a reader of the result needs, in addition to [`Replayed::notices`].
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.starved_ns > 100 * crate::time::MILLISECOND {

@@ -33,14 +33,14 @@ pub struct Slice {
     /// The times of all requests of the slice, folded; absent in results of versions that kept none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sketch: Option<SliceSketch>,
-    /// What became of connections.
+    /// Openings and losses of connections.
     #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
     pub connections: SliceConnections,
-    /// What each of several servers had of the slice, by its number in the Plan; empty with one server.
+    /// The share of each of several servers in the slice, by its number in the Plan; empty with one server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<SlicePart>,
-    /// What each process of a distributed run had of the slice, in the order of the processes; empty where there is one, or
-    /// more than [`MEMBERS_TIMED_MAX`](crate::measure::parts::MEMBERS_TIMED_MAX).
+    /// The share of each process of a distributed run in the slice, in the order of the processes; empty with one
+    /// process, or with more than [`MEMBERS_TIMED_MAX`](crate::measure::parts::MEMBERS_TIMED_MAX).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<SlicePart>,
 }

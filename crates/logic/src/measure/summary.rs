@@ -96,7 +96,7 @@ pub struct GroupSummary {
 pub struct PartSummary {
     /// Name of the part in the Plan.
     pub name: String,
-    /// When the part began, in nanoseconds from the beginning of the phase.
+    /// Beginning of the part, in nanoseconds from the beginning of the phase.
     pub at_ns: Nanos,
     /// Length of the part, in nanoseconds.
     pub length_ns: Nanos,
@@ -184,8 +184,8 @@ impl Summary {
         }
     }
 
-    /// The figures of each part of the measured phase, as far as it went. Who was the limit, and how far times may be believed, is
-    /// what the whole says; groups are left out.
+    /// The figures of each part of the measured phase, as far as it went. The limit and the trust are those of the
+    /// whole phase; groups are left out.
     pub fn of_parts(measurement: &Measurement, plan: &Plan) -> Vec<Summary> {
         let whole = Summary::of(measurement, plan);
         let nothing = Ops::default();

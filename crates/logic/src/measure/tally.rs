@@ -21,7 +21,7 @@ impl Tally {
         self.0[sample.verb as usize].count(sample);
     }
 
-    /// Counts what the answer to a request that was counted says about the cache.
+    /// Adds the cache counts of the reply to a request that was counted.
     pub fn note_cache(&mut self, verb: Verb, counts: &CacheCounts) {
         self.0[verb as usize].cache.merge(counts);
     }

@@ -86,8 +86,8 @@ impl TransmitTimes {
         self.counts.merge(&other.counts);
     }
 
-    /// Records the card's stamps of a request and of its reply, of which the first may be missing. A reply that came before
-    /// its request is none.
+    /// Records the card's stamps of a request and of its reply; the first may be missing. A reply stamped before its
+    /// request is not recorded.
     pub fn record_wire(&mut self, left: Option<Nanos>, received: Nanos) {
         match left.and_then(|left| received.checked_sub(left)) {
             Some(wire) => self.wire.record(wire),

@@ -1,4 +1,4 @@
-//! What changes while the measured phase goes on: the rate of requests, and bursts on top of it.
+//! Changes of the load during the measured phase: the rate of requests, and bursts on top of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub const PARTS_MAX: usize = 64;
 /// Most points of a rate over time, and most straight pieces that it has when bursts cut it.
 pub const POINTS_MAX: usize = 1 << 20;
 
-/// What changes while a measured phase goes on; nothing by default. The first group of clients changes, other groups keep
+/// Changes of the load during a measured phase; none by default. The first group of clients changes, other groups keep
 /// their rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -32,7 +32,7 @@ pub struct Changes {
     /// each other without a gap, on the same connections. A request belongs to the part in which it was due.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// What happens at moments of the measured phase: keys that become hot, and records that are lost.
+    /// Events at moments of the measured phase: keys that become hot, and records that are lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
 }
@@ -43,7 +43,7 @@ pub struct Changes {
 pub struct Part {
     /// Name of the part in results.
     pub name: String,
-    /// When the part begins, in nanoseconds from the beginning of the phase. The first part begins at 0.
+    /// Beginning of the part, in nanoseconds from the beginning of the phase. The first part begins at 0.
     pub at_ns: Nanos,
     /// Operations of the phase's mix and their weights in the part, in their place; absent: those of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,7 @@ pub struct Day {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Burst {
-    /// Two states that follow each other, whose lengths are exponential.
+    /// Two states that follow each other, with exponential lengths.
     States(BurstStates),
     /// Many sources that are on and off for Pareto distributed times; the rate is proportional to the number of those that are
     /// on.
@@ -148,7 +148,7 @@ pub enum Burst {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BurstStates {
-    /// By what the rate is multiplied while it is on, above 1.
+    /// Factor of the rate while the burst is on, above 1.
     pub factor: f64,
     /// Mean time that it is on, in nanoseconds.
     pub on_ns: Nanos,
@@ -156,7 +156,7 @@ pub struct BurstStates {
     pub off_ns: Nanos,
 }
 
-/// Sources of a rate whose bursts are alike on all scales of time.
+/// Sources whose sum is a rate with similar bursts on all scales of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BurstSources {
@@ -186,7 +186,7 @@ impl BurstStates {
         on / (on + off)
     }
 
-    /// By what the rate is multiplied while it is off, so that its mean stays. Below 0 where `factor` is too great.
+    /// Factor of the rate while the burst is off, so that the mean stays. It is below 0 if `factor` is too great.
     pub fn factor_off(&self) -> f64 {
         (1.0 - self.factor * self.share()) / (1.0 - self.share())
     }

@@ -49,7 +49,7 @@ pub struct Spoken {
     pub protocol: Protocol,
     /// The name of the software and its version, where the server tells them.
     pub software: Option<String>,
-    /// What the server said where it requires a login before anything else.
+    /// The server's message if it requires a login before anything else.
     pub login: Option<String>,
 }
 

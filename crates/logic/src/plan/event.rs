@@ -1,4 +1,4 @@
-//! What happens at a moment of a measured phase: a key becomes hot, or records are lost.
+//! Events at a moment of a measured phase: a key becomes hot, or records are lost.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,13 +17,13 @@ pub const LOST_MAX: u64 = 10_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// When it happens, in nanoseconds from the beginning of the measured phase.
+    /// Moment of the event, in nanoseconds from the beginning of the measured phase.
     pub at_ns: Nanos,
-    /// What happens.
+    /// Kind of the event.
     pub what: EventKind,
 }
 
-/// What happens at a moment.
+/// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventKind {
@@ -41,7 +41,7 @@ pub enum EventKind {
 pub struct FlashCrowd {
     /// Which key.
     pub key: HotKey,
-    /// Its greatest share of the requests, above 0 and at most 1. The other keys share what is left as before.
+    /// The key's greatest share of the requests, above 0 and at most 1. The other keys share the rest as before.
     pub share: f64,
     /// How long the share rises, in nanoseconds.
     #[serde(default)]
@@ -79,7 +79,7 @@ impl FlashCrowd {
 pub enum HotKey {
     /// One under which nothing is stored: another one in every run.
     New,
-    /// That of the record of this rank, counted from 0.
+    /// The key of the record of this rank, counted from 0.
     Rank(u64),
 }
 
@@ -102,9 +102,9 @@ impl RankRange {
 /// Text that is no key and no range of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankError {
-    /// What was given.
+    /// The text that was given.
     pub given: String,
-    /// What is accepted.
+    /// The accepted forms.
     pub accepted: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What makes a run that is complete a failure all the same, beside its goals.
+//! The faults, other than missed goals, that make a complete run count as failed.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ impl FailOn {
         }
     }
 
-    /// What has this word; `None` where nothing has it.
+    /// The fault of this name; `None` if there is none.
     pub fn from_name(name: &str) -> Option<FailOn> {
         FailOn::ALL.into_iter().find(|fail_on| fail_on.name() == name)
     }

@@ -14,7 +14,7 @@ const NAME_MAX_BYTES: usize = 64;
 /// Longest value of a label, in bytes.
 const VALUE_MAX_BYTES: usize = 256;
 
-/// What is accepted as a label.
+/// The accepted form of a label, for error messages.
 pub const LABEL_ACCEPTED: &str = "expected NAME=VALUE, NAME being up to 64 letters, digits and _ with no digit first, and \
                                   VALUE up to 256 bytes without control characters";
 
@@ -27,7 +27,7 @@ pub fn is_label(name: &str, value: &str) -> bool {
     is_name && value.len() <= VALUE_MAX_BYTES && !value.chars().any(char::is_control)
 }
 
-/// Labels as `name=value`, in a list; nothing where there are none.
+/// Labels as `name=value`, separated in a list; empty without labels.
 pub fn labels_text(labels: &Labels) -> String {
     labels.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
 }

@@ -48,7 +48,7 @@ const CHECK_BYTES: u64 = 256;
 /// Bytes of the stored versions that a worker keeps where values are checked.
 const WITNESS_BYTES: u64 = 8 << 20;
 
-/// What a worker knows of the keys that it stored, where misses are told apart by their causes.
+/// Memory of a worker for the keys that it stored, if misses are told apart by their causes.
 const OWN_STORES_BYTES: u64 = 8 << 20;
 
 /// A worker: its thread, its backend with its buffers, its queues.

@@ -130,13 +130,13 @@ pub struct Plan {
     /// What is decided while the run goes on.
     #[serde(default, skip_serializing_if = "Adaptive::is_nothing")]
     pub adaptive: Adaptive,
-    /// What the run may not be, beside its goals.
+    /// The faults that make the run count as failed, in addition to missed goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fail_on: Vec<FailOn>,
     /// Names and values that the user gave the run, for its result and its metrics; they change nothing else.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// What changes while the measured phase goes on.
+    /// Changes of the load during the measured phase.
     #[serde(default, skip_serializing_if = "Changes::is_nothing")]
     pub changes: Changes,
     /// The groups of clients.

@@ -132,7 +132,7 @@ pub struct Mix {
     /// The delays of these stores in seconds, where they differ; `read_through_ns` is their mean then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill_delay_s: Option<Dist>,
-    /// Share of the gets, 0 to 1, after whose answer the same client stores the key anew: reading, changing and writing.
+    /// Share of the gets, 0 to 1, after whose reply the same client stores the key: read, modify, write.
     #[serde(default, skip_serializing_if = "is_zero_share")]
     pub read_modify_write: f64,
     /// Each add stores a record of its own, which no other request stored before; a client's own ones are its newest records.

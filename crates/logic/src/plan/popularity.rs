@@ -16,7 +16,7 @@ pub const POPULARITIES: &str = "uniform, zipf:EXPONENT, latest:EXPONENT, hot:KEY
 const RANKS_ACCEPTED: &str = "ranks:RANKS=SHARE,... with up to 64 rising numbers of records (or shares of them, such as \
                               1%) and the rising shares of the requests, 0 to 1, that so many most popular records get";
 
-/// What is accepted behind `buckets:`.
+/// The accepted form of `buckets:`, for error messages.
 const BUCKETS_ACCEPTED: &str = "buckets:RECORDS@WEIGHT,... with up to 65536 numbers of records and the finite weights, 0 or more, of \
                                 their requests together";
 

@@ -1,4 +1,4 @@
-//! The replay of a trace: its files, its pace, and which of its rows are asked by whom.
+//! The replay of a trace: its files, its pace, and which client sends which of its rows.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,15 +17,16 @@ pub struct TraceReplay {
     /// The format by its name; absent: found from the first bytes of each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// When the requests are due.
+    /// Due times of the requests.
     pub pace: TracePace,
-    /// When the requests of a whole second are due, in traces whose times are no more exact.
+    /// Due times within a second, for traces whose times are whole seconds.
     #[serde(default, skip_serializing_if = "is_default")]
     pub within_second: WithinSecond,
-    /// Which client asks a row; absent: [`DealBy::Client`] where the row says who asked, else [`DealBy::Key`].
+    /// The rule that decides which client sends a row; absent: [`DealBy::Client`] if rows name their clients, else
+    /// [`DealBy::Key`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<DealBy>,
-    /// What becomes of times to live.
+    /// The treatment of times to live.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ttl: TraceTtl,
     /// How often the trace is replayed; 0: again and again, until the phase is over.
@@ -107,7 +108,7 @@ pub const TRACE_VERBS: [Verb; 12] = [
     Verb::Touch,
 ];
 
-/// When the requests of a trace are due.
+/// Due times of the requests of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TracePace {
@@ -116,13 +117,13 @@ pub enum TracePace {
         /// The speed, 0.000001 to 1,000,000; 1 is that of the trace.
         speed: f64,
     },
-    /// As soon as their client has a free slot.
+    /// A request is due as soon as its client has a free slot.
     Fast,
     /// By the arrivals of the group: row i is due when arrival i of the whole group is.
     Rate,
 }
 
-/// Where in its second a row is due.
+/// Due time of a row within its second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WithinSecond {
@@ -135,7 +136,7 @@ pub enum WithinSecond {
     Burst,
 }
 
-/// What decides which client asks a row.
+/// The rule that decides which client sends a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DealBy {
@@ -147,20 +148,20 @@ pub enum DealBy {
     Row,
 }
 
-/// What becomes of times to live.
+/// The treatment of times to live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TraceTtl {
-    /// They are divided by the speed, and are at least one second.
+    /// Times to live are divided by the speed, and are at least one second.
     #[default]
     Scale,
-    /// They are kept.
+    /// Times to live are kept.
     Keep,
     /// Nothing expires.
     None,
 }
 
-/// What stores the keys that reads of a replay miss.
+/// The source of the stores of keys that reads of a replay miss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fills {

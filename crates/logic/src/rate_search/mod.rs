@@ -72,8 +72,8 @@ pub enum Role {
     Around,
     /// To see whether the rate that was found meets the goals in a run of its own.
     Confirm,
-    /// To see what becomes of the server beyond its limit, and whether it is after that what it was before: the run goes on
-    /// at [`RateSearch::answer`] without a pause.
+    /// The overload: how the server behaves beyond its limit, and whether it recovers. The run continues at
+    /// [`RateSearch::answer`] without a pause.
     Overload,
 }
 

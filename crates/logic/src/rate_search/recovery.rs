@@ -107,7 +107,7 @@ mod tests {
         windows((0..20).map(|i| 100 + i % 3))
     }
 
-    /// What is left of an overload after which responses took these times.
+    /// The recovery from an overload after which responses took these times.
     fn recovery(after_us: impl IntoIterator<Item = u64>) -> Option<Recovery> {
         let whole = windows([9_000; OVERLOAD].into_iter().chain(after_us));
         Recovery::of(&usual(), &whole, OVERLOAD as u64 * BASE_NS)

@@ -18,7 +18,7 @@ const NONE: u64 = u64::MAX;
 pub struct Ahead {
     rows: VecDeque<Waiting>,
     keys: Vec<u8>,
-    /// Bytes at the beginning of `keys` whose rows have gone on.
+    /// Bytes at the beginning of `keys` whose rows have been passed on.
     keys_passed: usize,
     /// Number of the first row that waits.
     first: u64,
@@ -32,7 +32,7 @@ struct Waiting {
     row: Row<'static>,
     key_len: u32,
     hash: u64,
-    /// The row before it of the same key whose length is not known either.
+    /// The previous waiting row of the same key, whose length is not known either.
     before: u64,
     /// The length of the next store of the key, where it was met.
     next_bytes: Option<u32>,

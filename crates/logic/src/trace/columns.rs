@@ -10,10 +10,10 @@ use crate::trace::row::{KEY_MAX_BYTES, Row, VALUE_MAX_BYTES, is_key};
 /// Most columns of a line that are looked at; the others are left out.
 const COLUMNS_MAX: usize = 64;
 
-/// Why a header names no trace: what was expected.
+/// The error for a header that names no trace: the expected form.
 pub type ColumnsError = String;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Ignored,
@@ -151,7 +151,7 @@ impl Columns {
         true
     }
 
-    /// Hands over a row whose columns are read.
+    /// Passes on a row whose columns are read.
     fn hand_over(&self, mut row: Row<'_>, operation: Option<Operation>, sink: &mut Sink<'_>) -> Found {
         match operation {
             None => {}
@@ -166,7 +166,7 @@ impl Columns {
     }
 }
 
-/// What a column of this name holds.
+/// The content of a column with this name.
 fn column_of(kind: Kind, name: &[u8]) -> Column {
     let seconds = Column::Time { unit_ns: SECOND, dates: kind == Kind::Csv };
     match (kind, name) {
@@ -186,7 +186,7 @@ fn column_of(kind: Kind, name: &[u8]) -> Column {
     }
 }
 
-/// What a header names.
+/// The names of a header, for error messages.
 fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::Kvcache => "a header with key, op and size",
@@ -195,7 +195,7 @@ fn expected(kind: Kind) -> &'static str {
     }
 }
 
-/// What a row asks.
+/// The operation of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Verb(Verb),
@@ -203,7 +203,7 @@ enum Operation {
     Other,
 }
 
-/// The operation that a word names, in small letters or capitals; `None` for what is no word.
+/// The operation that a word names, in small letters or capitals; `None` if the word names none.
 fn operation_of(word: &[u8]) -> Option<Operation> {
     let mut small = [0; 16];
     let small = small.get_mut(..word.len())?;
@@ -231,7 +231,7 @@ fn operation_of(word: &[u8]) -> Option<Operation> {
     Some(Operation::Verb(verb))
 }
 
-/// A time to live in seconds; what is negative is none.
+/// A time to live in seconds; a negative number means none.
 fn ttl(text: &[u8]) -> Option<u32> {
     if let Some(negative) = text.strip_prefix(b"-") {
         return decimal(negative, SECOND).map(|_| 0);

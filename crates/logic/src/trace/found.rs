@@ -1,9 +1,9 @@
-//! What a line or a record of a trace turned out to be, and who receives its rows.
+//! The kind of a line or a record of a trace, and the receiver of its rows.
 
 use crate::time::{Nanos, SECOND};
 use crate::trace::row::Row;
 
-/// What a line or a record is.
+/// The kind of a line or a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Requests, which were handed over.

@@ -57,7 +57,7 @@ pub struct Header {
     pub rows: u64,
     /// The place of the source's format in the table of formats, plus 1; 0 where it is not known.
     pub source: u32,
-    /// What the conversion lost: [`LOST_KEYS`], [`LOST_COUNTS`].
+    /// Losses of the conversion: [`LOST_KEYS`], [`LOST_COUNTS`].
     pub lost: u32,
 }
 
@@ -80,7 +80,7 @@ impl Header {
         bytes
     }
 
-    /// The header that these bytes are; `None` where they are none of this version's.
+    /// The header in these bytes; `None` if they are not a header of this version.
     pub fn of(bytes: &[u8]) -> Option<Header> {
         let bytes: &[u8; HEADER_BYTES] = bytes.try_into().ok()?;
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);

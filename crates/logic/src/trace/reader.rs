@@ -1,4 +1,4 @@
-//! The reader of a trace: bytes go in block by block, rows come out, and what is no request is counted.
+//! The reader of a trace: bytes go in block by block, rows come out, and lines without a request are counted.
 
 use crate::trace::format::{Format, Lines, Record};
 use crate::trace::found::{Found, Sink};
@@ -11,7 +11,7 @@ pub const LINE_MAX_BYTES: usize = 1 << 16;
 /// Most characters of a line that is quoted.
 const QUOTE_CHARS_MAX: usize = 80;
 
-/// What a reader met.
+/// The counts of a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Lines, or records.
@@ -143,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// Takes in the end of the file, and returns what was met.
+    /// Handles the end of the file, and returns the counts.
     pub fn end(mut self, sink: &mut Sink<'_>) -> Account {
         let rest = std::mem::take(&mut self.rest);
         match self.decoder {
@@ -169,7 +169,7 @@ impl Reader {
         self.account
     }
 
-    /// What was met so far.
+    /// The counts so far.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -291,7 +291,7 @@ impl Reader {
     }
 }
 
-/// Where the first line ends, eight bytes at a time (Mycroft's test for a zero byte).
+/// The end of the first line, eight bytes at a time (Mycroft's test for a zero byte).
 #[inline]
 fn position_of_line_end(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;

@@ -17,11 +17,11 @@ pub const PADDING: u8 = b'~';
 /// One recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// When the request was made, in nanoseconds of the trace's own clock.
+    /// Time of the request, in nanoseconds of the trace's own clock.
     pub at_ns: Nanos,
     /// How exact `at_ns` is, in nanoseconds: the request was made within so long from `at_ns` on. At most one second.
     pub resolution_ns: u32,
-    /// What was asked.
+    /// Operation of the request.
     pub verb: Verb,
     /// The key as it stands in the trace, 1 to [`KEY_MAX_BYTES`] bytes.
     pub key: &'a [u8],

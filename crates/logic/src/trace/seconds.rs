@@ -5,7 +5,7 @@ use crate::rng::Stream;
 use crate::time::{Nanos, SECOND};
 use crate::trace::row::Row;
 
-/// Most requests of one second that are placed together; what is beyond them takes the rest of the second.
+/// Most requests of one second that are placed together; further ones are spread over the rest of the second.
 pub const TOGETHER_MAX: usize = 1 << 18;
 
 /// A row that waits for its second to be complete.
@@ -23,7 +23,7 @@ pub struct Seconds {
     /// Seconds that were placed, which the draws are counted by.
     draws: u64,
     second_ns: Nanos,
-    /// Where the rest of the second begins, in nanoseconds of it: 0 but where it has very many requests.
+    /// Beginning of the rest of the second, in nanoseconds of it: 0 unless the second has very many requests.
     placed_until_ns: Nanos,
     keys: Vec<u8>,
     rows: Vec<Waiting>,

@@ -32,11 +32,11 @@ const TTL_SURE_S: u32 = 2;
 /// A request of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// When it is due, in nanoseconds from the beginning of its part; 0 where it is due as soon as its client is free.
+    /// Due time, in nanoseconds from the beginning of its part; 0 if it is due as soon as its client is free.
     pub due_ns: Nanos,
     /// Number of the client that asks it.
     pub client: u64,
-    /// What is asked.
+    /// Operation of the request.
     pub verb: Verb,
     /// The whole key.
     pub key: &'a [u8],
@@ -46,7 +46,7 @@ pub struct Request<'a> {
     pub ttl_s: u32,
 }
 
-/// What a shaper hands over.
+/// The output of a shaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shaped<'a> {
     /// The next request of the part under way.
@@ -65,11 +65,11 @@ pub struct Part {
     pub time_ns: Option<Nanos>,
     /// The part ends behind so many requests.
     pub requests: Option<u64>,
-    /// When requests are due by [`TracePace::Rate`].
+    /// Due times of the requests by [`TracePace::Rate`].
     pub schedule: Option<Schedule>,
 }
 
-/// What a shaper did.
+/// The counts of a shaper.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShapedCounts {
     /// Rows that came, each as often as it counts.
@@ -88,7 +88,7 @@ pub struct ShapedCounts {
     pub unfit_keys: u64,
     /// Rows with an operation that the protocol does not have.
     pub unsayable: u64,
-    /// Stores with a TTL, and those of them whose TTL was scaled below 2 s.
+    /// Number of stores with a TTL, and of those whose TTL was scaled below 2 s.
     pub ttls: (u64, u64),
     /// From the first kept row of the trace to the last one that a request was made of, over all passes.
     pub covered_ns: Nanos,
@@ -113,18 +113,18 @@ pub struct Shaper {
     steps: Steps,
 }
 
-/// What follows behind the placing of rows in their seconds.
+/// The steps that follow the placing of rows in their seconds.
 #[derive(Debug)]
 struct Steps {
     /// The time of the first row, and the greatest one so far.
     first_ns: Option<Nanos>,
     last_ns: Nanos,
-    /// What is added to times of the trace for the passes before this one.
+    /// Shift of the trace's times in this pass, because of the passes before it.
     pass_shift_ns: Nanos,
     pass: u32,
     /// The row that waits for the time of the next one, where each makes several requests.
     held: Option<(Row<'static>, Vec<u8>)>,
-    /// When the part under way began, on the scaled time of the trace.
+    /// Beginning of the part under way, on the scaled time of the trace.
     origin_ns: Nanos,
     part_requests: u64,
     number: u64,
@@ -190,7 +190,7 @@ impl Shaper {
         self.steps.is_over
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub fn counts(&self) -> ShapedCounts {
         ShapedCounts { uncounted: self.placed.uncounted(), ..self.steps.counts.clone() }
     }
@@ -283,7 +283,7 @@ impl Shaper {
     }
 }
 
-/// What decides about every row alike.
+/// The rules that apply to every row alike.
 struct Rules<'a> {
     replay: &'a TraceReplay,
     clients: u64,
@@ -401,7 +401,7 @@ impl Steps {
         sink(Shaped::Request(Request { due_ns, client, verb, key, value_bytes, ttl_s }));
     }
 
-    /// When a request is due in the part that it belongs to; `None` where it belongs to none.
+    /// Due time of a request in the part that it belongs to; `None` if it belongs to none.
     fn due_of(
         &mut self,
         rules: &Rules<'_>,
@@ -481,7 +481,7 @@ impl Steps {
     }
 }
 
-/// Where in its second a row is due: at its beginning where the times of the trace are not used.
+/// Position of a row within its second: at the beginning if the times of the trace are not used.
 fn within_second_of(replay: &TraceReplay) -> crate::plan::WithinSecond {
     match replay.pace {
         TracePace::Trace { .. } => replay.within_second,

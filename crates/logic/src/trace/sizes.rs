@@ -19,7 +19,7 @@ pub struct Sizes {
     is_sorted: bool,
     seen: u64,
     stream: Stream,
-    /// Lengths of keys that were never stored; those of stores where there is none.
+    /// Lengths of keys that were never stored; `None` uses the lengths of stores.
     missing: Option<Dist>,
 }
 
@@ -60,8 +60,8 @@ impl Sizes {
         }
     }
 
-    /// The length of a key's value: that of its last store where it is remembered, else the quantile of the lengths so far
-    /// that belongs to the key; 0 where there are none.
+    /// The length of a key's value: that of its last store if it is remembered, else the quantile of the lengths so far
+    /// that belongs to the key; 0 if there are none.
     pub fn of(&mut self, hash: u64) -> u32 {
         let (tag, bytes) = self.last[hash as usize % PLACES];
         if tag == (hash >> 32) as u32 && bytes != u32::MAX {

@@ -1,4 +1,4 @@
-//! What a trace holds: its requests by operation, its keys, its lengths and its times, in bounded memory.
+//! The summary of a trace: its requests by operation, its keys, its lengths and its times, in bounded memory.
 
 use crate::measure::histogram::Histogram;
 use crate::protocol::Verb;
@@ -63,7 +63,7 @@ pub struct Stat {
     pub ttl_s: Histogram,
     /// Requests of the busiest second.
     pub peak_second: u64,
-    /// Whether rows say who asked.
+    /// Whether rows name their client.
     pub has_clients: bool,
     /// Whether all times are whole seconds.
     pub whole_seconds: bool,

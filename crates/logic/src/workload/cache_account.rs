@@ -1,4 +1,4 @@
-//! The account of the cache that one worker keeps: what was counted of an answer, and which keys it stored.
+//! One worker's account of the cache: the counts of a reply, and the keys that the worker stored.
 
 use crate::time::{Nanos, SECOND};
 use crate::workload::cache_counts::CacheCounts;

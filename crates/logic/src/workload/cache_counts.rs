@@ -1,8 +1,8 @@
-//! What reads missed and why, what they found in bytes, and what was stored: the counts of a cache as its clients see it.
+//! The counts of a cache as its clients see it: misses by cause, bytes found, and stores.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of keys that were read, by what became of them, and of the bytes of their values.
+/// Counts of keys that were read, by their outcome, and of the bytes of their values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheCounts {
@@ -23,7 +23,7 @@ pub struct CacheCounts {
     pub stored_bytes: u64,
     /// Stores of missed keys that were completed.
     pub fills: u64,
-    /// Those of them that found the key stored by then, which only `add` tells.
+    /// Fills that found the key already stored, which only `add` shows.
     pub duplicate_fills: u64,
 }
 

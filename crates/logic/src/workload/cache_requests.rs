@@ -33,7 +33,7 @@ impl RequestMaker {
         self
     }
 
-    /// Whether the answers of this phase are counted by what they say about the cache.
+    /// Whether the replies of this phase are counted for the account of the cache.
     #[inline]
     pub(crate) fn counts_cache(&self) -> bool {
         self.checks.counts_cache
@@ -86,7 +86,7 @@ impl RequestMaker {
         account.noted.stored_bytes += bytes;
         let AskedKey { server, key, .. } = asked;
         if is_fresh {
-            // Nobody asks for the key again.
+            // A fresh key is not read again.
         } else if until == NEVER && !is_never_loaded(key) {
             account.stores.handle_changed(server, key, until);
         } else {
@@ -108,8 +108,8 @@ impl RequestMaker {
         self.account().stores.handle_changed(server, key, NEVER);
     }
 
-    /// When a key expires at the soonest that a request of this verb gave an expiry at `sent`, by the bits from which the
-    /// expiry was drawn; `None` for the bits where they are not known any more.
+    /// The earliest expiry of a key to which a request of this verb gave an expiry at `sent`, by the bits from which
+    /// the expiry was drawn; `None` for the bits if they are no longer known.
     pub(crate) fn lives_until(&mut self, verb: Verb, sent: Nanos, expiry_bits: Option<u64>) -> Nanos {
         let bits = match expiry_bits {
             Some(bits) => bits,

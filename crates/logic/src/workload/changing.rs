@@ -11,11 +11,11 @@ use crate::workload::mix_task::{KeyAt, MixTask};
 /// The mixes of the parts of a phase, and which keys its records have.
 #[derive(Debug)]
 pub(super) struct ChangingTask {
-    /// When each part begins, in nanoseconds from the beginning of the phase, with its mix; the first begins at 0.
+    /// Beginning of each part, in nanoseconds from the beginning of the phase, with its mix; the first begins at 0.
     parts: Vec<(Nanos, MixTask)>,
     /// The part in which the request that is drawn is due.
     current: usize,
-    /// When the request that is drawn is due.
+    /// Due time and number of the request that is drawn.
     at: AskedAt,
     /// The keys of the records, where they change.
     lives: Option<KeyLives>,
@@ -23,23 +23,23 @@ pub(super) struct ChangingTask {
     crowds: Crowds,
 }
 
-/// What of a phase changes.
+/// The changing properties of a phase.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PhaseChanges<'a> {
     /// The parts of the phase; none where the phase has none.
     pub parts: &'a [Part],
     /// Nanoseconds for which keys have changed before the phase.
     pub churned_ns: Nanos,
-    /// What happens at moments of the phase.
+    /// Events at moments of the phase.
     pub events: &'a [Event],
 }
 
-/// What the requests of a phase are drawn from.
+/// The source from which the requests of a phase are drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DrawnFrom {
     /// Number of records in each space.
     pub(super) records: u64,
-    /// Decides what is the same for all workers.
+    /// Seed of the draws that are the same for all workers.
     pub(super) seed: u64,
     /// A number that no other run has.
     pub(super) run: u64,

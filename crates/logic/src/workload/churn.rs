@@ -37,10 +37,10 @@ pub(crate) struct KeyLives {
 /// A stretch of time in which lives come from one distribution.
 #[derive(Clone, Debug, PartialEq)]
 struct Stretch {
-    /// When it begins, in seconds or in requests since keys change.
+    /// Beginning of the stretch, in seconds or in requests since keys change.
     from: f64,
     life: Life,
-    /// What makes its lives and phases others than those of the stretches before it.
+    /// Salt that makes the lives and phases of this stretch differ from those of earlier stretches.
     salt: u64,
 }
 

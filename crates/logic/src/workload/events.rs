@@ -1,4 +1,5 @@
-//! What the events of a plan ask of clients: requests for a key that is hot for a time, and requests by which records are lost.
+//! The clients' requests for the events of a plan: requests for a key that is hot for a time, and requests that remove
+//! records.
 
 use crate::client::route::Lane;
 use crate::plan::{Event, EventKind, FlashCrowd, HotKey, RankRange};
@@ -32,7 +33,7 @@ struct Crowd {
 pub(super) enum CrowdKey {
     /// The key with this number, which is no record.
     New(u64),
-    /// That of a record.
+    /// The key of a record.
     Record(u64),
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Loss {
 /// A request of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventRequest {
-    /// When it is due, in nanoseconds from the beginning of the phase.
+    /// Due time, in nanoseconds from the beginning of the phase.
     pub(crate) at_ns: Nanos,
     pub(crate) verb: Verb,
     /// Index of its key.

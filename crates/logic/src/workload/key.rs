@@ -17,7 +17,7 @@ pub type KeyBuffer = [u8; KEY_MAX_BYTES];
 /// record has 16.
 pub const DIGITS: usize = 16;
 
-/// Where the numbers of keys begin that records get at the end of a life.
+/// First number of the keys that records get at the end of a life.
 pub(crate) const RENEWED_FROM: u64 = 6_000_000_000_000_000;
 
 /// Up to this length keys are copied in one piece of constant length.

@@ -31,7 +31,7 @@ pub(super) struct MixTask {
     pub(super) unstored: Option<Unstored>,
     /// Reads ask for plain records and nothing else.
     pub(super) reads_plainly: bool,
-    /// What makes the keys that nobody asks for again others than those of every other phase and run.
+    /// Salt that makes the fresh keys of this phase and run differ from those of every other.
     pub(super) fresh_salt: u64,
     /// The popularity follows the newest records.
     pub(super) latest: Option<Box<Latest>>,

@@ -17,7 +17,7 @@ const SERVERS_END: u32 = 1 << 10;
 /// Bits of the number of a key, of which the greatest is below 10^16.
 const KEY_BITS: u32 = 54;
 
-/// What is known of a key.
+/// The knowledge about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// The worker has stored or found the key, and it was not to expire before this time, in nanoseconds; [`NEVER`] where no
@@ -45,14 +45,14 @@ impl OwnStores {
         OwnStores { places: vec![(0, 0); PLACES].into(), keys: 0, is_full: false }
     }
 
-    /// Takes in that the worker stored a key, whose life ends at `until`.
+    /// Notes that the worker stored a key, whose life ends at `until`.
     pub(crate) fn handle_stored(&mut self, server: u32, key: u64, until: Nanos) {
         if let Some(place) = self.take(server, key) {
             place.1 = until;
         }
     }
 
-    /// Takes in that a key is there; what is known of the end of its life stays known.
+    /// Notes that a key was found; a known end of its life stays known.
     pub(crate) fn handle_found(&mut self, server: u32, key: u64) {
         if self.known(server, key) == Known::Unseen {
             self.handle_stored(server, key, NEVER);
@@ -66,7 +66,7 @@ impl OwnStores {
         }
     }
 
-    /// What is known of a key.
+    /// The knowledge about a key.
     pub(crate) fn known(&self, server: u32, key: u64) -> Known {
         let absent = if self.is_full { Known::Unknown } else { Known::Unseen };
         let Some(name) = name_of(server, key) else { return Known::Unknown };
@@ -91,7 +91,7 @@ impl OwnStores {
         Some(&mut self.places[at])
     }
 
-    /// Where a key stands, or the free place at which it would.
+    /// The place of a key, or the free place that it would take.
     fn place_of(&self, name: u64) -> usize {
         let mut at = mix(&[name]) as usize % PLACES;
         while self.places[at].0 != name && self.places[at].0 != 0 {

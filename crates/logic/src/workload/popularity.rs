@@ -31,7 +31,7 @@ pub struct Chooser {
 enum Choice {
     Uniform,
     Zipf(Zipf),
-    /// The same law from the last record backwards.
+    /// Zipf's law from the last record backwards.
     Backwards(Zipf),
     /// YCSB's law: a rank of this one, hashed to a record.
     Folded(Zipf),

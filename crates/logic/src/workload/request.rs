@@ -30,7 +30,7 @@ use crate::workload::window_requests::WindowRequests;
 /// What incr adds and decr takes away.
 const DELTA: u64 = 1;
 
-/// What short values of a trace are cut from: each is a number below 2^64.
+/// Digits from which short values of a trace are cut: each cut is a number below 2^64.
 const COUNTER_DIGITS: &[u8] = b"10000000000000000000";
 
 /// What a request remembers for checks of its answer.
@@ -44,9 +44,9 @@ pub enum CheckState {
     Read(Mark),
     /// Length of the value in bytes, or the number, of a request of a sequence.
     Length(u64),
-    /// The request is one of a trace, whose key is kept until it is answered.
+    /// The request is a row of a trace, whose key is kept until it is answered.
     Row,
-    /// What the request stores is counted when it is answered.
+    /// The request's stores are counted when it is answered.
     Counted,
 }
 
@@ -74,7 +74,7 @@ pub struct RequestMaker {
     buffer: RequestBuffer,
     /// What only clients with windows ask.
     window: Option<Box<WindowRequests>>,
-    /// What is counted of the cache behind the requests; `None` where nothing is.
+    /// The account of the cache; `None` if nothing is counted.
     pub(super) cache: Option<Box<CacheAccount>>,
 }
 
@@ -112,8 +112,8 @@ impl RequestMaker {
         }
     }
 
-    /// Lets the requests of the phase that has begun change as `changes` says; `seed` decides what is left to chance for all
-    /// workers alike.
+    /// Makes the requests of the phase that has begun follow `changes`; `seed` decides the random choices that are the
+    /// same for all workers.
     pub fn begin_changes(&mut self, work: &Work, changes: &PhaseChanges<'_>, seed: u64) {
         if let Work::Mix(mix) = work {
             self.task.begin_changes(mix, changes, seed, self.records.count());
@@ -138,8 +138,8 @@ impl RequestMaker {
         self
     }
 
-    /// Replays a trace whose requests come while the run goes on. `places` are the places of the clients of this process among
-    /// those of their worker, by their numbers; this worker has `clients` of them.
+    /// Replays a trace whose requests arrive during the run. `places` are the places of the clients of this process
+    /// among those of their worker, by their numbers; this worker has `clients` of them.
     pub fn with_rows(mut self, places: Arc<[u32]>, clients: usize) -> RequestMaker {
         self.task.set_rows(Rows::new(places, clients));
         self
@@ -178,7 +178,7 @@ impl RequestMaker {
         self.task.has_rows().then(|| self.task.rows().lateness)
     }
 
-    /// A request of a trace, whose key is kept in this place.
+    /// Makes a request of a trace, whose key is kept in this place.
     pub(crate) fn ask_row(&mut self, verb: Verb, place: u64, cas: u64) -> Op<'_> {
         let rows = self.task.rows();
         let (value_bytes, ttl_s) = rows.value_and_ttl(place);
@@ -335,7 +335,8 @@ impl RequestMaker {
         }
     }
 
-    /// Goes back to the moment at which request number `asked` of client `number` was due, in a phase whose requests change.
+    /// Returns to the moment at which request number `asked` of client `number` was due, in a phase whose requests
+    /// change.
     #[inline]
     pub(crate) fn turn_to(&mut self, number: u64, (since_ns, asked): (Nanos, u64)) {
         let requests = all_requests(asked, &self.routing, number);

@@ -38,8 +38,8 @@ impl Routing {
         index * self.clients.min(self.loaders) + number
     }
 
-    /// The lanes over which client `number` makes the request of an event about the record at this place of the event, whose key this
-    /// is. All clients together make one such request for each server that has the record.
+    /// The lanes over which client `number` makes the request of an event about the record at this place of the event,
+    /// which has this key. All clients together make one such request for each server that has the record.
     pub(super) fn event_lanes(
         &self,
         place: u64,

@@ -32,11 +32,11 @@ pub struct RowBatch {
 /// One request of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchRow {
-    /// When it is due, in nanoseconds from the beginning of its part.
+    /// Due time, in nanoseconds from the beginning of its part.
     pub due_ns: Nanos,
     /// Number of its client among those of its worker.
     pub client: u32,
-    /// What is asked.
+    /// Operation of the request.
     pub verb: Verb,
     /// Length of the value in bytes.
     pub value_bytes: u32,
@@ -85,14 +85,14 @@ impl BatchRow {
     }
 }
 
-/// What the next request of a client is.
+/// The next request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextRow {
-    /// It is due at this time from the beginning of the phase; `None` where it is due as soon as its client is free.
+    /// The next request is due at this time from the beginning of the phase; `None`: as soon as its client is free.
     Due(Option<Nanos>),
-    /// It is not known yet.
+    /// The next request is not known yet.
     Later,
-    /// There is none any more.
+    /// There are no more requests.
     None,
 }
 

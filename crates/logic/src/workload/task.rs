@@ -139,8 +139,8 @@ impl Task {
         self.asks_meta = self.meta() != MetaAsk::default();
     }
 
-    /// Lets the requests of the phase that has begun, whose work is `mix`, change as `changes` says. `seed` decides what is left
-    /// to chance for all workers alike.
+    /// Makes the requests of the phase that has begun, whose work is `mix`, follow `changes`. `seed` decides the random
+    /// choices that are the same for all workers.
     pub(super) fn begin_changes(&mut self, mix: &Mix, changes: &PhaseChanges<'_>, seed: u64, records: u64) {
         self.losses = losses(changes.events);
         let fresh_salt = self::mix(&[self.run, self.phases]);
@@ -150,7 +150,7 @@ impl Task {
         }
     }
 
-    /// Goes to the moment at which a request is due, in a phase whose requests change.
+    /// Moves to the moment at which a request is due, in a phase whose requests change.
     #[inline]
     pub(crate) fn turn_to(&mut self, at: AskedAt) {
         if let TaskKind::Changing(changing) = &mut self.kind {
@@ -324,7 +324,7 @@ impl Task {
         }
     }
 
-    /// Whether a key that request `index` asks for is one that nobody asks for again, by its client's stream of operations.
+    /// Whether the key that request `index` reads is a fresh one, by its client's stream of operations.
     pub(super) fn is_fresh(&self, key: u64, ops: &Stream, index: u64) -> bool {
         let mix = self.mix();
         let Some(unstored) = mix.unstored.filter(|_| may_be_fresh(key)) else { return false };

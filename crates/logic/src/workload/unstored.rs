@@ -1,61 +1,61 @@
-//! Keys that are no records: those that nobody asks for again, those that do not exist, and where those of later generations are.
+//! The numbers of keys that are not records: fresh keys, absent keys, and the keys of later lives.
 //!
-//! Both are functions of the client and the number of its request, so that they need no memory. The keys that nobody asks for
-//! again are others in every run and in every phase, so that none of them is there already.
+//! Fresh and absent keys are functions of the client and the number of its request, so they need no memory. Fresh keys
+//! differ in every run and in every phase, so none of them is already on the server.
 
 use crate::plan::Mix;
 use crate::rng::{Stream, below, mix, unit};
 pub(crate) use crate::workload::key::RENEWED_FROM;
 
-/// Where the numbers of keys that do not exist begin, above those of the records in all spaces (5 * 2^40).
+/// First number of the keys that do not exist, above those of the records in all spaces (5 * 2^40).
 pub(crate) const ABSENT_FROM: u64 = 1_000_000_000_000_000;
 
-/// Where the numbers of keys that nobody asks for again begin.
+/// First number of the fresh keys, each of which is read once.
 pub(crate) const FRESH_FROM: u64 = 2_000_000_000_000_000;
 
-/// One above the numbers of keys that nobody asks for again.
+/// One above the numbers of fresh keys.
 const FRESH_END: u64 = RENEWED_FROM;
 
-/// One above the numbers of these keys: keys have room for 16 digits.
+/// One above the numbers of the keys of later lives: keys have room for 16 digits.
 pub(crate) const RENEWED_END: u64 = 10_000_000_000_000_000;
 
-/// Names the draws of these keys among all of one request; below are those of the spaces of its keys, of which a read has at
-/// most 1,000.
+/// Names the draws of fresh and absent keys among all draws of one request; lower numbers are the draws of the spaces of its
+/// keys, of which a read has at most 1,000.
 const DRAWS_FROM: u64 = 2_048;
 
-/// Names the draws of keys that nobody asks for again.
+/// Names the draws of fresh keys.
 const FRESH_DRAWS_FROM: u64 = 2 * DRAWS_FROM;
 
 /// Names the records that clients store themselves among all keys of a run.
 const OWN_RECORDS: u64 = 0x6f77_6e72;
 
-/// Shares of the keys read that are no records.
+/// Shares of the keys read that are not records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Unstored {
     fresh: f64,
-    /// Share of both kinds together.
+    /// Share of fresh and absent keys together.
     either: f64,
 }
 
 /// A key that a read asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// That of a record.
+    /// The key of a record.
     Record,
-    /// One that nobody asks for again.
+    /// A fresh key, which is read once.
     Fresh,
-    /// One that does not exist.
+    /// A key that does not exist.
     Absent,
 }
 
 impl Unstored {
-    /// The shares of a mix; `None` where all keys are records.
+    /// The shares of a mix; `None` if all keys are records.
     pub(super) fn of(mix: &Mix) -> Option<Unstored> {
         let either = mix.fresh + mix.absent;
         (either > 0.0).then_some(Unstored { fresh: mix.fresh, either })
     }
 
-    /// What key `place` of request `index` is, by the client's stream of operations.
+    /// The kind of key `place` of request `index`, by the client's stream of operations.
     pub(super) fn wanted(self, stream: &Stream, index: u64, place: u64) -> Wanted {
         let share = unit(stream.draw_sub(index, DRAWS_FROM + place));
         if share < self.fresh {
@@ -68,8 +68,8 @@ impl Unstored {
     }
 }
 
-/// The number of the key that nobody asks for again, from a `salt` that no other phase of any run has and the client's stream of
-/// operations. Of ten million such keys two are the same in one of 80 runs.
+/// The number of a fresh key, from a `salt` that no other phase of any run has and the client's stream of operations. Of
+/// ten million such keys two are equal in one of 80 runs.
 pub(super) fn fresh_key(salt: u64, ops: &Stream, index: u64, place: u64) -> u64 {
     let draw = ops.draw_sub(index, FRESH_DRAWS_FROM + place);
     key_from_bits(mix(&[salt, draw]))
@@ -92,7 +92,7 @@ pub(crate) fn is_never_loaded(key: u64) -> bool {
     key >= FRESH_FROM
 }
 
-/// Whether the key with this number may be one that nobody asks for again.
+/// Whether the key with this number may be a fresh one.
 pub(super) fn may_be_fresh(key: u64) -> bool {
     (FRESH_FROM..FRESH_END).contains(&key)
 }

@@ -44,7 +44,7 @@ pub struct MemberTask {
     pub inputs: Inputs,
     /// The name of the run, as its controller knows it; empty where the controller does not say it.
     pub run_name: String,
-    /// What the metrics of this process show; `None` where nothing shows it.
+    /// State that the metrics of this process show; `None` if it serves no metrics.
     pub snapshot: Option<SharedSnapshot>,
 }
 
@@ -78,7 +78,7 @@ pub enum MemberEvent {
     },
     /// The member's part of a slice.
     Slice(Box<Parcel>),
-    /// The member's part of a tick of a phase whose end the controller finds.
+    /// The member's part of a tick, in a phase whose end the controller finds.
     Tick {
         /// Which phase.
         phase: u32,
@@ -133,7 +133,8 @@ pub struct CutShort {
     pub at: Nanos,
 }
 
-/// When phases end before their time, on the monotonic clock, by number: at most one of each phase of the plan.
+/// Moments at which phases end before their time, on the monotonic clock, by number: at most one for each phase of the
+/// plan.
 type PhaseEnds = BTreeMap<u32, Nanos>;
 
 /// Passes commands to a member.
@@ -292,7 +293,7 @@ impl<S: Fn(MemberEvent) -> bool> Speaker<'_, S> {
         }
     }
 
-    /// Changes what the metrics of this process show.
+    /// Changes the state that the metrics of this process show.
     fn show(&self, change: impl FnOnce(&mut Snapshot)) {
         if let Some(snapshot) = &self.task.snapshot {
             change(&mut snapshot.lock());

@@ -17,9 +17,10 @@ pub mod v2 {
 /// The description of the protocol, for reflection.
 pub const DESCRIPTION: &[u8] = include_bytes!("../../proto/pummel.agent.v2.bin");
 
-/// The version of the protocol, which both ends have to share. It is raised when an end of the version before could not read
-/// what is said: also when a measurement or a slice of one, which travel as JSON, gets another form, since that would come
-/// to light only when a run is over. Evidence may differ: an end leaves out what it does not know of it.
+/// The version of the protocol, which both ends must share. It is raised when an end of the previous version could not
+/// read the messages. That includes a new form of a measurement or of a slice, which travel as JSON, since the mismatch
+/// would come to light only at the end of a run. Evidence may differ: an end leaves out the parts that it does not
+/// know.
 pub const PROTOCOL: u32 = 3;
 
 /// This build of pummel.

@@ -55,7 +55,7 @@ pub struct AgentConfig {
     pub overrides: LocalOverrides,
     /// What it says of the orders that it follows.
     pub on_order: Option<OrderLog>,
-    /// What its metrics show; `None` where nothing shows it.
+    /// State that the agent's metrics show; `None` if it serves no metrics.
     pub snapshot: Option<SharedSnapshot>,
 }
 

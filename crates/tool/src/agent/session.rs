@@ -39,7 +39,7 @@ pub(super) struct AgentSession {
     pub(super) policy: Arc<AccessPolicy>,
     pub(super) overrides: LocalOverrides,
     pub(super) on_order: Option<OrderLog>,
-    /// What the metrics of the agent show.
+    /// State that the metrics of the agent show.
     pub(super) snapshot: Option<SharedSnapshot>,
     pub(super) lease: Arc<Lease>,
     /// No other session of the agent has this number.

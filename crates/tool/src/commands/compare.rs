@@ -136,7 +136,7 @@ fn worst(comparisons: &[Comparison]) -> Exit {
     worst.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Complete)
 }
 
-/// What the files hold.
+/// The contents of the files.
 struct Stored {
     /// Each side beside the first.
     comparisons: Vec<Comparison>,

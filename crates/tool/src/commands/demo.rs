@@ -14,7 +14,7 @@ use crate::stderr;
 use crate::values;
 use crate::values::ValueError;
 
-/// Seconds after which the built-in server ends by itself, should nobody end it.
+/// Seconds after which the built-in server ends by itself.
 const SERVER_SECONDS: &str = "60";
 
 /// Options of `pummel demo`.

@@ -8,8 +8,8 @@ use crate::job::{FrontInputs, Job};
 use crate::native::Typed;
 use crate::native::detection::{Detectable, with_protocol};
 
-/// The options with the protocol that their servers speak, and what came of asking them. Nothing is asked where a result
-/// cannot be written.
+/// The options with the protocol that their servers speak, and the outcome of the detection. Servers are not asked if a
+/// result cannot be written.
 pub fn detected<A: Detectable>(typed: &Typed<A>, inputs: &FrontInputs) -> (Typed<A>, Detection) {
     let unwritable = |job: &Job| match job.outputs.files.conflict() {
         Some((form, file, accepted)) => {

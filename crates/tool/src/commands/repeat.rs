@@ -32,7 +32,7 @@ pub struct RunCommandArgs {
     /// How often.
     #[command(flatten)]
     pub repeat: RepeatArgs,
-    /// Whether somebody steers it.
+    /// Whether the rate is changed by hand.
     #[command(flatten)]
     pub steer: SteerArgs,
 }

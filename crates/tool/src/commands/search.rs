@@ -138,7 +138,7 @@ impl Searching {
     }
 }
 
-/// Why a search ends whose answer is known, and stays: the run with the overload failed.
+/// The end of a search whose answer is known and stays, although the run with the overload failed.
 fn beyond_answer(why: SeriesEnd, ask: Ask) -> SeriesEnd {
     let rate = ask.rate.unwrap_or_default();
     match why {

@@ -190,8 +190,8 @@ fn at_level(typed: &Typed<RunArgs>, kind: Kind, level: u32) -> Typed<RunArgs> {
     typed
 }
 
-/// Makes the runs of a series, and writes what they show together. `job` is the first of them, and `make` makes all and returns the exit
-/// status.
+/// Makes the runs of a series, and writes their common results. `job` is the first of them; `make` makes all runs and
+/// returns the exit status.
 pub fn series(
     command: &'static str,
     (typed, detection): (&Typed<RunArgs>, Detection),
@@ -319,7 +319,7 @@ impl<'a> CurveRunner<'a> {
         Ok(Some(measurement))
     }
 
-    /// The plan of a run at two rates, or why there is none: some loads cannot change their rate.
+    /// The plan of a run at two rates, or the reason why there is none: some loads cannot change their rate.
     fn plan_in_turn(
         &self,
         stretches: [(&'static str, f64); 2],
@@ -370,7 +370,7 @@ impl<'a> CurveRunner<'a> {
         }
     }
 
-    /// Says what a run showed, and adds it to the curve.
+    /// Prints the result of a run, and adds it to the curve.
     fn add(&mut self, point: Point) -> Result<(), SeriesEnd> {
         let Point { role, asked, level, .. } = point;
         if !self.typed.args.output.quiet {

@@ -22,7 +22,7 @@ pub fn follow<A: Detectable>(typed: &Typed<A>, inputs: &FrontInputs) -> Exit {
     }
 }
 
-/// Follows a command line that asks for one run whose rate is changed by keys of the live view.
+/// Runs a command line with `--steer`: one run whose rate is changed by keys of the live view.
 pub fn follow_steered(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Exit {
     if !has_terminal() {
         return answer(&UsageError::Missing(NO_TERMINAL.to_owned()).into());
@@ -34,7 +34,7 @@ pub fn follow_steered(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Exit {
     }
 }
 
-/// Why a run cannot be steered whose screen nobody sees.
+/// The refusal of `--steer` without a terminal that shows the live view.
 const NO_TERMINAL: &str =
     "'--steer' is accepted on a terminal only: standard error is none, CI is set, or TERM is dumb";
 

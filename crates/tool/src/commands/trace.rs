@@ -1,4 +1,4 @@
-//! `pummel trace`: what a trace holds, its first rows, and traces made of it, in bounded memory whatever its length.
+//! `pummel trace`: summaries, first rows and conversions of traces, in bounded memory whatever their length.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -207,8 +207,8 @@ impl From<io::Error> for Stopped {
     }
 }
 
-/// Reads all files of a trace. The rows go to `sink`, which says whether it wants more. Returns the format of the first file
-/// and what was met; what is left out is said on standard error.
+/// Reads all files of a trace. The rows go to `sink`, which returns whether it wants more. Returns the format of the
+/// first file and the counts; rows that are left out are reported on standard error.
 ///
 /// # Errors
 /// Returns [`Stopped`] for a format that is none, for a file that cannot be read, for a format that is not known from the content, for
@@ -412,7 +412,7 @@ fn write(source: &SourceArgs, target: &TargetFile, wanted: &dyn Fn(&Row<'_>) -> 
     Ok(())
 }
 
-/// Where a trace is written to.
+/// The destination of a trace.
 enum Output {
     Plain(BufWriter<Box<dyn Write>>),
     Packed(BufWriter<GzEncoder<File>>),

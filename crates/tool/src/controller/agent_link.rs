@@ -249,7 +249,7 @@ async fn connect(target: Target, credentials: &Credentials, deadline: Instant) -
     }
 }
 
-/// Whether a peer greets whoever connects as ZeroMQ does: by the signature of ZMTP, ten bytes from 255 to 127.
+/// Whether a peer greets a new connection as ZeroMQ does: by the signature of ZMTP, ten bytes from 255 to 127.
 async fn speaks_zeromq(address: &str) -> bool {
     let mut signature = [0; 10];
     let greeting = async {

@@ -16,8 +16,8 @@ use super::slices::empty_slice;
 /// not waited for any longer.
 const OPEN_MAX: usize = 64;
 
-/// How much less than the agreed time a member may have measured, in nanoseconds: clocks of machines run apart, and what is known of
-/// them changes while a run goes on.
+/// How much less than the agreed time a member may have measured, in nanoseconds: the clocks of machines drift, and the
+/// estimate of their difference changes during a run.
 const CLOCKS_APART_NS: Nanos = 100 * MILLISECOND;
 
 /// The ends of phases that members agree on while they go on.
@@ -26,9 +26,9 @@ pub(super) struct AgreedEnds<'a> {
     ends: EarlyEnds,
     /// The phase under way.
     phase: u32,
-    /// When it began, on the controller's monotonic clock.
+    /// Beginning of the phase, on the controller's monotonic clock.
     began: Nanos,
-    /// When it ends, on the same clock, where that was agreed.
+    /// Agreed end of the phase, on the same clock.
     agreed: Option<Nanos>,
     /// Ticks that not all members have given their part of, by index; at most [`OPEN_MAX`] beyond those looked at.
     open: BTreeMap<u64, Box<Interval>>,
@@ -37,7 +37,7 @@ pub(super) struct AgreedEnds<'a> {
     /// Empty ticks for reuse, at most as many as were open at one time. They are boxed as they are in `open`.
     #[allow(clippy::vec_box)]
     spares: Vec<Box<Interval>>,
-    /// How the warm-up ended; `None` before that, and where the plan has none whose end is found.
+    /// The end of the warm-up; `None` before it, and if the plan has no warm-up whose end is found.
     pub(super) warm_up: Option<WarmUp>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> AgreedEnds<'a> {
         self.end_warm_up(now, true);
     }
 
-    /// Notes how the warm-up ended, where the phase under way is one whose end is found. `is_cut`: the run ended in it.
+    /// Records the end of the warm-up, if the phase under way is one whose end is found. `is_cut`: the run ended in it.
     fn end_warm_up(&mut self, now: Nanos, is_cut: bool) {
         if self.began == 0 || !self.settles(self.phase) {
             return;
@@ -85,13 +85,13 @@ impl<'a> AgreedEnds<'a> {
         });
     }
 
-    /// Whether a phase is the warm-up whose end is found while it goes on.
+    /// Whether a phase is a warm-up whose end is found while it runs.
     fn settles(&self, phase: u32) -> bool {
         let measured = self.plan.phases.iter().position(|phase| phase.recorded);
         self.plan.adaptive.ends_warm_up() && measured == Some(phase as usize + 1)
     }
 
-    /// Adds a member's part of a tick. Ticks of phases that are over, and those that were looked at, are left out.
+    /// Adds a member's part of a tick. Ticks of phases that are over, and ticks that were already tested, are left out.
     ///
     /// # Errors
     /// Returns [`Misfit`] when the part is none of this plan.
@@ -135,7 +135,8 @@ impl<'a> AgreedEnds<'a> {
         (self.phase, at)
     }
 
-    /// The least time that a member measures in a run whose measurement ends when it was agreed; `None` where it ends as the plan says.
+    /// The least time that a member must measure in a run whose measurement has an agreed end; `None` if it ends as the
+    /// plan says.
     pub(super) fn least_measured_ns(&self) -> Option<Nanos> {
         let is_measured = self.plan.phases.get(self.phase as usize).is_some_and(|phase| phase.recorded);
         let at = self.agreed.filter(|_| is_measured)?;

@@ -269,7 +269,7 @@ impl<'a> DistributedRun<'a> {
         self.add_slices();
     }
 
-    /// Takes in a member's part of a tick of a phase whose end is found while it goes on.
+    /// Adds a member's part of a tick of a phase whose end is found while it runs.
     fn take_tick(&mut self, number: usize, phase: u32, part: &Parcel) {
         if self.ends.add_part(phase, part).is_err() {
             return self.lose(number, "what it measured cannot be read".to_owned());

@@ -22,9 +22,9 @@ pub(super) struct MergedSlices<'a> {
     /// Empty slices for reuse, at most as many as were open at one time. They are boxed as they are in `open`.
     #[allow(clippy::vec_box)]
     spares: Vec<Box<Interval>>,
-    /// Number of members whose parts are kept one by one; 0 where they are too many.
+    /// Number of members whose parts are kept one by one; 0 if there are too many.
     members: usize,
-    /// What members had of the slices that are open, by index of the slice.
+    /// The members' parts of the slices that are open, by index of the slice.
     parts: BTreeMap<u64, Vec<SlicePart>>,
 }
 

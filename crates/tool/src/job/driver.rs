@@ -124,7 +124,7 @@ pub fn drive(job: &Job, extras: &Extras, style: &mut dyn Style) -> Exit {
     driver.conclude(&plan, result, style)
 }
 
-/// The plan that a run turned out to be: where somebody steered it, the one that repeats it.
+/// The plan that repeats a run: with the changes that were made by hand, if it was steered.
 fn plan_after<'a>(plan: &'a ValidPlan, measurement: Option<&Measurement>) -> Cow<'a, ValidPlan> {
     let changes = measurement.and_then(|measurement| measurement.steered.as_deref()).unwrap_or_default();
     match steered_plan(plan, changes).validate() {
@@ -133,7 +133,7 @@ fn plan_after<'a>(plan: &'a ValidPlan, measurement: Option<&Measurement>) -> Cow
     }
 }
 
-/// What has the runs of a job in common.
+/// The state that the runs of a job share.
 pub struct Driver<'a> {
     job: &'a Job,
     detection: Detection,
@@ -141,11 +141,11 @@ pub struct Driver<'a> {
     files: ResultFiles,
     outlets: Outlets,
     inputs: Inputs,
-    /// What is to be said when the first run begins.
+    /// Notices to print when the first run begins.
     notices: Vec<String>,
     /// The name of the job in metrics.
     run_name: String,
-    /// What shows the runs while they go on.
+    /// The observers that show the runs.
     observers: Observers,
     /// What makes the runs: this process or agents. It is found with the first run.
     runner: Option<Runner>,
@@ -429,16 +429,16 @@ fn moment() -> Moment {
 
 /// Watches one run: its results are kept, and its events become text.
 struct Watching<'a> {
-    /// What the run is made after: with the changes by hand so far, where somebody steers it.
+    /// The plan of the run, with the changes that were made by hand so far, if it is steered.
     plan: Cow<'a, Plan>,
-    /// What the run was to be made after.
+    /// The plan that the run was started with.
     asked: &'a Plan,
     front: &'a str,
     files: &'a mut ResultFiles,
     outlets: &'a mut Outlets,
     observers: &'a mut Observers,
     shown: &'a mut BTreeSet<String>,
-    /// What metrics and the live view show; `None` where nothing does.
+    /// State that metrics and the live view show; `None` without both.
     snapshot: Option<SharedSnapshot>,
     style: &'a mut dyn Style,
 }

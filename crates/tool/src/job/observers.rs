@@ -1,4 +1,4 @@
-//! Those that watch a job while it runs: the snapshot that its runs keep, and the places that show it.
+//! The observers of a job while it runs: the snapshot that its runs update, and the displays that show it.
 
 use std::env;
 use std::io::{self, IsTerminal};
@@ -28,16 +28,16 @@ const BLOCK_NS: Nanos = SECOND / 10;
 /// The snapshot of a job and what shows it.
 #[derive(Debug, Default)]
 pub struct Observers {
-    /// What the runs keep; `None` where nothing shows it, so that they keep nothing.
+    /// The snapshot that the runs update; `None` if no display shows it, so that they update none.
     snapshot: Option<SharedSnapshot>,
     server: Option<MetricsServer>,
     /// How long to wait for one more scrape when all is over.
     linger: Duration,
     push: Option<PushTarget>,
     screen: Screen,
-    /// Where the screen says how the rate is to change; `None` where it does not.
+    /// The requests of the screen to change the rate; `None` without `--steer`.
     steering: Option<Arc<Steering>>,
-    /// When the block was drawn last, on the monotonic clock.
+    /// Time of the last drawing of the block, on the monotonic clock.
     drawn_at: Nanos,
     #[cfg(feature = "live")]
     view: Option<LiveView>,
@@ -98,12 +98,12 @@ impl Observers {
         Ok((observers, notice))
     }
 
-    /// What the runs keep; `None` where nothing shows it.
+    /// The snapshot that the runs update; `None` if no display shows it.
     pub fn snapshot(&self) -> Option<&SharedSnapshot> {
         self.snapshot.as_ref()
     }
 
-    /// Where the screen says how the rate is to change; `None` where it does not.
+    /// The requests of the screen to change the rate; `None` without `--steer`.
     pub fn steering(&self) -> Option<Arc<Steering>> {
         self.steering.clone()
     }
@@ -113,7 +113,7 @@ impl Observers {
         self.screen != Screen::Lines
     }
 
-    /// Where metrics are served, as a sentence.
+    /// The address at which metrics are served, as a sentence.
     pub fn announcement(&self) -> Option<String> {
         self.server.as_ref().map(|server| format!("metrics at http://{}/metrics", server.address()))
     }
@@ -203,7 +203,7 @@ pub fn has_terminal() -> bool {
     glyphs_of_terminal().is_some()
 }
 
-/// The glyphs of the terminal of standard error; `None` where there is none, or only a log of a CI reads it.
+/// The glyphs of the terminal of standard error; `None` if there is none, or if it is only the log of a CI system.
 fn glyphs_of_terminal() -> Option<Glyphs> {
     let value = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     if !io::stderr().is_terminal() || value("CI").is_some() || value("TERM").is_none_or(|term| term == "dumb")

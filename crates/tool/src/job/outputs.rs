@@ -35,7 +35,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// What every run of a series writes: nothing of its own, since the series has the results, and the metrics of all.
+    /// The outputs of each run of a series: no results, since the series writes them, but the metrics.
     #[must_use]
     pub fn of_series(&self) -> Outputs {
         Outputs { metrics: self.metrics.clone(), block: self.block, live: self.live, ..Outputs::default() }

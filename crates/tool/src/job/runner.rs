@@ -77,7 +77,8 @@ impl From<StartError> for NotRun {
 }
 
 impl Runner {
-    /// Whoever is asked for, ready to run plans that name the files of `plan`. The run has this name in metrics.
+    /// The runner of a fleet of agents, or of this process without one, ready to run plans that name the files of
+    /// `plan`. The run has this name in metrics.
     ///
     /// # Errors
     /// When an agent does not answer.

@@ -23,7 +23,7 @@ const SAMPLES: &str = "samples";
 pub struct TableFiles {
     folder: PathBuf,
     outputs: Vec<(Output, fn(&Document) -> Table)>,
-    /// The file of `--samples`, whose requests are a table too.
+    /// The file of `--samples`, which also becomes a table.
     samples: Option<PathBuf>,
 }
 

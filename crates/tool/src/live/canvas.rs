@@ -1,20 +1,20 @@
-//! A grid of characters with their inks: what a screen shows, before any terminal.
+//! A grid of characters with their inks: the contents of a screen, independent of any terminal.
 
-/// What a character is drawn with: whose time it is, or how much there is of it.
+/// The ink of a character: the kind of time that it shows, or how much of it there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ink {
     /// The terminal's own colour.
     #[default]
     Plain,
-    /// What is looked at first.
+    /// Emphasised text.
     Bold,
-    /// What is looked at last.
+    /// Background text.
     Dim,
     /// Headings and the selected one of several.
     Reverse,
     /// Service times.
     Service,
-    /// Waiting times, and what is behind.
+    /// Waiting times, and warnings.
     Wait,
     /// Lag.
     Lag,

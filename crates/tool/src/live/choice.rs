@@ -1,9 +1,9 @@
-//! What the viewer of a live screen chose by keys.
+//! The viewer's choices on a live screen, made by keys.
 
-/// What a viewer chose.
+/// The choices of a viewer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// The operation whose times are shown, by its place; the one that most requests asked at first.
+    /// The operation whose times are shown, by its place; at first the one with the most requests.
     pub op: usize,
     /// Whether the heat map shows service in place of response.
     pub shows_service: bool,

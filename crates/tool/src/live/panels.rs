@@ -18,16 +18,16 @@ use crate::report::document::slice_rate;
 use crate::report::numbers::grouped;
 use crate::snapshot::{Snapshot, SoFar};
 
-/// Where a part is drawn.
+/// A rectangle of the canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its first column.
+    /// First column of the rectangle.
     pub x: usize,
-    /// Its first row.
+    /// First row of the rectangle.
     pub top: usize,
-    /// Its columns.
+    /// Number of columns.
     pub width: usize,
-    /// Its rows.
+    /// Number of rows.
     pub height: usize,
 }
 
@@ -308,7 +308,7 @@ pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     }
 }
 
-/// What the servers said of their last intervals; `None` where they are not asked within the measured phases.
+/// The servers' statistics of their last intervals; `None` if they are not asked within the measured phases.
 fn servers_words(snapshot: &Snapshot) -> Option<String> {
     let told: Vec<_> = snapshot.server_intervals.iter().flatten().collect();
     let cores: Vec<f64> = told.iter().filter_map(|interval| interval.cores()).collect();
@@ -367,9 +367,9 @@ pub fn misses(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
 /// One row of a table of agents or servers.
 struct PartRow {
     name: String,
-    /// What it had of the last interval; `None` where that is not known of it alone.
+    /// The row's share of the last interval; `None` if it is not known by itself.
     part: Option<SlicePart>,
-    /// What stands in the columns of its own kind.
+    /// Cells of the columns that only this kind of row has.
     own: Vec<String>,
     is_gone: bool,
 }
@@ -394,8 +394,8 @@ const SERVER_COLUMNS: [(&str, usize); 3] = [("CPU", 6), ("hit %", 6), ("evicted"
 /// Bounds of the width that names in a table of agents or servers keep beside columns of its own kind.
 const NAME_WIDTHS: (usize, usize) = (8, 22);
 
-/// By what a part is among the worst: its 99th percentile, or more than all of them where that falls among requests without an
-/// answer; `None` where nothing was asked.
+/// The order of badness of a part: its 99th percentile, or more than all others if that falls among requests without an
+/// answer; `None` without requests.
 fn worst_ns(part: SlicePart) -> Option<Nanos> {
     let is_empty = part.completed + part.failed == 0;
     part.p99_ns.or((!is_empty).then_some(Nanos::MAX))

@@ -1,4 +1,4 @@
-//! The whole screen of the live view: a pure function of a snapshot, of what the viewer chose, and of the size.
+//! The whole screen of the live view: a pure function of a snapshot, of the viewer's choices, and of the size.
 
 use pummel_logic::time::Nanos;
 
@@ -49,7 +49,7 @@ pub fn draw(
     canvas
 }
 
-/// What runs, and how far it is.
+/// The header: the load, and the progress of the run.
 fn head(canvas: &mut Canvas, snapshot: &Snapshot, now_unix_ns: Nanos) {
     let width = canvas.width();
     let Some(plan) = &snapshot.plan else {

@@ -67,7 +67,7 @@ impl LiveView {
         }
         give_back_after_a_panic();
         let (stop, is_asked_to_pause) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        // Once the view is closed the signal stops the process as if nobody had asked for it.
+        // Once the view is closed the signal stops the process, as it does without a handler.
         flag::register_conditional_default(SIGTSTP, Arc::clone(&stop))?;
         flag::register(SIGTSTP, Arc::clone(&is_asked_to_pause))?;
         take_terminal()?;
@@ -110,7 +110,11 @@ struct Viewer {
     interrupts: &'static AtomicU32,
     stop: Arc<AtomicBool>,
     is_asked_to_pause: Arc<AtomicBool>,
+<<<<<<< HEAD
     /// The queue of commands that change the rate; `None` where keys do not change it.
+=======
+    /// Receiver of the keys that change the rate; `None` without `--steer`.
+>>>>>>> w-w
     steering: Option<Arc<Steering>>,
     choice: Choice,
     has_colours: bool,
@@ -181,8 +185,13 @@ impl Viewer {
     }
 }
 
+<<<<<<< HEAD
 /// The command of a key that changes the rate.
 fn rate_command(code: KeyCode) -> Option<RateCommand> {
+=======
+/// The change of the rate that a key asks for.
+fn rate_wish(code: KeyCode) -> Option<RateWish> {
+>>>>>>> w-w
     Some(match code {
         KeyCode::Char('p') => RateCommand::Pause,
         KeyCode::Char('+') => RateCommand::Scale(1.05),
@@ -193,7 +202,7 @@ fn rate_command(code: KeyCode) -> Option<RateCommand> {
     })
 }
 
-/// What a viewer has chosen after a key.
+/// The viewer's choices after a key.
 fn after_key(choice: Choice, code: KeyCode) -> Choice {
     match code {
         KeyCode::Char('o') => Choice { op: choice.op + 1, ..choice },

@@ -9,7 +9,7 @@ use crate::metrics::table::{Row, row};
 use crate::snapshot::buckets::TimeBuckets;
 use crate::snapshot::{OpTotals, Role, RunResult, ServerFigures, Snapshot, Stage};
 
-/// What the kernel knows of this process.
+/// The kernel's figures of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessFigures {
     /// The time, in nanoseconds since 1970.
@@ -27,9 +27,9 @@ pub struct ProcessFigures {
 /// One metric with all its values.
 #[derive(Debug)]
 pub struct Family<'a> {
-    /// Its name, type and meaning.
+    /// Name, type and meaning of the metric.
     pub row: &'static Row,
-    /// Its values.
+    /// Values of the metric.
     pub samples: Vec<Sample<'a>>,
 }
 

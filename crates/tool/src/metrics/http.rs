@@ -29,7 +29,7 @@ impl Encoding {
     }
 }
 
-/// What a request asks for.
+/// The resource that a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// The metrics, in a form that the client reads.
@@ -40,7 +40,7 @@ pub enum Asked {
     Refused(u16, &'static str),
 }
 
-/// What a client has said so far.
+/// The state of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// The head of a request is not whole yet.

@@ -27,7 +27,7 @@ pub struct MetricsArgs {
 }
 
 impl MetricsArgs {
-    /// Whether somebody wants metrics.
+    /// Whether metrics are served or pushed.
     pub fn is_wanted(&self) -> bool {
         self.metrics.is_some() || self.push_result.is_some()
     }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Most bytes that are read of an answer.
 const ANSWER_MAX_BYTES: u64 = 4 << 10;
 
-/// Where results are put.
+/// The Pushgateway that results are sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushTarget {
     /// Host and port.

@@ -24,8 +24,8 @@ const CLIENTS_MAX: usize = 4;
 /// How long a client that asks nothing keeps its place where others wait for it.
 const SILENCE_MAX: Duration = Duration::from_millis(50);
 
-/// Most bytes that are read and thrown away after an answer. A socket that is closed with unread bytes is reset, and what was
-/// written to it may be lost.
+/// Most bytes that are read and discarded after an answer. A socket that is closed with unread bytes is reset, and its
+/// last written bytes may be lost.
 const LEFTOVER_MAX_BYTES: usize = 64 << 20;
 
 /// How long a client may take from its connection to its end.
@@ -41,7 +41,7 @@ const NICENESS: i32 = 10;
 #[derive(Debug)]
 pub struct MetricsServer {
     address: SocketAddr,
-    /// Its other end ends the thread when this one is closed.
+    /// One end of a socket pair; closing it ends the thread.
     wake: Option<UnixStream>,
     /// The snapshot will not change any more.
     is_final: Arc<AtomicBool>,
@@ -76,7 +76,7 @@ impl MetricsServer {
         Ok(MetricsServer { address, wake: Some(wake), is_final, last_scrapes, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -117,7 +117,7 @@ pub fn step_back(aside: Option<usize>) {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Service {
     listener: TcpListener,
     woken: UnixStream,
@@ -150,7 +150,7 @@ impl Client {
         !self.answer.is_empty() && self.leftover_bytes.is_none()
     }
 
-    /// When the client is sent away; earlier where others wait for its place and it is not being answered.
+    /// Time at which the client is disconnected; earlier if others wait for its place and it is not being answered.
     fn deadline(&self, others_wait: bool) -> Instant {
         let limit = if others_wait && !self.is_being_answered() { SILENCE_MAX } else { CLIENT_TIME_MAX };
         self.came + limit
@@ -194,7 +194,7 @@ impl Service {
         }
     }
 
-    /// Waits until a client, a newcomer or the end has something. Where it is known that others wait, what is waited for is a place.
+    /// Waits for a client, a new connection or the end. If others are known to wait, it waits for a free place.
     fn wait(&self, clients: &[Client], others_wait: bool) -> Result<Ready, rustix::io::Errno> {
         let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
         for client in clients {
@@ -232,7 +232,8 @@ impl Service {
         Some(Client::new(stream, now))
     }
 
-    /// Reads what a client says, writes as much of its answer as it takes, and hears the client out.
+    /// Reads a client's request, writes as much of the answer as the socket takes, and then reads the client's
+    /// remaining bytes.
     fn serve(&self, client: &mut Client) -> Life {
         if client.leftover_bytes.is_some() {
             return hear_out(client);
@@ -253,7 +254,7 @@ impl Service {
             return Life::Here;
         }
         if client.is_last {
-            // Nobody listens unless the run waits for its last scrape.
+            // There is a receiver only while the run waits for its last scrape.
             let _ = self.scraped.send(());
         }
         client.leftover_bytes = Some(0);
@@ -302,7 +303,8 @@ impl Service {
     }
 }
 
-/// Reads what a client still says after its answer, up to the end of what it says: it is gone then, or when it has said too much.
+/// Reads the bytes that a client sends after its answer, up to their end; the client is disconnected then, or when it
+/// has sent too much.
 fn hear_out(client: &mut Client) -> Life {
     let mut bytes = [0; 16 << 10];
     let mut heard = client.leftover_bytes.unwrap_or(0);
@@ -329,7 +331,7 @@ struct Ready {
     has_newcomer: bool,
 }
 
-/// What the kernel knows of this process.
+/// The kernel's figures of this process.
 pub fn process_figures() -> ProcessFigures {
     let cpu = sys::process_cpu_time();
     let resident = fs::read_to_string("/proc/self/status").ok().and_then(|status| {

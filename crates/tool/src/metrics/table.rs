@@ -1,5 +1,5 @@
-//! The names of all metrics, with their types, labels and meanings: what is served, what docs/METRICS.md says, and what the
-//! dashboard may ask for.
+//! The names of all metrics, with their types, labels and meanings. The server, docs/METRICS.md and the dashboard
+//! follow this table.
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Kind {
 /// From when on a metric is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// As long as the process runs.
+    /// The metric is present as long as the process runs.
     Start,
     /// From the first interval of a measured phase on.
     Interval,
@@ -48,15 +48,15 @@ impl Since {
 /// One metric.
 #[derive(Debug)]
 pub struct Row {
-    /// Its name.
+    /// Name of the metric.
     pub name: &'static str,
-    /// Its type.
+    /// Type of the metric.
     pub kind: Kind,
-    /// Its labels beside `run` and `role`, which all metrics of pummel have.
+    /// Labels of the metric, in addition to `run` and `role`, which all metrics of pummel have.
     pub labels: &'static [&'static str],
     /// From when on it is served.
     pub since: Since,
-    /// Its meaning: a sentence without its full stop.
+    /// Meaning of the metric: a sentence without its full stop.
     pub help: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What the options say about a load that changes: the rate over the measured time, its bursts, and its parts.
+//! Options for a load that changes: the rate over the measured time, its bursts, and its parts.
 
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::plan::{Changes, Part, RatePoint, RateShape, Stop};

@@ -135,7 +135,7 @@ pub fn with_protocol<A: Detectable>(
     else {
         return (typed, Detection::Unasked);
     };
-    // Nobody is asked for the sake of a run that ends before it begins.
+    // Servers are not asked for a run that ends before it begins.
     if let Some(why) = unwritable(&job) {
         return (named(wanted), Detection::Refused(why));
     }

@@ -50,7 +50,7 @@ pub use crate::native::options::{
 pub use crate::native::result_options::ResultArgs;
 use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
 
-/// Options of a load that say what is stored.
+/// Options of a load that decide which records are stored.
 const LOAD_OPTIONS: &[&str] = &[
     "--workload",
     "--mix",
@@ -167,7 +167,7 @@ impl Typed<RunArgs> {
         Ok(typed)
     }
 
-    /// These options with the share of keys that are no records which makes the share of hits what `--hit-ratio` says.
+    /// These options with the share of fresh or absent keys that gives the hits of `--hit-ratio`.
     fn with_hit_ratio(&self, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
         let mut typed = self.clone();
         let Some(ratio) = self.args.mix.hit_ratio else { return Ok(typed) };
@@ -678,7 +678,7 @@ fn phases(args: &RunArgs, popularity: Popularity, fill_delay: Option<Dist>) -> V
     phases
 }
 
-/// The labels that were typed, and the name of a workload whose scans are reads of several keys.
+/// The labels that were typed, and a label for a workload whose scans became reads of several keys.
 fn labels(args: &RunArgs) -> Result<Labels, UsageError> {
     let mut labels = args.output.result.labels()?;
     if let (Some(name), Some(_)) = (&args.data.workload, args.mix.scan) {

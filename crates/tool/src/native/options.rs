@@ -632,7 +632,7 @@ pub struct SavedArgs {
     pub plan: Option<String>,
 }
 
-/// What `--churn` says; nothing for `none`.
+/// The value of `--churn`; `None` for `none`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedChurn(pub Option<KeyChurn>);
 
@@ -726,7 +726,7 @@ fn protocols() -> impl TypedValueParser<Value = TypedProtocol> {
         .map(|name| Protocol::from_name(&name).map_or(TypedProtocol::Auto, TypedProtocol::Named))
 }
 
-/// What stands for a scan, which memcached has not.
+/// The replacement for a scan, which memcached does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ScanAs {
     /// One read of several keys.

@@ -16,7 +16,7 @@ use crate::values::{self, ValueError};
 /// The phases of a file, in their order; none before the file is read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseFile {
-    /// Where the file is.
+    /// Path of the file.
     pub path: String,
     phases: Vec<FilePhase>,
 }
@@ -31,7 +31,7 @@ struct FilePhase {
     ops: Option<Vec<(Verb, f64)>>,
     popularity: Option<Popularity>,
     churn: Option<KeyChurn>,
-    /// What happens in it; times count from its beginning.
+    /// Events of the phase; their times count from its beginning.
     events: Vec<Event>,
 }
 
@@ -159,7 +159,7 @@ impl PhaseFile {
         self.phases.iter().map(part).collect()
     }
 
-    /// What happens in the phases, in the time of all of them.
+    /// Events of all phases, with times from the beginning of the first one.
     pub fn events(&self) -> Vec<Event> {
         let mut begin_ns: Nanos = 0;
         let mut events = Vec::new();

@@ -183,7 +183,7 @@ fn verification(page: &mut Page, document: &Document) {
     }
 }
 
-/// What became of the trace that was replayed.
+/// The account of the trace that was replayed.
 fn trace(page: &mut Page, document: &Document) {
     let Some(trace) = &document.trace else { return };
     let end = if trace.whole { "all of it" } else { "not to its end" };
@@ -289,7 +289,7 @@ fn goals(page: &mut Page, document: &Document) {
     }
 }
 
-/// What the run was not to be, and whether it was.
+/// The faults that `--fail-on` names, and whether the run had them.
 fn failures(page: &mut Page, document: &Document) {
     let words = document.plan.fail_on.iter().map(|on| {
         let answer = match document.answer(*on) {

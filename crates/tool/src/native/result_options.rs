@@ -1,4 +1,4 @@
-//! Options of the result: its files, and what it carries beside its figures.
+//! Options of the result: its files, and its additional contents.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct ResultArgs {
     pub fail_on: Vec<FailOnList>,
 }
 
-/// What one `--fail-on` names.
+/// The value of one `--fail-on`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailOnList(Vec<FailOn>);
 
@@ -44,7 +44,7 @@ fn label(text: &str) -> Result<(String, String), ValueError> {
 /// The option of the tables in Parquet.
 const PARQUET: &str = "parquet";
 
-/// What it does.
+/// The help of `--parquet`.
 const PARQUET_HELP: &str = "Write the intervals and histograms, and with --samples every request, as Parquet tables into a directory \
                             (only in builds with the feature parquet)";
 
@@ -88,7 +88,7 @@ impl Args for ResultFileArgs {
 }
 
 impl ResultArgs {
-    /// What the run may not be, each once.
+    /// The faults that `--fail-on` names, each once.
     pub fn fail_on(&self) -> Vec<FailOn> {
         let all: BTreeSet<FailOn> = self.fail_on.iter().flat_map(|list| list.0.iter().copied()).collect();
         all.into_iter().collect()

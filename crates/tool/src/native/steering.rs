@@ -1,10 +1,10 @@
-//! Which runs may be steered (`--steer`): those whose rate one process decides, and of which nothing is judged.
+//! The runs that accept `--steer`: those with one rate in one process, and without any judgement of their figures.
 
 use pummel_logic::plan::{Arrivals, Plan};
 
 use crate::job::{Job, UsageError};
 
-/// The job, whose rate is changed by keys of the live view.
+/// The job, with a rate that keys of the live view change.
 ///
 /// # Errors
 /// Returns [`UsageError::Missing`] with the reason where the rate of such a run cannot be changed.
@@ -17,7 +17,7 @@ pub fn steered(job: Job) -> Result<Job, UsageError> {
     Ok(job)
 }
 
-/// What is in the way, as the end of a sentence; `None` where nothing is.
+/// The obstacle to `--steer`, as the end of a sentence; `None` if there is none.
 fn obstacle(job: &Job) -> Option<&'static str> {
     let plan: &Plan = &job.plan;
     let group = plan.groups.first()?;

@@ -1,4 +1,4 @@
-//! What the options of a replay mean: its phases, and when its clients ask.
+//! The options of a replay: its phases, and the due times of its requests.
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
@@ -14,7 +14,7 @@ use crate::job::{FrontInputs, UsageError};
 /// The longest value where nothing else is asked for: what memcached takes by default, with room for the item's head.
 const VALUE_MAX_BYTES: u32 = 1_000_000;
 
-/// Options that say what is asked, which a trace says.
+/// Options that describe requests, which a trace describes already.
 const NOT_BESIDE: &[&str] = &[
     "--workload",
     "--mix",
@@ -122,7 +122,7 @@ impl Typed<RunArgs> {
         }
     }
 
-    /// When the clients of a replay ask, and how many requests each has outstanding at most.
+    /// The arrivals of a replay's requests, and the most requests that each client has outstanding.
     pub(super) fn trace_arrivals(&self) -> (Option<Arrivals>, Depth) {
         let depth = self.args.pace.depth;
         match self.trace_pace() {

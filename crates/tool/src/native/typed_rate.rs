@@ -10,7 +10,7 @@ use crate::values::{self, ValueError};
 pub enum TypedRate {
     /// One rate, in requests per second.
     Constant(f64),
-    /// So many times the rate of the source of the workload.
+    /// A multiple of the rate of the workload's source.
     Times(f64),
     /// A straight line over the whole measured time, from one rate to another.
     Line(f64, f64),

@@ -10,7 +10,7 @@ use crate::report::document::Document;
 /// Names shorter than this are replaced only where nothing stands beside them, since they are parts of sentences too.
 const SHORT_BYTES: usize = 3;
 
-/// Fields whose texts are words of pummel, or what a server says that it is: a name that is one of these words is none there.
+/// Fields whose texts are words of pummel, or a server's description of itself: such a word is not a name there.
 const FIELDS_OF_WORDS: [&str; 12] = [
     "software", "version", "detected", "status", "clock", "front", "limit", "row", "figure", "kind",
     "backend", "profile",
@@ -134,8 +134,8 @@ fn replaced(text: &str, names: &[(String, String)]) -> String {
     without_addresses(&text)
 }
 
-/// The text with `address` in the place of every address of IP, with its port: what a name of the plan stood for may be
-/// named in messages of the system and of servers.
+/// The text with `address` in place of every IP address, with its port: messages of the system and of servers may
+/// contain the addresses behind a name of the plan.
 fn without_addresses(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '[' | ']' | '%');
     let (mut out, mut rest) = (String::new(), text);

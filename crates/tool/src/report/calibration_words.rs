@@ -100,7 +100,7 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
     text
 }
 
-/// Of which replies a service error is.
+/// The replies that a service error is about, by how long the server held them.
 fn held_words(held: &str) -> String {
     match held {
         "0" => "of replies that the server sent at once".to_owned(),

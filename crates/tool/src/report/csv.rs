@@ -12,7 +12,7 @@ use crate::report::document::{Document, IntervalResult, OpResult, TimeFigures};
 pub const ROW_FIGURES: [&str; 10] =
     ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
 
-/// What of the counts of a cache stands in a column.
+/// A column of the cache's counts: its name, and its value.
 pub type CacheColumn = (&'static str, fn(&CacheCounts) -> u64);
 
 /// The columns of what clients saw of the cache.

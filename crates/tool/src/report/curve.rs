@@ -35,7 +35,7 @@ pub struct Curve {
     pub goals: Vec<Goal>,
     /// Names and values that the user gave the runs.
     pub labels: Labels,
-    /// What the first run is made after; `None` where names are left out.
+    /// Plan of the first run; `None` if names are left out.
     pub plan: Option<Plan>,
     /// The command line; empty where names are left out.
     pub argv: Vec<String>,

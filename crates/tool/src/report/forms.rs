@@ -30,7 +30,7 @@ pub enum Content {
     Checkpointed(fn(&Document) -> Vec<u8>),
     /// Every request as a line, while a run goes on.
     Requests,
-    /// What is added to the end of a file when the run is over.
+    /// A function for text that is appended to a file when the run is over.
     Appended(fn(&Document) -> Vec<u8>),
 }
 
@@ -101,7 +101,7 @@ impl Form {
         format!("--{}", self.name)
     }
 
-    /// Whether its file keeps what is in it.
+    /// Whether the form is appended to its file.
     pub fn is_appended(&self) -> bool {
         matches!(self.content, Content::Appended(_))
     }

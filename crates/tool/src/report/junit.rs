@@ -124,7 +124,7 @@ fn generator(document: &Document) -> Fate {
     }
 }
 
-/// The cases of what the run was not to be that have no case in every run. A case whose answer is not known fails.
+/// The test cases of `--fail-on` for faults that have no case in every run. A case that cannot be determined fails.
 fn asked(document: &Document) -> Vec<(String, Fate)> {
     let names = [(FailOn::Untrusted, "times may be believed"), (FailOn::Unsteady, "steady")];
     let failures = document.failures();
@@ -154,7 +154,7 @@ fn goal(goal: &GoalOutcome) -> (String, Fate) {
     (case, fate)
 }
 
-/// What a measurement went on for until it was known, and whether it is.
+/// The test case of `--until`: the quantile and whether its interval became narrow enough.
 fn until(until: &UntilOutcome) -> (String, Fate) {
     let percent = |share: f64| format!("{} %", number(share * 100.0));
     let name = quantile_name(until.quantile);

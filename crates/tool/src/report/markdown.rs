@@ -157,7 +157,7 @@ fn goals(document: &Document) -> String {
     if text.is_empty() { text } else { text + "\n" }
 }
 
-/// What the measurement went on for until it was known, and whether it is.
+/// The line of `--until`: the quantile and whether its interval became narrow enough.
 fn until(until: &UntilOutcome) -> String {
     let percent = |share: f64| format!("{} %", number(share * 100.0));
     let mark = if until.reached { "reached" } else { "**NOT REACHED**" };
@@ -167,7 +167,7 @@ fn until(until: &UntilOutcome) -> String {
     format!("- {} known to {}: {mark} ({known})\n", quantile_name(until.quantile), percent(until.asked))
 }
 
-/// What changed in a run that was not at one level; `None` where nothing did, and where that is not known.
+/// The change in a run that was not steady; `None` if there was none, and if that was not judged.
 fn not_steady(document: &Document) -> Option<String> {
     if document.steady != Some(false) {
         return None;

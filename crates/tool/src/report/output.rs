@@ -25,7 +25,7 @@ enum Kind {
     Special(PathBuf),
     /// A file, replaced at once by one that was written beside it.
     Regular(PathBuf),
-    /// A file that keeps what is in it, and gets the report behind that.
+    /// A file that keeps its contents, and gets the report at its end.
     Appended(PathBuf),
 }
 
@@ -180,7 +180,7 @@ fn replace(path: &Path, report: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds a report to the end of a file, an empty line behind what is there.
+/// Appends a report to a file, after an empty line.
 fn append(path: &Path, report: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     let gap: &[u8] = if file.metadata()?.len() > 0 { b"\n" } else { b"" };

@@ -46,7 +46,7 @@ impl<W: Write + Send> TableFile<W> {
         group.close().map(drop)
     }
 
-    /// Ends the table. Returns what was written to.
+    /// Ends the table, and returns the writer.
     ///
     /// # Errors
     /// Returns the error of what is written to.

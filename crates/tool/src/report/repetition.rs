@@ -20,7 +20,7 @@ pub const COMMAND: &str = "repeat";
 /// The least length of a run that is advised, in seconds: shorter ones say nothing of how sure they are.
 const RUN_LEAST_S: f64 = 1.0;
 
-/// What an advised length is of the present one where the advice is not worth a word.
+/// Ratios of the advised to the present length at which the advice is not worth a sentence.
 const ADVICE_SAME: std::ops::RangeInclusive<f64> = 0.67..=1.5;
 
 /// Several runs of one configuration.
@@ -151,7 +151,7 @@ pub fn text(repetition: &Repetition) -> String {
     text
 }
 
-/// What is to be known of the runs beside their figures: paragraphs.
+/// Notes on the runs in addition to their figures: paragraphs.
 pub fn notes(repetition: &Repetition, figures: &[RepeatedFigure]) -> Vec<String> {
     let runs = &repetition.runs;
     let mut notes: Vec<String> = figures.iter().filter_map(spread_words).collect();
@@ -194,7 +194,7 @@ fn table(figures: &[RepeatedFigure], runs: usize) -> String {
     text
 }
 
-/// What is to be said of how the runs differ in a figure; `None` where chance within a run explains it.
+/// A sentence on how the runs differ in a figure; `None` if chance within a run explains it.
 fn spread_words(figure: &RepeatedFigure) -> Option<String> {
     let spread = figure.spread.filter(|spread| spread.is_beyond_chance == Some(true))?;
     let name = figure.metric.name();

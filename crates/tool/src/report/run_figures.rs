@@ -260,7 +260,7 @@ impl RunFigures {
         Some(RunFigure { value, within })
     }
 
-    /// What a figure that is not known is more than, in the unit of the metric.
+    /// Lower bound of a figure that is not known, in the unit of the metric.
     pub fn bound(&self, metric: Metric) -> Option<f64> {
         match self.figure(metric) {
             Some(_) => None,

@@ -28,9 +28,9 @@ pub enum Stored {
     Run(Box<Document>),
     /// Of a search or a scan.
     Curve(Box<CurveDocument>),
-    /// Of repeated runs.
+    /// A result of repeated runs.
     Repetition(Box<Repetition>),
-    /// Of two sides by turns.
+    /// A result of two sides that alternated.
     Pair(Box<Comparison>),
 }
 

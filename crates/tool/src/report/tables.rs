@@ -16,9 +16,9 @@ pub struct Table {
 /// One column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its values.
+    /// Values of the column.
     pub values: Values,
 }
 
@@ -158,7 +158,7 @@ pub fn histograms(document: &Document) -> Table {
     ])
 }
 
-/// What is said of the run beside its tables: names and values.
+/// Facts about the run for the metadata of its tables: names and values.
 pub fn facts(document: &Document) -> Vec<(String, String)> {
     let json = |value: serde_json::Result<String>| value.expect("a result is JSON");
     let mut facts = vec![
@@ -218,7 +218,7 @@ impl<I> SampleRows<I> {
 }
 
 impl<I: Iterator<Item = std::io::Result<String>>> SampleRows<I> {
-    /// The next table; `None` behind the last line.
+    /// The next table; `None` after the last line.
     ///
     /// # Errors
     /// Returns the error of the lines, and `InvalidData` for a line that is none of requests.

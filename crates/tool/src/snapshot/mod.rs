@@ -51,15 +51,15 @@ impl SharedSnapshot {
     }
 }
 
-/// What a process does in a run.
+/// The role of a process in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// It makes the whole run.
+    /// The process makes the whole run.
     #[default]
     Run,
-    /// It gathers what agents measure, and has the sum of them.
+    /// The process merges the measurements of agents, and has their sum.
     Controller,
-    /// It makes a part of a run, which is also in the sum of its controller.
+    /// The process makes a part of a run, which is also in the sum of its controller.
     Agent,
 }
 
@@ -74,29 +74,29 @@ impl Role {
     }
 }
 
-/// What tells the figures of this process from those of others.
+/// Identity of a process, which tells its figures from those of others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The name of the run.
     pub run: String,
-    /// What the process does in it.
+    /// Role of the process in the run.
     pub role: Role,
-    /// Whose command line it was.
+    /// Name of the command line that the run comes from.
     pub front: &'static str,
 }
 
 /// The state of a running job.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// What tells the figures of this process from those of others.
+    /// Identity of this process.
     pub identity: Identity,
-    /// What the run under way is made after; `None` before the first run.
+    /// Facts of the plan of the run under way; `None` before the first run.
     pub plan: Option<PlanFacts>,
-    /// Where the run under way is.
+    /// Stage of the run under way.
     pub stage: Stage,
     /// The phase under way that is not measured: requests that have ended, and how many it has where that is known.
     pub progress: Option<(u64, Option<u64>)>,
-    /// When the first measured phase of the last run began, in nanoseconds since 1970; 0 before it.
+    /// Beginning of the first measured phase of the last run, in nanoseconds since 1970; 0 before it.
     pub started_unix_ns: Nanos,
     /// The kernel interfaces of the last run; empty before its first interval.
     pub backends: Vec<&'static str>,
@@ -106,13 +106,13 @@ pub struct Snapshot {
     pub bytes: Bytes,
     /// Turns of all workers in the measured phases.
     pub turns: Turns,
-    /// Those of the turns that belong to the run under way.
+    /// The turns that belong to the run under way.
     pub run_turns: Turns,
     /// Time that each worker of this process was busy in the measured phases, in nanoseconds.
     pub workers_busy_ns: Vec<Nanos>,
     /// Connections.
     pub connections: ConnectionCounts,
-    /// What is known at the end of a run alone; `None` before the first end.
+    /// Figures that are known only at the end of a run; `None` before the first end.
     pub result: Option<RunResult>,
     /// The latest intervals of the run under way, the oldest first, at most [`RECENT_MAX`]; empty unless they are asked for.
     pub recent: VecDeque<Arc<Slice>>,
@@ -127,7 +127,7 @@ pub struct Snapshot {
     pub server_intervals: Vec<Option<ServerInterval>>,
     /// Whether keys of the screen change the rate.
     pub is_steerable: bool,
-    /// While somebody has paused the run: requests per second with which it goes on.
+    /// While the run is paused by hand: the requests per second at which it will resume.
     pub resumes_at: Option<f64>,
     /// Whether [`Snapshot::recent`] and [`Snapshot::so_far`] are kept.
     pub keeps_recent: bool,
@@ -137,7 +137,7 @@ pub struct Snapshot {
     pub messages: VecDeque<(f64, String)>,
 }
 
-/// What a run is made after, as far as it is shown.
+/// The displayed facts of a run's plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanFacts {
     /// The servers, as the Plan names them.
@@ -150,7 +150,7 @@ pub struct PlanFacts {
     pub protocol: &'static str,
     /// `open` or `closed`.
     pub mode: &'static str,
-    /// Where arrivals come from.
+    /// Name of the clock that says when replies arrive.
     pub clock: &'static str,
     /// The seed of the run.
     pub seed: u64,
@@ -164,7 +164,7 @@ pub struct PlanFacts {
     pub measured_ns: Option<Nanos>,
     /// The goals.
     pub goals: Vec<Goal>,
-    /// What the arrivals are, such as `poisson`.
+    /// Name of the arrival process, such as `poisson`.
     pub arrivals: String,
     /// Threads of this process.
     pub threads: u32,
@@ -173,9 +173,9 @@ pub struct PlanFacts {
 /// Requests per second that change while a run is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangingRate {
-    /// Those of the clients whose rate changes, from the beginning of the measured phase on.
+    /// Rate of the clients whose rate changes, from the beginning of the measured phase on.
     curve: Arc<RateCurve>,
-    /// Those of all other clients.
+    /// Rate of all other clients.
     others: f64,
 }
 
@@ -198,7 +198,7 @@ impl ChangingRate {
     }
 }
 
-/// Where a run is.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// Nothing was sent yet.
@@ -284,7 +284,7 @@ pub struct ConnectionCounts {
     pub lost: u64,
     /// Lost connections that were opened again in all runs.
     pub reopened: u64,
-    /// Those of the losses and reopenings that belong to the run under way: that came as events, and at its end all.
+    /// Losses and reopenings that belong to the run under way: those that came as events, and all at its end.
     of_run: (u64, u64),
 }
 
@@ -295,7 +295,7 @@ impl ConnectionCounts {
     }
 }
 
-/// What is known at the end of a run.
+/// Figures that are known at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
     /// How the run ended.
@@ -316,11 +316,11 @@ pub struct RunResult {
     pub members: Vec<(String, Nanos, bool)>,
     /// Members that were lost in all runs.
     pub members_lost: u64,
-    /// What the servers said of themselves over the measured phases of all runs.
+    /// The servers' own figures over the measured phases of all runs.
     pub servers: Vec<ServerFigures>,
 }
 
-/// What a server said of itself over the measured phases of runs; `None` where it did not say.
+/// A server's own figures over the measured phases of runs; `None` if it did not report them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFigures {
     /// The server, as the Plan names it.
@@ -342,7 +342,7 @@ pub struct ServerFigures {
 }
 
 impl ServerFigures {
-    /// Adds what the server said of a later run.
+    /// Adds the server's figures of a later run.
     fn follow(&mut self, later: ServerFigures) {
         let add = |known: &mut Option<u64>, more: Option<u64>| {
             *known = known.map_or(more, |sum| Some(sum + more.unwrap_or(0)))
@@ -357,7 +357,8 @@ impl ServerFigures {
 }
 
 impl Snapshot {
-    /// Begins anew where what is to come belongs to another run than what is there; a run without a name has that of the process.
+    /// Begins anew if the next figures belong to another run than the present ones; a run without a name has the name
+    /// of the process.
     pub fn belong_to(&mut self, run: &str) {
         if run.is_empty() || self.identity.run == run {
             return;
@@ -415,8 +416,8 @@ impl Snapshot {
         Some(changing.at(since_ns))
     }
 
-    /// Notes that somebody changed the rate: the plan has all changes so far, and `resumes_at` is the rate with which the load goes
-    /// on where it is paused.
+    /// Records a change of the rate by hand: the plan has all changes so far, and `resumes_at` is the rate at which the
+    /// load will resume while it is paused.
     pub fn steered(&mut self, plan: &Plan, resumes_at: Option<f64>) {
         self.resumes_at = resumes_at;
         if let Some(facts) = &mut self.plan {

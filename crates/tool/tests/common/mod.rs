@@ -89,7 +89,7 @@ pub fn in_the_midst<T>(mut time: Duration, mut begin: impl FnMut(&str) -> (Runni
     }
 }
 
-/// An address of this machine where nothing listens, and nobody else can while this is held: it is the near end of a
+/// An address of this machine where nothing listens, and no other process can while this is held: it is the near end of a
 /// connection.
 pub struct Nobody {
     pub address: SocketAddr,
@@ -104,7 +104,7 @@ impl Nobody {
     }
 }
 
-/// A TCP port of 127.0.0.1 that the system gives to nobody who asks for any port, as long as this is held, while a server
+/// A TCP port of 127.0.0.1 that the system gives to no process that asks for any port, as long as this is held, while a server
 /// that is told its number can listen there, also several times.
 pub struct Reserved {
     /// The address, as `--server` takes it.
@@ -255,7 +255,7 @@ impl Memcached {
         (memcached, name)
     }
 
-    /// With SASL, and this account alone. It speaks to nobody who has not logged in, and answers only in the binary
+    /// With SASL, and this account alone. It answers no client that has not logged in, and answers only in the binary
     /// protocol.
     pub fn start_sasl(user: &str, password: &str) -> Memcached {
         let folder = TempDir::new().expect("a temporary folder");
@@ -291,7 +291,7 @@ impl Memcached {
     }
 
     fn start_with(place: Place, options: &[&str]) -> Memcached {
-        // The port for TCP and UDP may be taken by somebody else before the server has it; then another one is tried.
+        // The port for TCP and UDP may be taken by another process before the server has it; then another one is tried.
         let mut starts =
             (0..10).map(|_| Memcached::start_in(TempDir::new().expect("a temporary folder"), place, options));
         starts.find_map(|started| started).expect("memcached takes its options, and one of ten ports")

@@ -23,7 +23,7 @@ impl Redis {
         Redis::try_start(options).expect("redis-server takes its options")
     }
 
-    /// With a second door behind TLS, whose name stands beside it. Its port may be taken by somebody else before the
+    /// With a second door behind TLS, whose name stands beside it. Its port may be taken by another process before the
     /// server has it; then another one is tried.
     pub fn start_tls(certificates: &Certificates) -> (Redis, String) {
         let (ca, cert, key) = (certificates.ca(), certificates.cert(), certificates.key());

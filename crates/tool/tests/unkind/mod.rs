@@ -49,7 +49,7 @@ impl Victim {
         Victim::start_at("127.0.0.1:0", words)
     }
 
-    /// At an address that no other has, so that nobody takes its port when it is gone.
+    /// At an address that no other has, so that no process takes its port when it is gone.
     pub fn start_alone() -> Victim {
         static STARTED: AtomicU8 = AtomicU8::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ pub fn say_for_ever(mut stream: TcpStream, words: &[u8]) {
     }
 }
 
-/// An address of this machine where nothing listens, and nobody else can while this is held: it is the near end of a
+/// An address of this machine where nothing listens, and no other process can while this is held: it is the near end of a
 /// connection.
 pub struct Nobody {
     pub address: String,

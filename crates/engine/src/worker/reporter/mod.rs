@@ -109,7 +109,7 @@ pub struct WorkerReporter {
     server: u32,
     /// For every group, whether only successes are timed.
     successes_only: Box<[bool]>,
-    /// When the parts of a measured phase begin, in nanoseconds from its beginning; empty where it has none.
+    /// Beginnings of the parts of a measured phase, in nanoseconds from its beginning; empty if it has no parts.
     parts: Box<[Nanos]>,
     end: WorkerEnd,
     /// What the phase has stored, where it stores records.
@@ -148,7 +148,7 @@ pub struct ReportOptions {
     pub successes_only: Vec<bool>,
     /// Whether requests are counted by server, since there are several.
     pub times_servers: bool,
-    /// When the parts of a measured phase begin, in nanoseconds from its beginning; empty where it has none.
+    /// Beginnings of the parts of a measured phase, in nanoseconds from its beginning; empty if it has no parts.
     pub parts: Vec<Nanos>,
     /// Which requests are stamped when they leave, and the seed of the Plan; `None` where none are.
     pub sampling: Option<(TransmitSampling, u64)>,

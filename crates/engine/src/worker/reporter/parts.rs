@@ -1,4 +1,4 @@
-//! What a worker reports of the parts of a measured phase.
+//! A worker's report of the parts of a measured phase.
 
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::Answer;
@@ -25,7 +25,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Counts what the answer to a request says about the cache in the part in which it was due.
+    /// Adds the cache counts of a reply to the part in which its request was due.
     pub(super) fn note_cache_in_part(&mut self, ticket: &Ticket, counts: &CacheCounts) {
         if let Some(number) = self.part_at(ticket.due) {
             self.interval.part(number).note_cache(ticket.verb, counts);
@@ -43,7 +43,7 @@ impl WorkerReporter {
         }
     }
 
-    /// When the parts of the phase end, each of which begins before `over`; `over` alone where it has no parts.
+    /// Ends of the parts of the phase, each of which begins before `over`; `over` alone if it has no parts.
     pub fn part_ends(&self, over: Nanos) -> Vec<Nanos> {
         let parts = match self.mode {
             ReportMode::Record(_) => &self.parts[..],

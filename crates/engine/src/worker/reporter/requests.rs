@@ -117,8 +117,8 @@ impl WorkerReporter {
         }
     }
 
-    /// Records the end of a pair whose read was due at `ticket.index`: the answer to its store. A store without a good answer
-    /// ends no pair.
+    /// Records the end of a pair whose read was due at `ticket.index`: the reply to its store. A store without a good
+    /// reply ends no pair.
     #[cold]
     pub fn pair_ended(&mut self, answer: &Answer<'_>) {
         let is_timed = answer.stamp != Stamp::Nothing && !self.abandoning;
@@ -140,7 +140,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Counts what the answer to a request says about the cache, after [`WorkerReporter::answer`].
+    /// Adds the cache counts of a reply, after [`WorkerReporter::answer`].
     #[inline(never)]
     pub fn note_cache(&mut self, group: usize, ticket: &Ticket, counts: &CacheCounts) {
         if self.abandoning || counts.is_zero() {

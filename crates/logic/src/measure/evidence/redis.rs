@@ -1,4 +1,4 @@
-//! What two readings of `INFO`, and one of some settings, say of a RESP server and the time between them.
+//! The reading of a RESP server: the difference between two `INFO` replies, and some settings.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ const OWN_COMMANDS: &[&str] = &[
     "cluster|slot-stats",
 ];
 
-/// Settings that decide what a server does with records, as `INFO` or `CONFIG GET` names them.
+/// Settings that decide how a server treats records, as `INFO` or `CONFIG GET` names them.
 const SETTINGS: &[&str] = &["maxmemory_policy", "appendonly", "save", "io-threads"];
 
 /// Name of the fact that says how many slow commands a server remembers; it is none of `INFO`.

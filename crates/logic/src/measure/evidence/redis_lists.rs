@@ -1,4 +1,4 @@
-//! What RESP servers tell in lists: slow commands, latency events, errors, and histograms of the times of commands.
+//! The lists of RESP servers: slow commands, latency events, errors, and histograms of the times of commands.
 //!
 //! Redis' documents of SLOWLOG GET, LATENCY LATEST and LATENCY HISTOGRAM have the forms of the answers. Only names and numbers
 //! are kept: the arguments of slow commands are the user's data.
@@ -86,7 +86,7 @@ pub fn events_told(answer: &RespValue<'_>) -> Facts {
     facts
 }
 
-/// The latency events that are others than at the first reading.
+/// The latency events that are new since the first reading.
 pub fn events(pair: &Pair<'_>) -> Vec<LatencyEvent> {
     let event = |(name, text): (&str, &str)| {
         let is_new = pair.restarted || pair.before.text(&format!("latency_event_{name}")) != Some(text);

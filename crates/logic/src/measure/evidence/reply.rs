@@ -36,7 +36,7 @@ pub enum Question {
     InfoDefault,
     /// How many threads of a RESP server read and write.
     IoThreads,
-    /// When a RESP server writes snapshots.
+    /// The question when a RESP server writes snapshots.
     Snapshots,
     /// Whether a RESP server writes every change to a file.
     AppendOnly,
@@ -58,7 +58,7 @@ pub enum Question {
     SlotsByKeys,
 }
 
-/// When a question is put.
+/// The occasion on which a question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// The first reading of a server.

@@ -17,7 +17,7 @@ pub enum RespValue<'a> {
     List(Vec<RespValue<'a>>),
 }
 
-/// The beginning of what a server sent.
+/// The result of reading the beginning of a server's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RespRead<'a> {
     /// The value is not complete.

@@ -78,7 +78,7 @@ pub struct ServerReading {
     pub disturbances: Vec<String>,
     /// The server's own times of commands, where it keeps them.
     pub commands: Vec<CommandTimes>,
-    /// Settings of the server that decide what it does with records and connections, by their names.
+    /// Settings of the server that decide how it treats records and connections, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// Memory that the server has taken from the system at the second reading, in bytes: memcached's pages of slabs, the
@@ -91,7 +91,7 @@ pub struct ServerReading {
     /// The newest commands that the server calls slow, without their arguments, the newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_commands: Vec<SlowCommand>,
-    /// What the server's own watch on its latency noted between the readings.
+    /// Events of the server's own latency monitor between the readings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_events: Vec<LatencyEvent>,
     /// The classes of sizes of memcached that have records, or lost some between the readings.
@@ -114,9 +114,9 @@ pub struct ErrorCount {
 /// A command that a server calls slow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlowCommand {
-    /// Name of the command, in lower case; `?` for what is no name.
+    /// Name of the command, in lower case; `?` if it is not a valid name.
     pub name: String,
-    /// When the command was carried out, in seconds of Unix time by the server's clock.
+    /// Time at which the command was executed, in seconds of Unix time by the server's clock.
     pub at_unix_s: u64,
     /// How long it took inside the server, in nanoseconds.
     pub took_ns: Nanos,
@@ -127,7 +127,7 @@ pub struct SlowCommand {
 pub struct LatencyEvent {
     /// Name of the event, such as `command` or `fork`.
     pub name: String,
-    /// When it came last, in seconds of Unix time by the server's clock.
+    /// Time of the latest event, in seconds of Unix time by the server's clock.
     pub at_unix_s: u64,
     /// How long the last one took, in nanoseconds.
     pub latest_ns: Nanos,
@@ -180,8 +180,8 @@ pub struct CommandTimes {
     /// 99.9th percentile, in nanoseconds, since the start of the server; absent where the server does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_9_ns: Option<Nanos>,
-    /// A time that half of the calls between the readings did not exceed, in nanoseconds: the end of a cell of the server's
-    /// histogram, whose cells double; absent where the server keeps none.
+    /// A time that half of the calls between the readings did not exceed, in nanoseconds: the end of a cell of the
+    /// server's histogram, whose cells double; absent if the server keeps none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_at_most_ns: Option<Nanos>,
     /// A time that 99 % of the calls between the readings did not exceed, in nanoseconds.

@@ -1,4 +1,4 @@
-//! What the hash slots of a cluster's node took, as `CLUSTER SLOT-STATS` tells it (Valkey 8 and Redis 8.2).
+//! The load of the hash slots of a cluster's node, from `CLUSTER SLOT-STATS` (Valkey 8 and Redis 8.2).
 
 use serde::{Deserialize, Serialize};
 

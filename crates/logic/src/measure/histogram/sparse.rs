@@ -119,7 +119,7 @@ impl SparseHistogram {
         exact.sum_squares = exact.sum_squares.saturating_add(more.sum_squares);
     }
 
-    /// Adds what was counted to a coarse histogram. Cells beyond the table are left out.
+    /// Adds these counts to a coarse histogram. Cells beyond its table are left out.
     pub fn fold_into(&self, coarse: &mut CoarseHistogram) {
         self.places().filter(|(at, _)| *at < CELLS).for_each(|(at, count)| coarse.add_fine_cell(at, count));
     }

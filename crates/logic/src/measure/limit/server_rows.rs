@@ -175,7 +175,7 @@ pub fn bursts(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Server, says))
 }
 
-/// What the servers said that disturbed them meanwhile, as a sentence; nothing where they said nothing.
+/// The disturbances that the servers reported, as a sentence; empty if they reported none.
 fn disturbances(case: &Case<'_>) -> String {
     let said: BTreeSet<&str> =
         case.readings().flat_map(|reading| &reading.disturbances).map(String::as_str).collect();

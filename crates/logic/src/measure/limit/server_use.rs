@@ -17,7 +17,7 @@ pub struct ServerUse {
     pub process: Option<f64>,
     /// Share that the main thread used, by the server's own account.
     pub main_thread: Option<f64>,
-    /// Why the use is not known; absent where it is, or where nobody said why.
+    /// The reason why the use is not known; absent if it is known, or if no reason is known.
     pub unread: Option<String>,
 }
 

@@ -588,7 +588,7 @@ fn requests_that_leave_late_are_held_up_by_the_generators_kernel() {
     }
     let seen = |run: &Scenario| run.verdict().evidence.iter().any(|one| one.says.starts_with("way out of"));
     assert!(seen(&shaped) && !seen(&quiet()));
-    // A way out that is short, or a small part, is nobody's limit; a full server is the limit of a closed loop.
+    // A way out that is short, or a small part, is no limit; a full server is the limit of a closed loop.
     let short = Scenario { out: Some(15 * MICROSECOND), ..quiet() };
     let small = Scenario { service: 900 * MICROSECOND, ..shaped.clone() };
     for run in [short, small] {

@@ -16,7 +16,7 @@ pub struct EarlyEnds {
     looks: Option<LookedAt>,
 }
 
-/// What was measured so far, as far as the looks need it.
+/// The measurement so far, as far as the tests need it.
 struct LookedAt {
     looks: Looks,
     tick_ns: Nanos,
@@ -24,7 +24,7 @@ struct LookedAt {
 }
 
 impl EarlyEnds {
-    /// What finds the ends of a plan's phases, before the first of them.
+    /// The search for the ends of a plan's phases, before the first of them.
     pub fn of(plan: &Plan) -> EarlyEnds {
         let looked_at = |looks| {
             let names = plan.groups.iter().map(|group| group.name.clone());
@@ -39,7 +39,7 @@ impl EarlyEnds {
         }
     }
 
-    /// What finds no end, since another process does.
+    /// A search that finds no end, since another process searches.
     pub fn none() -> EarlyEnds {
         EarlyEnds { awaits_eviction: false, settling: None, has_settled: false, looks: None }
     }

@@ -13,8 +13,8 @@ use crate::time::Nanos;
 /// The quantiles that processes are compared at, by their names.
 const COMPARED: [&str; 2] = ["p50", "p99"];
 
-/// What one process measured, as far as it is compared with the others: counts and responses, without the memory of cells in which
-/// nothing was counted, since there may be very many processes.
+/// The measurement of one process, as far as it is compared with the others: counts and responses, without memory for
+/// empty cells, since there may be very many processes.
 #[derive(Clone, Debug)]
 pub struct ProcessTimes {
     measured_ns: Nanos,
@@ -38,7 +38,7 @@ impl ProcessTimes {
     }
 }
 
-/// What one or several processes measured.
+/// The measurement of one or several processes.
 #[derive(Clone)]
 struct Together {
     measured_ns: Nanos,

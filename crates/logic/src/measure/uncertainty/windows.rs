@@ -148,7 +148,8 @@ impl Windows {
         (count > 0).then(|| completed as f64 / (count as f64 * seconds(self.length_ns())))
     }
 
-    /// The windows added together until they are so long, in nanoseconds; `None` where the length is none that they come to.
+    /// These windows, merged until they have this length in nanoseconds; `None` if doubling their length never reaches
+    /// exactly this one.
     pub fn of_length(&self, length_ns: Nanos) -> Option<Windows> {
         let mut windows = self.clone();
         while windows.length_ns() < length_ns {

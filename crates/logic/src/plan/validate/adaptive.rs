@@ -6,7 +6,8 @@ use super::invalid::Invalid;
 use crate::plan::{Phase, Plan, Settle, Until, Work};
 use crate::time::{MILLISECOND, typed_time};
 
-/// Refuses a warm-up that cannot settle or whose end nobody could see, and a measurement whose end cannot be found.
+/// Refuses a warm-up that cannot settle or whose end could not be observed, and a measurement whose end cannot be
+/// found.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     if let Some(settle) = &plan.adaptive.settle {
         self::settle(plan, settle)?;
@@ -30,7 +31,7 @@ fn first_eviction(plan: &Plan) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// The phase before the only measured one, whose requests are drawn and which a time ends.
+/// The phase before the only measured one; its requests are drawn, and a time ends it.
 fn warm_up_of(plan: &Plan, field: Field) -> Result<&Phase, Invalid> {
     let measured = measured_phase(plan, field)?;
     let warm_up = measured.checked_sub(1).map(|number| &plan.phases[number]);

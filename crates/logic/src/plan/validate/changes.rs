@@ -114,8 +114,8 @@ fn shape(shape: &RateShape) -> Result<(), Invalid> {
     }
 }
 
-/// Refuses a rate under which nothing is due, or fewer requests than the phase is to make, and one whose mean is not the rate of
-/// the group.
+/// Refuses a rate under which nothing is due, or fewer requests than the phase needs, and a rate whose mean differs
+/// from that of the group.
 fn ends(phase: &Phase, curve: &RateCurve, rate: f64) -> Result<(), Invalid> {
     let path = || Field::RateShape.path();
     let length_ns = curve.length_until(phase.stop);

@@ -6,7 +6,7 @@ use super::invalid::Invalid;
 use crate::dist::Dist;
 use crate::plan::{Arrivals, KeyChurn, LIFE_MIN, Mix, Plan, Popularity, Work};
 
-/// Refuses a churn that is none, and one that clients could not agree about.
+/// Refuses a churn with invalid lives, and one that clients could not follow together.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let mixes: Vec<(usize, &Mix)> = plan
         .phases
@@ -35,7 +35,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     clients(plan, Field::Churn.of(first), &churns.collect::<Vec<_>>())
 }
 
-/// Refuses clients whose requests tell no time that is the same for all.
+/// Refuses clients without a common measure of time for the lives of keys.
 fn clients(plan: &Plan, path: FieldPath, churns: &[&KeyChurn]) -> Result<(), Invalid> {
     let churn = churns[0];
     if plan.groups.iter().any(|group| group.churn.is_some()) || plan.sequence().is_some() {

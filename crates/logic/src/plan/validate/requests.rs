@@ -90,7 +90,8 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Refuses requests that depend on each other where there are none, or where the answers would not be told apart.
+/// Refuses dependent requests in a mix without the operations that they need, or with replies that could not be told
+/// apart.
 fn dependent(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let asks = |wanted| asks(mix, wanted);
     let path = Field::ReadModifyWrite.of(index);
@@ -121,7 +122,7 @@ fn dependent(index: usize, mix: &Mix) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Refuses ways to store missed keys where none are stored, and delays that are none.
+/// Refuses ways to store missed keys in a mix that stores none, and invalid delays.
 fn fill(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let needs = "it is accepted only where missed keys are stored (--read-through)";
     if mix.fill == Fill::Add && mix.read_through_ns.is_none() {

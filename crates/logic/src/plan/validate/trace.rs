@@ -64,7 +64,7 @@ pub fn replay(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Inva
     span(path(), delay_ns, (0, "0"), (HOUR, "1h"))
 }
 
-/// Refuses a replay beside what it has no place for.
+/// Refuses a replay together with settings that it cannot follow.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let Some(index) = plan.phases.iter().position(|phase| matches!(phase.work, Work::Trace(_))) else {
         let is_timed = |group: &crate::plan::Group| group.arrivals == Arrivals::Trace;

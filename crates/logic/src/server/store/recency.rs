@@ -17,7 +17,7 @@ impl Recency {
         Recency { links: Vec::new(), newest: NONE, oldest: NONE }
     }
 
-    /// The place that was not used for the longest time; `None` where there is none.
+    /// The place that has not been used for the longest time; `None` if there is none.
     pub(super) fn oldest(&self) -> Option<usize> {
         (self.oldest != NONE).then_some(self.oldest as usize)
     }

@@ -77,7 +77,7 @@ fn u64_at(record: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// When a record was made, in nanoseconds.
+/// Time of a record, in nanoseconds.
 fn at_ns(record: &[u8]) -> Nanos {
     seconds(u32_at(record, 0).into()).expect("32 bits of seconds fit")
 }

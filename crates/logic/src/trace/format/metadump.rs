@@ -38,9 +38,9 @@ pub(super) fn line(line: &[u8], now_s: Option<u64>, scratch: &mut Vec<u8>, sink:
 }
 
 struct Item {
-    /// When it expires, in seconds since 1970.
+    /// Expiry of the item, in seconds since 1970.
     expires_s: Option<u64>,
-    /// When it was used last, in seconds since 1970.
+    /// Time of the last use of the item, in seconds since 1970.
     used_s: Option<u64>,
     value_bytes: u32,
 }

@@ -31,11 +31,11 @@ pub enum Format {
     Twr,
     /// libCacheSim's twrNS: records of 22 bytes, with a name space.
     TwrNs,
-    /// What Redis and Valkey write for MONITOR.
+    /// The output of Redis and Valkey for MONITOR.
     Monitor,
-    /// What memcached writes for `watch fetchers mutations deletions`.
+    /// The output of memcached for `watch fetchers mutations deletions`.
     Watch,
-    /// What memcached writes for `lru_crawler metadump`: items that are stored, not requests.
+    /// The output of memcached for `lru_crawler metadump`: items that are stored, not requests.
     Metadump,
     /// mutilate's, by the number of its option `--twitter_trace`, from 0 to 2.
     Mutilate(u8),
@@ -111,12 +111,12 @@ impl Format {
         NAMES[place].0
     }
 
-    /// Whether the rows say what was asked. Without, every row is a read.
+    /// Whether rows name their operation. Without one, every row is a read.
     pub fn has_operations(&self) -> bool {
         !matches!(self, Format::Oracle | Format::Cdn)
     }
 
-    /// Whether the rows say who asked.
+    /// Whether rows name their client.
     pub fn has_clients(&self) -> bool {
         match self {
             Format::Twitter | Format::Monitor | Format::Watch => true,
@@ -127,7 +127,7 @@ impl Format {
     }
 }
 
-/// What turns lines of text into rows.
+/// The parser that turns lines of text into rows.
 #[derive(Clone, Debug)]
 pub(super) enum Lines {
     Twitter,

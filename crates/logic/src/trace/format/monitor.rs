@@ -57,7 +57,7 @@ impl Monitor {
         Some(&self.bytes[if place == 0 { 0 } else { self.ends[place - 1] }..end])
     }
 
-    /// The arguments from `place` on, whose word is in capitals.
+    /// The place of an argument that is this word, from `place` on; `word` is in capitals.
     fn option(&self, word: &[u8]) -> Option<usize> {
         (3..self.ends.len())
             .find(|&place| self.argument(place).is_some_and(|argument| argument.eq_ignore_ascii_case(word)))
@@ -122,14 +122,14 @@ impl Monitor {
         Found::Rows
     }
 
-    /// A time to live in units of `unit_ns`, as whole seconds rounded up; 0 where there is none.
+    /// A time to live in units of `unit_ns`, as whole seconds rounded up; 0 if there is none.
     fn seconds(&self, place: usize, unit_ns: Nanos) -> u32 {
         let number = self.argument(place).and_then(whole_32).unwrap_or(0);
         (u64::from(number) * unit_ns).div_ceil(SECOND) as u32
     }
 }
 
-/// What stands before the arguments.
+/// The part of a line before the arguments.
 struct Head {
     at_ns: Nanos,
     client: u64,

@@ -37,8 +37,9 @@ impl Ranks {
         Ranks { buckets, columns }
     }
 
-    /// The table of `records` records in these buckets of equally popular ones. Neighbours go together where there are too many.
-    /// Of buckets with more records than there are, the last records get what is left; records behind all buckets get nothing.
+    /// The table of `records` records in these buckets of equally popular ones. Neighbouring buckets are merged if
+    /// there are too many. If the buckets have more records than `records`, the last records get the rest; records
+    /// beyond all buckets get nothing.
     pub(super) fn of_buckets(shares: &BucketShares, records: u64) -> Ranks {
         let together = shares.buckets().len().div_ceil(BUCKETS_MAX);
         let total: f64 = shares.buckets().iter().map(|bucket| bucket.weight).sum();

@@ -9,7 +9,7 @@ use crate::workload::verify::stale::{RunMark, Witness};
 pub(crate) struct ReadChecks {
     /// Share of the reads whose values are checked, from 0 to 1.
     share: f64,
-    /// Answers are counted by what they say about the cache.
+    /// Replies are counted for the account of the cache.
     pub(in crate::workload) counts_cache: bool,
     /// Reads of one key are checked or counted, so that items of their answers may be of use.
     reads_items: bool,
@@ -31,7 +31,8 @@ impl ReadChecks {
         }
     }
 
-    /// Begins a phase, which loads where `is_load` says so, and whose answers are counted where `counts_cache` does.
+    /// Begins a phase. `is_load`: the phase loads; `counts_cache`: its replies are counted for the account of the
+    /// cache.
     pub(in crate::workload) fn begin(&mut self, is_load: bool, counts_cache: bool) {
         let checks = self.share > 0.0;
         self.counts_cache = counts_cache;

@@ -53,7 +53,7 @@ fn pairs(text: &str) -> Result<u32, ValueError> {
 pub struct SideJob {
     /// What the side is, in the user's words.
     pub label: String,
-    /// Its options, with the protocol that its servers speak.
+    /// Options of the side, with the protocol that its servers speak.
     pub typed: Typed<RunArgs>,
     /// Its run, without files of its own.
     pub job: Job,

@@ -1,4 +1,5 @@
-//! What the machine is set to, and what took its CPUs while it was calibrated; what cannot be read is not known.
+//! The settings of the machine, and the other uses of its CPUs, during a calibration; facts that cannot be read are
+//! unknown.
 
 use std::fs;
 
@@ -18,7 +19,8 @@ pub(super) struct Watch {
 struct Reading {
     /// Ticks of the CPUs of this process: all, and those that a hypervisor took.
     own: Option<(u64, u64)>,
-    /// Ticks of CPUs that share a core with those of this process and are none of its own: all, and busy ones.
+    /// Ticks of sibling CPUs, which share a core with a CPU of this process and are not its own: all ticks, and busy
+    /// ones.
     siblings: Option<(u64, u64)>,
     throttled_ns: Option<Nanos>,
     /// Interrupts of each network card on the CPUs of this process.
@@ -31,7 +33,7 @@ impl Watch {
         Watch { reading: Reading::now() }
     }
 
-    /// What the machine is set to, and what its counters counted since the beginning.
+    /// The settings of the machine, and the differences of its counters since the beginning.
     pub(super) fn end(self) -> Surroundings {
         let (before, after) = (self.reading, Reading::now());
         let permille = |before: Option<(u64, u64)>, after: Option<(u64, u64)>| {
@@ -94,8 +96,8 @@ struct CpuTicks {
     steal: u64,
 }
 
-/// The ticks of a CPU in the text of `/proc/stat`, whose columns are user, nice, system, idle, iowait, irq, softirq, steal and the time
-/// of guests, which is in user already.
+/// The ticks of a CPU in the text of `/proc/stat`, whose columns are user, nice, system, idle, iowait, irq, softirq,
+/// steal and the time of guests (user time already includes the last).
 fn ticks_of(stat: &str, cpu: usize) -> Option<CpuTicks> {
     let name = format!("cpu{cpu}");
     let line = stat.lines().find(|line| line.split(' ').next() == Some(&name))?;

@@ -120,7 +120,7 @@ fn agent(_asked: &AgentOptions, _cpus: &[usize]) -> Exit {
     fatal("--agentmode (-A): this pummel was built without agents")
 }
 
-/// `-A`: waits for a master. It listens beyond the loopback addresses only where it knows who speaks.
+/// `-A`: waits for a master. It listens beyond the loopback addresses only with a token or TLS, by which it knows its peers.
 #[cfg(feature = "agents")]
 fn agent(asked: &AgentOptions, cpus: &[usize]) -> Exit {
     let served = agent_config(asked, cpus).and_then(|config| {
@@ -155,8 +155,8 @@ fn agent_config(asked: &AgentOptions, cpus: &[usize]) -> Result<AgentConfig, Str
     };
     if !guarded && !listen.ip().to_canonical().is_loopback() {
         return Err(format!(
-            "PUMMEL_AGENT_LISTEN: {listen} is beyond the loopback addresses, where PUMMEL_AGENT_TOKEN_FILE has to name a file with a \
-             word that master and agents share: an open agent would send load wherever any peer wants"
+            "PUMMEL_AGENT_LISTEN: {listen} is not a loopback address, so PUMMEL_AGENT_TOKEN_FILE has to name a file with a token that \
+             master and agents share: an open agent would send load wherever any peer wants"
         ));
     }
     if !guarded {

@@ -98,7 +98,7 @@ fn own_settings(options: &Options) -> Option<ProcessSettings> {
 }
 
 /// The clients of all processes. Their rates add up to `qps`, and the master's is `--measure_qps` where that is given
-/// beside agents; whoever's share is nothing at all sends nothing.
+/// beside agents; a process whose share is 0 sends nothing.
 pub(super) fn groups(
     options: &Options,
     servers: u32,

@@ -23,7 +23,8 @@ pub(super) fn rate_words(plan: &Plan, index: usize, group: &Group) -> String {
     format!(" at {shape}{burst}")
 }
 
-/// The mean rate, and of what it is one: a run that ends by its number of requests may not see all of the shape.
+/// The mean rate, and the time that it covers: a run that ends by its number of requests may not reach the end of the
+/// shape.
 fn mean_words(plan: &Plan, mean: f64) -> String {
     let by_number = plan.phases.iter().any(|phase| phase.recorded && phase.stop.requests.is_some());
     format!("{}{}", plain(mean), if by_number { " until its last request" } else { "" })
@@ -79,7 +80,7 @@ fn burst_words(burst: Burst) -> String {
 /// More events than these are counted and not told.
 const EVENTS_TOLD_MAX: usize = 6;
 
-/// What happens at moments of the measured phase.
+/// Events at moments of the measured phase, in words.
 pub(super) fn event_words(events: &[Event]) -> String {
     let told = events.iter().take(EVENTS_TOLD_MAX).map(|event| {
         let what = match &event.what {
@@ -103,7 +104,8 @@ pub(super) fn event_words(events: &[Event]) -> String {
     words
 }
 
-/// What is not known of a load that changes; `None` where it does not. `steered` is how often its rate was changed by hand.
+/// A sentence on the figures that a load that changes does not have; `None` if it does not change. `steered` is how
+/// often its rate was changed by hand.
 pub(super) fn note(plan: &Plan, steered: usize) -> Option<String> {
     (!plan.changes.is_nothing()).then(|| {
         let how = match steered {

@@ -17,7 +17,7 @@ use super::units::plain;
 use crate::report::document::Document;
 use crate::report::numbers::number;
 
-/// Of more merged results than this only the first are named.
+/// Most merged results that the heading names.
 const MERGED_SHOWN_MAX: usize = 8;
 
 pub(super) fn heading(page: &mut Page, document: &Document) {

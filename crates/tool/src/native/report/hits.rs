@@ -1,4 +1,4 @@
-//! The hits that were asked for, and those that were got; why keys were missed, bytes, and what was stored after misses.
+//! The report's lines on hits, asked for and found; on misses by cause, bytes, and fills.
 
 use pummel_logic::measure::words::grouped;
 use pummel_logic::plan::{Fill, Mix, Work};
@@ -84,7 +84,7 @@ fn bytes(cache: &CacheResult) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// What was stored after misses; `None` where nothing was.
+/// The fills of missed keys, in words; `None` without any.
 fn fills(document: &Document, mix: &Mix) -> Option<String> {
     mix.read_through_ns?;
     let (fills, duplicates) = match &document.cache {

@@ -8,7 +8,7 @@ use pummel_logic::workload::key::{KEY_MAX_BYTES, Spaces};
 /// The longest expiry that memcached takes as a span, in seconds.
 const EXPIRY_MAX_S: u64 = 30 * 24 * 3600;
 
-/// Bursts whose dispersion is further from that of the trace are not written.
+/// Greatest deviation of a burst's dispersion from that of the trace; other bursts are not written.
 const BURST_OFF_MAX: f64 = 0.5;
 
 /// Arrivals that vary less than this share of Poisson ones are even.
@@ -20,7 +20,7 @@ const CLASS_KEYS_LEAST: f64 = 50.0;
 /// The shortest key that never comes again, and that a record gets later: its number has so many digits.
 const FRESH_KEY_BYTES: u64 = 16;
 
-/// Where a profile comes from.
+/// The origin of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The files of the trace.
@@ -73,7 +73,7 @@ pub fn profile_text(fit: &Fit, source: Source<'_>) -> String {
     lines.0
 }
 
-/// The rate and what it does.
+/// Writes the rate and its bursts.
 fn arrivals(lines: &mut Lines, fit: &Fit) {
     let arrivals = &fit.arrivals;
     if let Some(rate) = arrivals.rate {
@@ -139,7 +139,7 @@ impl Sizes {
     }
 }
 
-/// What the trace does not say, or a run cannot have.
+/// Facts that the trace does not say, or that a run cannot reproduce.
 fn assumed(fit: &Fit, sizes: &Sizes) -> Vec<String> {
     let mut assumed = Vec::new();
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
@@ -212,7 +212,7 @@ fn popularity_text(fit: &Fit, records: u64) -> String {
     format!("ranks:{}", points.join(","))
 }
 
-/// What Zipf's law says of the popularity.
+/// Zipf's law for the popularity, in words.
 fn zipf_text(fit: &Fit) -> String {
     let Some((zipf, _)) = fit.spread.zipf else {
         return "too few keys were asked for often enough to say how near the popularity is to Zipf's law"

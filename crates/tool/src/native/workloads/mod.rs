@@ -96,7 +96,7 @@ impl Typed<RunArgs> {
         })
     }
 
-    /// Refuses a workload that scans where nothing is said to stand for its scans, and a word for scans where there are none.
+    /// Refuses a workload with scans if `--scan-as` is missing, and `--scan-as` for a workload without scans.
     fn scans_as(&self, profile: &Profile) -> Result<(), UsageError> {
         let name = || self.args.data.workload.clone().unwrap_or_default();
         match (profile.scan, self.args.mix.scan_as) {

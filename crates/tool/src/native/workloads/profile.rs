@@ -50,7 +50,7 @@ pub struct Profile {
     pub ttl: Dist,
     /// The spread of requests over the records.
     pub popularity: Popularity,
-    /// Share of the keys read that nobody asks for again.
+    /// Share of the keys read that are fresh: each is read once.
     pub fresh: f64,
     /// Share of the keys read that do not exist.
     pub absent: f64,

@@ -144,8 +144,8 @@ fn mix(text: &str) -> BTreeMap<String, f64> {
     mix
 }
 
-/// Whether a mix asks for keys, a share of which nobody asks for again: the share of first requests (compulsory misses) times
-/// that of keys that were seen once.
+/// Whether a mix reads keys. A share of these keys is fresh: the share of first requests (compulsory misses) times the share
+/// of keys that were seen once.
 fn reads(mix: &BTreeMap<String, f64>) -> bool {
     mix.contains_key("get") || mix.contains_key("gets")
 }

@@ -13,7 +13,7 @@ pub struct Claim {
     pub kind: ClaimKind,
 }
 
-/// What has to be shown.
+/// The kinds of claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimKind {
     /// A regression gate: violated where side B is shown to be worse by more than the limit.

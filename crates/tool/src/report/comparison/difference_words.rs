@@ -1,4 +1,4 @@
-//! What differs in the plans, the machines and the servers of two sides, in the words of the options that decide it.
+//! Differences between the plans, the machines and the servers of two sides, named after the options that decide them.
 
 use pummel_logic::plan::{Arrivals, Goal, Plan, TransmitSampling, Until};
 use pummel_logic::time::typed_time;
@@ -10,15 +10,15 @@ use super::side::{Difference, plan_differences};
 /// Most characters of a value that is shown.
 const VALUE_CHARS_MAX: usize = 60;
 
-/// What stands for a value that one side does not have.
+/// Text for a value that one side does not have.
 const NOT_GIVEN: &str = "not given";
 
 /// Something that differs, as people read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DifferenceWords {
-    /// What it is: an option of `pummel run` where one decides it.
+    /// Name of the difference: an option of `pummel run` if one decides it.
     pub name: String,
-    /// Its value on each side.
+    /// Value of each side.
     pub values: [String; 2],
     /// The field by which the sides were found to differ.
     pub field: String,
@@ -27,7 +27,7 @@ pub struct DifferenceWords {
 /// How an option writes what its field of a Plan holds.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As it stands there.
+    /// The value as it is in the plan.
     Plain,
     /// A time in nanoseconds.
     Time,
@@ -260,7 +260,7 @@ fn whose(steps: &[&str], plans: &[Value; 2]) -> String {
     }
 }
 
-/// The value at a path; null where there is none. An item of a list is found by its number or by its name.
+/// The value at a path; null if there is none. An item of a list is found by its number or by its name.
 fn at<'a>(value: &'a Value, steps: &[&str]) -> &'a Value {
     steps.iter().fold(value, |value, step| match value {
         Value::Array(items) => {
@@ -357,7 +357,7 @@ fn rate_words(rate: f64) -> String {
     short(rate)
 }
 
-/// What a fact of a server, a machine or the tool is called.
+/// The displayed name of a fact about a server, a machine or the tool.
 fn source_name(path: &str) -> String {
     let words = |steps: &[&str]| one_line(&steps.join(" ").replace('_', " "));
     let steps: Vec<&str> = path.split('.').collect();

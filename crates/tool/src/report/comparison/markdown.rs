@@ -1,4 +1,5 @@
-//! A comparison as Markdown, for the page of a job or a comment: a sentence, a table, what is to be known of it, what differs.
+//! A comparison as Markdown, for the page of a job or a comment: a sentence, a table, notes, and the differences of the
+//! sides.
 
 use pummel_logic::measure::words::counted;
 

@@ -24,9 +24,9 @@ pub struct Question {
     pub accept_order: bool,
     /// Whether runs are judged that were not steady.
     pub accept_unsteady: bool,
-    /// What the sides are called.
+    /// Displayed names of the sides.
     pub names: SideNames,
-    /// Whether the loads of the sides were made to differ, so that their difference is what is compared.
+    /// Whether the loads of the sides differ on purpose, so that the difference between the loads is compared.
     pub loads_may_differ: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Question {
 pub struct Comparison {
     /// `ab` or `compare`.
     pub command: &'static str,
-    /// What the sides are called.
+    /// Displayed names of the sides.
     pub names: SideNames,
     /// The two sides.
     pub sides: [Side; 2],
@@ -70,7 +70,7 @@ pub struct Row {
     pub values: [Option<f64>; 2],
     /// The interval of each side within its run, where it has one run.
     pub within: [Option<(f64, f64)>; 2],
-    /// What the figure is more than on a side of one run that does not know it, where the run knows that.
+    /// Lower bounds of the figure, for a side of one run in which it is not known.
     pub bounds: [Option<f64>; 2],
     /// Runs of each side that do not know the figure.
     pub unknown: [usize; 2],
@@ -281,9 +281,9 @@ impl Row {
         }
     }
 
-    /// Whether the generator hides what the second side is beside the first. A side whose generator was the limit is at least as good
-    /// as its figures: the second side may be called worse beside it, and never better, and is never called either where it is
-    /// its own generator.
+    /// Whether the generator hides how the second side compares with the first. A side whose generator was the limit is
+    /// at least as good as its figures. Beside such a first side the second may be called worse, and never better; a
+    /// second side with such a generator is called neither.
     fn is_hidden_by_generator(&self, sides: &[Side; 2]) -> bool {
         let [first, second] = sides.each_ref().map(Side::is_generator_limited);
         let greater = self.change.is_some_and(|change| change.estimate > 0.0);

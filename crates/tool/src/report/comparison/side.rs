@@ -12,7 +12,7 @@ use crate::report::run_figures::{Metric, RunFigures, judged_by_default};
 /// Names of the sides of a comparison of up to 8 sides, in the order of the command line.
 pub const SIDE_NAMES: [&str; 8] = ["A", "B", "C", "D", "E", "F", "G", "H"];
 
-/// What the two sides of a comparison are called.
+/// Displayed names of the two sides of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SideNames(pub [&'static str; 2]);
 
@@ -63,8 +63,8 @@ pub struct Difference {
     pub is_of_the_load: bool,
 }
 
-/// Fields of a Plan that may differ without another load: where the servers are, the draws, what the result is held to, and what
-/// it says beside its figures.
+/// Fields of a Plan that may differ without making another load: the servers, the draws, the goals, and the additional
+/// contents of the result.
 const FREE_FIELDS: [&str; 8] = [
     "plan.seed",
     "plan.servers",
@@ -126,8 +126,8 @@ impl Side {
         self.runs.iter().filter(|run| run.limit == "generator").count()
     }
 
-    /// Whether the generator was the limit in more than half of the runs: their times and rates are then those of the
-    /// generator, and not of what it asked.
+    /// Whether the generator was the limit in more than half of the runs: their times and rates then describe the
+    /// generator, and not the server.
     pub fn is_generator_limited(&self) -> bool {
         2 * self.generator_limited() > self.runs.len()
     }
@@ -155,7 +155,7 @@ pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
     found
 }
 
-/// What differs in two plans but for their labels.
+/// Differences between two plans, except their labels.
 pub(super) fn plan_differences(first: &Plan, second: &Plan) -> Vec<Difference> {
     let value = |plan: &Plan| serde_json::to_value(plan.without_labels()).expect("a plan is JSON");
     let mut found = Vec::new();

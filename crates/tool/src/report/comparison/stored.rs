@@ -45,12 +45,12 @@ impl fmt::Display for NotASide {
 /// The result of `run --repeat`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct StoredRepetition {
-    /// What each run was made after, but for its seed.
+    /// Plan of every run, except its seed.
     pub plan: Plan,
     /// Names and values that the user gave the runs.
     #[serde(default)]
     pub labels: Labels,
-    /// What the last run knew of its servers and its machine.
+    /// The last run's description of its servers and its machine.
     #[serde(default)]
     pub source: SideSource,
     /// In the order in which they were made.
@@ -121,7 +121,7 @@ struct StoredClaim {
 }
 
 impl StoredClaim {
-    /// The claim and what became of it; `None` where its words are of a newer version.
+    /// The claim and its outcome; `None` if its words are those of a newer version.
     fn result(self) -> Option<ClaimResult> {
         let kind = match self.claim.as_str() {
             "worse" => ClaimKind::Worse,
@@ -211,7 +211,7 @@ pub fn sides_of(file: &StoredFile) -> Result<Option<[Side; 2]>, NotASide> {
     sides_in(file, stored).map(Some)
 }
 
-/// Whether a file is the result of `ab`, whose sides may have been made to ask for different loads.
+/// Whether a file is the result of `ab`, whose sides may have different loads on purpose.
 pub fn is_ab(file: &StoredFile) -> bool {
     label_of(file).is_ok_and(|label| label.command.as_deref() == Some("ab"))
 }

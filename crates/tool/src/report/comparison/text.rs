@@ -40,7 +40,7 @@ pub fn text_of_all(comparisons: &[Comparison]) -> String {
     comparisons.iter().map(text).collect::<Vec<String>>().join("\n")
 }
 
-/// What is to be known of the figures of a comparison, and what became of its claims: paragraphs.
+/// Notes on the figures of a comparison, and the outcome of its claims: paragraphs.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = foot(comparison);
     notes.extend(comparison.claims.iter().map(|claim| claim.words(comparison.names.0[1])));
@@ -51,7 +51,7 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
     notes
 }
 
-/// What a side is: its label, or its servers.
+/// Name of a side: its label, or its servers.
 pub fn label(side: &Side) -> String {
     match side.label.is_empty() {
         true => side.plan.servers.join(", "),
@@ -90,7 +90,7 @@ fn what_differs(comparison: &Comparison) -> String {
     if lines.is_empty() { String::new() } else { format!("\nWhat differs beside the figures:\n{lines}") }
 }
 
-/// Whether no run knows anything of a figure, not even what it is more than.
+/// Whether no run has a value or a lower bound of a figure.
 fn is_blank(row: &Row, comparison: &Comparison) -> bool {
     row.bounds == [None, None] && row.unknown == [0, 1].map(|side| comparison.sides[side].runs.len())
 }
@@ -105,7 +105,7 @@ fn row_words(row: &Row, comparison: &Comparison, [wide_a, wide_b]: [usize; 2]) -
     line.trim_end().to_owned()
 }
 
-/// The figure of one side, with its interval within the run where the side has one run, or what it is more than.
+/// The figure of one side, with its interval within the run if the side has one run, or its lower bound.
 fn side_words(row: &Row, side: usize) -> String {
     match (row.values[side], row.within[side]) {
         (Some(value), Some((low, high))) => {
@@ -118,7 +118,7 @@ fn side_words(row: &Row, side: usize) -> String {
     }
 }
 
-/// What is said of a figure, known on both sides or not.
+/// The statement about a figure, whether or not it is known on both sides.
 fn said_words(row: &Row, comparison: &Comparison) -> String {
     match row.change {
         None => {
@@ -135,13 +135,13 @@ fn said_words(row: &Row, comparison: &Comparison) -> String {
 pub struct RowWords {
     /// The name of the figure.
     pub name: &'static str,
-    /// Its value on each side.
+    /// Value of each side.
     pub values: [String; 2],
     /// The change from the first side to the second, in percent; `-` where it is not known.
     pub change: String,
-    /// The 95 % interval of the change; `-` where there is none.
+    /// The 95 % interval of the change; `-` if there is none.
     pub interval: String,
-    /// What may be said of it.
+    /// The conclusion.
     pub word: String,
 }
 
@@ -307,7 +307,7 @@ fn doubtful_words(comparison: &Comparison) -> Option<String> {
     }
 }
 
-/// What is to be known of all figures: paragraphs.
+/// Notes on all figures: paragraphs.
 fn foot(comparison: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
     let runs = comparison.runs();

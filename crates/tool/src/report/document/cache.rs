@@ -16,7 +16,7 @@ pub struct CacheResult {
 }
 
 impl CacheResult {
-    /// The sum of the counts of operations; `None` where there are none.
+    /// The sum of the counts of operations; `None` if there are none.
     pub fn of(counted: impl Iterator<Item = CacheCounts>) -> Option<CacheResult> {
         let counts = counted.reduce(|mut sum, more| {
             sum.merge(&more);

@@ -22,11 +22,11 @@ pub struct CurveDocument {
     pub labels: Labels,
     /// The command line; empty where names are left out, and in the result of an older version.
     pub argv: Vec<String>,
-    /// What the first run was made after; absent likewise.
+    /// Plan of the first run; absent if names are left out.
     pub plan: Option<Plan>,
     /// What a search found, in requests per second.
     pub found_rate: Option<f64>,
-    /// What else a search found; absent in other series.
+    /// Further results of a search; absent in other series.
     pub search: Option<CurveSearch>,
     /// Why runs are missing.
     pub reason: Option<String>,
@@ -34,7 +34,7 @@ pub struct CurveDocument {
     pub runs: Vec<CurveRun>,
 }
 
-/// What a search found beside its rate.
+/// Results of a search other than its rate.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct CurveSearch {
@@ -48,11 +48,11 @@ pub struct CurveSearch {
     pub reason: Option<String>,
 }
 
-/// What a scan in closed loop changes, and how much of it a run had.
+/// The resource that a scan in closed loop varies, and its amount in a run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct CurveLevel {
-    /// What is changed: `connections` or `threads`.
+    /// The varied resource: `connections` or `threads`.
     pub of: String,
     /// How many of them the run had.
     pub n: u32,
@@ -76,7 +76,7 @@ pub struct CurveRun {
     pub role: String,
     /// Requests per second that were asked for; null in closed loop.
     pub asked_rate: Option<f64>,
-    /// What a scan in closed loop changes, and how much of it the run had; null in other series.
+    /// The resource that a scan in closed loop varies, and its amount in the run; null in other series.
     pub level: Option<CurveLevel>,
     /// Completed requests per second.
     pub rate: f64,

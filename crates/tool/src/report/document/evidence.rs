@@ -92,7 +92,7 @@ pub struct ReadingResult {
     /// The newest slow commands.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slow_commands: Vec<SlowCommandResult>,
-    /// What the server's watch on its latency noted.
+    /// Events of the server's latency monitor.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latency_events: Vec<LatencyEventResult>,
     /// Records of memcached by classes of sizes.
@@ -125,7 +125,7 @@ pub struct SlotResult {
 pub struct SlowCommandResult {
     /// Name of the command.
     pub name: String,
-    /// When it was carried out, by the server's clock.
+    /// Time at which the command was executed, by the server's clock.
     pub at_unix_s: u64,
     /// How long it took inside the server.
     pub took_us: f64,
@@ -137,7 +137,7 @@ pub struct SlowCommandResult {
 pub struct LatencyEventResult {
     /// Name of the event.
     pub name: String,
-    /// When it came last, by the server's clock.
+    /// Time of the latest event, by the server's clock.
     pub at_unix_s: u64,
     /// How long the last one took.
     pub latest_us: f64,
@@ -162,11 +162,11 @@ pub struct CommandResult {
     /// Quantile of 99.9 % since the server started.
     #[serde(rename = "p99.9_us")]
     pub p99_9_us: Option<f64>,
-    /// What half of the calls between the readings did not exceed.
+    /// A time that half of the calls between the readings did not exceed.
     pub p50_at_most_us: Option<f64>,
-    /// What 99 % of the calls between the readings did not exceed.
+    /// A time that 99 % of the calls between the readings did not exceed.
     pub p99_at_most_us: Option<f64>,
-    /// What 99.9 % of the calls between the readings did not exceed.
+    /// A time that 99.9 % of the calls between the readings did not exceed.
     #[serde(rename = "p99.9_at_most_us")]
     pub p99_9_at_most_us: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What a run was not to be, and was.
+//! The faults of `--fail-on` that a run had.
 
 use pummel_logic::plan::FailOn;
 
@@ -8,15 +8,15 @@ use crate::report::numbers::grouped;
 /// Something that a run was not to be, and was, or that may have been so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What it was not to be.
+    /// The fault.
     pub on: FailOn,
     /// Whether the result shows that the run was so; false where the result does not tell.
     pub is_known: bool,
-    /// What shows that it was, or why that is not known.
+    /// Evidence of the fault, or the reason why it cannot be determined.
     pub says: String,
 }
 
-/// Whether a run was what it was not to be.
+/// Whether a run had a fault of `--fail-on`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailOnAnswer {
     /// The run was so; the words show it.
@@ -28,7 +28,7 @@ pub enum FailOnAnswer {
 }
 
 impl Document {
-    /// What the run was not to be by its plan, and was or may have been; empty where everything is known to be as it was to be.
+    /// The faults named by the plan that the run had or may have had; empty if it is known to have had none.
     pub fn failures(&self) -> Vec<Failure> {
         let failure = |on: &FailOn| match self.answer(*on) {
             FailOnAnswer::Yes(says) => Some(Failure { on: *on, is_known: true, says }),

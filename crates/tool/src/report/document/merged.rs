@@ -11,9 +11,9 @@ pub struct MergedResult {
     pub file: String,
     /// The seed of its arrivals and choices.
     pub seed: u64,
-    /// Its clients.
+    /// Clients of the part.
     pub clients: u64,
-    /// When its measured phase began, in seconds since 1970.
+    /// Beginning of its measured phase, in seconds since 1970.
     pub started_unix_s: Option<f64>,
     /// Length of its measured phase.
     pub seconds: f64,
@@ -25,7 +25,7 @@ pub struct MergedResult {
     pub rate: f64,
     /// Whether it was at one level from its beginning to its end; null where that was not judged.
     pub steady: Option<bool>,
-    /// What changed in it, where it was not steady; absent otherwise.
+    /// The change in a part that was not steady; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeResult>,
 }

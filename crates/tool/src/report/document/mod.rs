@@ -92,7 +92,7 @@ pub struct Document {
     /// What the servers were found to speak; absent where the command line names the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
-    /// What was wanted, without its labels.
+    /// Plan of the run, without its labels.
     pub plan: Plan,
     /// Names and values that the user gave the run; empty where there are none.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
@@ -153,7 +153,7 @@ pub struct Document {
     /// Requests in the file of requests; absent where none was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
-    /// What became of the trace that was replayed; absent where none was replayed while it was read.
+    /// The account of a trace that was replayed while it was read; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<ReplayedResult>,
     /// The times of pairs of a get and the set that follows it, in microseconds; absent where the run has none.
@@ -186,7 +186,7 @@ pub struct Document {
     /// What set the rate, or the waiting; absent in results of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictResult>,
-    /// What was seen of servers and machines; absent where nobody looked.
+    /// Evidence of servers and machines; absent if no readings were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceResult>,
     /// What servers said of themselves at intervals; empty where they were not asked.
@@ -216,7 +216,7 @@ pub struct Document {
     /// What is known of the instrument on the machine; absent where it was not calibrated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibrated>,
-    /// How the rate was changed by hand; absent where nobody could change it. The plan has these changes.
+    /// Changes of the rate by hand; absent if the run had no `--steer`. The plan has these changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steered: Option<Vec<SteeredResult>>,
     /// Requests and bytes of all phases.
@@ -231,7 +231,7 @@ pub struct Document {
     /// How many slices were merged into their neighbours.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intervals_merged: u64,
-    /// What happened while the run went on, the first 1,000 events in the order of their times.
+    /// Events of the run, the first 1,000 in the order of their times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventResult>,
     /// Number of events that are not listed.

@@ -1,4 +1,4 @@
-//! What servers, agents and connections had of a run and of its slices, and the events of a run.
+//! The shares of servers, agents and connections in a run and in its slices, and the events of a run.
 
 use pummel_logic::measure::measurement::{Measurement, Slice};
 use pummel_logic::measure::parts::{ServerRecord, SliceConnections, SlicePart};
@@ -46,7 +46,7 @@ pub struct ServerTimes {
     pub p99_9: Option<f64>,
 }
 
-/// What one server or one process had of a slice.
+/// The share of one server or one process in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PartResult {
@@ -98,7 +98,7 @@ pub struct SliceGeneratorResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SteeredResult {
-    /// When the rate changed, in seconds from the beginning of the measured phase.
+    /// Time of the change, in seconds from the beginning of the measured phase.
     pub at_s: f64,
     /// Requests per second from then on.
     pub rate: f64,
@@ -108,12 +108,12 @@ pub struct SteeredResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventResult {
-    /// When it happened, in seconds from the beginning of the measured phase: the beginning of the interval in which it did,
-    /// where no better is known.
+    /// Time of the event, in seconds from the beginning of the measured phase; if only its interval is known, the
+    /// beginning of the interval.
     pub at_s: f64,
-    /// What kind of event it is: `phase`, `steering`, `connections`, `stall`, `agent`, `server` or `change`.
+    /// Kind of the event: `phase`, `steering`, `connections`, `stall`, `agent`, `server` or `change`.
     pub kind: String,
-    /// What happened, in words.
+    /// Description of the event.
     pub what: String,
 }
 
@@ -182,7 +182,7 @@ impl SliceConnectionsResult {
 }
 
 impl SteeredResult {
-    /// All changes of a run in the order of time; `None` where nobody could change the rate.
+    /// All changes of a run in the order of time; `None` if the run had no `--steer`.
     pub(super) fn all_of(measurement: &Measurement) -> Option<Vec<SteeredResult>> {
         let of = |change: &RatePoint| SteeredResult { at_s: seconds(change.at_ns), rate: change.rate };
         measurement.steered.as_ref().map(|changes| changes.iter().map(of).collect())

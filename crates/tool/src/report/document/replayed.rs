@@ -1,15 +1,15 @@
-//! What became of a trace that was replayed while it was read.
+//! The account of a trace that was replayed while it was read.
 
 use pummel_logic::measure::replayed::Replayed;
 use serde::{Deserialize, Serialize};
 
-/// What became of a trace that was replayed while it was read.
+/// The account of a trace that was replayed while it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReplayedResult {
     /// Requests of the trace that were read.
     pub rows: u64,
-    /// Those of them that were kept.
+    /// Rows that were kept.
     pub kept: u64,
     /// Requests that were made of them, over all clients and phases.
     pub requests: u64,
@@ -25,12 +25,12 @@ pub struct ReplayedResult {
     pub latest_us: f64,
     /// The longest time in seconds that one thread had no request left although the trace went on.
     pub starved_s: f64,
-    /// What was left out or changed, by its name; only what there was.
+    /// Rows that were left out or changed, by reason; only reasons that occurred.
     pub left_out: Vec<LeftOut>,
     /// Why the trace could not be read to its end; absent where it could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Sentences about what is left out, and about what limits the figures.
+    /// Sentences about rows that were left out, and about limits of the figures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -39,7 +39,7 @@ pub struct ReplayedResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {
-    /// Its name.
+    /// Name of the reason.
     pub what: String,
     /// How often.
     pub count: u64,

@@ -139,7 +139,7 @@ impl OpResult {
         }
     }
 
-    /// Counts whose times are not known.
+    /// An operation from counts, without times.
     pub fn of_counts(counts: &Counts) -> OpResult {
         OpResult::of(counts, None, Named::default())
     }
@@ -277,10 +277,10 @@ pub struct IntervalResult {
     /// The generator; absent in older results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generator: Option<SliceGeneratorResult>,
-    /// What each process of a distributed run had of the slice, in the order of `agents.members`.
+    /// The share of each process of a distributed run in the slice, in the order of `agents.members`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<PartResult>,
-    /// What each of several servers had of the slice, in the order of `servers`.
+    /// The share of each of several servers in the slice, in the order of `servers`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<PartResult>,
 }

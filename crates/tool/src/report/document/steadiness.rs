@@ -25,7 +25,7 @@ pub struct ChangeResult {
     pub after: Option<f64>,
 }
 
-/// A warm-up whose end was to be found while it went on.
+/// A warm-up whose end was found while it ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WarmUpResult {
@@ -35,7 +35,7 @@ pub struct WarmUpResult {
     pub settled: bool,
     /// Whether the run was ended in the warm-up, before its end was found and before the time was over.
     pub cut_short: bool,
-    /// What was to end the warm-up; absent where that was the load that settles.
+    /// The event that was to end the warm-up; absent for a load that settles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<WarmUpEnd>,
 }

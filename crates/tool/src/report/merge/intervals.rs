@@ -61,7 +61,7 @@ fn sum_of(all: &[&IntervalResult]) -> IntervalResult {
     sum
 }
 
-/// What the responses consist of, by cell; nothing where a part does not say.
+/// The parts of the responses, by cell; empty if a result lacks them.
 pub fn anatomy_of(parts: &[Part<'_>]) -> Vec<AnatomyResult> {
     if parts.iter().any(|part| part.document.anatomy.is_empty() && part.document.totals.completed > 0) {
         return Vec::new();

@@ -39,8 +39,8 @@ const OVERLAP_MIN: f64 = 0.9;
 /// Wrong keys that are shown.
 const WRONG_KEYS_MAX: usize = 10;
 
-/// The sum of results of runs that had one plan, but for their share of it, at one time. Counts, bytes and histograms are added
-/// exactly; the quantiles are those of all requests together.
+/// The sum of results that had shares of one plan at one time. Counts, bytes and histograms are added exactly; the
+/// quantiles are those of all requests together.
 ///
 /// # Errors
 /// Returns [`NotMerged`] where the results are no shares of one load, and where one of them lacks what the sum needs.
@@ -85,7 +85,7 @@ pub fn as_runs(parts: &[Part<'_>]) -> Result<Repetition, NotMerged> {
     })
 }
 
-/// What the parts are called in a result: the names of their files, or numbered words where one of them is anonymous.
+/// Names of the parts in the sum: their files, or numbered words if one of them is anonymous.
 fn names_of(parts: &[Part<'_>]) -> Vec<String> {
     let is_anonymous = parts.iter().any(|part| part.document.plan.anonymous);
     let name = |(at, part): (usize, &Part<'_>)| match is_anonymous {
@@ -117,7 +117,7 @@ fn check_count(parts: &[Part<'_>]) -> Result<(), NotMerged> {
     Ok(())
 }
 
-/// Refuses work whose results cannot be added up.
+/// Refuses works whose results cannot be added up.
 fn check_work(parts: &[Part<'_>]) -> Result<(), NotMerged> {
     let refused = |part: &Part<'_>, why: &str| Err(NotMerged(format!("{}: {why}", part.name)));
     for part in parts {
@@ -172,7 +172,7 @@ fn check_time(parts: &[Part<'_>]) -> Result<(), NotMerged> {
     Ok(())
 }
 
-/// What the parts measured, added up.
+/// The measurements of the parts, added up.
 fn measurement_of(parts: &[Part<'_>], plan: &Plan) -> Result<Measurement, NotMerged> {
     let names = plan.groups.iter().map(|group| group.name.clone());
     let first = parts[0].document;
@@ -226,7 +226,7 @@ fn skipped_of(parts: &[Part<'_>]) -> Option<u64> {
     parts.iter().filter_map(|part| part.document.totals.skipped).reduce(|sum, more| sum + more)
 }
 
-/// The sum with what is no sum of measurements: the answers, and what the machines and connections were.
+/// The sum with the parts of a result that are not measured: the answers, the machines and the connections.
 fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
     let is_each = |what: bool| parts.iter().all(|part| part.document.steady == Some(what));
     let is_changed = parts.iter().any(|part| part.document.steady == Some(false));

@@ -5,8 +5,8 @@ use pummel_logic::plan::{Group, Phase, Plan};
 use super::part::{NotMerged, Part, labels_of};
 use crate::report::comparison::load_difference;
 
-/// The plan of all parts together: their clients, threads, rates and numbers of requests are added. It has the goals, and what
-/// the run may not be, that all parts have.
+/// The plan of all parts together: their clients, threads, rates and numbers of requests are added. It has the goals
+/// and the words of `--fail-on` that all parts have.
 ///
 /// # Errors
 /// Returns [`NotMerged`] with the first field in which the plans differ by more than their share.

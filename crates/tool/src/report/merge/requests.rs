@@ -1,4 +1,4 @@
-//! Stored requests as records again: counts, and histograms with what is exact beside them.
+//! Stored requests turned back into records: counts, and histograms with their exact extremes and sums.
 
 use pummel_logic::measure::histogram::{Histogram, Moments};
 use pummel_logic::measure::recorder::{Counts, OpRecord, Ops, Outcomes, Span, Tally, Times};
