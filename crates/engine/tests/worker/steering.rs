@@ -19,11 +19,7 @@ use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use crate::peer::Server;
 use crate::setup::{at_rate, measuring, mix, plan, run, time};
 
-<<<<<<< HEAD
-/// How long before its effect a change is commanded.
-=======
-/// The time between the request for a change and the moment of the change.
->>>>>>> w-w
+/// The time between a command and its effect.
 const AHEAD_NS: Nanos = 100 * MILLISECOND;
 
 /// The rate with which the runs begin.

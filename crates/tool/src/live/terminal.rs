@@ -110,11 +110,7 @@ struct Viewer {
     interrupts: &'static AtomicU32,
     stop: Arc<AtomicBool>,
     is_asked_to_pause: Arc<AtomicBool>,
-<<<<<<< HEAD
     /// The queue of commands that change the rate; `None` where keys do not change it.
-=======
-    /// Receiver of the keys that change the rate; `None` without `--steer`.
->>>>>>> w-w
     steering: Option<Arc<Steering>>,
     choice: Choice,
     has_colours: bool,
@@ -185,13 +181,8 @@ impl Viewer {
     }
 }
 
-<<<<<<< HEAD
 /// The command of a key that changes the rate.
 fn rate_command(code: KeyCode) -> Option<RateCommand> {
-=======
-/// The change of the rate that a key asks for.
-fn rate_wish(code: KeyCode) -> Option<RateWish> {
->>>>>>> w-w
     Some(match code {
         KeyCode::Char('p') => RateCommand::Pause,
         KeyCode::Char('+') => RateCommand::Scale(1.05),
