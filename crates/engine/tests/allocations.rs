@@ -1,16 +1,18 @@
-//! A request allocates no memory: a measured phase that is three times as long allocates no more often.
+//! A request allocates no memory: a measured phase that is three times as long allocates no more often. A trace takes no more
+//! memory the longer it is replayed.
 //!
 //! The test is a program of its own, because the counting allocator is that of the whole program.
 
-use std::io::{Read, Write};
+use std::io::{self, Cursor, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
-use pummel_engine::run::{Run, Watch};
+use pummel_engine::run::{Inputs, Run, TraceFiles, Watch};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
-    Arrivals, Backend, ChurningClients, Depth, Engine, Group, Mix, Phase, Plan, Spawns, Stop, Work,
+    Arrivals, Backend, ChurningClients, Depth, Engine, Group, Mix, Phase, Plan, Spawns, Stop, TracePace,
+    TraceReplay, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
@@ -145,4 +147,68 @@ fn assert_flat(what: &str, plan: impl Fn(u64) -> Plan) {
     of(2_000);
     let (short, long) = (of(10_000), of(30_000));
     assert!(long <= short + NOISE, "20,000 more requests, {what}: {short} allocations, then {long}");
+}
+
+/// A trace of gets that notes how much memory the program has whenever it is opened.
+struct Noting {
+    text: Vec<u8>,
+    live_bytes: Mutex<Vec<usize>>,
+}
+
+impl TraceFiles for Noting {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn name(&self, _number: usize) -> String {
+        "gets".to_owned()
+    }
+
+    fn open(&self, _number: usize) -> io::Result<Box<dyn Read + Send>> {
+        let stats = ALLOCATOR.stats();
+        self.live_bytes
+            .lock()
+            .expect("no other holder")
+            .push(stats.bytes_allocated - stats.bytes_deallocated);
+        Ok(Box::new(Cursor::new(self.text.clone())))
+    }
+}
+
+/// Memory that may be more in a late pass of a replay than in an early one: what is on its way between threads.
+const ON_THE_WAY_BYTES: usize = 1 << 20;
+
+#[test]
+fn a_trace_takes_no_more_memory_the_longer_it_is_replayed() {
+    const PASSES: u32 = 30;
+    const ROWS: u32 = 6_000;
+    let _alone = ALONE.lock().unwrap_or_else(|broken| broken.into_inner());
+    let row = |number: u32| format!("{},key-{number},get,100,{}\n", number / 1_000, number % 97);
+    let text: String =
+        std::iter::once("time,key,op,size,client\n".to_owned()).chain((0..ROWS).map(row)).collect();
+    let files = Arc::new(Noting { text: text.into_bytes(), live_bytes: Mutex::default() });
+    // Keys of each pass are new ones, so that none is kept for another pass.
+    let replay = TraceReplay {
+        passes: PASSES,
+        fresh_passes: true,
+        ..TraceReplay::of(vec!["gets".to_owned()], TracePace::Fast, 1_000)
+    };
+    let mut plan = plan(&server(true).to_string(), 1, 16, None);
+    plan.phases[0].work = Work::Trace(Box::new(replay));
+    plan.phases[0].stop = Stop::default();
+    let plan = &plan.validate().expect("the plan can be run");
+    struct Nobody;
+    impl Watch for Nobody {}
+    let inputs = Inputs { files: Some(files.clone()), ..Inputs::default() };
+    let measurement =
+        Run::new(plan).with_inputs(&inputs).start(&mut Nobody, &|| false).expect("the run begins");
+    assert_eq!(
+        measurement.ops().all().counts.completed,
+        u64::from(PASSES * ROWS),
+        "{:?}",
+        measurement.reason
+    );
+    let live_bytes = files.live_bytes.lock().expect("the reader has ended");
+    let early = live_bytes[3..8].iter().max().expect("five passes");
+    let late = live_bytes[25..].iter().min().expect("five passes");
+    assert!(*late <= early + ON_THE_WAY_BYTES, "{live_bytes:?}");
 }

@@ -140,9 +140,10 @@ fn of_subcommand(command: Command) -> Command {
             (OPTIONS_OF_AB, "pummel ab -s 127.0.0.1:11211 --versus 127.0.0.1:11212 --pairs 10".to_owned())
         }
         "scan" => (OPTIONS_OF_SERIES, "pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s".to_owned()),
-        "serve" => {
-            (OPTIONS_OF_SERVE, "pummel serve --listen 127.0.0.1:11311 --service-time exp:100us".to_owned())
-        }
+        "serve" => (
+            OPTIONS_OF_SERVE,
+            "pummel serve --listen 127.0.0.1:11311 --service-time exponential:100us".to_owned(),
+        ),
         "compare" => (OPTIONS_OF_COMPARE, "pummel compare before.json after.json".to_owned()),
         "merge" => (OPTIONS_OF_MERGE, "pummel merge here.json there.json -o all.json".to_owned()),
         "fit" => (OPTIONS_OF_FIT, "pummel fit cluster52.0.zst -o mine.toml".to_owned()),
@@ -194,6 +195,27 @@ mod tests {
             let has_more = help(&[&command[..], &["--help"]].concat()).len() > text.len();
             assert!(!has_more || text.contains("--help"), "{text}");
         }
+    }
+
+    #[test]
+    fn every_example_of_a_short_help_is_a_command_line_that_is_accepted() {
+        let names: Vec<String> =
+            Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        let mut count = 0;
+        // The three other command lines have the help of their originals.
+        for name in names.iter().filter(|name| !["mcperf", "memaslap", "mutilate"].contains(&name.as_str())) {
+            let text = help(&[name, "-h"]);
+            let Some((_, after)) = text.split_once("\nExample:\n  ") else { continue };
+            let example = after.lines().next().expect("an example");
+            // The examples of longer helps are lines of a shell.
+            if !example.starts_with("pummel ") || example.contains(['<', '>', '|', '&', ';', '\'']) {
+                continue;
+            }
+            let parsed = Cli::command().try_get_matches_from(example.split_whitespace());
+            assert!(parsed.is_ok(), "{example}: {}", parsed.expect_err("it is refused"));
+            count += 1;
+        }
+        assert!(count >= 10, "{count} examples");
     }
 
     #[test]

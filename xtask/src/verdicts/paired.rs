@@ -5,8 +5,7 @@ use std::io;
 use serde_json::Value;
 
 use super::Deadline;
-use super::network::Way;
-use super::scenario::{Scenario, Server};
+use super::scenario::{PLAIN, Scenario};
 use super::stage::{Stage, Theatre};
 
 /// Two sides of a comparison.
@@ -137,16 +136,7 @@ pub fn run(
     println!("\nWith {what} and without in turns, {rounds} rounds of {seconds} s, memcached -t 1.\n");
     println!("| load | figure | with | without | ratio | of all rounds | |");
     println!("|---|---|---|---|---|---|---|");
-    let scenario = Scenario {
-        row: "",
-        limit: "",
-        staged: "",
-        way: Way::Loopback,
-        server: Server::Memcached("-t 1 -m 256"),
-        disturbances: &[],
-        words: "--records 10k",
-        loads: &[],
-    };
+    let scenario = Scenario { words: "--records 10k", ..PLAIN };
     let stage = Stage::set(theatre, &scenario)?;
     let mut good = true;
     for load in *loads {

@@ -99,7 +99,7 @@ pub struct Unstaged {
     pub why: &'static str,
 }
 
-const PLAIN: Scenario = Scenario {
+pub const PLAIN: Scenario = Scenario {
     row: "",
     limit: "",
     staged: "",

@@ -11,9 +11,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Deadline;
-use super::network::Way;
 use super::paired::{Pairs, figure, median};
-use super::scenario::{Scenario, Server};
+use super::scenario::{PLAIN, Scenario};
 use super::stage::{Stage, Theatre};
 
 /// The greatest median difference of the CPU time, in percent of one CPU.
@@ -64,16 +63,7 @@ pub fn run(theatre: &Theatre, rounds: usize, (seconds, deadline): (f64, Deadline
     println!("\nWatched and not, in turns, {rounds} rounds of {seconds} s, memcached -t 1.\n");
     println!("| watched by | load | figure | with | without | difference or ratio | of all rounds | |");
     println!("|---|---|---|---|---|---|---|---|");
-    let scenario = Scenario {
-        row: "",
-        limit: "",
-        staged: "",
-        way: Way::Loopback,
-        server: Server::Memcached("-t 1 -m 256"),
-        disturbances: &[],
-        words: "--records 10k",
-        loads: &[],
-    };
+    let scenario = Scenario { words: "--records 10k", ..PLAIN };
     let stage = Stage::set(theatre, &scenario)?;
     let mut good = true;
     for way in WatchedBy::ALL {

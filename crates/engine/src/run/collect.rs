@@ -20,7 +20,7 @@ use pummel_logic::workload::rows::Lateness;
 
 use super::context::RunContext;
 use super::early_end::EarlyEnd;
-use super::helm::Helm;
+use super::rate_control::RateControl;
 use super::setup::empty_interval;
 use super::watch::Watch;
 use crate::backend::Reason;
@@ -124,7 +124,7 @@ pub(super) struct Collector<'a, 'w> {
     /// What ends phases before their time.
     early_end: EarlyEnd,
     /// What changes the rate by hand; `None` where nothing does.
-    helm: Option<Helm>,
+    rate_control: Option<RateControl>,
     /// The phase of the open slices, where that is a warm-up that is looked at.
     warm_up: Option<usize>,
     /// The measured phase whose end another process finds from its slices; `None` if no process does.
@@ -182,7 +182,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             unobserved: Tally::default(),
             cpu: CpuTime::default(),
             early_end: EarlyEnd::of(plan, context.process_share.is_whole()),
-            helm: Helm::of(context),
+            rate_control: RateControl::of(context),
             warm_up: None,
             ticks_of: context.told_end(),
             interrupted: false,
@@ -206,8 +206,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
             self.early_end.hear(self.context);
             self.hear_of_servers();
-            if let Some(helm) = &mut self.helm {
-                helm.hear(self.context, &mut self.measurement, self.watch);
+            if let Some(rate_control) = &mut self.rate_control {
+                rate_control.apply(self.context, &mut self.measurement, self.watch);
             }
             if self.stopped_at.is_none() && stop() {
                 self.interrupted = true;
@@ -287,8 +287,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         if phase.recorded && self.measurement.started_unix_ns == 0 {
             self.measurement.started_unix_ns = clock::wall().saturating_sub(clock::now().saturating_sub(at));
         }
-        if let Some(helm) = &mut self.helm {
-            helm.begin(at, phase.stop.time_ns.filter(|_| phase.recorded), self.watch);
+        if let Some(rate_control) = &mut self.rate_control {
+            rate_control.begin_phase(at, phase.stop.time_ns.filter(|_| phase.recorded), self.watch);
         }
         self.watch.begin(phase, at);
     }

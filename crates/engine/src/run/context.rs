@@ -100,7 +100,7 @@ pub(super) struct RunContext<'a> {
     /// The gate at which this process waits for the others; `None` where it is the only process.
     pub(super) gate: Option<&'a dyn Gate>,
     pub(super) meeting: Meeting,
-    /// The wishes to change the rate, and the rate that follows from them; `None` where it is that of the plan.
+    /// The commands that change the rate, and the rate that follows from them; `None` where it is that of the plan.
     pub(super) steering: Option<Arc<Steering>>,
     pub(super) steered: Option<Arc<SteeredRate>>,
     /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.

@@ -23,7 +23,7 @@ pub struct Inputs {
     pub files: Option<Arc<dyn TraceFiles>>,
     /// The addresses to which requests may be sent; `None` for all addresses.
     pub permit: Option<Permit>,
-    /// The wishes to change the rate while the run is measured; `None` where the rate is that of the Plan. The Plan is one of open loop
+    /// The commands that change the rate while the run is measured; `None` where the rate is that of the Plan. The Plan is one of open loop
     /// with one rate, whose clients stay, and with one measured phase that has an end in time.
     pub steering: Option<Arc<Steering>>,
     /// What reads the files of TLS that the Plan names; `None` for the file system.

@@ -1,4 +1,4 @@
-//! Requests to change the rate of a run while it is measured, and the rate that its workers follow.
+//! Commands that change the rate of a run while it is measured, and the rate that its workers follow.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,35 +9,35 @@ use pummel_logic::time::Nanos;
 
 use crate::worker::steering::SteeredRate;
 
-/// Most requests that wait for the run.
-const WISHES_MAX: usize = 64;
+/// Most commands that wait to be applied.
+const COMMANDS_MAX: usize = 64;
 
-/// A wish to change the rate.
+/// A command that changes the rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum RateWish {
-    /// Pauses the load, or resumes it at its previous rate.
+pub enum RateCommand {
+    /// Pauses the load; a paused load resumes at the rate it had.
     Pause,
-    /// Multiplies the rate by this factor. While the load is paused, that is the rate at which it will resume.
+    /// Multiplies the rate by this factor. While the load is paused, the rate at which it resumes is multiplied.
     Scale(f64),
 }
 
-/// Requests to change the rate of a run, which wait here until the run takes them.
+/// The queue of commands between the thread that reads keys and the run.
 #[derive(Debug, Default)]
-pub struct Steering(Mutex<VecDeque<(Nanos, RateWish)>>);
+pub struct Steering(Mutex<VecDeque<(Nanos, RateCommand)>>);
 
 impl Steering {
-    /// Adds a request to change the rate at `at`, on the monotonic clock. Returns false if too many requests wait.
-    pub fn wish(&self, at: Nanos, wish: RateWish) -> bool {
+    /// Queues `command`, given at `at` on the monotonic clock. Returns false when the queue is full.
+    pub fn send(&self, at: Nanos, command: RateCommand) -> bool {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = waiting.len() < WISHES_MAX;
+        let has_room = waiting.len() < COMMANDS_MAX;
         if has_room {
-            waiting.push_back((at, wish));
+            waiting.push_back((at, command));
         }
         has_room
     }
 
-    /// Takes the request that has waited for the longest time.
-    pub(super) fn take(&self) -> Option<(Nanos, RateWish)> {
+    /// Takes the oldest command that waits.
+    pub(super) fn take(&self) -> Option<(Nanos, RateCommand)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }

@@ -206,6 +206,16 @@ struct Control([MaybeUninit<u8>; 64]);
 /// broken.
 #[inline]
 pub fn receive_stamped(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
+    receive_with_control(socket, into, stamp_of)
+}
+
+/// Receives into `into` without waiting, and has `stamps_of` read the control messages that came with the bytes.
+#[inline(always)]
+fn receive_with_control<T>(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+    stamps_of: fn(&libc::msghdr) -> T,
+) -> io::Result<(usize, T)> {
     let mut control = Control([MaybeUninit::uninit(); 64]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
@@ -220,7 +230,7 @@ pub fn receive_stamped(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(u
         libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), ptr::from_mut(&mut message), libc::MSG_DONTWAIT)
     };
     let received = check_len(received as isize)?;
-    Ok((received, stamp_of(&message)))
+    Ok((received, stamps_of(&message)))
 }
 
 /// The receive stamp among control messages that the kernel wrote somewhere; they begin at a multiple of 8 bytes.
@@ -267,7 +277,7 @@ pub struct ReceiveStamps {
     pub card: Option<Nanos>,
 }
 
-/// Receives as [`receive_stamped`] does, on a socket that has the stamps of the network card too.
+/// Receives as [`receive_stamped`] does, on a socket that has the stamps of the network card, too.
 ///
 /// # Errors
 /// Returns the errors of [`receive_stamped`].
@@ -275,17 +285,7 @@ pub fn receive_stamped_by_card(
     socket: BorrowedFd<'_>,
     into: &mut [u8],
 ) -> io::Result<(usize, ReceiveStamps)> {
-    let mut control = Control([MaybeUninit::uninit(); 64]);
-    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = ptr::from_mut(&mut control).cast();
-    message.msg_controllen = size_of::<Control>() as _;
-    // SAFETY: `message` describes `into` and `control`, which live until the call returns.
-    let len = check_len(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) })?;
-    Ok((len, both_stamps_of(&message)))
+    receive_with_control(socket, into, both_stamps_of)
 }
 
 /// The receive stamps among the control messages that the kernel wrote.

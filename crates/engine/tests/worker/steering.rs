@@ -7,7 +7,7 @@ use std::thread;
 
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
-use pummel_engine::run::{Inputs, RateWish, Run, Steering, Wants, Watch};
+use pummel_engine::run::{Inputs, RateCommand, Run, Steering, Wants, Watch};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::arrival::steered_plan;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
@@ -19,29 +19,29 @@ use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use crate::peer::Server;
 use crate::setup::{at_rate, measuring, mix, plan, run, time};
 
-/// The time between the request for a change and the moment of the change.
+/// The time between a command and its effect.
 const AHEAD_NS: Nanos = 100 * MILLISECOND;
 
 /// The rate with which the runs begin.
 const RATE: f64 = 600.0;
 
-/// What is wished, and when it takes effect, from the beginning of the measured phase.
-const WISHES: [(Nanos, RateWish); 6] = [
-    (300 * MILLISECOND, RateWish::Scale(2.0)),
-    (700 * MILLISECOND, RateWish::Scale(1.05)),
-    (1_100 * MILLISECOND, RateWish::Pause),
+/// The commands, and when each takes effect, from the beginning of the measured phase.
+const COMMANDS: [(Nanos, RateCommand); 6] = [
+    (300 * MILLISECOND, RateCommand::Scale(2.0)),
+    (700 * MILLISECOND, RateCommand::Scale(1.05)),
+    (1_100 * MILLISECOND, RateCommand::Pause),
     // While nothing is asked, the rate is that with which the load goes on.
-    (1_300 * MILLISECOND, RateWish::Scale(0.5)),
-    (1_500 * MILLISECOND, RateWish::Pause),
-    (1_900 * MILLISECOND, RateWish::Scale(1.0 / 1.05)),
+    (1_300 * MILLISECOND, RateCommand::Scale(0.5)),
+    (1_500 * MILLISECOND, RateCommand::Pause),
+    (1_900 * MILLISECOND, RateCommand::Scale(1.0 / 1.05)),
 ];
 
-/// The hand that steers, which all simulated networks share: their clocks do not pass the moment of a wish before the run has heard it.
+/// The hand that steers, which all simulated networks share: their clocks do not pass the time of a command before the run has applied it.
 struct Hand {
     steering: Arc<Steering>,
-    /// Wishes that were said.
+    /// Commands that were sent.
     said: AtomicUsize,
-    /// Wishes that the run has heard.
+    /// Commands that the run has applied.
     heard: AtomicUsize,
     /// When the measured phase began.
     began: AtomicUsize,
@@ -52,20 +52,20 @@ impl Hand {
         Hand { steering: Arc::default(), said: 0.into(), heard: 0.into(), began: 0.into() }
     }
 
-    /// When the next wish is said that the run has not heard; `None` where there is none, and before the phase.
+    /// When the next command is sent that the run has not applied; `None` where there is none, and before the phase.
     fn next(&self) -> Option<(usize, Nanos)> {
         let began = self.began.load(Ordering::Acquire) as Nanos;
         let number = self.heard.load(Ordering::Acquire);
-        let (at_ns, _) = WISHES.get(number).filter(|_| began > 0)?;
+        let (at_ns, _) = COMMANDS.get(number).filter(|_| began > 0)?;
         Some((number, began + at_ns - AHEAD_NS))
     }
 
-    /// Says wish `number`, unless another network has, and waits until the run has heard it.
+    /// Sends command `number`, unless another network has, and waits until the run has applied it.
     fn say(&self, number: usize) {
         if self.said.compare_exchange(number, number + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            let (at_ns, wish) = WISHES[number];
+            let (at_ns, command) = COMMANDS[number];
             let began = self.began.load(Ordering::Acquire) as Nanos;
-            assert!(self.steering.wish(began + at_ns, wish), "there is room for one");
+            assert!(self.steering.send(began + at_ns, command), "there is room for one");
         }
         while self.heard.load(Ordering::Acquire) <= number {
             thread::yield_now();
@@ -73,7 +73,7 @@ impl Hand {
     }
 }
 
-/// A network whose clock waits for the run to hear what is wished.
+/// A network whose clock waits for the run to apply each command.
 struct Steered<'a> {
     sim: Sim<Box<dyn Peer + 'a>>,
     hand: &'a Hand,
@@ -214,14 +214,14 @@ fn all_workers_change_the_rate_at_one_moment_and_a_plan_repeats_the_run() {
     }
 }
 
-/// A wish that comes when there is nothing to steer changes nothing, and its words say so.
+/// A command without a measured phase changes nothing, and the notice says so.
 #[test]
 fn a_wish_beyond_the_end_is_refused_in_words() {
     struct Late<'a>(&'a Steering, Vec<String>);
     impl Watch for Late<'_> {
         fn begin(&mut self, _phase: &Phase, at: Nanos) {
-            self.0.wish(at + 3 * SECOND, RateWish::Scale(2.0));
-            self.0.wish(at + SECOND, RateWish::Scale(1e300));
+            self.0.send(at + 3 * SECOND, RateCommand::Scale(2.0));
+            self.0.send(at + SECOND, RateCommand::Scale(1e300));
         }
 
         fn notice(&mut self, words: &str) {
@@ -229,7 +229,7 @@ fn a_wish_beyond_the_end_is_refused_in_words() {
         }
     }
     let steering = Arc::new(Steering::default());
-    assert!(steering.wish(1, RateWish::Pause));
+    assert!(steering.send(1, RateCommand::Pause));
     let server = Server::new(HostConfig::default());
     let inputs = Inputs { steering: Some(Arc::clone(&steering)), ..Inputs::default() };
     let plan = steerable(Arrivals::Constant, 1).validate().expect("the plan can be run");

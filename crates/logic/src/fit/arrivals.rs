@@ -391,9 +391,9 @@ fn reached(windows: f64) -> f64 {
     if windows < 1e-6 { windows / 2.0 } else { 1.0 + libm::expm1(-windows) / windows }
 }
 
-/// The two states of a rate that make the windows vary as they do. The excess of the index of dispersion over 1 is A [1
-/// - (1 - e^(-h t)) / (h t)] in windows of length t, where h is the sum of the rates at which the states are left. The
-/// third moment gives the length of the busy state.
+/// The two states of a rate that make the windows vary as they do. In windows of length t the excess of the index of dispersion
+/// over 1 is `A (1 - (1 - e^(-h t)) / (h t))`, where h is the sum of the rates at which the states are left. The third moment
+/// gives the length of the busy state.
 fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
     let levels: Vec<&Level> = levels
         .iter()

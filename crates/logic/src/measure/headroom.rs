@@ -29,9 +29,12 @@ impl ResourceUse {
         })
     }
 
-    /// The use of every resource that is known, in the order of the way of a request.
+    /// The use of every resource that is known, in the order of the way of a request; empty where nothing was measured.
     pub fn all_of(case: &Case<'_>) -> Vec<ResourceUse> {
         let mut uses = Vec::new();
+        if case.measurement.measured_ns == 0 {
+            return uses;
+        }
         if !case.measurement.generator.workers.is_empty() {
             let thread = if case.measurement.generator.workers.len() > 1 {
                 "the busiest client thread"
@@ -103,6 +106,7 @@ mod tests {
     use super::*;
     use crate::measure::evidence::{CardUse, HostNetwork};
     use crate::measure::scenario::{Scenario, closed, quiet};
+    use crate::measure::summary::Summary;
     use crate::time::{MILLISECOND, SECOND};
 
     fn uses(run: &Scenario) -> Vec<(String, u64)> {
@@ -128,6 +132,14 @@ mod tests {
         assert_eq!(uses(&run.seen(&[0.45, 0.1], 1)), named(&all));
         let slots = uses(&closed()).into_iter().filter(|(name, _)| name == "the connections").count();
         assert_eq!(slots, 0, "in closed loop all slots are taken, which is what was asked for");
+    }
+
+    #[test]
+    fn of_a_run_that_never_began_nothing_was_used() {
+        let run = quiet().seen(&[0.45], 1);
+        let mut measurement = run.measurement();
+        measurement.measured_ns = 0;
+        assert_eq!(Summary::of(&measurement, &run.plan()).headroom, []);
     }
 
     #[test]

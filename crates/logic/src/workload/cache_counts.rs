@@ -51,6 +51,16 @@ impl CacheCounts {
         self.first_touch + self.absent + self.expired + self.other
     }
 
+    /// Missed keys by their causes, with the names of the causes.
+    pub fn by_cause(&self) -> [(&'static str, u64); 4] {
+        [
+            ("first_touch", self.first_touch),
+            ("absent", self.absent),
+            ("expired", self.expired),
+            ("other", self.other),
+        ]
+    }
+
     /// The share of the bytes asked for that were found, 0 to 1; `None` where none were asked for.
     pub fn hit_share_of_bytes(&self) -> Option<f64> {
         let asked = self.hit_bytes + self.missed_bytes;
@@ -107,6 +117,7 @@ mod tests {
         }
         counts.hit_bytes = 900;
         assert_eq!((counts.misses(), counts.missed_bytes), (4, 300));
+        assert!(counts.by_cause().iter().all(|(_, count)| *count == 1));
         assert_eq!(counts.hit_share_of_bytes(), Some(0.75));
         let mut twice = counts;
         twice.merge(&counts);

@@ -1,5 +1,7 @@
 //! The block of four lines that a terminal shows while a run goes on.
 
+use std::f64::consts::LN_2;
+
 use pummel_logic::measure::measurement::SliceOp;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
@@ -84,7 +86,7 @@ fn response_line(snapshot: &Snapshot, op: &SliceOp, glyphs: Glyphs) -> String {
         })
         .collect();
     let quantiles = ["p50", "p99", "p99.9"].map(|name| format!("{name} {}", shown(name)));
-    format!("response   {}   p99: {}", quantiles.join("  "), glyphs.sparkline(&p99))
+    format!("response   {}   p99: {}", quantiles.join("  "), glyphs.sparkline(&p99, LN_2))
 }
 
 fn generator_line(snapshot: &Snapshot, op: &SliceOp) -> String {
@@ -112,6 +114,9 @@ pub fn known(op: &SliceOp, span: Span, name: &str) -> Option<Nanos> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
     use crate::live::example;
     use crate::snapshot::Stage;
@@ -123,13 +128,22 @@ mod tests {
         assert_eq!(lines.len(), 4, "{lines:#?}");
         assert_eq!(lines[0], "measuring  [####--------------------------]  14 %  00:42 / 05:00");
         assert!(
-            lines[1].starts_with("rate       ") && lines[1].contains(" of 20,000 req/s   misses "),
+            lines[1].starts_with("rate       ") && lines[1].contains(" of 400 req/s   misses "),
             "{}",
             lines[1]
         );
         assert!(lines[2].starts_with("response   p50 ") && lines[2].contains("p99: "), "{}", lines[2]);
         assert!(lines[3].starts_with("generator  busy "), "{}", lines[3]);
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH_MAX), "{lines:#?}");
+    }
+
+    #[test]
+    fn the_page_about_the_view_shows_the_block() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/LIVE.md");
+        let page = fs::read_to_string(page).expect("the page is there");
+        let (snapshot, now) = example::measuring();
+        let block = lines(&snapshot, now, Glyphs::Ascii).join("\n");
+        assert!(page.contains(&format!("```\n{block}\n```\n")), "docs/LIVE.md does not show:\n{block}");
     }
 
     #[test]

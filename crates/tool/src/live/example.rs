@@ -81,7 +81,7 @@ pub fn measuring() -> (Snapshot, Nanos) {
         identity: Identity::default(),
         plan: Some(PlanFacts {
             servers: vec!["cache1:11211".to_owned()],
-            rate: Some(20_000.0),
+            rate: Some(400.0),
             arrivals: "poisson".to_owned(),
             mix: vec![("get", 9.0), ("set", 1.0)],
             measured_ns: Some(300 * SECOND),

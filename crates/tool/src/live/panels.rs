@@ -216,17 +216,33 @@ fn cells_of(slice: &Slice, span: Span) -> Vec<(usize, u64)> {
     times.cells().map(|(lowest, _, count)| (Sketch::cell_of(lowest), count)).collect()
 }
 
-/// The rate of the latest intervals as a line, from the least to the greatest of them.
+/// Rates that differ by less than this share of the greatest do not fill the height of their line.
+const STEADY_SHARE: f64 = 0.1;
+
+/// The rate of the latest intervals as a line, from the least to the greatest of them, which the heading names.
 pub fn rate_line(canvas: &mut Canvas, snapshot: &Snapshot, place: Place, glyphs: Glyphs) {
-    canvas.heading((place.x, place.end()), place.top, "done/s", "");
     let columns = place.width.saturating_sub(SCALE_WIDTH);
     let skipped = snapshot.recent.len().saturating_sub(columns);
     let rates: Vec<Option<f64>> =
         snapshot.recent.iter().skip(skipped).map(|slice| Some(slice_rate(slice))).collect();
-    let high = rates.iter().flatten().fold(0.0_f64, |high, rate| high.max(*rate));
-    canvas.put_right(place.x + SCALE_WIDTH - 2, place.top + 1, &grouped(high.round() as u64), Ink::Dim);
+    let (low, high) = rates
+        .iter()
+        .flatten()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(*rate), high.max(*rate)));
+    let [least, greatest] = [low, high].map(|rate| grouped(rate.round() as u64));
+    let heading = match low < high && least != greatest {
+        true => format!("done/s, {least} to {greatest}"),
+        false => "done/s".to_owned(),
+    };
+    canvas.heading((place.x, place.end()), place.top, &heading, "");
+    canvas.put_right(place.x + SCALE_WIDTH - 2, place.top + 1, &greatest, Ink::Dim);
     canvas.put(place.x + SCALE_WIDTH - 1, place.top + 1, "|", Ink::Dim);
-    canvas.put(place.x + SCALE_WIDTH, place.top + 1, &glyphs.sparkline(&rates), Ink::Plain);
+    canvas.put(
+        place.x + SCALE_WIDTH,
+        place.top + 1,
+        &glyphs.sparkline(&rates, high * STEADY_SHARE),
+        Ink::Plain,
+    );
 }
 
 /// The generator and its connections.
@@ -326,6 +342,25 @@ pub fn errors(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     }
     for (row, line) in seen.iter().enumerate().take(place.height.saturating_sub(1)) {
         canvas.put(place.x, place.top + 1 + row, line, Ink::Wait);
+    }
+}
+
+/// The keys that reads of the run missed, by cause, as many causes in a line as have room.
+pub fn misses(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
+    canvas.heading((place.x, place.end()), place.top, "misses by cause", "");
+    let cache = snapshot.so_far.as_ref().map(|so_far| so_far.counts.cache).unwrap_or_default();
+    let all = cache.misses().max(1) as f64;
+    let (mut x, mut y) = (place.x, place.top + 1);
+    for (cause, count) in cache.by_cause().into_iter().filter(|(_, count)| *count > 0) {
+        let share = count as f64 / all * 100.0;
+        let words = format!("{} {} ({share:.0} %)", cause.replace('_', " "), grouped(count));
+        if x > place.x && x + words.chars().count() > place.end() {
+            (x, y) = (place.x, y + 1);
+        }
+        if y >= place.top + place.height {
+            return;
+        }
+        x = canvas.put(x, y, &shown(&words, place.width), Ink::Plain) + 3;
     }
 }
 

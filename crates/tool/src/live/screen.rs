@@ -111,7 +111,7 @@ fn help(canvas: &mut Canvas, is_steerable: bool) {
         "o           show the times of the next operation",
         "s           switch the heat map between response and service",
         "tab, a      show the next of the lower panels: generator, errors, messages, and",
-        "            agents and servers if there are several",
+        "            misses by cause, agents and servers if there are some",
         "Ctrl-Z      suspend the process; fg resumes it",
         "?           this help, and back",
     ];
@@ -134,6 +134,9 @@ type Panel = fn(&mut Canvas, &Snapshot, Place);
 /// The lower panels that a small screen shows one at a time: those that have content in this run.
 fn lower_panels(snapshot: &Snapshot) -> Vec<Panel> {
     let mut panels: Vec<Panel> = vec![panels::generator, panels::errors, panels::messages];
+    if has_causes(snapshot) {
+        panels.push(panels::misses);
+    }
     if has_agents(snapshot) {
         panels.push(panels::agents);
     }
@@ -141,6 +144,11 @@ fn lower_panels(snapshot: &Snapshot) -> Vec<Panel> {
         panels.push(panels::servers);
     }
     panels
+}
+
+/// Whether keys were missed whose causes are told apart.
+fn has_causes(snapshot: &Snapshot) -> bool {
+    snapshot.so_far.as_ref().is_some_and(|so_far| so_far.counts.cache.misses() > 0)
 }
 
 fn has_agents(snapshot: &Snapshot) -> bool {
@@ -199,7 +207,15 @@ fn large(canvas: &mut Canvas, snapshot: &Snapshot, choice: Choice, below: usize,
     };
     let (left, right) = beside(top, height);
     panels::generator(canvas, snapshot, left);
-    panels::errors(canvas, snapshot, right);
+    if has_causes(snapshot) {
+        // Errors take no more columns than this.
+        let (errors, gap) = (right.width / 2 - 1, 1);
+        let behind = errors + gap;
+        panels::errors(canvas, snapshot, Place { width: errors, ..right });
+        panels::misses(canvas, snapshot, Place { x: right.x + behind, width: right.width - behind, ..right });
+    } else {
+        panels::errors(canvas, snapshot, right);
+    }
     top += height;
     if has_parts {
         let (left, right) = beside(top, 7);
@@ -227,6 +243,7 @@ mod tests {
     use pummel_logic::measure::evidence::server_stats::ServerInterval;
     use pummel_logic::plan::RatePoint;
     use pummel_logic::time::SECOND;
+    use pummel_logic::workload::cache_counts::CacheCounts;
 
     use super::*;
     use crate::live::example;
@@ -275,6 +292,31 @@ mod tests {
     }
 
     #[test]
+    fn misses_by_cause_are_a_panel_where_a_run_tells_them_apart() {
+        let (mut snapshot, now) = example::measuring();
+        let text = |snapshot: &Snapshot, panel, size| {
+            let choice = Choice { panel, ..Choice::default() };
+            draw(snapshot, choice, now, size, Glyphs::Ascii).text()
+        };
+        assert!(!text(&snapshot, 0, LARGE).contains("misses by cause"));
+        let cache =
+            CacheCounts { first_touch: 123_456, absent: 1_000, expired: 20_000, ..CacheCounts::default() };
+        snapshot.so_far.as_mut().expect("figures so far").counts.cache = cache;
+        let small = text(&snapshot, 3, FULL);
+        assert!(
+            small.contains("\nfirst touch 123,456 (85 %)   absent 1,000 (1 %)   expired 20,000 (14 %)\n"),
+            "{small}"
+        );
+        let large = text(&snapshot, 0, LARGE);
+        for line in ["misses by cause", "none ", "first touch 123,456 (85 %)\n", " absent 1,000 (1 %)\n"] {
+            assert!(large.contains(line), "{line}: {large}");
+        }
+        for size in [(40, 8), (60, 12), (120, 40), (200, 50)] {
+            text(&snapshot, 3, size);
+        }
+    }
+
+    #[test]
     fn the_page_about_the_view_shows_the_screens_that_are_stored() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let page = fs::read_to_string(folder.join("../../docs/LIVE.md")).expect("the page is there");
@@ -292,12 +334,12 @@ mod tests {
         let (mut snapshot, now) = example::measuring();
         snapshot.is_steerable = true;
         let text = |snapshot: &Snapshot| draw(snapshot, Choice::default(), now, LARGE, Glyphs::Ascii).text();
-        assert!(text(&snapshot).contains("open 20,000/s poisson"), "{}", text(&snapshot));
+        assert!(text(&snapshot).contains("open 400/s poisson"), "{}", text(&snapshot));
         assert!(text(&snapshot).contains("p pause   + - * / rate"), "{}", text(&snapshot));
-        let mut plan = example::plan_at(20_000.0);
-        plan.changes.rate = Some(steps(20_000.0, &[RatePoint { at_ns: 41 * SECOND, rate: 0.0 }]));
-        snapshot.steered(&plan, Some(21_000.0));
-        assert!(text(&snapshot).contains("open 0/s poisson, PAUSED at 21,000/s"), "{}", text(&snapshot));
+        let mut plan = example::plan_at(400.0);
+        plan.changes.rate = Some(steps(400.0, &[RatePoint { at_ns: 41 * SECOND, rate: 0.0 }]));
+        snapshot.steered(&plan, Some(420.0));
+        assert!(text(&snapshot).contains("open 0/s poisson, PAUSED at 420/s"), "{}", text(&snapshot));
     }
 
     #[test]

@@ -11,9 +11,11 @@ use std::time::Duration;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use pummel_engine::clock;
-use pummel_engine::run::{RateWish, Steering};
+use pummel_engine::run::{RateCommand, Steering};
 use pummel_logic::time::Nanos;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
@@ -109,7 +111,7 @@ struct Viewer {
     interrupts: &'static AtomicU32,
     stop: Arc<AtomicBool>,
     is_asked_to_pause: Arc<AtomicBool>,
-    /// Receiver of the keys that change the rate; `None` without `--steer`.
+    /// The queue of commands that change the rate; `None` where keys do not change it.
     steering: Option<Arc<Steering>>,
     choice: Choice,
     has_colours: bool,
@@ -160,11 +162,11 @@ impl Viewer {
         match key.code {
             KeyCode::Char('c') if is_control => self.interrupt(),
             KeyCode::Char('z') if is_control => self.is_asked_to_pause.store(true, Ordering::Release),
-            // One wish to end is enough; the second Ctrl-C ends the process without a report.
+            // One request to end is enough; the second Ctrl-C ends the process without a report.
             KeyCode::Char('q') if self.interrupts.load(Ordering::Relaxed) == 0 => self.interrupt(),
-            code => match (rate_wish(code), &self.steering) {
-                // Where too many wishes wait, the run hears nothing, and one more would not be heard either.
-                (Some(wish), Some(steering)) => _ = steering.wish(clock::now(), wish),
+            code => match (rate_command(code), &self.steering) {
+                // A full queue means that the run applies nothing; one more command would not be applied either.
+                (Some(command), Some(steering)) => _ = steering.send(clock::now(), command),
                 _ => self.choice = after_key(self.choice, code),
             },
         }
@@ -180,14 +182,14 @@ impl Viewer {
     }
 }
 
-/// The change of the rate that a key asks for.
-fn rate_wish(code: KeyCode) -> Option<RateWish> {
+/// The command of a key that changes the rate.
+fn rate_command(code: KeyCode) -> Option<RateCommand> {
     Some(match code {
-        KeyCode::Char('p') => RateWish::Pause,
-        KeyCode::Char('+') => RateWish::Scale(1.05),
-        KeyCode::Char('-') => RateWish::Scale(0.95),
-        KeyCode::Char('*') => RateWish::Scale(2.0),
-        KeyCode::Char('/') => RateWish::Scale(0.5),
+        KeyCode::Char('p') => RateCommand::Pause,
+        KeyCode::Char('+') => RateCommand::Scale(1.05),
+        KeyCode::Char('-') => RateCommand::Scale(0.95),
+        KeyCode::Char('*') => RateCommand::Scale(2.0),
+        KeyCode::Char('/') => RateCommand::Scale(0.5),
         _ => return None,
     })
 }
@@ -239,7 +241,8 @@ fn style_of(ink: Ink, has_colours: bool) -> Style {
 fn take_terminal() -> io::Result<()> {
     enable_raw_mode()?;
     IS_OPEN.store(true, Ordering::Release);
-    execute!(io::stderr(), EnterAlternateScreen, Hide)
+    // A terminal without a second screen still shows what stood there before, where the view draws nothing.
+    execute!(io::stderr(), EnterAlternateScreen, Clear(ClearType::All), Hide)
 }
 
 /// Restores the terminal, once.

@@ -29,14 +29,16 @@ impl Glyphs {
         }
     }
 
-    /// A picture of numbers, each between the least and the greatest of them; a blank for one that is not known.
-    pub fn sparkline(self, values: &[Option<f64>]) -> String {
+    /// A picture of numbers, each between the least and the greatest of them; a blank for one that is not known. Numbers that differ
+    /// by less than `least_height` do not fill the height.
+    pub fn sparkline(self, values: &[Option<f64>], least_height: f64) -> String {
         let known = values.iter().flatten();
         let (low, high) =
             known.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
         let levels = self.levels();
         let mark = |value: f64| {
-            let share = if high > low { (value - low) / (high - low) } else { 0.0 };
+            let height = (high - low).max(least_height);
+            let share = if height > 0.0 { (value - low) / height } else { 0.0 };
             levels[((share * (levels.len() - 1) as f64).round() as usize).min(levels.len() - 1)]
         };
         values.iter().map(|value| value.map_or(' ', mark)).collect()
@@ -136,10 +138,11 @@ mod tests {
     #[test]
     fn a_sparkline_reaches_from_the_least_to_the_greatest() {
         let values = [Some(1.0), None, Some(5.0), Some(9.0)];
-        assert_eq!(Glyphs::Ascii.sparkline(&values), "_ =%");
-        assert_eq!(Glyphs::Unicode.sparkline(&values), "▁ ▅█");
-        assert_eq!(Glyphs::Ascii.sparkline(&[Some(3.0), Some(3.0)]), "__");
-        assert_eq!(Glyphs::Ascii.sparkline(&[]), "");
+        assert_eq!(Glyphs::Ascii.sparkline(&values, 0.0), "_ =%");
+        assert_eq!(Glyphs::Unicode.sparkline(&values, 0.0), "▁ ▅█");
+        assert_eq!(Glyphs::Unicode.sparkline(&values, 16.0), "▁ ▃▅", "little is not drawn as much");
+        assert_eq!(Glyphs::Ascii.sparkline(&[Some(3.0), Some(3.0)], 0.0), "__");
+        assert_eq!(Glyphs::Ascii.sparkline(&[], 1.0), "");
     }
 
     #[test]

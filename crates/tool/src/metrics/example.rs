@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::time::SECOND;
+use pummel_logic::workload::cache_counts::CacheCounts;
 
 use crate::metrics::families::{ProcessFigures, families};
 use crate::metrics::table::ROWS;
@@ -25,7 +26,8 @@ fn times() -> TimeBuckets {
 
 /// A job that is over, and its process.
 pub fn full() -> (Snapshot, ProcessFigures) {
-    let counts = Counts { completed: 9, hits: 8, misses: 1, ..Counts::default() };
+    let cache = CacheCounts { expired: 1, hit_bytes: 800, ..CacheCounts::default() };
+    let counts = Counts { completed: 9, hits: 8, misses: 1, cache, ..Counts::default() };
     let op = OpTotals { counts, times: std::array::from_fn(|_| times()) };
     let mut connections = ConnectionCounts::default();
     (connections.asked, connections.open, connections.lost) = (Some(50), Some(49), 1);

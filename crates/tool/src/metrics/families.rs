@@ -171,6 +171,15 @@ fn requests<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot) {
         to.push("pummel_keys_total", &[op, "hit"], Value::Count(totals.counts.hits));
         to.push("pummel_keys_total", &[op, "miss"], Value::Count(totals.counts.misses));
     }
+    let told = snapshot.ops.iter().filter(|(_, totals)| {
+        let counts = &totals.counts;
+        counts.hits + counts.misses > 0 && !counts.cache.is_zero()
+    });
+    for (op, totals) in told {
+        for (cause, count) in totals.counts.cache.by_cause() {
+            to.push("pummel_misses_total", &[op, cause], Value::Count(count));
+        }
+    }
     for span in Span::ALL {
         let name = match span {
             Span::Response => "pummel_response_seconds",

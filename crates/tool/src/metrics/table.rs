@@ -155,6 +155,13 @@ pub static ROWS: &[Row] = &[
         Since::Interval,
         "Keys that reads found (hit) or did not find (miss)",
     ),
+    counter(
+        "pummel_misses_total",
+        &["op", "cause"],
+        Since::Interval,
+        "Keys that reads did not find, by cause: first_touch (never stored before), absent (no such key), expired or other; absent \
+         where a run does not tell them apart",
+    ),
     times(
         "pummel_response_seconds",
         &["op"],

@@ -5,7 +5,7 @@ use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::uncertainty::quantile_name;
 use pummel_logic::measure::words::counted;
 
-use crate::report::document::{Document, Figure, UntilOutcome};
+use crate::report::document::{CacheResult, Document, Figure, UntilOutcome};
 use crate::report::numbers::{grouped, number};
 
 /// The most bytes of a summary.
@@ -31,6 +31,7 @@ pub fn render(document: &Document) -> Vec<u8> {
     let mut text = headline(document);
     text += &goals(document);
     text += &table(document);
+    text += &misses(document);
     text += &sparkline(document);
     text += &answers(document);
     let details = details(document);
@@ -210,6 +211,12 @@ fn table(document: &Document) -> String {
     text + "\n"
 }
 
+/// Why keys were missed; empty where misses are not told apart, and where there were none.
+fn misses(document: &Document) -> String {
+    let words = document.cache.as_ref().and_then(CacheResult::misses);
+    words.map_or_else(String::new, |words| format!("Misses {words}\n\n"))
+}
+
 /// Completed requests over time, as one line of bars.
 fn sparkline(document: &Document) -> String {
     let intervals = &document.intervals;
@@ -277,6 +284,7 @@ mod tests {
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::plan::Goal;
     use pummel_logic::time::MILLISECOND;
+    use pummel_logic::workload::cache_counts::CacheCounts;
 
     fn text(document: &Document) -> String {
         String::from_utf8(render(document)).unwrap()
@@ -345,6 +353,22 @@ mod tests {
         assert!(super::until(&reached).contains("reached (how sure it is, is not known)"));
         document.change = None;
         assert!(not_steady(&document).is_some_and(|words| words.contains("the warm-up was over")));
+    }
+
+    #[test]
+    fn a_summary_tells_misses_apart_where_the_result_does() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        document.cache = None;
+        assert!(!text(&document).contains("Misses"));
+        let counts = CacheCounts { first_touch: 1_500, expired: 500, ..CacheCounts::default() };
+        document.cache = Some(CacheResult { counts, ..CacheResult::default() });
+        let text = text(&document);
+        assert!(
+            text.contains(
+                "|\n\nMisses 2,000: 75.0 % of keys never stored before, 25.0 % expired\n\nCompleted"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

@@ -42,6 +42,10 @@ impl Sketch {
 
     /// Adds everything that a histogram holds. Its cells are parts of these, so that no count is in a wrong one.
     pub fn add(&mut self, histogram: &Histogram) {
+        let moments = histogram.moments();
+        if moments.count > 0 {
+            self.reach(Sketch::cell_of(moments.min), Sketch::cell_of(moments.max));
+        }
         for (lowest, _, count) in histogram.cells() {
             self.add_at(Sketch::cell_of(lowest), count);
         }
@@ -49,25 +53,31 @@ impl Sketch {
 
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &Sketch) {
+        if !other.counts.is_empty() {
+            self.reach(other.first, other.first + other.counts.len() - 1);
+        }
         for (place, count) in other.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             self.add_at(other.first + place, *count);
         }
     }
 
+    /// Makes room for these cells and those between them, and for no others: a run keeps thousands of sketches.
+    fn reach(&mut self, first: usize, last: usize) {
+        let had = self.counts.len();
+        let (old_first, old_end) = if had == 0 { (first, first) } else { (self.first, self.first + had) };
+        let (new_first, new_end) = (old_first.min(first), old_end.max(last + 1));
+        if new_end - new_first > had {
+            let mut counts = Vec::with_capacity(new_end - new_first);
+            counts.resize(old_first - new_first, 0);
+            counts.append(&mut self.counts);
+            counts.resize(new_end - new_first, 0);
+            (self.first, self.counts) = (new_first, counts);
+        }
+    }
+
     fn add_at(&mut self, cell: usize, count: u64) {
-        if self.counts.is_empty() {
-            self.first = cell;
-        }
-        if cell < self.first {
-            let missing = self.first - cell;
-            self.counts.splice(0..0, std::iter::repeat_n(0, missing));
-            self.first = cell;
-        }
-        let place = cell - self.first;
-        if place >= self.counts.len() {
-            self.counts.resize(place + 1, 0);
-        }
-        self.counts[place] = self.counts[place].saturating_add(count);
+        let held = &mut self.counts[cell - self.first];
+        *held = held.saturating_add(count);
     }
 
     /// How many values there are.
@@ -161,6 +171,29 @@ mod tests {
             );
         }
         assert_eq!(merged.quantile(0.99, both.count()), None);
+    }
+
+    #[test]
+    fn a_sketch_has_room_for_the_cells_that_it_was_given_and_for_no_others() {
+        let of = |values: &[Nanos]| {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|value| histogram.record(*value));
+            let mut sketch = Sketch::default();
+            sketch.add(&histogram);
+            sketch
+        };
+        let mut sketch = of(&[5_000, 9_000, 70_000]);
+        for more in [of(&[]), of(&[8_000]), of(&[1_000_000]), of(&[300, 40_000_000]), of(&[HIGHEST])] {
+            sketch.merge(&more);
+            let cells = sketch.counts.len();
+            assert_eq!(sketch.counts.capacity(), cells);
+            assert!(
+                sketch.counts.first() > Some(&0) && sketch.counts.last() > Some(&0),
+                "{:?}",
+                sketch.counts
+            );
+        }
+        assert_eq!((sketch.count(), of(&[]).counts.capacity()), (8, 0));
     }
 
     #[test]

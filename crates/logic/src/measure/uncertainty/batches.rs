@@ -58,8 +58,8 @@ pub struct Bounds {
     pub spells: f64,
 }
 
-/// The upper end of an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The upper end of an interval, the lesser ones first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Upper {
     /// In nanoseconds.
     Known(Nanos),
@@ -172,8 +172,11 @@ impl Batches {
         }
         let spread = self.above(span, fine, unanswered, quantile)?.spread();
         let beyond = 1.0 - quantile;
+        // Of a quantile among the unanswered requests, all of those are above the cut, which are more than lie beyond it.
+        let is_among_answered = rank(quantile, total) <= fine.count();
+        let above = if is_among_answered { beyond } else { unanswered as f64 / total as f64 };
         let effective = match spread.variance > 0.0 {
-            true => (quantile * beyond / spread.variance).min(total as f64),
+            true => ((1.0 - above) * above / spread.variance).min(total as f64),
             false => total as f64,
         };
         let narrowed = confidence.normal / student_t(spread.freedom, confidence);
@@ -410,6 +413,24 @@ mod tests {
         let bounds = run.bounds(0.98).expect("an interval");
         assert_eq!(bounds.high, Upper::Unanswered, "{bounds:?}");
         assert!(run.bounds(0.5).expect("an interval").low.is_some());
+    }
+
+    #[test]
+    fn quantiles_among_unanswered_requests_are_known_as_well_as_the_share_of_those() {
+        // Two of a hundred requests have no answer, at random.
+        let draws = Stream::from_seed(5);
+        let requests = (0..40_000u64).map(|i| {
+            (i * 4 * SECOND / 40_000, (unit(draws.draw(i)) >= 0.02).then_some(50_000 + i * 7 % 1_000))
+        });
+        let run = Run::of(4 * SECOND, requests);
+        let [some, most] = [0.99, 0.9999].map(|quantile| run.bounds(quantile).expect("an interval"));
+        assert_eq!(some.effective, most.effective);
+        assert!(some.effective > 15_000.0, "{some:?}");
+        assert_eq!(
+            (some.low, some.high),
+            (None, Upper::Unanswered),
+            "{some:?}: it is among the unanswered for sure"
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod outliers;
 mod series;
 mod settling;
 #[cfg(test)]
-mod simulated;
+pub(in crate::measure) mod simulated;
 pub(in crate::measure) mod special;
 pub mod steadiness;
 mod until;

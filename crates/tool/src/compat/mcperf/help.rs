@@ -24,7 +24,7 @@ Options:
   -p, --port=N          : port of the server (default: 11211)
   -H, --print-histogram : print the histogram of response times
 
-  -t, --timeout=X       : seconds to wait for a connection to open and for a response (default: 0, no limit)
+  -t, --timeout=X       : seconds to wait for a connection to open and for a response (default: 60; 0: no limit)
   -l, --linger=N        : 0: connections are closed by a reset (default: off); other values leave closing as it is
   -b, --send-buffer=N   : bytes of a socket's send buffer (default: 4096; more speeds up large values)
   -B, --recv-buffer=N   : bytes of a socket's receive buffer (default: 16384)

@@ -67,6 +67,10 @@ pub struct McperfDisplay {
     pub strict: bool,
 }
 
+/// Time without `-t` after which a connection or a response is given up, in nanoseconds. The original waits forever, so that a server
+/// that stops answering keeps it from ending.
+const DEFAULT_TIMEOUT_NS: Nanos = 60 * SECOND;
+
 /// A command line that cannot be followed, in the original's words without the program's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub String);
@@ -165,7 +169,7 @@ impl OptionValues {
             version: false,
             server: "localhost".to_owned(),
             port: 11211,
-            timeout_ns: NO_TIMEOUT_NS,
+            timeout_ns: DEFAULT_TIMEOUT_NS,
             socket: Socket {
                 nodelay: true,
                 linger_s: None,

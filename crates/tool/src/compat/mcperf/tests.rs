@@ -29,7 +29,7 @@ fn told(line: &str) -> String {
         if plan.timeout_ns == NO_TIMEOUT_NS { "never".to_owned() } else { plan.timeout_ns.to_string() };
     let pieces = [
         ("server", plan.servers.join(","), "localhost:11211"),
-        ("timeout", timeout, "never"),
+        ("timeout", timeout, "60000000000"),
         ("nodelay", plan.socket.nodelay.to_string(), "true"),
         ("linger", format!("{:?}", plan.socket.linger_s), "None"),
         ("send", format!("{:?}", plan.socket.send_buffer), "Some(4096)"),
@@ -98,6 +98,7 @@ const LINES: &[(&str, &str)] = &[
     ("--print-histogram", "histogram=true"),
     ("--pri", "histogram=true"),
     ("-t 5", "timeout=5000000000"),
+    ("-t 0", "timeout=never"),
     ("--timeout=0.5", "timeout=500000000"),
     ("-t 1e-3", "timeout=1000000"),
     ("-t 0", ""),

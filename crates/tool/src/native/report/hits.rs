@@ -2,7 +2,6 @@
 
 use pummel_logic::measure::words::grouped;
 use pummel_logic::plan::{Fill, Mix, Work};
-use pummel_logic::workload::cache_counts::CacheCounts;
 
 use super::page::Page;
 use super::units::{byte_text, micros_text};
@@ -24,7 +23,7 @@ pub(super) fn hits(page: &mut Page, document: &Document) {
         page.field("Hits", &words);
     }
     if let Some(cache) = &document.cache {
-        if let Some(words) = misses(&cache.counts) {
+        if let Some(words) = cache.misses() {
             page.field("Misses", &words);
         }
         if let Some(words) = bytes(cache) {
@@ -67,21 +66,6 @@ fn pairs(pairs: &SampleFigures) -> String {
         text(pairs.p50),
         text(pairs.p99)
     )
-}
-
-/// The misses by their causes; `None` where there were none.
-fn misses(counts: &CacheCounts) -> Option<String> {
-    let all = counts.misses();
-    let causes = [
-        (counts.first_touch, "of keys never stored before"),
-        (counts.absent, "of keys that do not exist"),
-        (counts.expired, "expired"),
-        (counts.other, "other"),
-    ];
-    let causes = causes.into_iter().filter(|(count, _)| *count > 0);
-    let words: Vec<String> =
-        causes.map(|(count, words)| format!("{:.1} % {words}", 100.0 * count as f64 / all as f64)).collect();
-    (all > 0).then(|| format!("{}: {}", grouped(all), words.join(", ")))
 }
 
 /// The values that were found and stored, in bytes; `None` where there were none.

@@ -1,5 +1,6 @@
 //! The cache as its clients saw it: misses by cause, bytes that were found and stored, stores after misses.
 
+use pummel_logic::measure::words::grouped;
 use pummel_logic::workload::cache_counts::CacheCounts;
 use serde::{Deserialize, Serialize};
 
@@ -23,5 +24,20 @@ impl CacheResult {
         })?;
         let share = |share: f64| (share * 1e6).round() / 1e6;
         Some(CacheResult { counts, hit_share_of_bytes: counts.hit_share_of_bytes().map(share) })
+    }
+
+    /// The misses and the shares of their causes; `None` where there were none.
+    pub fn misses(&self) -> Option<String> {
+        let all = self.counts.misses();
+        let causes = self.counts.by_cause().into_iter().filter(|(_, count)| *count > 0);
+        let words = causes.map(|(cause, count)| {
+            let words = match cause {
+                "first_touch" => "of keys never stored before",
+                "absent" => "of keys that do not exist",
+                other => other,
+            };
+            format!("{:.1} % {words}", 100.0 * count as f64 / all as f64)
+        });
+        (all > 0).then(|| format!("{}: {}", grouped(all), words.collect::<Vec<_>>().join(", ")))
     }
 }

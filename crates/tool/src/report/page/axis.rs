@@ -5,6 +5,9 @@ use std::f64::consts::LOG10_2;
 use super::svg::{Anchor, LEFT, Picture, RIGHT};
 use crate::report::numbers::{grouped, number};
 
+/// Columns of a picture over shares of the requests, each of which says what stands under the pointer.
+const QUANTILE_COLUMNS: u32 = 60;
+
 /// The unit of all times on a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
@@ -240,6 +243,19 @@ impl QuantileAxis {
         }
         picture.line("axis", (LEFT, bottom), (RIGHT, bottom));
         picture.words("tick", (RIGHT + 28.0, bottom + 17.0), Anchor::Start, "% within");
+    }
+
+    /// Columns of equal width over the axis, for [`Picture::columns`]: left end, width and words of each. `words` gets the nines at
+    /// the middle of a column, and their share of the requests in percent, with as many digits as it needs.
+    pub fn columns(&self, words: impl Fn(f64, &str) -> String) -> Vec<(f64, f64, String)> {
+        let width = (RIGHT - LEFT) / f64::from(QUANTILE_COLUMNS);
+        let column = |number: u32| {
+            let nines = (f64::from(number) + 0.5) / f64::from(QUANTILE_COLUMNS) * self.nines;
+            let share = 100.0 * (1.0 - 10_f64.powf(-nines));
+            let digits = (nines.ceil() as usize).max(1);
+            (LEFT + f64::from(number) * width, width, words(nines, &format!("{share:.digits$}")))
+        };
+        (0..QUANTILE_COLUMNS).map(column).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Picture 1, the percentile curve: how long which share of the requests took, to the last nine that is known.
 
 use super::axis::{QuantileAxis, TimeAxis, Unit};
-use super::svg::{LEFT, Picture, RIGHT};
+use super::svg::{LEFT, Picture};
 
 /// Requests beyond a quantile from which on it is more than chance.
 const ENOUGH: f64 = 10.0;
@@ -128,20 +128,13 @@ fn draw_line(picture: &mut Picture, line: &CurveLine, is_first: bool, x: &Quanti
 
 /// What the lines say at each of some shares.
 fn columns_of(drawn: &CurvePicture, axis: &QuantileAxis, unit: Unit) -> Vec<(f64, f64, String)> {
-    let steps = 60_u32;
-    let width = (RIGHT - LEFT) / f64::from(steps);
-    let column = |step: u32| {
-        let nines = (f64::from(step) + 0.5) / f64::from(steps) * axis.nines();
-        let share = 100.0 * (1.0 - 10_f64.powf(-nines));
-        let digits = (nines.ceil() as usize).max(1);
+    axis.columns(|nines, share| {
         let said = drawn.lines.iter().filter_map(|line| {
             let us = line.points.iter().rev().find(|point| point.0 <= nines)?.1;
             let is_beyond = line.points.last().is_some_and(|last| last.0 + 0.2 < nines);
             let more = if is_beyond { "more than " } else { "" };
             Some(format!("{} {more}{}", line.name, unit.text(us)))
         });
-        let said = said.collect::<Vec<_>>().join(", ");
-        (LEFT + f64::from(step) * width, width, format!("{share:.digits$} % within: {said}"))
-    };
-    (0..steps).map(column).collect()
+        format!("{share} % within: {}", said.collect::<Vec<_>>().join(", "))
+    })
 }

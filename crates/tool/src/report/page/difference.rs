@@ -197,20 +197,13 @@ fn draw_line(picture: &mut Picture, line: &DifferenceLine, x: &QuantileAxis, y: 
 
 /// What the lines say at each of some shares.
 fn columns_of(lines: &[DifferenceLine], axis: &QuantileAxis) -> Vec<(f64, f64, String)> {
-    let steps = 60_u32;
-    let width = (RIGHT - LEFT) / f64::from(steps);
-    let column = |step: u32| {
-        let nines = (f64::from(step) + 0.5) / f64::from(steps) * axis.nines();
-        let share = 100.0 * (1.0 - 10_f64.powf(-nines));
-        let digits = (nines.ceil() as usize).max(1);
+    axis.columns(|nines, share| {
         let said = lines.iter().filter_map(|line| {
             let difference = line.points.iter().rev().find(|point| point.0 <= nines)?.1;
             Some(format!("{} {} %", line.name, percent(difference)))
         });
-        let said = said.collect::<Vec<_>>().join(", ");
-        (LEFT + f64::from(step) * width, width, format!("{share:.digits$} % of the requests: {said}"))
-    };
-    (0..steps).map(column).collect()
+        format!("{share} % of the requests: {}", said.collect::<Vec<_>>().join(", "))
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The helm of a run: the collecting thread makes changes of the rate out of wishes, and tells the workers ahead of their moments.
+//! The control of a steered run's rate: the collecting thread turns commands into changes of the rate, and publishes each ahead of its time.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use pummel_logic::plan::RatePoint;
 use pummel_logic::time::{NEVER, Nanos};
 
 use super::context::RunContext;
-use super::steering::{RateWish, Steering};
+use super::steering::{RateCommand, Steering};
 use super::watch::Watch;
 use crate::clock;
 use crate::worker::steering::SteeredRate;
 
-/// Why a wish is refused that comes outside of the measured phase.
+/// Why a command outside of the measured phase is refused.
 const TOO_EARLY: &str = "the rate can be changed only while the run is measured";
 
 /// The rate of a run that is steered, as the collecting thread knows it.
-pub(super) struct Helm {
+pub(super) struct RateControl {
     steering: Arc<Steering>,
     rate: Arc<SteeredRate>,
     /// The rate of the plan.
     first: f64,
-    /// The rate while something is asked.
+    /// The rate while the load is not paused.
     wanted: f64,
     is_paused: bool,
     changes: Vec<RatePoint>,
@@ -31,13 +31,13 @@ pub(super) struct Helm {
     phase: Option<(Nanos, Nanos)>,
 }
 
-impl Helm {
-    /// The helm of a run; `None` where it is not steered.
-    pub(super) fn of(context: &RunContext<'_>) -> Option<Helm> {
+impl RateControl {
+    /// The rate control of a run; `None` where the run is not steered.
+    pub(super) fn of(context: &RunContext<'_>) -> Option<RateControl> {
         let steering = Arc::clone(context.steering.as_ref()?);
         let rate = Arc::clone(context.steered.as_ref()?);
         let first = context.plan.groups[0].rate?;
-        Some(Helm {
+        Some(RateControl {
             steering,
             rate,
             first,
@@ -48,23 +48,23 @@ impl Helm {
         })
     }
 
-    /// Notes that a phase begins at `at`; `length_ns` is that of a measured one. What was wished before it is refused.
-    pub(super) fn begin(&mut self, at: Nanos, length_ns: Option<Nanos>, watch: &mut dyn Watch) {
+    /// Begins a phase at `at`, on the monotonic clock; `length_ns` is the length of a measured phase. Commands that came before it are refused.
+    pub(super) fn begin_phase(&mut self, at: Nanos, length_ns: Option<Nanos>, watch: &mut dyn Watch) {
         while self.steering.take().is_some() {
             watch.notice(TOO_EARLY);
         }
         self.phase = length_ns.map(|length_ns| (at, length_ns));
     }
 
-    /// Hears what is wished, and has the workers follow it.
-    pub(super) fn hear(
+    /// Applies the commands that wait: publishes each change to the workers, and records it in `measurement`.
+    pub(super) fn apply(
         &mut self,
         context: &RunContext<'_>,
         measurement: &mut Measurement,
         watch: &mut dyn Watch,
     ) {
-        while let Some((at, wish)) = self.steering.take() {
-            match self.change(context, at, wish) {
+        while let Some((at, command)) = self.steering.take() {
+            match self.change(context, at, command) {
                 Ok(Some(change)) => {
                     self.changes.push(change);
                     let curve = RateCurve::of(&steps(self.first, &self.changes));
@@ -78,17 +78,17 @@ impl Helm {
         }
     }
 
-    /// The change that a wish at `at` makes, or `None` where it decides only how the load goes on.
+    /// The change that a command given at `at` makes, or `None` where it only sets the rate at which a paused load resumes.
     fn change(
         &mut self,
         context: &RunContext<'_>,
         at: Nanos,
-        wish: RateWish,
+        command: RateCommand,
     ) -> Result<Option<RatePoint>, String> {
         let Some((began, length_ns)) = self.phase else {
             return Err(TOO_EARLY.to_owned());
         };
-        // A simulated clock is not that of this thread, and who wishes there knows when all workers can follow.
+        // A simulated clock is not that of this thread; there the sender of a command chooses a time that all workers can meet.
         let moment = match context.choice {
             Some(_) => at.max(clock::now()) + lead_ns(context.plan.interval_ns),
             None => at,
@@ -101,9 +101,9 @@ impl Helm {
         if self.changes.len() == CHANGES_MAX {
             return Err(format!("the rate was changed {CHANGES_MAX} times, and stays as it is now"));
         }
-        match wish {
-            RateWish::Pause => self.is_paused = !self.is_paused,
-            RateWish::Scale(factor) => {
+        match command {
+            RateCommand::Pause => self.is_paused = !self.is_paused,
+            RateCommand::Scale(factor) => {
                 let rate = self.wanted * factor;
                 check_rate(rate).map_err(|error| format!("the rate stays: {error}"))?;
                 self.wanted = rate;
