@@ -35,7 +35,7 @@ pub struct Observers {
     linger: Duration,
     push: Option<PushTarget>,
     screen: Screen,
-    /// The requests of the screen to change the rate; `None` without `--steer`.
+    /// The queue of the screen's commands that change the rate; `None` without `--steer`.
     steering: Option<Arc<Steering>>,
     /// Time of the last drawing of the block, on the monotonic clock.
     drawn_at: Nanos,
@@ -102,7 +102,7 @@ impl Observers {
         self.snapshot.as_ref()
     }
 
-    /// The requests of the screen to change the rate; `None` without `--steer`.
+    /// The queue of the screen's commands that change the rate; `None` without `--steer`.
     pub fn steering(&self) -> Option<Arc<Steering>> {
         self.steering.clone()
     }
