@@ -18,7 +18,7 @@ static FIRST_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// When the first signal came, on the monotonic clock.
 static FIRST_AT_NS: AtomicU64 = AtomicU64::new(0);
 
-/// The same signal within this time, in nanoseconds, is the same wish: GNU `timeout` and terminals send a signal to a
+/// A repeated signal within this time, in nanoseconds, counts once: GNU `timeout` and terminals send a signal to a
 /// process and again to its group.
 const SAME_WISH_NS: u64 = 100 * MILLISECOND;
 

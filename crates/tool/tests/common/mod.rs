@@ -639,7 +639,7 @@ impl Running {
         Running::start_in(&words.split_whitespace().collect::<Vec<&str>>(), servers)
     }
 
-    /// The same with words that may have blanks in them.
+    /// Starts pummel with these words, which may have blanks in them.
     pub fn start_words(words: &[&str]) -> Running {
         Running::start_in(words, None)
     }
@@ -653,7 +653,7 @@ impl Running {
         Running::start_as(Command::new(env!("CARGO_BIN_EXE_pummel")), words, servers)
     }
 
-    /// The same with what stands in the environment of this command.
+    /// Starts a command with these words, and with the environment that the command has.
     pub fn start_as(mut command: Command, words: &[&str], servers: Option<&str>) -> Running {
         let folder = TempDir::new().expect("a temporary folder");
         command.env_remove("MEMCACHED_SERVERS");

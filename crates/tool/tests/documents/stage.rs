@@ -37,7 +37,7 @@ const SHORTER: [(&str, &str); 16] = [
     ("--metrics-linger", "10ms"),
 ];
 
-/// The same for the options of mutilate, memaslap and mcperf.
+/// Shorter values for the options of mutilate, memaslap and mcperf.
 const SHORTER_COMPATIBLE: [(&str, &str, &str); 11] = [
     ("mutilate", "-t", "1"),
     ("mutilate", "-w", "1"),

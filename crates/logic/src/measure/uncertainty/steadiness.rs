@@ -56,7 +56,7 @@ pub struct Change {
     /// The figure before the moment: nanoseconds, requests per second or a share; `None` where it falls among the requests
     /// without an answer.
     pub before: Option<f64>,
-    /// The figure after it, likewise.
+    /// The figure after the change; `None` if it falls among requests without an answer.
     pub after: Option<f64>,
     /// All requests before the moment.
     requests_before: WindowOp,

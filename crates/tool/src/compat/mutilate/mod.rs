@@ -186,7 +186,7 @@ impl Runs {
         })
     }
 
-    /// The same run at another rate in requests per second; 0 is closed loop.
+    /// The plan of this run at another rate in requests per second; 0 is closed loop.
     ///
     /// # Errors
     /// When gaps cannot be fitted to that rate.
@@ -194,7 +194,7 @@ impl Runs {
         self.shared_plan_at(qps, &[]).map(|shared| shared.plan)
     }
 
-    /// The same beside agents that said this of themselves.
+    /// The plan of this run at a rate, shared with agents of these settings.
     ///
     /// # Errors
     /// As for [`Runs::plan_at`].

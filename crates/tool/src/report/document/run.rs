@@ -228,7 +228,7 @@ pub struct GeneratorResult {
     pub cpu_us_per_request: Option<f64>,
     /// Share of the time that the busiest worker had something to do.
     pub busy_share_max: f64,
-    /// The same share of each worker.
+    /// Share of the time for which each worker had something to do.
     pub busy_shares: Vec<f64>,
     /// Turns that took above 1 ms, and waits that ended as late.
     pub stalls: u64,

@@ -21,7 +21,7 @@ pub struct ChangeResult {
     /// The figure before the moment: microseconds, requests per second or a share; null where it falls among the requests without
     /// an answer.
     pub before: Option<f64>,
-    /// The figure after the moment, likewise.
+    /// The figure after the moment; null if it falls among requests without an answer.
     pub after: Option<f64>,
 }
 
