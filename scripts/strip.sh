@@ -13,4 +13,4 @@ if readelf --sections --wide "$binary" 2>/dev/null | grep gnu_debuglink >/dev/nu
     exit
 fi
 "${OBJCOPY:-objcopy}" --only-keep-debug "$binary" "$to.debug"
-"${OBJCOPY:-objcopy}" --strip-all --add-gnu-debuglink="$to.debug" "$binary" "$to"
+"${OBJCOPY:-objcopy}" --strip-all --remove-section=.comment --add-gnu-debuglink="$to.debug" "$binary" "$to"

@@ -28,10 +28,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     tell("PUMMEL_SOURCES", &format!("{:016x}", sources()?));
     // A build for development leaves the commit out, so that a commit alone does not make it build again.
-    let is_release = env::var("PROFILE")? == "release";
-    let commit = if is_release { commit() } else { None };
+    let profile = profile(Path::new(&env::var("OUT_DIR")?)).unwrap_or(env::var("PROFILE")?);
+    let commit = if matches!(profile.as_str(), "dev" | "debug") { None } else { commit() };
     tell("PUMMEL_COMMIT", commit.as_deref().unwrap_or("unknown"));
-    tell("PUMMEL_PROFILE", &profile(Path::new(&env::var("OUT_DIR")?)).unwrap_or(env::var("PROFILE")?));
+    tell("PUMMEL_PROFILE", &profile);
     tell("PUMMEL_TARGET", &env::var("TARGET")?);
     let is_built_in = |name: &&str| env::var_os(format!("CARGO_FEATURE_{}", name.to_uppercase())).is_some();
     let features: Vec<&str> = ["agents", "live", "parquet"].into_iter().filter(is_built_in).collect();

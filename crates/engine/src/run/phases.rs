@@ -14,7 +14,7 @@ use pummel_logic::plan::timing::PhaseTimes;
 use pummel_logic::plan::{self, Work};
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
-use pummel_logic::workload::request::PhaseChanges;
+use pummel_logic::workload::request::{PhaseChanges, RequestMaker};
 use pummel_logic::workload::sequence::Draws;
 
 use super::context::RunContext;
@@ -22,12 +22,12 @@ use super::setup::worker_of;
 use crate::backend::Backend;
 use crate::evidence::{BARRIER_MAX, Moment};
 use crate::sys;
-use crate::worker::Worker;
 use crate::worker::meeting::Readiness;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
-use crate::worker::reporter::ReportMode;
+use crate::worker::reporter::{ReportMode, WorkerReporter};
+use crate::worker::{ClientEntry, Worker};
 
 /// Nanoseconds between the meeting of the workers and the beginning of a phase, so that no worker is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
@@ -234,33 +234,8 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         let (plan, phase) = (context.plan, share.phase);
         let churned = self.churned_before(share.number, times.begin);
         let (entries, maker, reporter) = self.worker.parts();
-        maker.begin(&phase.work, plan.seed);
-        let churned_ns = churned.unwrap_or(0);
-        let changes = match phase.recorded {
-            true => PhaseChanges { parts: &plan.changes.parts, churned_ns, events: &plan.changes.events },
-            false => PhaseChanges { churned_ns, ..PhaseChanges::default() },
-        };
-        maker.begin_changes(&phase.work, &changes, plan.seed);
-        let is_sliced = phase.recorded || context.finds_end_of_warm_up(share.number);
-        let mode = if is_sliced { ReportMode::Record(tick_ns(plan.interval_ns)) } else { ReportMode::Count };
-        reporter.begin_phase(share.number, mode, times.begin, times.end);
-        reporter.note_rows(phase.recorded);
-        reporter.note_loads(matches!(phase.work, Work::Load(_)));
-        reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
-        let paces = &context.paces[share.number];
+        begin_clients(context, share, (times, churned), &self.clients, entries, maker, reporter);
         let part = context.trace_run.as_ref().and_then(|run| run.parts[share.number]);
-        for (entry, &client) in entries.iter_mut().zip(&self.clients) {
-            let asked_before = churned.map_or(0, |_| entry.client.asked());
-            let assignment = PhaseAssignment { asked_before, ..assignment_of(context, share, client, times) };
-            let schedule = match &phase.work {
-                Work::Pause(_) => Some(Schedule::never()),
-                _ => paces[client.group].as_ref().map(|pace| pace.schedule(assignment.place)),
-            };
-            entry.client.begin(assignment, schedule);
-            if client.group == 0 {
-                entry.client.add_events(maker);
-            }
-        }
         if let Some(part) = part {
             self.worker.begin_part(part);
         }
@@ -294,6 +269,47 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
             let place = context.place_of(share.number, client.group, client.number);
             let asked_before = entry.client.asked();
             entry.client.begin(PhaseAssignment { asked_before, ..PhaseAssignment::nothing(place) }, None);
+        }
+    }
+}
+
+/// Gives every client of a worker its assignment for a phase, and its maker and its reporter theirs. Keys have changed for `churned`
+/// nanoseconds. Neither codec nor backend is a part of it, so that it is compiled once.
+#[inline(never)]
+fn begin_clients(
+    context: &RunContext<'_>,
+    share: &PhaseShare<'_>,
+    (times, churned): (PhaseTimes, Option<Nanos>),
+    clients: &[ClientId],
+    entries: &mut [ClientEntry],
+    maker: &mut RequestMaker,
+    reporter: &mut WorkerReporter,
+) {
+    let (plan, phase) = (context.plan, share.phase);
+    maker.begin(&phase.work, plan.seed);
+    let churned_ns = churned.unwrap_or(0);
+    let changes = match phase.recorded {
+        true => PhaseChanges { parts: &plan.changes.parts, churned_ns, events: &plan.changes.events },
+        false => PhaseChanges { churned_ns, ..PhaseChanges::default() },
+    };
+    maker.begin_changes(&phase.work, &changes, plan.seed);
+    let is_sliced = phase.recorded || context.finds_end_of_warm_up(share.number);
+    let mode = if is_sliced { ReportMode::Record(tick_ns(plan.interval_ns)) } else { ReportMode::Count };
+    reporter.begin_phase(share.number, mode, times.begin, times.end);
+    reporter.note_rows(phase.recorded);
+    reporter.note_loads(matches!(phase.work, Work::Load(_)));
+    reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
+    let paces = &context.paces[share.number];
+    for (entry, &client) in entries.iter_mut().zip(clients) {
+        let asked_before = churned.map_or(0, |_| entry.client.asked());
+        let assignment = PhaseAssignment { asked_before, ..assignment_of(context, share, client, times) };
+        let schedule = match &phase.work {
+            Work::Pause(_) => Some(Schedule::never()),
+            _ => paces[client.group].as_ref().map(|pace| pace.schedule(assignment.place)),
+        };
+        entry.client.begin(assignment, schedule);
+        if client.group == 0 {
+            entry.client.add_events(maker);
         }
     }
 }

@@ -31,6 +31,25 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
     clients: &[ClientId],
 ) -> Worker<C, B> {
     let number = sender.worker;
+    let WorkerParts { setup, maker, reporter, feed } = parts_of(context, sender, clients);
+    Worker::new(backend, setup, limits_of(context.plan), maker, reporter)
+        .fed_by(feed)
+        .steered_by(context.steered.clone())
+        .churn_limits(churn_limits_of(context, number))
+}
+
+/// What a worker is made of beside its codec and its backend.
+struct WorkerParts {
+    setup: WorkerSetup,
+    maker: RequestMaker,
+    reporter: WorkerReporter,
+    feed: Option<RowFeed>,
+}
+
+/// Makes the parts of the worker that `sender` belongs to. They are compiled once, and not for each codec and backend.
+#[inline(never)]
+fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients: &[ClientId]) -> WorkerParts {
+    let number = sender.worker;
     let setup = setup_of(context, clients);
     let options = report_options_of(context, &setup.endpoints);
     let stamped = context.plan.engine.stamps.is_some();
@@ -42,10 +61,7 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
         let waits = context.choice.is_none();
         Some(RowFeed::new(run.take_feed(number)?, Arc::clone(&run.states), number, waits))
     });
-    Worker::new(backend, setup, limits_of(context.plan), maker, reporter)
-        .fed_by(feed)
-        .steered_by(context.steered.clone())
-        .churn_limits(churn_limits_of(context, number))
+    WorkerParts { setup, maker, reporter, feed }
 }
 
 /// An interval with memory for everything that the run records.

@@ -146,7 +146,8 @@ impl<B: Backend> WithCodec for Speak<'_, '_, '_, B> {
     type Output = Result<Measurement, RunError>;
 
     fn with_codec<C: Codec + Sync>(self, codec: C) -> Result<Measurement, RunError> {
-        self.threads.run(self.backend, codec)
+        let (context, backend) = (self.threads.context, self.backend);
+        self.threads.run(&|sender| run_worker::<C, B>(context, sender, backend, &codec))
     }
 }
 
@@ -158,12 +159,9 @@ struct Threads<'a, 'w> {
 }
 
 impl Threads<'_, '_> {
-    fn run<C: Codec + Sync, B: Backend>(
-        self,
-        backend: &MakeBackend<'_, B>,
-        codec: C,
-    ) -> Result<Measurement, RunError> {
-        let (context, codec) = (self.context, &codec);
+    /// Runs the workers, each by `work` on a thread of its own, and collects what they measured.
+    fn run(self, work: &(dyn Fn(MessageSender) + Sync)) -> Result<Measurement, RunError> {
+        let context = self.context;
         let workers = context.process_share.threads as usize;
         let (messages, inbox) = mpsc::channel();
         let mut spares = Vec::with_capacity(workers);
@@ -181,7 +179,7 @@ impl Threads<'_, '_> {
                 let sender = MessageSender::new(worker, messages.clone(), returned);
                 let spawned = thread::Builder::new()
                     .name(format!("worker-{worker}"))
-                    .spawn_scoped(scope, move || run_worker::<C, B>(context, sender, backend, codec));
+                    .spawn_scoped(scope, move || work(sender));
                 if let Err(error) = spawned {
                     (worker..workers).for_each(|_| context.meeting.leave());
                     return Err(RunError::Kernel("a thread could not be started", error));

@@ -132,7 +132,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         let has_windows = matches!(self.population, Population::Windowed(_));
         let lost_before = self.state.lanes_lost;
         let mut settled = 0;
-        self.open_until(meeting, |state| {
+        self.open_until(meeting, &mut |state| {
             let is_settled = |connection: &&Connection<C>| {
                 let client = || &state.entries[connection.client as usize].client;
                 connection.history.opened || has_windows && client().is_cut_off()
@@ -156,18 +156,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait.
     pub fn reopen(&mut self, meeting: &Meeting) -> io::Result<()> {
-        self.open_until(meeting, |state| !state.is_reopening())
+        self.open_until(meeting, &mut |state| !state.is_reopening())
     }
 
     /// Takes turns until all clients have the connections that they want, or until `enough` returns true.
-    fn open_until(
-        &mut self,
-        meeting: &Meeting,
-        enough: impl FnMut(&WorkerState<C>) -> bool,
-    ) -> io::Result<()> {
+    fn open_until(&mut self, meeting: &Meeting, enough: &mut Enough<'_, C>) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
         let now = self.backend.now();
-        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER, idle: false }, now, enough)?;
+        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER, idle: false }, now, Some(enough))?;
         Ok(())
     }
 
@@ -192,7 +188,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             _ => NEVER,
         };
         let bounds = Bounds { end, drain_end: end.saturating_add(self.state.limits.drain_ns), idle: false };
-        let over = self.turns(meeting, bounds, begin, |_| false)?;
+        let over = self.turns(meeting, bounds, begin, None)?;
         self.settle(over);
         Ok(())
     }
@@ -263,13 +259,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Takes turns until every client is done, the drain is over, or `enough` returns true. Returns the time at which
-    /// that was the case.
+    /// that was the case. `enough` is no type parameter, so that this loop, with all that it contains, is compiled once for a
+    /// codec and a backend.
     fn turns(
         &mut self,
         meeting: &Meeting,
         mut bounds: Bounds,
         begin: Nanos,
-        mut enough: impl FnMut(&WorkerState<C>) -> bool,
+        mut enough: Option<&mut Enough<'_, C>>,
     ) -> io::Result<Nanos> {
         let Worker { backend, population, state, feed, follower } = self;
         let mut now = backend.now();
@@ -307,7 +304,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if now >= population.next_due() {
                 population.poll(state, backend, now);
             }
-            if now >= bounds.drain_end || enough(state) {
+            if now >= bounds.drain_end || enough.as_mut().is_some_and(|enough| enough(state)) {
                 return Ok(now);
             }
             if state.active == 0
@@ -355,31 +352,41 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             }
         }
         state.reporter.abandon(false);
-        let mut missing = population.end_phase(state, backend, over);
-        let ends = state.reporter.part_ends(over);
-        let draws_max = (state.limits.unsent_draws_max / ends.len() as u64).max(1);
-        let (mut dead, mut skipped, mut skipped_estimated, mut repeated) = (0, 0, 0, 0);
-        for entry in &mut state.entries {
-            let client = &mut entry.client;
-            repeated += client.repeated();
-            let (reporter, group) = (&mut state.reporter, client.group());
-            for &end in &ends {
-                client.count_unsent(end, &mut state.maker, draws_max, |unsent| {
-                    reporter.unsent_at(group, end.saturating_sub(1), unsent);
-                });
-            }
-            dead += client.lost_lanes();
-            missing += client.missing();
-            skipped += client.skipped().requests;
-            skipped_estimated += client.skipped().estimated;
-            entry.due = NEVER;
-        }
-        state.due.clear();
-        let silent = state.silent(now);
-        let fate = PhaseFate { dead, missing, skipped, skipped_estimated, repeated, silent };
-        state.reporter.end_phase(over, fate);
+        let missing = population.end_phase(state, backend, over);
+        account_for(state, missing, over, now);
     }
 }
+
+/// Counts what the clients leave behind at the end of a phase that was over at `over`, and reports that the phase ended. The backend
+/// is no part of it, so that it is compiled once for a codec.
+#[inline(never)]
+fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nanos, now: Nanos) {
+    let ends = state.reporter.part_ends(over);
+    let draws_max = (state.limits.unsent_draws_max / ends.len() as u64).max(1);
+    let (mut dead, mut skipped, mut skipped_estimated, mut repeated) = (0, 0, 0, 0);
+    for entry in &mut state.entries {
+        let client = &mut entry.client;
+        repeated += client.repeated();
+        let (reporter, group) = (&mut state.reporter, client.group());
+        for &end in &ends {
+            client.count_unsent(end, &mut state.maker, draws_max, |unsent| {
+                reporter.unsent_at(group, end.saturating_sub(1), unsent);
+            });
+        }
+        dead += client.lost_lanes();
+        missing += client.missing();
+        skipped += client.skipped().requests;
+        skipped_estimated += client.skipped().estimated;
+        entry.due = NEVER;
+    }
+    state.due.clear();
+    let silent = state.silent(now);
+    let fate = PhaseFate { dead, missing, skipped, skipped_estimated, repeated, silent };
+    state.reporter.end_phase(over, fate);
+}
+
+/// Says of a worker's state whether its turns end.
+type Enough<'a, C> = dyn FnMut(&WorkerState<C>) -> bool + 'a;
 
 /// When a phase ends, and when its last replies are given up.
 #[derive(Clone, Copy, Debug)]

@@ -41,7 +41,9 @@ fn plan_of_result(text: String, form: Form) -> String {
         _status: String,
     }
     match form {
-        Form::Json => serde_json::from_str(&text).map_or(text, |result: InResult| result.plan.to_string()),
+        Form::Json => {
+            serde_json::from_slice(text.as_bytes()).map_or(text, |result: InResult| result.plan.to_string())
+        }
         Form::Toml => text,
     }
 }
@@ -86,7 +88,8 @@ fn parse(text: &str, form: Form) -> Result<Plan, String> {
 fn parse_as<T: for<'de> Deserialize<'de>>(text: &str, form: Form) -> Result<T, String> {
     match form {
         Form::Toml => toml::from_str(text).map_err(|error| error.to_string().trim_end().to_string()),
-        Form::Json => serde_json::from_str(text).map_err(|error| error.to_string()),
+        // From bytes, as results are read, so that a plan's types are compiled for one reader.
+        Form::Json => serde_json::from_slice(text.as_bytes()).map_err(|error| error.to_string()),
     }
 }
 

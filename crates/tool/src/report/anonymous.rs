@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::report::Report;
 use crate::report::document::Document;
+use crate::report::layout::json_value;
 
 /// Names shorter than this are replaced only where nothing stands beside them, since they are parts of sentences too.
 const SHORT_BYTES: usize = 3;
@@ -32,9 +33,9 @@ fn without_names(document: Document) -> Document {
     let replaced = serde_json::to_vec(&document).ok().and_then(|text| {
         let mut value: Value = serde_json::from_slice(&text).ok()?;
         walk(&mut value, &names);
-        value["plan"] = serde_json::to_value(&plan).ok()?;
-        // As text, which stored results are read from too: every type of the document would be compiled once more otherwise.
-        serde_json::from_str(&value.to_string()).ok()
+        value["plan"] = json_value(&plan);
+        // From bytes, as stored results are read: every type of the document would be compiled once more otherwise.
+        serde_json::from_slice(value.to_string().as_bytes()).ok()
     });
     // A name that is also a word of the layout makes another document of it. All that may hold names is left out then.
     replaced.unwrap_or(Document {

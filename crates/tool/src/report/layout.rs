@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
 /// The JSON of a value, with a line end.
@@ -15,6 +16,16 @@ pub fn json_text(value: &impl Serialize) -> Vec<u8> {
     value.serialize(&mut serializer).expect("a result has nothing that JSON has not");
     text.push(b'\n');
     text
+}
+
+/// The JSON of a value, as data. It goes by way of the value's text, because serializing to data would compile every type of a plan
+/// and of a result once more.
+///
+/// # Panics
+/// Panics when the value has something that JSON has not, such as a map whose keys are no text.
+pub fn json_value(value: &(impl Serialize + ?Sized)) -> Value {
+    let text = serde_json::to_vec(value).expect("a result has nothing that JSON has not");
+    serde_json::from_slice(&text).expect("it is JSON")
 }
 
 /// Indents members and elements by two blanks a level. A list of numbers and nulls stays on one line, so that the counts of a
@@ -137,7 +148,7 @@ impl Formatter for Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[test]
     fn numbers_share_a_line_and_everything_else_has_one_of_its_own() {

@@ -35,7 +35,8 @@ pub fn popularity(text: &str) -> Result<BucketShares, String> {
         "JSON with 'popularityBuckets' and 'popularityWeights' is expected, two lists of the same length, of up to {ENTRIES_MAX} \
          numbers of objects and of weights that are not all 0"
     );
-    let read: Popularity = serde_json::from_str(text).map_err(|error| format!("{expected}: {error}"))?;
+    let read: Popularity =
+        serde_json::from_slice(text.as_bytes()).map_err(|error| format!("{expected}: {error}"))?;
     if read.buckets.len() != read.weights.len() {
         return Err(format!("{expected}: there are {} and {}", read.buckets.len(), read.weights.len()));
     }
@@ -54,7 +55,8 @@ pub fn sizes(text: &str) -> Result<Dist, String> {
         "JSON with 'valSizeRange' and 'valSizeRangeProbability' is expected: up to {ENTRIES_MAX} rising sizes in bytes, and as many \
          weights, or one less"
     );
-    let read: Sizes = serde_json::from_str(text).map_err(|error| format!("{expected}: {error}"))?;
+    let read: Sizes =
+        serde_json::from_slice(text.as_bytes()).map_err(|error| format!("{expected}: {error}"))?;
     let Sizes { sizes, weights } = read;
     let is_size = |size: &f64| (0.0..=1e15).contains(size);
     let rises = sizes.windows(2).all(|pair| pair[0] < pair[1]);

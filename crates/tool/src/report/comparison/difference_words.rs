@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::side::{Difference, plan_differences};
+use crate::report::layout::json_value;
 
 /// Most characters of a value that is shown.
 const VALUE_CHARS_MAX: usize = 60;
@@ -182,7 +183,7 @@ pub fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
 }
 
 fn plan_value(plan: &Plan) -> Value {
-    serde_json::to_value(plan.without_labels()).expect("a plan is JSON")
+    json_value(&plan.without_labels())
 }
 
 fn words_of(difference: &Difference, plans: &[Value; 2]) -> DifferenceWords {
@@ -339,7 +340,7 @@ impl Form {
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
-    serde_json::from_value(value.clone()).ok()
+    serde_json::from_slice(value.to_string().as_bytes()).ok()
 }
 
 /// A number without superfluous digits: 99, 99.9, 0.3.

@@ -8,6 +8,7 @@ use super::result::{Comparison, Row};
 use super::side::Side;
 use crate::report::VERSION;
 use crate::report::document::SCHEMA;
+use crate::report::layout::json_value;
 use crate::report::run_figures::{CSV_HEADER, csv_cells, pretty};
 
 /// The comparison as JSON, with both plans and all runs.
@@ -80,7 +81,7 @@ fn side_json(name: &str, side: &Side) -> Value {
 fn runs_json(sides: &[Side; 2]) -> Vec<Value> {
     let of_side = |(name, side): (&str, &Side)| {
         let runs = side.runs.iter().enumerate().map(|(pair, run)| {
-            let mut value = serde_json::to_value(run).expect("figures are JSON");
+            let mut value = json_value(run);
             let fields = value.as_object_mut().expect("it is an object");
             fields.insert("side".to_owned(), json!(name));
             fields.insert("pair".to_owned(), json!(pair));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::report::document::Document;
+use crate::report::layout::json_value;
 use crate::report::run_figures::{Metric, RunFigures, judged_by_default};
 
 /// Names of the sides of a comparison of up to 8 sides, in the order of the command line.
@@ -102,7 +103,7 @@ impl SideSource {
 fn machine_of(result: &Document) -> Value {
     match result.machine.as_slice() {
         [] => Value::Null,
-        machines => serde_json::to_value(machines).expect("what is known of a machine is JSON"),
+        machines => json_value(machines),
     }
 }
 
@@ -133,7 +134,7 @@ impl Side {
     }
 
     fn facts(&self) -> Value {
-        let plan = serde_json::to_value(self.plan.without_labels()).expect("a plan is JSON");
+        let plan = json_value(&self.plan.without_labels());
         let SideSource { tool, machine, servers, program, .. } = &self.source;
         let fields = [("plan", plan)].into_iter().chain([
             ("tool", tool.clone()),
@@ -157,7 +158,7 @@ pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
 
 /// Differences between two plans, except their labels.
 pub(super) fn plan_differences(first: &Plan, second: &Plan) -> Vec<Difference> {
-    let value = |plan: &Plan| serde_json::to_value(plan.without_labels()).expect("a plan is JSON");
+    let value = |plan: &Plan| json_value(&plan.without_labels());
     let mut found = Vec::new();
     walk("plan", &value(first), &value(second), &mut found);
     found

@@ -231,7 +231,8 @@ fn status_word(status: Status) -> &'static str {
 
 fn how_it_was_run(repetition: &Repetition) -> String {
     let SideSource { machine, servers, tool, .. } = &repetition.source;
-    let machines: Vec<Provenance> = serde_json::from_value(machine.clone()).unwrap_or_default();
+    let machines: Vec<Provenance> =
+        serde_json::from_slice(machine.to_string().as_bytes()).unwrap_or_default();
     let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let software: Vec<String> = servers
         .as_array()
