@@ -131,6 +131,13 @@ fn rates(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis, asked: 
         columns.iter().map(|column| (middle(column), y.at(per_second(column.completed, column)))).collect();
     let due: Option<Vec<(f64, f64)>> =
         columns.iter().map(|column| Some((middle(column), y.at(column.asked?)))).collect();
+    picture.area("hatch", &all, &done);
+    picture.polyline("line wait", &all);
+    picture.polyline("line thick response", &done);
+    if let [only] = done.as_slice() {
+        picture.rect("bar", (LEFT, only.1), (RIGHT - LEFT, BOTTOM - only.1));
+    }
+    // On top, because it is thinner than the line that it is nearly always on.
     let mut names = Vec::new();
     if let Some(due) = due {
         picture.polyline("line dashed goal", &due);
@@ -138,12 +145,6 @@ fn rates(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis, asked: 
     } else if let Some(asked) = asked {
         picture.line("line dashed goal", (LEFT, y.at(asked)), (RIGHT, y.at(asked)));
         names.push((y.at(asked) + 4.0, "goal", "asked"));
-    }
-    picture.area("hatch", &all, &done);
-    picture.polyline("line wait", &all);
-    picture.polyline("line thick response", &done);
-    if let [only] = done.as_slice() {
-        picture.rect("bar", (LEFT, only.1), (RIGHT - LEFT, BOTTOM - only.1));
     }
     names.extend(done.last().map(|last| (last.1 + 4.0, "response", "completed")));
     picture.names(names);

@@ -557,6 +557,46 @@ fn how_it_was_run(document: &Document) -> String {
     format!("<h2>How it was run</h2>\n{facts}{}", details("The plan", &plan))
 }
 
+/// What the marks of picture 5 mean, as far as it has them.
+fn how_to_read_rates(points: &[RatePoint], has_goals: bool, over: Option<&str>) -> String {
+    let has = |is: fn(&RatePoint) -> bool| points.iter().any(is);
+    let marks = [
+        (has_goals, "filled points are runs that met the goals, hollow ones missed them"),
+        (has(|point| !point.is_carried), "crosses are rates that were not carried"),
+        (has(|point| point.is_generators), "in grey points the generator was the limit"),
+        (has(|point| !point.intervals_us.is_empty()), "vertical bars are 95 % intervals within a run"),
+    ];
+    let marks: Vec<&str> =
+        marks.into_iter().filter(|(is_there, _)| *is_there).map(|(_, words)| words).collect();
+    let levels = over.map_or(String::new(), |what| format!(" The numbers above the axis count the {what}."));
+    match marks.is_empty() {
+        true => format!("How to read it: each point is a run.{levels}"),
+        false => format!("How to read it: {}.{levels}", marks.join("; ")),
+    }
+}
+
+/// p99 of the runs with the lowest and the highest rate that know it, of those that were asked for a rate.
+fn statement_of_rates(points: &[RatePoint], unit: Unit) -> Option<String> {
+    let p99 =
+        |point: &RatePoint| point.response_us.iter().find(|(name, _)| name == "p99").and_then(|(_, us)| *us);
+    let mut known: Vec<(f64, f64)> = points
+        .iter()
+        .filter(|point| point.asked.is_some())
+        .filter_map(|point| Some((point.rate, p99(point)?)))
+        .collect();
+    known.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (first, last) = (known.first()?, known.last()?);
+    (known.len() > 1 && number(first.0) != number(last.0)).then(|| {
+        format!(
+            "p99 {} at {} completed per second, {} at {}",
+            unit.text(first.1),
+            number(first.0),
+            unit.text(last.1),
+            number(last.0)
+        )
+    })
+}
+
 /// The sections of a search or a scan.
 pub fn of_curve(document: &CurveDocument) -> String {
     let points: Vec<RatePoint> = document
@@ -584,12 +624,13 @@ pub fn of_curve(document: &CurveDocument) -> String {
     let median = document.runs.iter().find_map(|run| run.response_us.get("p50").copied().flatten());
     let unit = Unit::of(median);
     let over = document.runs.iter().find_map(|run| run.level.as_ref()).map(|level| level.of.as_str());
-    let statement = match over {
+    let title = match over {
         Some("threads") => "Throughput and response times by number of threads",
         Some(_) => "Throughput and response times by number of connections",
         None => "How response times grow with the rate",
     };
-    let picture = throughput::draw("throughput", &points, &marks, unit, statement);
+    let statement = statement_of_rates(&points, unit).unwrap_or_else(|| title.to_owned());
+    let picture = throughput::draw("throughput", &points, &marks, unit, title);
     let time = |us: Option<f64>| us.map_or("-".to_owned(), |us| unit.plain(us));
     let rows: Vec<Vec<String>> = document
         .runs
@@ -653,19 +694,10 @@ pub fn of_curve(document: &CurveDocument) -> String {
     ]);
     let drawn = picture.is_some();
     let framed = Framed {
-        statement: statement.to_owned(),
+        statement,
         picture,
         instead: "A picture needs two runs whose times are known.",
-        how: format!(
-            "How to read it: {}crosses are rates that were not carried; in grey points the generator was the limit. Vertical bars: \
-             95 % intervals within a run.{}",
-            if document.goals.is_empty() {
-                ""
-            } else {
-                "filled points are runs that met the goals, hollow ones missed them, "
-            },
-            over.map_or(String::new(), |what| format!(" The numbers above the axis count the {what}."))
-        ),
+        how: how_to_read_rates(&points, !document.goals.is_empty(), over),
         numbers: numbers.clone(),
         axis: "",
     };

@@ -292,6 +292,9 @@ fn a_search_is_drawn_with_what_it_found() {
     );
     assert_eq!(stored::json_of(&of_curve(&document, &json, &PageOptions::default())).unwrap(), json);
     assert!(page.contains("crosses are rates that were not carried"), "{page}");
+    assert!(!page.contains("in grey points"), "what is not drawn is not explained");
+    let statement = "<h2>p99 400 us at 50,000 completed per second, 90,000 us at 90,000</h2>";
+    assert!(page.contains(statement), "{page}");
     assert!(page.contains("<code>pummel show --format json</code> also takes this page."), "{page}");
     assert!(!page.contains("partly the generator"), "{page}");
     let mut unknown = document;
