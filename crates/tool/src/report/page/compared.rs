@@ -12,7 +12,7 @@ use super::curve::{self, CurveLine, CurvePicture};
 use super::data;
 use super::difference::{self, DifferenceLine};
 use super::distribution::{self, DistributionLine};
-use super::frame::{Framed, details, fields, table};
+use super::frame::{Framed, details, fields, plan_text, table};
 use super::overlay::{self, RateLine};
 use super::runs::{self, RunLine, RunScale};
 use super::svg::escaped;
@@ -90,8 +90,11 @@ pub fn of_comparison(sides: &ComparedSides<'_>, options: &PageOptions) -> Vec<u8
     }
     body += &every_run(sides.comparisons, &drawn, unit);
     body += &curves(&drawn, unit);
-    body += &rates(&drawn);
-    body += &anatomies(&drawn, unit);
+    // Sides that keep only the figures of their runs never have these, and the rates of their runs stand above.
+    if drawn.iter().any(|side| !side.documents.is_empty()) {
+        body += &rates(&drawn);
+        body += &anatomies(&drawn, unit);
+    }
     body += &verdicts(&drawn);
     let json = json_of_all(sides.comparisons);
     let kind = match sides.comparisons {
@@ -165,8 +168,15 @@ fn pair_section(pair: &Comparison) -> String {
         .collect();
     let notes: String =
         comparison::notes(pair).iter().map(|note| format!("<p>{}</p>\n", super::frame::long(note))).collect();
+    let how = match pair.design == Design::Paired && pair.sides[0].runs.len() > 1 {
+        true => format!(
+            "<p class=\"how\">{first} and {second}: medians of the runs. Change: that within the pairs, by the estimate of Hodges and \
+             Lehmann, which need not be that of the medians.</p>\n"
+        ),
+        false => String::new(),
+    };
     format!(
-        "<h2>{second} against {first}</h2>\n{}{}{notes}",
+        "<h2>{second} against {first}</h2>\n{}{}{how}{notes}",
         differences(pair),
         table(&["", first, second, "change", "95 % interval", ""], &rows)
     )
@@ -499,14 +509,27 @@ fn verdicts(drawn: &[DrawnSide<'_>]) -> String {
         .map(|side| {
             let heading = format!("<h3>{}: {}</h3>\n", side.name, escaped(&label(side.side)));
             let Some(document) = side.documents.first() else {
-                return heading + &limits(side.side);
+                return heading + &limits(side.side) + &how_it_was_run(side);
             };
             let first =
                 if side.documents.len() > 1 { "<p class=\"dim\">The first of its runs:</p>\n" } else { "" };
-            heading + first + &sections::answers(document)
+            heading + first + &sections::answers(document) + &how_it_was_run(side)
         })
         .collect();
     format!("<h2>What each result says of itself</h2>\n{each}")
+}
+
+/// The servers, the program that measured, and the plan of a side.
+fn how_it_was_run(side: &DrawnSide<'_>) -> String {
+    let (plan, source) = (&side.side.plan, &side.side.source);
+    let word = |name: &str| source.tool[name].as_str().unwrap_or_default();
+    let facts = fields(&[
+        ("Servers", plan.servers.join(", ")),
+        ("Started", source.program.as_str().unwrap_or_default().to_owned()),
+        ("Made by", format!("{} {}", word("name"), word("version")).trim().to_owned()),
+    ]);
+    let text = plan_text(plan, &format!("plan-{}", side.name));
+    facts + &details(&format!("The plan of {}", side.name), &text)
 }
 
 /// What limited the runs of a side that keeps only figures.

@@ -47,10 +47,10 @@ pub fn table(names: &[&str], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// A plan as JSON, on several lines.
-pub fn plan_text(plan: &Plan) -> String {
+/// A plan as JSON, on several lines, in an element with this id.
+pub fn plan_text(plan: &Plan, id: &str) -> String {
     let json = serde_json::to_string_pretty(plan).expect("a plan has nothing that JSON has not");
-    format!("<pre id=\"plan\">{}</pre>\n", long(&json).replace("\\u{a}", "\n"))
+    format!("<pre id=\"{id}\">{}</pre>\n", long(&json).replace("\\u{a}", "\n"))
 }
 
 /// Content that is open in print, and on demand elsewhere.
@@ -94,9 +94,16 @@ impl Framed<'_> {
 /// Names with words beside them; nothing where there are none.
 pub fn fields(fields: &[(&str, String)]) -> String {
     let each = fields.iter().filter(|(_, words)| !words.is_empty());
-    let items: String =
-        each.map(|(name, words)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), long(words))).collect();
+    let items: String = each
+        .map(|(name, words)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(name), breakable(words)))
+        .collect();
     if items.is_empty() { String::new() } else { format!("<dl>\n{items}</dl>\n") }
+}
+
+/// Words that may be a long list without blanks, such as that of the agents: each comma is a place for a new line.
+fn breakable(words: &str) -> String {
+    let pieces: Vec<String> = words.split(',').map(long).collect();
+    pieces.join(",<wbr/>").replace(",<wbr/> ", ", ")
 }
 
 /// Words of this program, which may be longer than those of others: escaped in pieces.

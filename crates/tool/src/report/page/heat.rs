@@ -84,15 +84,20 @@ pub fn draw(name: &str, columns: &[HeatColumn], length_s: f64, unit: Unit, title
     Some(picture.finish(name, title, description))
 }
 
+/// A place on the grid of tenths of [`place`]: neighbours whose common edge lies on it neither overlap nor leave a gap.
+fn tenth(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
 /// Adds the cells of a column to the drawings of their steps of ink.
 fn ink_column(ink: &mut BTreeMap<usize, String>, column: &HeatColumn, x: &SecondsAxis, y: &TimeAxis) {
     let total = (column.sketch.count() + column.unanswered) as f64;
-    let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
+    let (left, right) = (tenth(x.at(column.at_s)), tenth(x.at(column.at_s + column.seconds)));
     for (low, high, count) in column.sketch.cells() {
         // Ink is the logarithm of the share: a thousandth of the column is to be seen.
         let share = (count as f64 / total).max(1e-4);
         let step = ((share.log10() + 4.0) / 4.0 * STEPS as f64).ceil().clamp(1.0, STEPS as f64) as usize;
-        let (top, bottom) = (y.at(high as f64 / 1e3), y.at(low as f64 / 1e3));
+        let (top, bottom) = (tenth(y.at(high as f64 / 1e3)), tenth(y.at(low as f64 / 1e3)));
         let drawing = ink.entry(step).or_default();
         let (width, height) = ((right - left).max(0.8), (bottom - top).max(0.8));
         add(

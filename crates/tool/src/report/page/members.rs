@@ -10,6 +10,9 @@ pub const PANELS_MAX: usize = 24;
 /// Most characters of a name in a panel.
 const NAME_CHARS_MAX: usize = 24;
 
+/// Dots that are named below the axis at most; of more only those far above the others are named.
+const NAMED_DOTS_MAX: usize = 4;
+
 /// Points of a panel's line at most.
 const POINTS_MAX: usize = 80;
 
@@ -28,7 +31,7 @@ pub struct MemberLine {
     pub p99_us: Option<f64>,
     /// Completed requests per second of the whole run.
     pub rate: f64,
-    /// The slices: beginning in seconds, p99 in microseconds where it is known, completed requests per second.
+    /// The slices: middle in seconds, p99 in microseconds where it is known, completed requests per second.
     pub slices: Vec<(f64, Option<f64>, f64)>,
 }
 
@@ -49,8 +52,19 @@ pub fn outlying(members: &[MemberLine]) -> Vec<bool> {
     (0..members.len()).map(|place| members.len() >= OUTLYING_LEAST && of(place).unwrap_or(false)).collect()
 }
 
-/// The picture; `None` of fewer than two members, and where no p99 is known.
-pub fn draw(name: &str, members: &[MemberLine], unit: Unit, title: &str) -> Option<String> {
+/// Whether each member has a panel of its own; else each is a dot.
+pub fn has_panels(members: &[MemberLine]) -> bool {
+    let has_slices = members.iter().any(|member| member.slices.iter().any(|slice| slice.1.is_some()));
+    members.len() <= PANELS_MAX && has_slices
+}
+
+/// The picture over `length_s` seconds; `None` of fewer than two members, and where no p99 is known.
+pub fn draw(
+    name: &str,
+    members: &[MemberLine],
+    length_s: f64,
+    (unit, title): (Unit, &str),
+) -> Option<String> {
     if members.len() < 2 {
         return None;
     }
@@ -59,9 +73,8 @@ pub fn draw(name: &str, members: &[MemberLine], unit: Unit, title: &str) -> Opti
     // The worst come first; those that do not know p99 are the worst.
     let p99 = |place: &usize| members[*place].p99_us.unwrap_or(f64::INFINITY);
     order.sort_by(|one, other| p99(other).total_cmp(&p99(one)));
-    let has_slices = members.iter().any(|member| member.slices.iter().any(|slice| slice.1.is_some()));
-    if members.len() <= PANELS_MAX && has_slices {
-        panels(name, members, &order, &framed, (unit, title))
+    if has_panels(members) {
+        panels(name, members, (&order, &framed), length_s, (unit, title))
     } else {
         dots(name, members, &framed, (unit, title))
     }
@@ -96,17 +109,16 @@ impl Panel {
 fn panels(
     name: &str,
     members: &[MemberLine],
-    order: &[usize],
-    framed: &[bool],
+    (order, framed): (&[usize], &[bool]),
+    length_s: f64,
     (unit, title): (Unit, &str),
 ) -> Option<String> {
     let times = || members.iter().flat_map(|member| member.slices.iter().filter_map(|slice| slice.1));
     TimeAxis::of(times(), 0.0, 1.0)?;
     let most =
         members.iter().flat_map(|member| member.slices.iter().map(|slice| slice.2)).fold(0.0, f64::max);
-    let length_s = members.iter().filter_map(|member| Some(member.slices.last()?.0)).fold(0.0, f64::max);
     let last = Panel::of(members.len() - 1);
-    let mut picture = Picture::new(last.bottom + 12.0);
+    let mut picture = Picture::new(last.bottom + 20.0);
     picture.words(
         "tick",
         (LEFT - 8.0, 14.0),
@@ -145,6 +157,11 @@ fn panels(
             picture.words("tick", (before, panel.middle + 2.0), Anchor::End, &round_text(low / unit.us));
             picture.words("tick", (before, panel.middle + 16.0), Anchor::End, &round_text(most.round()));
             picture.words("tick", (before, panel.bottom), Anchor::End, "0");
+        }
+        if place + COLUMNS >= members.len() {
+            let (below, end) = (panel.bottom + 12.0, format!("{} s", number(length_s)));
+            picture.words("tick", (panel.left, below), Anchor::Start, "0");
+            picture.words("tick", (panel.right, below), Anchor::End, &end);
         }
         let short = shortened(&member.name);
         picture.words("tick strong", (panel.left + 4.0, panel.top + 11.0), Anchor::Start, &short);
@@ -192,22 +209,23 @@ fn dots(name: &str, members: &[MemberLine], framed: &[bool], (unit, title): (Uni
         if let Some(us) = member.p99_us {
             let class = if framed[place] { "dot p99" } else { "dot p50" };
             picture.dot(class, (x, time.at(us)), 4.0);
-            if framed[place] {
+            if framed[place] && members.len() > NAMED_DOTS_MAX {
                 let short = shortened(&member.name);
                 let (anchor, x) =
                     if x > RIGHT - 120.0 { (Anchor::End, x - 7.0) } else { (Anchor::Start, x + 7.0) };
                 picture.words("tick", (x, time.at(us) + 4.0), anchor, &short);
             }
         }
+        if members.len() <= NAMED_DOTS_MAX {
+            picture.words("tick", (x, bottom + 17.0), Anchor::Middle, &shortened(&member.name));
+        }
         said.push((LEFT + place as f64 * width, width, words_of(member, unit)));
     }
     picture.line("axis", (LEFT, bottom), (RIGHT, bottom));
-    picture.words(
-        "tick",
-        (LEFT, bottom + 17.0),
-        Anchor::Start,
-        &format!("{} members, in the order of the result", members.len()),
-    );
+    if members.len() > NAMED_DOTS_MAX {
+        let words = format!("{} members, in the order of the result", members.len());
+        picture.words("tick", (LEFT, bottom + 17.0), Anchor::Start, &words);
+    }
     picture.columns(top, bottom, &said);
     let description =
         "A dot for each member: p99 of its requests upwards, members in their order to the right.";
@@ -249,7 +267,7 @@ mod tests {
         members[2].p99_us = Some(300.0);
         assert_eq!(outlying(&members), [false, false, true, false, false, false]);
         let unit = Unit::of(Some(100.0));
-        let drawn = draw("members", &members, unit, "members").expect("a picture");
+        let drawn = draw("members", &members, 10.0, (unit, "members")).expect("a picture");
         assert_eq!(
             (drawn.matches("class=\"frame\"").count(), drawn.matches("frame outlying").count()),
             (5, 1)
@@ -262,10 +280,10 @@ mod tests {
     fn many_members_are_dots_and_one_is_no_picture() {
         let unit = Unit::of(Some(100.0));
         let many: Vec<MemberLine> = (0..30).map(|place| member(place, 100.0)).collect();
-        let drawn = draw("members", &many, unit, "members").expect("a picture");
+        let drawn = draw("members", &many, 10.0, (unit, "members")).expect("a picture");
         assert_eq!(drawn.matches("<circle").count(), 30);
-        assert_eq!(draw("members", &many[..1], unit, "members"), None);
+        assert_eq!(draw("members", &many[..1], 10.0, (unit, "members")), None);
         let none: Vec<MemberLine> = (0..3).map(|_| MemberLine::default()).collect();
-        assert_eq!(draw("members", &none, unit, "members"), None);
+        assert_eq!(draw("members", &none, 10.0, (unit, "members")), None);
     }
 }

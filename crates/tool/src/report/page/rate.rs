@@ -29,8 +29,8 @@ const BOTTOM: f64 = 170.0;
 const ERRORS_TOP: f64 = 206.0;
 const ERRORS_BOTTOM: f64 = 276.0;
 
-/// Classes of the kinds of errors, in order.
-const KINDS: usize = 6;
+/// Colours of the kinds of errors.
+const COLOURS: usize = 6;
 
 /// Puts neighbours together until there are at most `most` columns.
 pub fn merged(columns: &[RateColumn], most: usize) -> Vec<RateColumn> {
@@ -74,7 +74,10 @@ pub fn draw(
     if planned_s > length_s {
         let (from, to) = (x.at(length_s), x.at(planned_s));
         picture.rect("undefined", (from, TOP), (to - from, BOTTOM - TOP));
-        picture.words("tick", (from + 4.0, TOP + 14.0), Anchor::Start, "ended before its time");
+        let words = "ended before its time";
+        if from + LETTER * words.len() as f64 <= RIGHT {
+            picture.words("tick", (from + 4.0, TOP + 14.0), Anchor::Start, words);
+        }
     }
     if has_errors {
         errors(&mut picture, &columns, &x);
@@ -128,23 +131,23 @@ fn rates(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis, asked: 
         columns.iter().map(|column| (middle(column), y.at(per_second(column.completed, column)))).collect();
     let due: Option<Vec<(f64, f64)>> =
         columns.iter().map(|column| Some((middle(column), y.at(column.asked?)))).collect();
-    if let Some(due) = due {
-        picture.polyline("line dashed goal", &due);
-        let above = (LEFT + 4.0, due.first().map_or(TOP, |first| first.1) - 5.0);
-        picture.words("name goal", above, Anchor::Start, "asked");
-    } else if let Some(asked) = asked {
-        picture.line("line dashed goal", (LEFT, y.at(asked)), (RIGHT, y.at(asked)));
-        picture.words("name goal", (LEFT + 4.0, y.at(asked) - 5.0), Anchor::Start, "asked");
-    }
     picture.area("hatch", &all, &done);
     picture.polyline("line wait", &all);
     picture.polyline("line thick response", &done);
     if let [only] = done.as_slice() {
         picture.rect("bar", (LEFT, only.1), (RIGHT - LEFT, BOTTOM - only.1));
     }
-    if let Some(last) = done.last() {
-        picture.words("name response", (RIGHT + 8.0, last.1 + 4.0), Anchor::Start, "completed");
+    // On top, because it is thinner than the line that it is nearly always on.
+    let mut names = Vec::new();
+    if let Some(due) = due {
+        picture.polyline("line dashed goal", &due);
+        names.extend(due.last().map(|last| (last.1 + 4.0, "goal", "asked")));
+    } else if let Some(asked) = asked {
+        picture.line("line dashed goal", (LEFT, y.at(asked)), (RIGHT, y.at(asked)));
+        names.push((y.at(asked) + 4.0, "goal", "asked"));
     }
+    names.extend(done.last().map(|last| (last.1 + 4.0, "response", "completed")));
+    picture.names(names);
 }
 
 fn errors(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis) {
@@ -152,25 +155,28 @@ fn errors(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis) {
     let most = columns.iter().map(sum).max().unwrap_or(0);
     let y = CountAxis::of(most as f64, ERRORS_TOP, ERRORS_BOTTOM);
     y.draw(picture, "errors");
+    let Some(first) = columns.first() else { return };
+    let total = |kind: usize| columns.iter().map(|column| column.wrong[kind].1).sum::<u64>();
+    // Only kinds that occur have a colour, so that no two of few have the same.
+    let kinds: Vec<usize> = (0..first.wrong.len()).filter(|kind| total(*kind) > 0).collect();
     for column in columns {
         let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
         let mut below = 0_u64;
-        for (kind, (_, count)) in column.wrong.iter().enumerate() {
+        for (colour, kind) in kinds.iter().enumerate() {
+            let count = column.wrong[*kind].1;
             let (bottom, top) = (y.at(below as f64), y.at((below + count) as f64));
             picture.rect(
-                &format!("e{}", kind % KINDS),
+                &format!("e{}", colour % COLOURS),
                 (left, top),
                 ((right - left - 0.5).max(0.5), bottom - top),
             );
             below += count;
         }
     }
-    let Some(first) = columns.first() else { return };
-    let total = |kind: usize| columns.iter().map(|column| column.wrong[kind].1).sum::<u64>();
     let mut at = ERRORS_TOP + 4.0;
-    for (kind, (name, _)) in first.wrong.iter().enumerate().filter(|(kind, _)| total(*kind) > 0) {
-        picture.rect(&format!("e{}", kind % KINDS), (RIGHT + 8.0, at - 8.0), (8.0, 8.0));
-        picture.words("tick", (RIGHT + 20.0, at), Anchor::Start, name);
+    for (colour, kind) in kinds.iter().enumerate() {
+        picture.rect(&format!("e{}", colour % COLOURS), (RIGHT + 8.0, at - 8.0), (8.0, 8.0));
+        picture.words("tick", (RIGHT + 20.0, at), Anchor::Start, &first.wrong[*kind].0);
         at += 13.0;
     }
 }

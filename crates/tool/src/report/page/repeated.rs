@@ -247,6 +247,6 @@ fn how_it_was_run(repetition: &Repetition) -> String {
         ("Labels", labels_text(&repetition.plan.labels)),
         ("Made by", format!("{} {}", text(tool, "name"), text(tool, "version")).trim().to_owned()),
     ]);
-    let plan = plan_text(&repetition.plan);
+    let plan = plan_text(&repetition.plan, "plan");
     format!("<h2>How it was run</h2>\n{facts}{}", details("The plan of the first run", &plan))
 }

@@ -1,6 +1,7 @@
 //! The sections of a page, from the answers to the data.
 
 use pummel_logic::measure::evidence::provenance::Provenance;
+use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::measure::words::{counted, percent};
@@ -29,7 +30,7 @@ const ROWS_MAX: usize = 60;
 /// Columns of the heat map of service times, which is beside the main one.
 const SERVICE_COLUMNS_MAX: usize = 120;
 
-/// Of more machines than this only the first are named.
+/// Of more kinds of machines than this only the first are named.
 const MACHINES_SHOWN_MAX: usize = 8;
 
 /// The median response of all requests in microseconds, or what it is more than.
@@ -113,7 +114,7 @@ fn figure(figure: Figure, unit: Unit) -> String {
 
 fn requests(document: &Document, unit: Unit) -> String {
     let times = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
-    let mut names = vec!["", "due", "completed", "per second", "hit %", "errors", "no answer"];
+    let mut names = vec!["", "due", "completed", "per second", "hit %", "errors", "unfinished", "unsent"];
     names.extend(times);
     let row = |name: &str, op: &OpResult, response: &TimeFigures| {
         let looked_up = op.hits + op.misses;
@@ -129,7 +130,8 @@ fn requests(document: &Document, unit: Unit) -> String {
             number(rate),
             if reads(name) || name == "all" { share } else { "-".to_owned() },
             grouped(op.failed()),
-            grouped(op.unanswered()),
+            grouped(op.unfinished),
+            grouped(op.unsent),
         ];
         cells.extend(times.map(|name| figure(response.at(name), unit)));
         cells
@@ -145,10 +147,7 @@ fn requests(document: &Document, unit: Unit) -> String {
             (all.unfinished, all.unsent) = (all.unfinished + op.unfinished, all.unsent + op.unsent);
             all.errors.0.extend(op.errors.0.iter().cloned());
         }
-        let mut cells = row("all", &all, document.totals.times.of_span(Span::Response));
-        // The sum of the kinds by name counts each kind of each operation once.
-        cells[6] = grouped(series::unanswered(document));
-        rows.push(cells);
+        rows.push(row("all", &all, document.totals.times.of_span(Span::Response)));
     }
     let what =
         format!("Response times in {}: from when a request was due until its reply had arrived.", unit.name);
@@ -206,7 +205,12 @@ fn cache(document: &Document) -> String {
     let how = "Misses by cause: keys that were never stored, that do not exist, whose last store by the same worker had expired, \
                and all others, such as evicted ones.";
     let details = details("While the run went on", &table(&names, &over_time));
-    format!("<h2>Hits and misses</h2>\n{}<p class=\"how\">{how}</p>\n{details}", table(&names, &rows))
+    let (hits, misses) = (looked_up(&document.ops, |op| op.hits), looked_up(&document.ops, |op| op.misses));
+    let statement = match hits + misses {
+        0 => "Hits and misses".to_owned(),
+        keys => format!("{:.1} % of the keys read were found", 100.0 * hits as f64 / keys as f64),
+    };
+    format!("<h2>{statement}</h2>\n{}<p class=\"how\">{how}</p>\n{details}", table(&names, &rows))
 }
 
 /// The parts of a load that changed by plan, each with figures of its own; nothing of other runs.
@@ -215,7 +219,7 @@ fn phases(document: &Document, unit: Unit) -> String {
         return String::new();
     }
     let times = ["p50", "p90", "p99", "p99.9", "max"];
-    let mut names = vec!["phase", "from s", "seconds", "due", "per second", "errors", "no answer"];
+    let mut names = vec!["phase", "from s", "seconds", "due", "per second", "errors", "unfinished", "unsent"];
     names.extend(times);
     let rows: Vec<Vec<String>> = document
         .phases
@@ -223,7 +227,7 @@ fn phases(document: &Document, unit: Unit) -> String {
         .map(|phase| {
             let due_per_s =
                 if phase.seconds > 0.0 { phase.totals.requests as f64 / phase.seconds } else { 0.0 };
-            let unanswered = phase.ops.iter().map(|(_, op)| op.unanswered()).sum();
+            let sum = |of: fn(&OpResult) -> u64| grouped(phase.ops.iter().map(|(_, op)| of(op)).sum());
             let mut cells = vec![
                 phase.name.clone(),
                 format!("{:.1}", phase.at_s),
@@ -231,7 +235,8 @@ fn phases(document: &Document, unit: Unit) -> String {
                 grouped(phase.totals.requests),
                 number(due_per_s),
                 grouped(phase.totals.errors),
-                grouped(unanswered),
+                sum(|op| op.unfinished),
+                sum(|op| op.unsent),
             ];
             let response = phase.totals.times.of_span(Span::Response);
             cells.extend(times.map(|name| figure(response.at(name), unit)));
@@ -286,7 +291,8 @@ fn span_table(document: &Document, unit: Unit) -> String {
 fn percentiles(document: &Document, unit: Unit) -> String {
     let drawn = series::curve_of(document);
     let statement = words::of_curve(document, unit);
-    let picture = curve::draw("curve", &drawn, unit, &statement);
+    // Wait and lag of what got no answer are no picture of answers.
+    let picture = curve::draw("curve", &drawn, unit, &statement).filter(|_| document.totals.completed > 0);
     let rows: Vec<Vec<String>> = QUANTILES
         .iter()
         .map(|(name, _)| {
@@ -359,7 +365,10 @@ fn over_time(document: &Document, unit: Unit) -> String {
     Framed {
         statement: if columns.is_empty() { "Response times over time".to_owned() } else { statement },
         picture,
-        instead: "The result keeps no times of intervals: it is of an older version, or nothing was answered.",
+        instead: match document.totals.completed {
+            0 => "No request was answered, so there are no times to draw.",
+            _ => "The result keeps no times of intervals: it is of an older version.",
+        },
         how,
         numbers: table(&names, &rows),
         axis: "time",
@@ -390,7 +399,8 @@ fn rates(document: &Document) -> String {
     let columns = series::rates_of(document);
     let statement = words::of_rate(document);
     let length_s = length_of(document);
-    let planned_s = series::planned_s(document).unwrap_or(0.0);
+    let is_complete = document.status == Status::Complete;
+    let planned_s = series::planned_s(document).filter(|_| !is_complete).unwrap_or(0.0);
     let asked = series::asked_rate(document);
     let phases: Vec<(f64, String)> =
         document.phases.iter().map(|phase| (phase.at_s, phase.name.clone())).collect();
@@ -400,6 +410,9 @@ fn rates(document: &Document) -> String {
     let mut how = "How to read it: the thick line is what was completed.".to_owned();
     if asked.is_some() || columns.iter().any(|column| column.asked.is_some()) {
         how += " The dashed line at \u{201c}asked\u{201d} is the rate of the plan.";
+        if series::fills_misses(document) {
+            how += " Stores of missed keys come on top of it.";
+        }
     }
     if columns.iter().any(has_failed) {
         how += " The shaded area above it is what failed.";
@@ -462,9 +475,16 @@ fn parts(document: &Document, unit: Unit) -> String {
         how += &format!(" Left out: {bands} of fewer than {} requests.", anatomy::ENOUGH);
     }
     Framed {
-        statement: if document.anatomy.is_empty() { "What the response times consist of".to_owned() } else { statement },
+        statement: if document.anatomy.is_empty() {
+            "What the response times consist of".to_owned()
+        } else {
+            statement
+        },
         picture,
-        instead: "The result does not say what its responses consist of: nothing was answered, or it is of an older version.",
+        instead: match document.totals.completed {
+            0 => "No request was answered, so there are no times to split.",
+            _ => "The result does not say what its responses consist of: it is of an older version.",
+        },
         how,
         numbers: table(&["requests", "count", "mean response", "wait", "lag", "service"], &rows),
         axis: "",
@@ -484,6 +504,24 @@ fn errors(document: &Document) -> String {
     format!("<h2>What the servers said</h2>\n{}", table(&["message", "times"], &rows))
 }
 
+/// The descriptions of machines, each once with the number of those that it is of.
+fn alike(machines: impl Iterator<Item = String>) -> String {
+    let mut kinds: Vec<(String, u64)> = Vec::new();
+    for words in machines {
+        match kinds.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((words, 1)),
+        }
+    }
+    let more = kinds.len().saturating_sub(MACHINES_SHOWN_MAX);
+    let each = kinds.into_iter().take(MACHINES_SHOWN_MAX).map(|(words, count)| match count {
+        1 => words,
+        many => format!("{many} alike: {words}"),
+    });
+    let more = (more > 0).then(|| format!("{} more", counted(more as u64, "kind")));
+    each.chain(more).collect::<Vec<_>>().join("; ")
+}
+
 fn how_it_was_run(document: &Document) -> String {
     let machines = document.evidence.iter().flat_map(|evidence| &evidence.servers);
     let servers: Vec<String> = machines
@@ -494,12 +532,11 @@ fn how_it_was_run(document: &Document) -> String {
         .collect();
     let servers = if servers.is_empty() { document.plan.servers.join(", ") } else { servers.join("; ") };
     let command = command_line(&document.argv);
-    let machines: Vec<String> =
-        document.machine.iter().take(MACHINES_SHOWN_MAX).map(Provenance::words).collect();
+    let machines = alike(document.machine.iter().map(Provenance::words));
     let mut facts = vec![
         ("Command", command),
         ("Servers", servers),
-        ("Machine", machines.join("; ")),
+        ("Machine", machines),
         ("Labels", labels_text(&document.labels)),
         ("Seed", format!("{} (data seed {})", document.plan.seed, document.plan.data.seed)),
         ("Connections", grouped(document.connections.asked)),
@@ -515,9 +552,49 @@ fn how_it_was_run(document: &Document) -> String {
     };
     let plan = format!(
         "<p><button type=\"button\" data-copy=\"plan\" hidden=\"hidden\">Copy</button> {again}</p>\n{}",
-        plan_text(&document.plan)
+        plan_text(&document.plan, "plan")
     );
     format!("<h2>How it was run</h2>\n{facts}{}", details("The plan", &plan))
+}
+
+/// What the marks of picture 5 mean, as far as it has them.
+fn how_to_read_rates(points: &[RatePoint], has_goals: bool, over: Option<&str>) -> String {
+    let has = |is: fn(&RatePoint) -> bool| points.iter().any(is);
+    let marks = [
+        (has_goals, "filled points are runs that met the goals, hollow ones missed them"),
+        (has(|point| !point.is_carried), "crosses are rates that were not carried"),
+        (has(|point| point.is_generators), "in grey points the generator was the limit"),
+        (has(|point| !point.intervals_us.is_empty()), "vertical bars are 95 % intervals within a run"),
+    ];
+    let marks: Vec<&str> =
+        marks.into_iter().filter(|(is_there, _)| *is_there).map(|(_, words)| words).collect();
+    let levels = over.map_or(String::new(), |what| format!(" The numbers above the axis count the {what}."));
+    match marks.is_empty() {
+        true => format!("How to read it: each point is a run.{levels}"),
+        false => format!("How to read it: {}.{levels}", marks.join("; ")),
+    }
+}
+
+/// p99 of the runs with the lowest and the highest rate that know it, of those that were asked for a rate.
+fn statement_of_rates(points: &[RatePoint], unit: Unit) -> Option<String> {
+    let p99 =
+        |point: &RatePoint| point.response_us.iter().find(|(name, _)| name == "p99").and_then(|(_, us)| *us);
+    let mut known: Vec<(f64, f64)> = points
+        .iter()
+        .filter(|point| point.asked.is_some())
+        .filter_map(|point| Some((point.rate, p99(point)?)))
+        .collect();
+    known.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (first, last) = (known.first()?, known.last()?);
+    (known.len() > 1 && number(first.0) != number(last.0)).then(|| {
+        format!(
+            "p99 {} at {} completed per second, {} at {}",
+            unit.text(first.1),
+            number(first.0),
+            unit.text(last.1),
+            number(last.0)
+        )
+    })
 }
 
 /// The sections of a search or a scan.
@@ -547,12 +624,13 @@ pub fn of_curve(document: &CurveDocument) -> String {
     let median = document.runs.iter().find_map(|run| run.response_us.get("p50").copied().flatten());
     let unit = Unit::of(median);
     let over = document.runs.iter().find_map(|run| run.level.as_ref()).map(|level| level.of.as_str());
-    let statement = match over {
+    let title = match over {
         Some("threads") => "Throughput and response times by number of threads",
         Some(_) => "Throughput and response times by number of connections",
         None => "How response times grow with the rate",
     };
-    let picture = throughput::draw("throughput", &points, &marks, unit, statement);
+    let statement = statement_of_rates(&points, unit).unwrap_or_else(|| title.to_owned());
+    let picture = throughput::draw("throughput", &points, &marks, unit, title);
     let time = |us: Option<f64>| us.map_or("-".to_owned(), |us| unit.plain(us));
     let rows: Vec<Vec<String>> = document
         .runs
@@ -616,19 +694,10 @@ pub fn of_curve(document: &CurveDocument) -> String {
     ]);
     let drawn = picture.is_some();
     let framed = Framed {
-        statement: statement.to_owned(),
+        statement,
         picture,
         instead: "A picture needs two runs whose times are known.",
-        how: format!(
-            "How to read it: {}crosses are rates that were not carried; in grey points the generator was the limit. Vertical bars: \
-             95 % intervals within a run.{}",
-            if document.goals.is_empty() {
-                ""
-            } else {
-                "filled points are runs that met the goals, hollow ones missed them, "
-            },
-            over.map_or(String::new(), |what| format!(" The numbers above the axis count the {what}."))
-        ),
+        how: how_to_read_rates(&points, !document.goals.is_empty(), over),
         numbers: numbers.clone(),
         axis: "",
     };
@@ -650,7 +719,10 @@ fn how_a_series_was_run(document: &CurveDocument) -> String {
         ("Servers", plan.servers.join(", ")),
         ("Made by", version.trim().to_owned()),
     ]);
-    format!("<h2>How it was run</h2>\n{facts}{}", details("The plan of the first run", &plan_text(plan)))
+    format!(
+        "<h2>How it was run</h2>\n{facts}{}",
+        details("The plan of the first run", &plan_text(plan, "plan"))
+    )
 }
 
 /// What the words of pages mean.

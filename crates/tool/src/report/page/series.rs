@@ -170,6 +170,12 @@ pub fn asked_rate(document: &Document) -> Option<f64> {
     rates.sum::<Option<f64>>().filter(|rate| *rate > 0.0)
 }
 
+/// Whether the measured phase stores keys that its reads missed, beside the requests that it was asked for.
+pub fn fills_misses(document: &Document) -> bool {
+    let recorded = document.plan.phases.iter().filter(|phase| phase.recorded);
+    recorded.into_iter().any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.read_through_ns.is_some()))
+}
+
 /// How long the measured phase was to be, in seconds; `None` where no time ended it.
 pub fn planned_s(document: &Document) -> Option<f64> {
     let recorded = document.plan.phases.iter().filter(|phase| phase.recorded);

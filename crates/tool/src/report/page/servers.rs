@@ -38,6 +38,9 @@ const GAP: f64 = 44.0;
 const ROW: f64 = HEIGHT + 30.0;
 const HEADING: f64 = 22.0;
 
+/// Height of a figure beside its line.
+const FIGURE_HEIGHT: f64 = 11.0;
+
 /// The picture over `length_s` seconds; `None` where no server tells anything.
 pub fn draw(name: &str, servers: &[ServerPanels], length_s: f64, title: &str) -> Option<String> {
     let servers: Vec<&ServerPanels> =
@@ -87,6 +90,9 @@ fn panel(picture: &mut Picture, figure: &ServerFigure, (left, top, width): (f64,
     picture.words("tick", (left - 4.0, bottom + 1.0), Anchor::End, "0");
     if let Some(limit) = limit {
         picture.line("line dashed goal", (left, y.at(limit)), (left + width, y.at(limit)));
+        if y.at(most) - y.at(limit) >= FIGURE_HEIGHT {
+            picture.words("tick", (left - 4.0, y.at(limit) + 4.0), Anchor::End, &short(limit));
+        }
     }
     let ours = line(&figure.ours);
     picture.polyline("line others", &ours);

@@ -19,13 +19,16 @@ use crate::report::{calibration_words, transmit};
 /// Rows of a table of events at most.
 const EVENTS_SHOWN: usize = 200;
 
+/// Intervals between readings of a server that are shorter than this share of the longest one are not drawn.
+const SHARE_OF_SLICE_MIN: f64 = 0.2;
+
 /// Rows of a table of members at most.
 const MEMBERS_SHOWN: usize = 256;
 
 /// The sections on agents, servers and connections, on what servers said of themselves, and on events; nothing of what was not there.
 pub fn sections(document: &Document, unit: Unit, length_s: f64) -> String {
-    let mut text = agents(document, unit);
-    text += &several_servers(document, unit);
+    let mut text = agents(document, unit, length_s);
+    text += &several_servers(document, unit, length_s);
     text += &connections(document);
     text += &own_figures(document, length_s);
     text += &events(document);
@@ -70,10 +73,19 @@ fn statement(what: &str, lines: &[MemberLine], unit: Unit) -> String {
     }
 }
 
-const HOW: &str = "How to read it: the slowest come first, all on the same axes. A frame is drawn around one whose p99 lies above the median of the \
-                   others by more than twice their median distance from it, and by a tenth at least, where there are four or more.";
+/// How to read the picture of members.
+fn how(lines: &[MemberLine]) -> String {
+    let is_far = "whose p99 lies above the median of the others by more than twice their median distance from it, and by a tenth at least, where \
+                  there are four or more";
+    match members::has_panels(lines) {
+        true => format!(
+            "How to read it: the slowest come first, all on the same axes. A frame is drawn around one {is_far}."
+        ),
+        false => format!("How to read it: a dot is p99 of one of them. One {is_far}, has another colour."),
+    }
+}
 
-fn agents(document: &Document, unit: Unit) -> String {
+fn agents(document: &Document, unit: Unit, length_s: f64) -> String {
     let Some(agents) = document.agents.as_ref().filter(|agents| agents.members.len() > 1) else {
         return String::new();
     };
@@ -145,16 +157,16 @@ fn agents(document: &Document, unit: Unit) -> String {
     };
     Framed {
         statement: statement("agents", &lines, unit),
-        picture: members::draw("agents", &lines, unit, "p99 and rate of each agent"),
+        picture: members::draw("agents", &lines, length_s, (unit, "p99 and rate of each agent")),
         instead: "The agents' response times are not known.",
-        how: format!("{HOW}{spread} Their clocks are known to {} us.{lost}", number(error)),
+        how: format!("{}{spread} Their clocks are known to {} us.{lost}", how(&lines), number(error)),
         numbers: table(&names, &rows),
         axis: "",
     }
     .text()
 }
 
-fn several_servers(document: &Document, unit: Unit) -> String {
+fn several_servers(document: &Document, unit: Unit, length_s: f64) -> String {
     if document.servers.len() < 2 {
         return String::new();
     }
@@ -196,9 +208,9 @@ fn several_servers(document: &Document, unit: Unit) -> String {
     };
     Framed {
         statement: statement("servers", &lines, unit),
-        picture: members::draw("servers", &lines, unit, "Service p99 and rate of each server"),
+        picture: members::draw("servers", &lines, length_s, (unit, "Service p99 and rate of each server")),
         instead: "No server answered, so there are no times to draw.",
-        how: format!("{HOW} Times are service times, within 3 %.{more}"),
+        how: format!("{} Times are service times, within 3 %.{more}", how(&lines)),
         numbers: table(&names, &rows),
         axis: "",
     }
@@ -257,14 +269,24 @@ fn connections(document: &Document) -> String {
             let words = format!("{} were open all the time.", counted(all.open, "connection"));
             return format!("<h2>Connections</h2>\n<p>{words}</p>\n{}", details("The numbers", &numbers));
         }
-        None => format!(
-            "{} of {} connections were open at the start; {} lost, {} back, {} attempts failed",
-            grouped(all.open),
-            grouped(all.asked),
-            grouped(all.lost),
-            grouped(all.reconnected),
-            grouped(all.failed)
-        ),
+        None => {
+            // The load before the measurement has losses of its own, which are not drawn.
+            let measured: u64 = columns.iter().map(|column| column.ticks[0]).sum();
+            let before = match all.lost.saturating_sub(measured) {
+                some @ 1.. if !columns.is_empty() => {
+                    format!(" ({} of them before the measurement)", grouped(some))
+                }
+                _ => String::new(),
+            };
+            format!(
+                "{} of {} connections were open at the start; {} lost{before}, {} back, {} attempts failed",
+                grouped(all.open),
+                grouped(all.asked),
+                grouped(all.lost),
+                grouped(all.reconnected),
+                grouped(all.failed)
+            )
+        }
     };
     if columns.is_empty() {
         let why = "In no interval did a connection open or close, or the result is of a version that does not say when.";
@@ -302,7 +324,10 @@ fn over_time(
     let point = |interval: &ServerIntervalResult| {
         Some((interval.at_s + interval.seconds / 2.0, of(interval).filter(|value| value.is_finite())?))
     };
-    let points: Vec<(f64, f64)> = stats.intervals.iter().filter_map(point).collect();
+    // The last reading lies at the end of the run, maybe milliseconds after the one before it: too short to say a rate.
+    let longest_s = stats.intervals.iter().map(|interval| interval.seconds).fold(0.0, f64::max);
+    let is_whole = |interval: &&ServerIntervalResult| interval.seconds >= longest_s * SHARE_OF_SLICE_MIN;
+    let points: Vec<(f64, f64)> = stats.intervals.iter().filter(is_whole).filter_map(point).collect();
     (!points.is_empty()).then(|| ServerFigure {
         name: name.to_owned(),
         points,

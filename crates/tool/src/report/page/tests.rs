@@ -72,7 +72,7 @@ fn a_run_has_its_four_pictures_each_with_title_description_and_numbers() {
     assert!(page.contains("<summary>Service times instead</summary>"));
     assert!(
         page.contains(
-            "127.0.0.1:11211 answered 1,000 req/s; p99 92.9 us, p99.9 93.6 us; nobody was the limit."
+            "127.0.0.1:11211 answered 1,000 req/s; p50 62.4 us, p99 92.9 us; nobody was the limit."
         ),
         "{page}"
     );
@@ -127,7 +127,6 @@ fn requests_without_an_answer_are_drawn_and_counted() {
         }
         interval.groups[0].unsent(Verb::Get, 20);
     });
-    run.plan.phases[0].stop.time_ns = Some(10 * SECOND);
     let page = page_of(&run);
     assert!(page.contains("class=\"unanswered\"") && page.contains("520 without an answer"), "{page}");
     assert!(page.contains("Triangle: what lies beyond got no answer."));
@@ -141,8 +140,39 @@ fn requests_without_an_answer_are_drawn_and_counted() {
         assert!(line.is_open && missing == 20, "{class}");
         assert_eq!(line.count, 2_520.0, "every request that was due counts in {class}");
     }
-    assert!(page.contains("ended before its time"));
     assert!(page.contains("500 timeout, 20 unsent"), "{page}");
+}
+
+#[test]
+fn only_a_run_that_is_not_complete_ended_before_its_time() {
+    let mut run = Run::new(Keep::Figures);
+    run.plan.phases[0].stop.time_ns = Some(10 * SECOND);
+    assert!(!page_of(&run).contains("ended before its time"), "a number of requests ended it");
+    run.measurement.mark(Status::Interrupted, "interrupted");
+    assert!(page_of(&run).contains("ended before its time"));
+}
+
+#[test]
+fn what_became_of_the_requests_adds_up() {
+    let mut run = Run::new(Keep::Figures);
+    run.interval(2, Keep::Figures, |interval| {
+        for i in 0..3 {
+            let outcome = Outcome::Error(Fault::Timeout);
+            interval.groups[0].record(&Sample { outcome, ..sample(i) });
+        }
+        interval.groups[0].unsent(Verb::Get, 4);
+    });
+    let page = page_of(&run);
+    assert!(page.contains("<h2>2,000 of 2,007 requests completed, 3 failed, 4 never sent</h2>"), "{page}");
+}
+
+#[test]
+fn a_headline_says_what_was_found_whatever_the_server_is_called() {
+    let mut run = Run::new(Keep::Figures);
+    run.plan.servers = vec!["x".repeat(10_000)];
+    let page = page_of(&run);
+    let headline = page.split("<h1>").nth(1).and_then(|rest| rest.split("</h1>").next()).expect("a headline");
+    assert!(headline.contains("xxx\u{2026} answered") && headline.contains("p99 "), "{headline}");
 }
 
 #[test]
@@ -262,6 +292,9 @@ fn a_search_is_drawn_with_what_it_found() {
     );
     assert_eq!(stored::json_of(&of_curve(&document, &json, &PageOptions::default())).unwrap(), json);
     assert!(page.contains("crosses are rates that were not carried"), "{page}");
+    assert!(!page.contains("in grey points"), "what is not drawn is not explained");
+    let statement = "<h2>p99 400 us at 50,000 completed per second, 90,000 us at 90,000</h2>";
+    assert!(page.contains(statement), "{page}");
     assert!(page.contains("<code>pummel show --format json</code> also takes this page."), "{page}");
     assert!(!page.contains("partly the generator"), "{page}");
     let mut unknown = document;
@@ -315,7 +348,7 @@ fn two_to_eight_results_have_a_page_of_their_own() {
 #[test]
 fn hits_and_misses_have_a_table_where_misses_are_told_apart() {
     let mut run = Run::new(Keep::Figures);
-    assert!(!body(&run.document(render)).contains("Hits and misses"));
+    assert!(!body(&run.document(render)).contains("first touch"));
     let cache = CacheCounts {
         first_touch: 30,
         other: 70,
@@ -329,6 +362,7 @@ fn hits_and_misses_have_a_table_where_misses_are_told_apart() {
     });
     let page = body(&run.document(render));
     is_well_formed(&page);
+    assert!(page.contains(" % of the keys read were found</h2>"), "{page}");
     assert!(page.contains("<th>first touch</th>") && page.contains("<td>75.0</td><td>30</td>"), "{page}");
 }
 
@@ -440,7 +474,11 @@ fn repeated_runs_are_drawn_by_the_medians_of_their_figures() {
     let body = body(&of_comparison(&sides, &PageOptions::default()));
     is_well_formed(&body);
     assert!(body.contains("Of repeated runs a line joins the medians"), "{body}");
-    assert!(body.contains("These results keep the figures of their runs, and no intervals."));
+    assert!(
+        !body.contains("<h2>Completed per second") && !body.contains("no intervals"),
+        "no empty sections"
+    );
+    assert!(body.contains("<pre id=\"plan-A\">") && body.contains("<pre id=\"plan-B\">"), "{body}");
 }
 
 /// A run of several agents and servers in which connections were lost.

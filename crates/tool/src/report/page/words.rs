@@ -4,28 +4,33 @@ use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::time_text;
 use pummel_logic::measure::words::counted;
-use pummel_logic::time::{MICROSECOND, Nanos};
+use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
 
 use super::anatomy::{Band, ENOUGH};
 use super::axis::Unit;
 use super::heat::HeatColumn;
 use super::series::unanswered;
-use crate::report::document::{CurveDocument, Document, Figure};
+use crate::report::document::{CurveDocument, Document, Figure, OpResult};
 use crate::report::numbers::{grouped, number};
 
 /// Servers that a headline names at most.
 const SERVERS_NAMED: usize = 3;
 
+/// Characters of a server's name in a headline at most.
+const SERVER_CHARS_MAX: usize = 48;
+
 /// The one sentence of a run.
 pub fn headline(document: &Document, unit: Unit) -> String {
     let servers = &document.plan.servers;
-    let who =
-        if servers.len() > SERVERS_NAMED { format!("{} servers", servers.len()) } else { servers.join(", ") };
+    let who = match servers.len() {
+        many if many > SERVERS_NAMED => format!("{many} servers"),
+        _ => servers.iter().map(|name| shortened(name)).collect::<Vec<_>>().join(", "),
+    };
     if document.totals.completed == 0 {
         return format!("{who} completed no request.");
     }
     let response = document.totals.times.of_span(Span::Response);
-    let times = ["p99", "p99.9"].map(|name| match response.at(name) {
+    let times = told_quantiles(document.totals.completed).map(|name| match response.at(name) {
         Figure::Known(us) => format!("{name} {}", unit.text(us)),
         Figure::Above(us) => format!("{name} more than {}", unit.text(us)),
         Figure::Absent => format!("{name} not known"),
@@ -35,6 +40,24 @@ pub fn headline(document: &Document, unit: Unit) -> String {
         .as_ref()
         .map_or(String::new(), |verdict| format!("; {}", limit_words(&verdict.limit)));
     format!("{who} answered {} req/s; {}{limit}.", number(document.totals.rate), times.join(", "))
+}
+
+/// The two quantiles of a headline: none beyond which too few of so many requests lie to be more than chance.
+fn told_quantiles(completed: u64) -> [&'static str; 2] {
+    match completed / ENOUGH {
+        1_000.. => ["p99", "p99.9"],
+        100.. => ["p50", "p99"],
+        10.. => ["p50", "p90"],
+        _ => ["p50", "max"],
+    }
+}
+
+/// A name in a headline, with a mark where it is cut off: what was found must have room behind it.
+fn shortened(name: &str) -> String {
+    match name.chars().count() <= SERVER_CHARS_MAX {
+        true => name.to_owned(),
+        false => name.chars().take(SERVER_CHARS_MAX - 1).chain(['\u{2026}']).collect(),
+    }
 }
 
 fn limit_words(limit: &str) -> String {
@@ -54,7 +77,11 @@ pub fn badges(document: &Document, unit: Unit) -> Vec<(String, Option<bool>)> {
         Status::Partial => ("partial".to_owned(), Some(false)),
         Status::Interrupted => ("interrupted".to_owned(), Some(false)),
     };
-    let mut badges = vec![status, (format!("{:.1} s measured", document.seconds), None)];
+    let length = match document.seconds {
+        short if short < 1.0 => time_text((short * SECOND as f64).round() as Nanos),
+        long => format!("{long:.1} s"),
+    };
+    let mut badges = vec![status, (format!("{length} measured"), None)];
     if let Some(trust) = document.trust.as_ref().filter(|_| document.totals.completed > 0) {
         let words = if trust.ok { "times may be believed" } else { "times are partly the generator's own" };
         badges.push((words.to_owned(), Some(trust.ok)));
@@ -158,19 +185,21 @@ fn unknown_at(columns: &[HeatColumn]) -> Vec<f64> {
 /// The statement above picture 3.
 pub fn of_rate(document: &Document) -> String {
     let totals = &document.totals;
-    let silent = unanswered(document);
     if totals.requests == 0 {
         return "No request was due".to_owned();
     }
-    let mut words =
-        format!("{} of {} requests completed", grouped(totals.completed), grouped(totals.requests));
-    if totals.errors > 0 {
-        words += &format!(", {} failed", grouped(totals.errors));
+    if totals.completed == totals.requests {
+        return format!("All {} requests completed", grouped(totals.completed));
     }
-    if silent > 0 {
-        words += &format!(", {} without an answer", grouped(silent));
-    }
-    words
+    let sum = |of: fn(&OpResult) -> u64| document.ops.iter().map(|(_, op)| of(op)).sum::<u64>();
+    let rest = [
+        (totals.errors, "failed"),
+        (sum(|op| op.unfinished), "unfinished at the end"),
+        (sum(|op| op.unsent), "never sent"),
+    ];
+    let rest = rest.into_iter().filter(|(count, _)| *count > 0);
+    let each: String = rest.map(|(count, fate)| format!(", {} {fate}", grouped(count))).collect();
+    format!("{} of {} requests completed{each}", grouped(totals.completed), grouped(totals.requests))
 }
 
 /// The statement above picture 4.
