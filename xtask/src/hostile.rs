@@ -17,7 +17,7 @@ Options:
   --seed N          this seed alone: a run that was found
   --pair ONE,OTHER  these two features alone: handshake, churn, windows, servers, tls, udp, reconnect, verify,
                     multi-get, read-through, noreply, phases, settle, until, unstored, changes, dependent, trace,
-                    key-churn, events
+                    key-churn, events, evictions
   --fault NAME      this misbehaviour alone: refused, closed, garbage, error, extra, repeated, silence, half, fields
   -h, --help        this text
 

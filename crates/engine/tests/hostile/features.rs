@@ -55,11 +55,13 @@ pub enum Feature {
     KeyChurn,
     /// A key is hot for some time, records are deleted, and records expire.
     Events,
+    /// The warm-up is over when a server evicts a record, and misses are told apart by their causes.
+    Evictions,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Feature; 20] = [
+    pub const ALL: [Feature; 21] = [
         Feature::Handshake,
         Feature::Churn,
         Feature::Windows,
@@ -80,6 +82,7 @@ impl Feature {
         Feature::Trace,
         Feature::KeyChurn,
         Feature::Events,
+        Feature::Evictions,
     ];
 
     /// The name of the feature on command lines and in tables.
@@ -105,6 +108,7 @@ impl Feature {
             Feature::Trace => "trace",
             Feature::KeyChurn => "key-churn",
             Feature::Events => "events",
+            Feature::Evictions => "evictions",
         }
     }
 }
@@ -300,6 +304,9 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if has(Feature::Settle) {
         settle(&mut plan);
     }
+    if has(Feature::Evictions) {
+        evict(&mut plan, &mut Draws::new(seed, 7));
+    }
     if has(Feature::Until) {
         until(&mut plan);
     }
@@ -383,12 +390,33 @@ fn until(plan: &mut Plan) {
 
 /// Makes the phase before the measured one end when its load has settled.
 fn settle(plan: &mut Plan) {
-    plan.interval_ns = 10 * MILLISECOND;
     plan.adaptive.settle = Some(Settle { discard_ns: 10 * MILLISECOND, block_ns: 20 * MILLISECOND });
+    warm_up(plan, SETTLE_NS);
+}
+
+/// Makes the phase before the measured one end when a server has evicted a record, which no simulated server tells before it is over, and
+/// lets records expire or be stored when they are missed.
+fn evict(plan: &mut Plan, draws: &mut Draws) {
+    plan.adaptive.first_eviction = true;
+    if draws.once_in(2) {
+        plan.data.expiry_s = Dist::Fixed(draws.one_of(&[1.0, 1_000.0]));
+    }
+    for phase in &mut plan.phases {
+        let Work::Mix(mix) = &mut phase.work else { continue };
+        if mix.read_through_ns.is_none() && draws.once_in(2) {
+            mix.read_through_ns = Some(MILLISECOND / 10);
+        }
+    }
+    warm_up(plan, SETTLE_NS / 4);
+}
+
+/// Puts a warm-up of the same requests and of this time at most before the measured phase, in the place of any other.
+fn warm_up(plan: &mut Plan, time_ns: u64) {
+    plan.interval_ns = 10 * MILLISECOND;
     plan.phases.retain(|phase| phase.recorded || matches!(phase.work, Work::Load(_)));
     let Some(at) = plan.phases.iter().position(|phase| phase.recorded) else { return };
     let work = plan.phases[at].work.clone();
-    let warm_up = Phase { name: "settle".to_owned(), work, stop: time(SETTLE_NS), recorded: false };
+    let warm_up = Phase { name: "warmup".to_owned(), work, stop: time(time_ns), recorded: false };
     plan.phases.insert(at, warm_up);
     plan.phases.truncate(at + 2);
 }
@@ -443,7 +471,7 @@ fn models(pair: Pair) -> Vec<Model> {
     if has(Feature::Until) || has(Feature::Changes) || has(Feature::Events) {
         return vec![Model::Open, Model::Unlimited];
     }
-    if has(Feature::Settle) {
+    if has(Feature::Settle) || has(Feature::Evictions) {
         return vec![Model::Timed, Model::Open, Model::Unlimited];
     }
     let mut models = vec![Model::Closed, Model::Timed, Model::Open, Model::Unlimited];

@@ -1,5 +1,6 @@
 //! The invariants of every run, whatever its servers did, in one function.
 
+use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Counts;
 use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Work};
@@ -167,6 +168,7 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
         });
     }
     churned(run, &mut holds);
+    cached(run, &counts, &mut holds);
 
     // Connections are asked for at a pace.
     let ended = whole.completed + whole.failed();
@@ -209,6 +211,46 @@ fn windowed(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn
             "windows of time have {completed} completed and {unanswered} unanswered requests of {counts:?}"
         )
     });
+}
+
+/// Checks the counts of the cache: where misses are told apart, each miss of each operation has one cause, and one that the plan has.
+fn cached(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
+    let plan = &run.setting.plan;
+    let cache = &counts.cache;
+    if !plan.tells_misses() {
+        return holds(cache.is_zero(), &|| format!("nothing tells misses apart: {cache:?}"));
+    }
+    let measurement = &run.outcome.measurement;
+    for (verb, op) in measurement.ops().iter().chain(measurement.parts.iter().flat_map(|ops| ops.iter())) {
+        let (counts, of_op) = (&op.counts, &op.counts.cache);
+        holds(of_op.misses() == counts.misses, &|| {
+            format!("{}: {} misses have other causes: {of_op:?}", verb.name(), counts.misses)
+        });
+        holds(of_op.fills <= counts.completed && of_op.duplicate_fills <= of_op.fills, &|| {
+            format!("{}: more fills than stores: {counts:?}", verb.name())
+        });
+        let is_of_its_requests = (of_op.hit_bytes == 0 || counts.hits > 0)
+            && (of_op.missed_bytes == 0 || counts.misses > 0)
+            && (of_op.stored_bytes == 0 || counts.completed > 0);
+        holds(is_of_its_requests, &|| format!("{}: bytes of no value: {counts:?}", verb.name()));
+    }
+    let mixes = || {
+        plan.phases.iter().filter(|phase| phase.recorded).filter_map(|phase| match &phase.work {
+            Work::Mix(mix) => Some(mix),
+            _ => None,
+        })
+    };
+    let events = &plan.changes.events;
+    let has_new_keys = mixes().any(|mix| mix.fresh > 0.0 || mix.churn.is_some())
+        || plan.changes.parts.iter().any(|part| part.churn.is_some())
+        || events.iter().any(|event| matches!(&event.what, EventKind::Hot(_)));
+    let expires = plan.data.expiry_s != Dist::Fixed(0.0)
+        || events.iter().any(|event| matches!(&event.what, EventKind::Expire(_)));
+    holds(has_new_keys || mixes().any(|mix| mix.inserts) || cache.first_touch == 0, &|| {
+        format!("no key is new: {cache:?}")
+    });
+    holds(mixes().any(|mix| mix.absent > 0.0) || cache.absent == 0, &|| format!("all keys exist: {cache:?}"));
+    holds(expires || cache.expired == 0, &|| format!("no key expires: {cache:?}"));
 }
 
 /// How many verbs are measured at most: those of a mix, and those that follow from them.

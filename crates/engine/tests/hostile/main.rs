@@ -185,6 +185,11 @@ fn pairs_with_noreply_with_phases_and_with_settling() {
 }
 
 #[test]
+fn pairs_with_a_warm_up_until_the_first_eviction() {
+    run_pairs_of(Feature::Evictions);
+}
+
+#[test]
 fn pairs_with_an_end_that_is_found_and_with_keys_that_are_no_records() {
     run_pairs_of(Feature::Until);
     run_pairs_of(Feature::Unstored);
@@ -211,6 +216,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Churn, Feature::Changes),
         (Feature::Churn, Feature::KeyChurn),
         (Feature::Churn, Feature::Events),
+        (Feature::Churn, Feature::Evictions),
         (Feature::Windows, Feature::ReadThrough),
         (Feature::Windows, Feature::Noreply),
         (Feature::Windows, Feature::Settle),
@@ -221,6 +227,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Windows, Feature::Trace),
         (Feature::Windows, Feature::KeyChurn),
         (Feature::Windows, Feature::Events),
+        (Feature::Windows, Feature::Evictions),
         (Feature::Tls, Feature::Udp),
         (Feature::Udp, Feature::Trace),
         (Feature::Verify, Feature::Trace),
@@ -229,6 +236,7 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Noreply, Feature::Dependent),
         (Feature::Noreply, Feature::Trace),
         (Feature::Settle, Feature::Trace),
+        (Feature::Settle, Feature::Evictions),
         (Feature::Until, Feature::Changes),
         (Feature::Until, Feature::Trace),
         (Feature::Until, Feature::Events),
@@ -237,8 +245,9 @@ fn every_pair_is_run_with_every_seed_or_refused_with_every_seed() {
         (Feature::Dependent, Feature::Trace),
         (Feature::Trace, Feature::KeyChurn),
         (Feature::Trace, Feature::Events),
+        (Feature::Trace, Feature::Evictions),
     ];
-    assert_eq!((pairs().count(), refused), (210, expected.to_vec()));
+    assert_eq!((pairs().count(), refused), (231, expected.to_vec()));
 }
 
 #[test]
@@ -272,6 +281,9 @@ fn runs_that_once_broke_an_invariant_break_none() {
         ((Feature::Udp, Feature::Verify), Misbehaviour::Garbage, 373),
         ((Feature::Changes, Feature::Events), Misbehaviour::Closed, 3),
         ((Feature::Changes, Feature::Events), Misbehaviour::Repeated, 13),
+        ((Feature::MultiGet, Feature::ReadThrough), Misbehaviour::Half, 2),
+        ((Feature::Udp, Feature::ReadThrough), Misbehaviour::Extra, 2),
+        ((Feature::KeyChurn, Feature::KeyChurn), Misbehaviour::Fields, 0),
     ];
     for (pair, fault, seed) in cases {
         let mut tally = Tally::default();

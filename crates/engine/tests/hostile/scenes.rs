@@ -14,7 +14,7 @@ use pummel_engine::run::{Inputs, TraceFiles};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{HostConfig, ServerLogin};
+use pummel_logic::server::{HostConfig, Limits, ServerLogin};
 use pummel_logic::workload::trace::Trace;
 use rustls::ServerConfig;
 
@@ -180,7 +180,10 @@ fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> HostConfig {
         password: password.as_bytes().to_vec(),
     });
     let service_time = draws.one_of(&[0.000_05, 0.000_2, 0.001]);
+    // Fewer than there are records.
+    let items_max = plan.adaptive.first_eviction.then_some(3);
     HostConfig {
+        limits: Limits { items_max, ..Limits::default() },
         login,
         service_time: Some(Dist::Fixed(service_time)),
         seed: plan.seed,

@@ -31,7 +31,7 @@ impl Client {
         if maker.counts_cache() {
             maker.handle_found(socket.server, key);
             match ticket.origin {
-                Origin::BeforeCas => maker.count_hit_bytes(item.size),
+                Origin::BeforeCas => socket.missed.push(item.size),
                 _ => socket.cas_or_bytes = socket.cas_or_bytes.saturating_add(item.size),
             }
         }

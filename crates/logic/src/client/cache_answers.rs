@@ -25,11 +25,13 @@ impl Client {
     /// Counts the hits and misses of a read.
     fn count_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
+        let socket = self.socket_mut(lane);
+        maker.count_hit_bytes(match ticket.origin {
+            Origin::BeforeCas => socket.missed.drain(..).fold(0, u64::saturating_add),
+            _ => socket.cas_or_bytes,
+        });
         self.complete_missed(lane, answer, maker);
         let socket = self.socket(lane);
-        if ticket.origin != Origin::BeforeCas {
-            maker.count_hit_bytes(socket.cas_or_bytes);
-        }
         for &key in &socket.missed {
             maker.count_miss(self.asked_key(lane, key, ticket.index, maker), answer.arrived);
         }

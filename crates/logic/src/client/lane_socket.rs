@@ -24,7 +24,8 @@ pub(super) struct Socket {
     pub(super) down: bool,
     /// Place of the key of a multi-get that is expected next in the reply.
     pub(super) cursor: u16,
-    /// Keys that the reply passed over so far.
+    /// Keys that the reply passed over so far; of a read for a cas, whose reply passes over none, the bytes of the values that were
+    /// received, where they are counted.
     pub(super) missed: Vec<u64>,
     /// For a read of a cas: the CAS unique of the item that was received. For other reads: the bytes of the values of
     /// the reply that is being received, if they are counted. No reply needs both, and there are many clients.
