@@ -59,7 +59,8 @@ fn a_server_that_lets_nobody_in_is_given_up_after_the_timeout() {
     let told = ended.reason();
     let number = |words: &str| words.parse::<u64>().expect("a number of connections");
     let (failed, _) = told.split_once(" of 10 ").expect("it is told of ten");
-    let rest = told.split_once("(not open yet: ").and_then(|(_, rest)| rest.split_once(')'));
+    let rest =
+        told.split_once("could not be opened (").and_then(|(_, rest)| rest.split_once(" were not tried"));
     assert_eq!(number(failed) + rest.map_or(0, |(rest, _)| number(rest)), 10, "{told}");
     assert!(ended.reason().contains("did not answer in time"), "{}", ended.reason());
 }

@@ -207,7 +207,7 @@ fn where_connections_are_refused_nothing_begins() {
     assert_eq!(outcome.measurement.status, Status::Partial);
     let reason = outcome.reason();
     // The first refusal is enough.
-    assert!(reason.starts_with("1 of 4 connections could not be opened (not open yet: 3): "), "{reason}");
+    assert!(reason.starts_with("1 of 4 connections could not be opened (3 were not tried): "), "{reason}");
     assert_eq!(outcome.counts().requests(), 0);
     assert_eq!(server.host().requests(), 0);
 }

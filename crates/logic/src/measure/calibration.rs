@@ -202,6 +202,11 @@ impl Calibration {
         (self.key == key && age_s <= AGE_MAX_S).then_some(Calibrated { age_s, figures: self })
     }
 
+    /// The share of its time for which other programs had the CPU of a spinning thread, where the figures are those of a busy machine.
+    pub fn busy_share(&self) -> Option<f64> {
+        self.timer.run_delay_share().filter(|share| *share >= RUN_DELAY_BAD)
+    }
+
     /// The error of service times that hardly last: what the instrument adds to each, in nanoseconds.
     pub fn service_error_ns(&self) -> Option<i64> {
         self.service_error.first().map(|error| error.p50_ns)
@@ -319,7 +324,7 @@ pub fn advice(figures: &Calibration, around: &Surroundings) -> Vec<Advice> {
     let late = (late_ns > SLEEP_BAD_NS).then_some(late);
     let mut all: Vec<Advice> = clock_advice(&figures.clock).into_iter().collect();
     all.extend(late.iter().flat_map(|late| sleep_advice(late, around)));
-    match figures.timer.run_delay_share().filter(|share| *share >= RUN_DELAY_BAD) {
+    match figures.busy_share() {
         // What others did explains the gaps, and hides what else may cause some.
         Some(share) => all.push(busy_advice(share)),
         None => all.extend(gap.iter().flat_map(|gap| gap_advice(gap, around))),

@@ -318,7 +318,7 @@ fn unopened(connections: &Connections) -> String {
         (0, 0) => format!("{untried} of {asked} connections were not opened"),
         (0, lost) => format!("{lost} of {asked} connections were lost at once"),
         _ if untried > 0 => {
-            format!("{failed} of {asked} connections could not be opened (not open yet: {untried})")
+            format!("{failed} of {asked} connections could not be opened ({untried} were not tried)")
         }
         _ => format!("{failed} of {asked} connections could not be opened"),
     }
@@ -698,7 +698,7 @@ mod tests {
         let rows = [
             (10, 4, 0, 0, "6 of 10 connections were not opened"),
             (10, 10, 0, 3, "3 of 10 connections were lost at once"),
-            (10, 4, 1, 0, "1 of 10 connections could not be opened (not open yet: 5)"),
+            (10, 4, 1, 0, "1 of 10 connections could not be opened (5 were not tried)"),
             (10, 9, 1, 2, "1 of 10 connections could not be opened"),
             (1, 0, 1, 0, "1 of 1 connections could not be opened"),
         ];

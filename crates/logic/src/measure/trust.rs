@@ -191,13 +191,20 @@ fn lag_sentence(visible: &[&Slip], shares: &LagShare, completed: u64) -> String 
     capitalised(&format!("{about}{} is the generator's own lag.", parts.join(" and ")))
 }
 
-/// What made the generator late at the quantiles with these names, as far as that is known. Stalls are the cause only where
-/// they can have touched as many requests as lie beyond the quantile.
+/// What made the generator late at the quantiles with these names, as far as that is known. Stalls, or a CPU that was taken away, are
+/// the cause only where they can have touched as many requests as lie beyond the quantile.
 fn cause_sentence(case: &Case<'_>, named: &[(&'static str, f64)]) -> String {
     let turns = &case.measurement.generator.turns;
     let stalls =
         format!("{} of its threads took {}", counted(turns.stalls, "stall"), time_text(turns.stalled_ns));
-    let (touched, sent) = (touched_by_stalls(case), case.moments(Span::Lag).count as f64);
+    let worst = case
+        .losses
+        .iter()
+        .max_by_key(|loss| loss.lost_ns)
+        .filter(|loss| loss.lost_ns > 0 && loss.lost_ns as f64 >= CAUSE_SHARE * turns.stalled_ns as f64);
+    let sent = case.moments(Span::Lag).count as f64;
+    // A thread without a CPU for a share of the time misses at least that share of what becomes due.
+    let touched = touched_by_stalls(case).max(worst.map_or(0.0, |loss| loss.share.min(1.0) * sent));
     let (reached, beyond): (Vec<_>, Vec<_>) =
         named.iter().partition(|(_, quantile)| touched > 0.0 && touched >= (1.0 - quantile) * sent);
     let is_full = case.busy() > FULL_SHARE;
@@ -215,11 +222,11 @@ fn cause_sentence(case: &Case<'_>, named: &[(&'static str, f64)]) -> String {
     let place = if beyond.is_empty() { String::new() } else { format!(" at {at}") };
     let rest =
         beyond.first().map_or_else(String::new, |(name, _)| format!(" The cause at {name} is not known."));
-    let worst = case.losses.iter().max_by_key(|loss| loss.lost_ns).filter(|loss| loss.lost_ns > 0);
     match worst {
-        Some(loss) if loss.lost_ns as f64 >= CAUSE_SHARE * turns.stalled_ns as f64 => {
+        Some(loss) => {
             let (lost, cause) = (time_text(loss.lost_ns), loss.cause.words());
-            format!("Its cause{place}: {stalls}, and {cause} took a CPU away for {lost}.{rest}")
+            let stalls = if turns.stalls > 0 { format!("{stalls}, and ") } else { String::new() };
+            format!("Its cause{place}: {stalls}{cause} took a CPU away for {lost}.{rest}")
         }
         _ if is_full => busy(),
         _ if beyond.is_empty() => format!("{stalls}; their cause is not known."),

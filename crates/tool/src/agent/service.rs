@@ -132,7 +132,7 @@ fn check_token(policy: &AccessPolicy, request: Request<()>) -> Result<Request<()
     }
     let why = if shown.is_some() { "it showed a wrong token" } else { "it showed no token" };
     refused(caller(&request)?.address, why);
-    let words = format!("{why}: this agent was started with --token-file");
+    let words = format!("{why}: this agent was started with --token-file, and wants --agent-token-file");
     Err(Status::unauthenticated(policy.reworded(words)))
 }
 

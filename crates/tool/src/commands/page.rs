@@ -1,6 +1,6 @@
 //! `pummel report`: a stored result as one page of HTML.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
@@ -9,7 +9,7 @@ use crate::exit_status::Exit;
 use crate::report::output::Output;
 use crate::report::page::{Embed, PageOptions, of_curve, of_pair, of_repetition, of_run};
 use crate::report::stored::Stored;
-use crate::stderr::say;
+use crate::stderr::{say, visible};
 
 /// Options of `pummel report`.
 #[derive(Args, Clone, Debug)]
@@ -18,9 +18,9 @@ pub struct PageArgs {
     /// A result of `run`, `load`, `search`, `scan`, `curve` or `ab`, as --json or --report wrote it; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// File for the page; `-` is standard output
-    #[arg(short, long, value_name = "FILE", default_value = "report.html", value_hint = ValueHint::FilePath)]
-    pub output: PathBuf,
+    /// File for the page; `-` is standard output. Default: the name of the result with `.html`; `report.html` for standard input
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
     /// Title of the page. Default: its first sentence
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
@@ -39,6 +39,16 @@ Examples:
 
 For two to eight results on one page: `pummel compare A.json B.json -o compared.html`.";
 
+/// The file of the page of a result, where none is given: beside the result, so that pages of several results do not replace each other.
+fn page_of(result: &Path) -> PathBuf {
+    match result.to_str() {
+        Some("-") => PathBuf::from("report.html"),
+        // A page contains its result, and is not to be replaced by the page of that.
+        _ if result.extension().is_some_and(|end| end == "html") => result.with_extension("report.html"),
+        _ => result.with_extension("html"),
+    }
+}
+
 /// Writes the page of a stored result.
 pub fn report(args: &PageArgs) -> Exit {
     let StoredResult { json, stored } = match load(&args.file) {
@@ -55,8 +65,14 @@ pub fn report(args: &PageArgs) -> Exit {
         Stored::Repetition(runs) => of_repetition(runs, &options),
         Stored::Pair(pair) => of_pair(pair, &options),
     };
-    match Output::prepare(&args.output).and_then(|output| output.finish(&page)) {
-        Ok(()) => Exit::Complete,
+    let path = args.output.clone().unwrap_or_else(|| page_of(&args.file));
+    match Output::prepare(&path).and_then(|output| output.finish(&page)) {
+        Ok(()) => {
+            if args.output.is_none() {
+                say(format_args!("written to {}", visible(&path.display().to_string())));
+            }
+            Exit::Complete
+        }
         Err(error) => {
             say(format_args!("error: the page cannot be written: {error}"));
             Exit::Failed

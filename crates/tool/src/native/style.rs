@@ -101,9 +101,28 @@ fn obstacle(ended: &Ended<'_>) -> Option<String> {
     if measurement.status != Status::Partial || !is_empty || !is_unreached {
         return None;
     }
-    let hint =
-        "is the server running, and is this its port? memcached listens on 11211 by default, Redis on 6379";
-    measurement.reason.as_ref().map(|reason| format!("{reason}\nhint: {hint}"))
+    let reason = measurement.reason.as_ref()?;
+    Some(hint_for(reason).map_or_else(|| reason.clone(), |hint| format!("{reason}\nhint: {hint}")))
+}
+
+/// What a user can look at when no connection could be opened for this reason; `None` where the reason says it.
+fn hint_for(reason: &str) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    if has(&["certificate"]) {
+        return Some("is --tls-ca the authority that signed the server's certificate?");
+    }
+    if has(&["TLS"]) {
+        return Some("does this port speak TLS? --tls is for ports that do");
+    }
+    if has(&["WRONGPASS", "NOAUTH", "NOPERM", "password", "authenticat", "login"]) {
+        return Some(
+            "are --user and the password right? PUMMEL_PASSWORD or --password-file gives the password",
+        );
+    }
+    let is_absent = has(&["refused", "timed out", "in time", "unreachable", "No route", "No such file"]);
+    is_absent.then_some(
+        "is the server running, and is this its port? memcached listens on 11211 by default, Redis on 6379",
+    )
 }
 
 /// The line of progress of a slice of the measured phase.

@@ -78,7 +78,8 @@ pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
             Some(rate) => {
                 format!("up to {}/s with lag below a tenth of the service time ({backend})", grouped(rate))
             }
-            None => "at no rate is lag below a tenth of the service time of the built-in server".to_owned(),
+            None => "not known: at every rate the lag was more than a tenth of the service time of the built-in server"
+                .to_owned(),
         },
     );
     if let Some(noise) = &figures.noise {
@@ -111,11 +112,13 @@ fn held_words(held: &str) -> String {
 /// What the report of a run says of the instrument.
 pub fn line(calibrated: &Calibrated) -> String {
     let Calibrated { age_s, figures } = calibrated;
-    let error =
-        figures.service_error_ns().map(|error_ns| format!("{} in each service time", signed_text(error_ns)));
+    let error = figures
+        .service_error_ns()
+        .map(|error_ns| format!("{} in the median service time", signed_text(error_ns)));
     let rate = figures.rate_per_core.map(|rate| format!("a core is to be trusted up to {}/s", grouped(rate)));
     let known: Vec<String> = [error, rate].into_iter().flatten().collect();
-    format!("{} (calibrated {} ago)", known.join("; "), age_text(*age_s))
+    let place = if figures.busy_share().is_some() { " on a busy machine" } else { "" };
+    format!("{} (calibrated {} ago{place})", known.join("; "), age_text(*age_s))
 }
 
 /// A time with its sign: `+1.90 us`.
@@ -167,7 +170,7 @@ mod tests {
         let calibrated = Calibrated { age_s: 3 * 24 * 3600, figures: figures() };
         assert_eq!(
             line(&calibrated),
-            "+1.90 us in each service time; a core is to be trusted up to 180,000/s (calibrated 3 days ago)"
+            "+1.90 us in the median service time; a core is to be trusted up to 180,000/s (calibrated 3 days ago)"
         );
     }
 

@@ -15,14 +15,14 @@ pub fn text(levels: &[Level]) -> String {
     };
     let share = |of: Estimate| {
         let [value, low, high] = [of.value, of.low, of.high].map(|share| share * 100.0);
-        format!("{value:.3} % ({low:.3} .. {high:.3})")
+        format!("{value:.2} % ({low:.2} .. {high:.2})")
     };
     let peak = match law.peak {
         Some(peak) => format!("The greatest rate is expected at {}.", grouped(peak.round() as u64)),
         None => "No peak is in sight.".to_owned(),
     };
     format!(
-        "\nOne alone would do {} (universal scalability law); contention {}, coherency {}. {peak}\n",
+        "\nThe first alone would do {} (universal scalability law); contention {}, coherency {}. {peak}\n",
         rate_text(law.gain.value),
         share(law.contention),
         share(law.coherency)
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn the_law_is_told_with_its_peak_where_one_is_in_sight() {
         let words = text(&levels(0.001));
-        assert!(words.contains("contention 5.000 % (") && words.contains("expected at 31."), "{words}");
+        assert!(words.contains("contention 5.00 % (") && words.contains("expected at 31."), "{words}");
         assert!(text(&levels(0.0)).ends_with("No peak is in sight.\n"));
         assert_eq!(json(&levels(0.0))["peak"], Value::Null);
         assert!(json(&levels(0.001))["peak"].as_f64().is_some_and(|peak| (peak - 30.8).abs() < 0.1));

@@ -17,6 +17,8 @@ pub const VISIBLE_SHARE: f64 = 0.1;
 pub const SLIP_MIN_NS: Nanos = 20 * MICROSECOND;
 /// A thread that uses a larger share of its time is full.
 pub const FULL_SHARE: f64 = 0.9;
+/// Slots that are taken for a larger share of the time are as good as always taken.
+const SATURATED_SHARE: f64 = 0.95;
 /// The quantiles that decide.
 pub const BODY: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
 /// A wait that is longer by this factor than what made it leaves no doubt.
@@ -180,7 +182,25 @@ impl<'a> Case<'a> {
     /// made it.
     pub fn lag_made_the_wait(&self) -> bool {
         let (lag, service) = self.squares();
-        lag > service && !self.connections_made_the_wait()
+        (lag > service || self.lag_filled_the_slots()) && !self.connections_made_the_wait()
+    }
+
+    /// Whether an open loop had too few slots because of lag: they were taken for nearly all of the time, so that waits grew for as
+    /// long as the run lasted, and the service of all requests that were due would have filled fewer than [`FULL_SHARE`] of them.
+    fn lag_filled_the_slots(&self) -> bool {
+        let (false, Some(slots)) = (self.is_closed, self.slots()) else { return false };
+        let slots_ns = slots as f64 * self.measured_ns as f64;
+        let service_ns = self.sum(Span::Service) + self.timeouts_ns();
+        let (due, sent) = (self.all.counts.requests() as f64, self.moments(Span::Lag).count as f64);
+        let is_full = self.sum(Span::Lag) + service_ns > SATURATED_SHARE * slots_ns;
+        is_full && sent > 0.0 && service_ns * due / sent < FULL_SHARE * slots_ns
+    }
+
+    /// Whether lag is a visible part of what a closed loop does: of the time that a request takes from one reply to the next.
+    /// Without receive stamps a late generator does not show in lag, so that it always may be.
+    pub fn lag_slows_the_loop(&self) -> bool {
+        let cycle_ns = self.sum(Span::Lag) + self.sum(Span::Service) + self.timeouts_ns();
+        !self.has_stamps() || self.sum(Span::Lag) > VISIBLE_SHARE * cycle_ns
     }
 
     /// The sums of squares of the times for which slots were taken: lag, and service with the timeouts.

@@ -21,12 +21,15 @@ pub const TCP_LIMITED_SHARE: f64 = 0.1;
 /// Fewer sampled requests than this say nothing of when requests left the machine.
 pub const OUT_SAMPLES_MIN: u64 = 20;
 
-/// The generator's CPU was taken away. Lag in the tail of an open loop alone is a statement about the tail, which `trust` makes.
+/// The generator's CPU was taken away, and the load had to wait for it: what is taken from a thread that waits for replies anyway
+/// limits nothing. Lag in the tail of an open loop alone is a statement about the tail, which `trust` makes.
 pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
     let worst = case.losses.iter().max_by(|one, other| one.share.total_cmp(&other.share))?;
-    let has_lag =
-        || case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() || KeptBack::of(case).is_much(case);
-    if worst.share <= TAKEN_SHARE || case.server_is_full() || !(case.is_closed || has_lag()) {
+    let has_lag = || match case.is_closed {
+        true => case.lag_slows_the_loop(),
+        false => case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() || KeptBack::of(case).is_much(case),
+    };
+    if worst.share <= TAKEN_SHARE || case.server_is_full() || !has_lag() {
         return None;
     }
     let place = worst.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"));

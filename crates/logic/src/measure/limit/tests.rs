@@ -148,8 +148,8 @@ fn an_instrument_that_disagrees_with_itself_judges_nothing() {
 
 #[test]
 fn a_cpu_that_was_taken_away_names_the_thief() {
-    let lagging = Scenario { lag: 30 * MICROSECOND, ..quiet() };
-    for run in [lagging.seen(IDLE, 1), closed().seen(IDLE, 1)] {
+    let lagging = |run: Scenario| Scenario { lag: 30 * MICROSECOND, ..run }.seen(IDLE, 1);
+    for run in [lagging(quiet()), lagging(closed())] {
         let part = run.length / 10;
         let names = |run: Scenario, thief: &str| {
             let words = ["The generator's CPU was taken away by", thief, "for 10 % of its time"];
@@ -184,9 +184,35 @@ fn a_cpu_that_was_missed_in_the_tail_alone_is_no_limit_of_an_open_loop() {
 }
 
 #[test]
+fn a_cpu_that_was_missed_while_the_server_had_the_requests_is_no_limit_of_a_closed_loop() {
+    let held = Scenario { connections: 50, service: 10 * MILLISECOND, lag: 200 * MICROSECOND, ..closed() };
+    let held = held.seen(IDLE, 1);
+    let part = held.length / 6;
+    let held = held.machine(|machine| machine.workers[0].run_delay_ns = Some(part));
+    says(&held.verdict(), Limit::Connections, "in-flight", &[]);
+    // Without receive stamps the generator's lateness is in the service times.
+    let unstamped = Scenario { clock: Clock::User, ..held };
+    says(&unstamped.verdict(), Limit::Generator, "generator-cpu-taken", &[]);
+}
+
+#[test]
+fn an_open_loop_whose_slots_lag_fills_waits_for_the_generator() {
+    // Two slots for 1,000 requests a second of 1.2 ms, of which each is 1 ms late.
+    let late = Scenario { connections: 2, service: 1_200 * MICROSECOND, lag: MILLISECOND, ..quiet() };
+    for run in [late.clone().seen(IDLE, 1), late] {
+        let summary = run.summary();
+        says(&summary.verdict, Limit::Generator, "generator-kept-back", &["others waited behind them"]);
+        assert!(!summary.trust.ok, "{}", summary.trust.says);
+    }
+    // Requests that the server alone holds for too long are not the generator's, whatever it adds.
+    let slow = Scenario { connections: 2, service: 2_500 * MICROSECOND, lag: MILLISECOND, ..quiet() };
+    assert_ne!(slow.seen(IDLE, 1).verdict().row, "generator-kept-back");
+}
+
+#[test]
 fn client_threads_without_a_cpu_for_each_take_it_from_each_other() {
     let says = |cpus: u32, [own, waited, other]: [u64; 3]| {
-        let run = Scenario { threads: 2, ..closed() }.seen(IDLE, 1);
+        let run = Scenario { threads: 2, lag: 30 * MICROSECOND, ..closed() }.seen(IDLE, 1);
         let part = run.length / 100;
         let run = run.machine(|machine| {
             machine.cpus = cpus;

@@ -229,7 +229,8 @@ impl Batches {
         part: impl Fn(&Batch) -> f64,
         of: impl Fn(&Batch) -> f64 + Copy,
     ) -> Option<Range> {
-        if self.batches.iter().map(of).sum::<f64>() <= 0.0 {
+        // One batch that has all there is says nothing of how batches differ.
+        if self.batches.iter().filter(|batch| of(batch) > 0.0).count() < 2 {
             return None;
         }
         let spread = self.spread(part, of);

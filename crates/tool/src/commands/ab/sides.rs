@@ -173,8 +173,11 @@ fn side(
 /// What a side is, in the user's words: its program, its options, its servers.
 fn label(given: &Given<'_>, job: &Job) -> String {
     let options = given.options.map(str::trim).filter(|options| !options.is_empty());
-    let words: Vec<String> = given.program.into_iter().chain(options).map(str::to_owned).collect();
-    if words.is_empty() { job.plan.servers.join(", ") } else { words.join(", ") }
+    let servers = job.plan.servers.join(", ");
+    // A server that one side alone names is a part of what the side is.
+    let server = given.servers.map(|_| servers.as_str());
+    let words: Vec<&str> = given.program.into_iter().chain(server).chain(options).collect();
+    if words.is_empty() { servers } else { words.join(", ") }
 }
 
 /// Refuses options of a side that are of both: where results go, and the seed.

@@ -35,6 +35,9 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
         line += ", STALE VALUES FOUND";
     }
     line += goal_words(document);
+    if document.until.as_ref().is_some_and(|until| !until.reached) {
+        line += ", UNTIL NOT REACHED";
+    }
     for failure in document.failures() {
         let words = if failure.is_known { "FAILED ON" } else { "NOT JUDGED:" };
         line += &format!(", {words} {}", failure.on.name().to_uppercase());

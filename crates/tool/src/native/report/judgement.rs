@@ -89,12 +89,12 @@ fn reading_words(document: &Document, reading: &ReadingResult) -> Vec<String> {
         parts.push(format!("{} us of its CPU for each request", number(cpu_us)));
     }
     let counts = &reading.counts;
-    for (count, what) in [
-        (counts.evictions, "eviction"),
-        (counts.out_of_memory, "store without memory"),
-        (counts.connections_refused, "refused connection"),
+    for (count, what, rest) in [
+        (counts.evictions, "eviction", ""),
+        (counts.out_of_memory, "store", " without memory"),
+        (counts.connections_refused, "refused connection", ""),
     ] {
-        parts.extend(count.filter(|count| *count > 0).map(|count| counted(count, what)));
+        parts.extend(count.filter(|count| *count > 0).map(|count| counted(count, what) + rest));
     }
     parts.extend(worst_class(&reading.classes).map(|class| class_words(&class)));
     parts.extend(reading.disturbances.iter().cloned());

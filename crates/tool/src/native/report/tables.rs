@@ -163,6 +163,9 @@ fn sureness(page: &mut Page, document: &Document, totals: &RequestTotals) {
     if let Some(words) = changes::note(&document.plan, document.steered.as_ref().map_or(0, Vec::len)) {
         return page.line(&words);
     }
+    if totals.completed == 0 {
+        return;
+    }
     let response = totals.times.of_span(Span::Response);
     let Some(intervals) = &response.ci else {
         if totals.completed > 0 && document.certainty_missing.is_some() {
@@ -184,7 +187,7 @@ fn sureness(page: &mut Page, document: &Document, totals: &RequestTotals) {
             format!(": about {enough_s:.0} s would show it")
         });
         let enough = enough_s.unwrap_or_default();
-        page.line(&format!("From {name} on the tail is not known from above (?){enough}."));
+        page.line(&format!("Of all responses, the tail from {name} on is not known from above (?){enough}."));
     } else if let Some((name, _)) =
         named.find(|(name, _)| spells(name).is_some_and(|own| own < SPELLS_ENOUGH))
     {

@@ -375,14 +375,12 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
         let count = |wanted: &dyn Fn(&RunFigures) -> bool| side.runs.iter().filter(|run| wanted(run)).count();
         let failed = count(&|run| run.status != Status::Complete);
         if failed > 0 {
-            doubts.push(format!("{} of {name} not complete", of_runs(failed, side.runs.len())));
+            doubts.push(runs_that(failed, side.runs.len(), name, "not complete"));
         }
         let unsteady = count(&|run| run.steady == Some(false));
         if unsteady > 0 && !question.accept_unsteady {
-            doubts.push(format!(
-                "{} of {name} not steady (--accept-unsteady judges them anyway)",
-                of_runs(unsteady, side.runs.len())
-            ));
+            let what = "not steady (--accept-unsteady judges them anyway)";
+            doubts.push(runs_that(unsteady, side.runs.len(), name, what));
         }
         let wrong = side.runs.iter().filter_map(|run| run.wrong_values).sum::<u64>();
         if wrong > 0 {
@@ -397,9 +395,16 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
     doubts
 }
 
+/// Some of all runs of a side, as words.
 fn of_runs(some: usize, all: usize) -> String {
     match (some, all) {
         (1, 1) => "the run".to_owned(),
         (some, all) => format!("{some} of {all} runs"),
     }
+}
+
+/// What `some` of all runs of a side were, as a sentence without its end.
+fn runs_that(some: usize, all: usize, name: &str, what: &str) -> String {
+    let verb = if some == 1 { "was" } else { "were" };
+    format!("{} of {name} {verb} {what}", of_runs(some, all))
 }

@@ -1,6 +1,6 @@
 //! A comparison as text for people.
 
-use pummel_logic::measure::compare::Design;
+use pummel_logic::measure::compare::{Design, RUNS_TO_CLAIM};
 use pummel_logic::measure::words::counted;
 
 use super::difference_words::{DifferenceWords, words_of_all};
@@ -78,7 +78,9 @@ fn what_differs(comparison: &Comparison) -> String {
     let is_said = |words: &DifferenceWords| {
         // The sides of `ab` are named by their servers where those differ.
         let is_server = comparison.command == "ab" && words.field.starts_with("plan.servers");
-        words.field == "plan.seed" || is_server
+        // The lines of the sides name their programs whole.
+        let is_program = comparison.command == "ab" && words.field.starts_with("program");
+        words.field == "plan.seed" || is_server || is_program
     };
     let [a, b] = comparison.names.0;
     let shown = difference_words(comparison).into_iter().filter(|words| !is_said(words));
@@ -313,13 +315,16 @@ fn foot(comparison: &Comparison) -> Vec<String> {
     let runs = comparison.runs();
     let judged: Vec<&str> =
         comparison.rows.iter().filter(|row| row.is_judged).map(|row| row.metric.name()).collect();
-    if runs >= 2 {
+    if runs >= RUNS_TO_CLAIM {
         let rule = match judged.len() {
             0 | 1 => "call it different",
             _ => "call any of them different (each p is corrected for their number by Holm)",
         };
         let judged = judged.join(", ");
         notes.push(format!("Judged: {judged}. Of 100 experiments with equal sides at most 5 {rule}."));
+    }
+    if comparison.design == Design::Paired && runs >= 2 {
+        notes.push("A figure of a side is the median of its runs; a change is the middle of the changes of the pairs.".to_owned());
     }
     if comparison.design == Design::Apart {
         if runs == 1 && comparison.sides.iter().all(|side| side.runs.len() == 1) {

@@ -259,7 +259,7 @@ impl fmt::Display for NotAResult {
                 write!(out, "the result of `pummel {words}`, and not that of one run")
             }
             NotAResult::Another(None) => out.write_str(
-                "JSON, but not the result of a run: it has no field `schema`, `status` and `plan`",
+                "JSON, but not the result of a run: it has none of the fields `schema`, `status` and `plan`",
             ),
             NotAResult::Newer(schema) => write!(
                 out,
