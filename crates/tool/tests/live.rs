@@ -262,6 +262,17 @@ fn keys_and_sizes_change_the_screen_and_q_ends_with_the_report() {
 }
 
 #[test]
+fn what_is_said_before_the_screen_opens_stands_before_it_and_not_on_it() {
+    let server = Serve::start("");
+    for _ in 0..3 {
+        let screen = Screen::start(&format!("run -s {} {RUN} -n 100 --live", server.name), (80, 24), &[]);
+        let (status, plain) = screen.end();
+        assert_eq!(status, 0, "{plain}");
+        assert!(plain.starts_with("seed "), "{plain}");
+    }
+}
+
+#[test]
 fn keys_that_come_with_a_change_of_the_size_are_heard() {
     let server = Serve::start("");
     let mut screen = Screen::start(&format!("run -s {} {RUN} -t 60s --live", server.name), (80, 24), &[]);

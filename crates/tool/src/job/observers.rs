@@ -20,7 +20,7 @@ use crate::metrics::push::{PushTarget, push};
 use crate::metrics::server::MetricsServer;
 use crate::snapshot::{Identity, Role, SharedSnapshot};
 #[cfg(feature = "live")]
-use crate::stderr::{hold, release};
+use crate::stderr::{hold, release, settle};
 
 /// The least time between two drawings of the block.
 const BLOCK_NS: Nanos = SECOND / 10;
@@ -124,13 +124,16 @@ impl Observers {
         let (Screen::Whole(glyphs), None, Some(snapshot)) = (self.screen, &self.view, &self.snapshot) else {
             return None;
         };
+        // What was said before stands before the screen, and not on it.
+        hold();
+        settle();
         match LiveView::open(snapshot.clone(), glyphs, interrupts, self.aside, self.steering.clone()) {
             Ok(view) => {
-                hold();
                 self.view = Some(view);
                 None
             }
             Err(error) => {
+                release();
                 self.screen = Screen::Block(glyphs);
                 Some(format!("--live: the terminal cannot be had: {error}"))
             }
