@@ -3,7 +3,7 @@
 #
 # `pummel` has the program, its pages, its completions and the unit of an agent, which is not enabled. `pummel-old-names`
 # has the links under the names of the old tools. The packages depend on the sources alone where SOURCE_DATE_EPOCH is set;
-# otherwise they bear the date of the last commit.
+# otherwise they bear the date of the last commit. RUNNER runs a binary for another architecture.
 set -euo pipefail
 
 binary=$(realpath "$1")
@@ -93,12 +93,8 @@ program() {
     sed 's|/usr/local/bin|/usr/bin|' deploy/systemd/pummel-agent.service |
         install -D -m 644 /dev/stdin "$root/lib/systemd/system/pummel-agent.service"
     install -D -m 644 /dev/stdin "$root/usr/share/lintian/overrides/pummel" <<END
-# One file for every Linux, which agents started by ssh copy to other machines.
-pummel: statically-linked-binary [usr/bin/pummel]
 # A static program that may lie anywhere in memory looks like a library to lintian.
 pummel: shared-library-lacks-prerequisites [usr/bin/pummel]
-# The packages are no part of Debian, and their unit is not enabled by them.
-pummel: initial-upload-closes-no-bugs [usr/share/doc/pummel/changelog.gz:1]
 END
     describe "$root" pummel
     pack "$root" pummel <<END
@@ -114,7 +110,7 @@ END
 old_names() {
     local root=$scratch/pummel-old-names name
     mkdir -p "$root/usr/bin" "$root/usr/share/man/man1"
-    "$binary" pages --completions "$scratch/completions"
+    ${RUNNER:-} "$binary" pages --completions "$scratch/completions"
     for name in "${old_names[@]}"; do
         ln -s pummel "$root/usr/bin/$name"
         case $name in memcaslap) page=memaslap ;; *) page=$name ;; esac
