@@ -17,6 +17,8 @@ pub const VISIBLE_SHARE: f64 = 0.1;
 pub const SLIP_MIN_NS: Nanos = 20 * MICROSECOND;
 /// A thread that uses a larger share of its time is full.
 pub const FULL_SHARE: f64 = 0.9;
+/// Client threads that are busy for a smaller share of their time have time to spare.
+pub const SPARE_SHARE: f64 = 0.8;
 /// Slots that are taken for a larger share of the time are as good as always taken.
 const SATURATED_SHARE: f64 = 0.95;
 /// The quantiles that decide.
@@ -186,9 +188,11 @@ impl<'a> Case<'a> {
     }
 
     /// Whether an open loop had too few slots because of lag: they were taken for nearly all of the time, so that waits grew for as
-    /// long as the run lasted, and the service of all requests that were due would have filled fewer than [`FULL_SHARE`] of them.
+    /// long as the run lasted, and the service of all requests that were due would have filled fewer than [`FULL_SHARE`] of them. A server
+    /// that is near its limit, or of which nothing is known, would take longer for each if they came sooner.
     fn lag_filled_the_slots(&self) -> bool {
-        let (false, Some(slots)) = (self.is_closed, self.slots()) else { return false };
+        let has_time = self.servers_wanted().is_some_and(|share| share < SPARE_SHARE);
+        let (true, false, Some(slots)) = (has_time, self.is_closed, self.slots()) else { return false };
         let slots_ns = slots as f64 * self.measured_ns as f64;
         let service_ns = self.sum(Span::Service) + self.timeouts_ns();
         let (due, sent) = (self.all.counts.requests() as f64, self.moments(Span::Lag).count as f64);

@@ -1,9 +1,9 @@
 //! The rows of the table of limits that name what was asked for: connections times depth, and the records.
 
-use super::case::{Case, FULL_SHARE};
+use super::case::{Case, FULL_SHARE, SPARE_SHARE};
 use super::finding::{Finding, Limit};
 use super::network_rows::IDLE_SHARE;
-use super::server_rows::{SPARE_SHARE, is_steady};
+use super::server_rows::is_steady;
 use super::server_use::ServerUse;
 use crate::measure::cross_checks::{LITTLE_ERROR_MAX, little_error};
 use crate::measure::figures::time_text;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::case::{BODY, Case, FULL_SHARE};
+use super::case::{BODY, Case, FULL_SHARE, SPARE_SHARE};
 use super::finding::{Finding, Limit};
 use super::generator_rows::TCP_LIMITED_SHARE;
 use super::network_rows::{IDLE_SHARE, is_all_local};
@@ -23,8 +23,6 @@ pub const STEADY_VARIATION: f64 = 4.0;
 pub const SLOTS_FULL_SHARE: f64 = 0.8;
 /// More requests without an answer than this share are a limit.
 pub const UNANSWERED_SHARE: f64 = 0.01;
-/// Client threads that are busy for a smaller share of their time have time to spare.
-pub const SPARE_SHARE: f64 = 0.8;
 
 /// What memcached and Redis say on a connection that they do not take.
 const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients reached"];

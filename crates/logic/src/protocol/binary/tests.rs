@@ -333,7 +333,7 @@ fn malformed_replies_end_the_stream_with_a_sentence() {
         (patched(2, 20), "contradict"),
         (patched(4, 6), "contradict"),
         (patched(4, 3), "flags"),
-        (patched(1, 0x0a + 0x30), "nobody sent"),
+        (patched(1, 0x0a + 0x30), "that was not sent"),
         (patched(1, 0x05), "eight bytes"),
         (patched(0, 0x80), "requests"),
         (b"ERROR\r\n".to_vec(), "text"),

@@ -158,7 +158,7 @@ fn the_rate_may_be_a_part_of_that_of_the_source() {
     assert_eq!(rate(&["--workload", "twitter-52", "--rate", "1x"]), Some(24_250.0));
     assert_eq!(rate(&["--workload", "twitter-52", "--rate", "0.5x"]), Some(12_125.0));
     for (words, says) in [
-        (&["--rate", "1x"][..], "beside --workload"),
+        (&["--rate", "1x"][..], "with --workload"),
         (&["--workload", "cache", "--rate", "1x"], "the source of this workload has none"),
         (&["--workload", "twitter-52", "--rate", "0x"], "0.5x for half"),
         (&["--workload", "twitter-52", "--rate", "1x", "--stage", "1s:2k"], "expected one rate"),

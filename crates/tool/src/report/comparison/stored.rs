@@ -392,7 +392,7 @@ mod tests {
     fn what_is_no_result_is_told_by_name() {
         for (bytes, words) in [
             (&b""[..], "not the JSON result"),
-            (b"{}", "no field `schema`"),
+            (b"{}", "none of the fields `schema`"),
             (b"[1]", "not the JSON result"),
             (b"{\"schema\": 9}", "newer version"),
             (b"{\"schema\": 1, \"command\": \"repeat\"}", "not the JSON result"),

@@ -149,7 +149,7 @@ fn few_failed_unsteady_or_different_runs_cannot_be_judged() {
     assert_eq!(why(few, &gate), (1, "4 runs a side: 6 or more are needed".to_owned()));
     let mut failed = pairs(0.5);
     failed[1].runs[3].status = Status::Partial;
-    assert_eq!(why(failed, &gate), (1, "1 of 10 runs of B not complete".to_owned()));
+    assert_eq!(why(failed, &gate), (1, "1 of 10 runs of B was not complete".to_owned()));
     let mut unsteady = pairs(0.5);
     unsteady[0].runs[0].steady = Some(false);
     let (status, words) = why(unsteady.clone(), &gate);
