@@ -16,7 +16,7 @@ use pummel_logic::measure::uncertainty::{Windows, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::workload::rows::Lateness;
+use pummel_logic::workload::rows::{AskedRows, Lateness};
 
 use super::context::RunContext;
 use super::early_end::EarlyEnd;
@@ -135,6 +135,7 @@ pub(super) struct Collector<'a, 'w> {
     untold: Option<String>,
     /// How late the requests of a trace were sent.
     lateness: Lateness,
+    asked_rows: AskedRows,
 }
 
 impl<'a, 'w> Collector<'a, 'w> {
@@ -188,6 +189,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             interrupted: false,
             untold: None,
             lateness: Lateness::default(),
+            asked_rows: AskedRows::default(),
         }
     }
 
@@ -483,6 +485,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(lateness) = end.lateness {
             self.lateness.merge(lateness);
         }
+        if let Some(asked) = &end.asked_rows {
+            self.asked_rows.merge(asked);
+        }
         self.measurement.verify.merge(&end.verify);
         if let Some(samples) = &mut self.measurement.samples {
             samples.dropped += end.rows_dropped;
@@ -535,12 +540,13 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn finish_trace(&mut self) {
         let Some(run) = &self.context.trace_run else { return };
         let lateness = std::mem::take(&mut self.lateness);
-        let replayed = Replayed {
+        let mut replayed = Replayed {
             late_rows: lateness.late_rows,
             latest_ns: lateness.latest_ns,
             starved_ns: lateness.starved_ns,
             ..run.finish()
         };
+        replayed.set_asked(&self.asked_rows);
         for sentence in replayed.notices.iter().cloned().chain(replayed.warnings()) {
             self.watch.notice(&sentence);
         }

@@ -11,7 +11,7 @@ use pummel_logic::measure::recorder::{Counts, Tally};
 use pummel_logic::protocol::udp;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
-use pummel_logic::workload::rows::Lateness;
+use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::window::Finding;
 
 use crate::sys::CpuTime;
@@ -227,6 +227,8 @@ pub struct WorkerEnd {
     pub resumed: u64,
     /// How late the requests of a trace were sent; `None` without a trace.
     pub lateness: Option<Lateness>,
+    /// The requests of a trace that were asked; `None` without a trace.
+    pub asked_rows: Option<Box<AskedRows>>,
     /// The account of clients that come and go.
     pub churn: Option<Box<Churn>>,
     /// Requests of the measured phase whose rows were dropped.

@@ -100,7 +100,7 @@ impl Client {
     fn give_up_row(&mut self, maker: &mut RequestMaker) -> Wish<'static> {
         let rows = maker.task.rows_mut();
         let NextRow::Due(_) = rows.next(self.number) else { return Wish::Done };
-        let (place, verb) = rows.take(self.number, 0);
+        let (place, verb) = rows.leave_out(self.number);
         rows.release(place);
         Wish::Unsent(verb)
     }
@@ -131,7 +131,7 @@ impl Client {
                 Some(offset) => self.assignment.begin.saturating_add(offset) < until,
                 None => free > 0,
             };
-            let (_, verb) = maker.task.rows_mut().take(self.number, 0);
+            let (_, verb) = maker.task.rows_mut().leave_out(self.number);
             free = free.saturating_sub(1);
             if is_due {
                 unsent(Unsent { verb, requests: 1, estimated: 0 });

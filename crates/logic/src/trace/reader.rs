@@ -41,7 +41,7 @@ impl Account {
         self.rows += other.rows;
         self.bad += other.bad;
         self.skipped += other.skipped;
-        self.lost += other.lost;
+        self.lost = self.lost.saturating_add(other.lost);
     }
 
     /// Sentences about rows that were left out of the trace with this name and format: at most three.
@@ -99,7 +99,7 @@ impl Account {
                     self.first_skipped = quoted(self.lines);
                 }
             }
-            Found::Lost(requests) => self.lost += requests,
+            Found::Lost(requests) => self.lost = self.lost.saturating_add(requests),
         }
     }
 }
@@ -164,7 +164,7 @@ impl Reader {
         };
         if let Decoder::Lines(lines) = &mut self.decoder {
             let lost = lines.end(&mut counted);
-            self.account.lost += lost;
+            self.account.lost = self.account.lost.saturating_add(lost);
         }
         self.account
     }
