@@ -598,6 +598,33 @@ fn operations_that_the_protocol_does_not_have_are_counted_and_left_out() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_first_column() {
+    let text = b"\xef\xbb\xbftime,key,op\r\n5,a,get\r\n7,b,set\r\n";
+    let format = detect(text).expect("columns that a header names");
+    let mut reader = Reader::new(&format, None);
+    let mut rows = Vec::new();
+    for piece in text.chunks(2) {
+        reader.read(piece, &mut |row| rows.push((row.at_ns, row.key.to_vec())));
+    }
+    assert_eq!(rows, [(5 * SECOND, b"a".to_vec()), (7 * SECOND, b"b".to_vec())]);
+    assert_eq!(detect(b"\xef\xbb\xbf0,k,1,1,1,get,0\n"), Some(Format::Twitter));
+}
+
+#[test]
+fn counts_of_lost_requests_do_not_overflow() {
+    let line = |gid: &str| format!("ts=1.5 gid={gid} type=item_get key=a status=found\n");
+    let text: String =
+        ["1", "999999999999999999", "9999999999999999999", "18446744073709551615"].map(line).concat();
+    let mut account = Account::default();
+    for _ in 0..3 {
+        let mut reader = Reader::new(&Format::Watch, None);
+        reader.read(text.as_bytes(), &mut |_| {});
+        account.add(reader.end(&mut |_| {}));
+    }
+    assert_eq!(account.lost, u64::MAX);
+}
+
+#[test]
 fn no_row_makes_a_request_once_no_more_are_wanted() {
     // A row that stands for billions of requests, with and without a time within its second.
     let many = Row { count: u32::MAX, ..at(SECOND / 2, b"k") };

@@ -8,6 +8,9 @@ use crate::trace::row::KEY_MAX_BYTES;
 /// Longest line in bytes; a longer one counts as a line without a request, and its rest is skipped.
 pub const LINE_MAX_BYTES: usize = 1 << 16;
 
+/// What editors and spreadsheets put before text in UTF-8; it is no part of the first line.
+pub(super) const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
 /// Most characters of a line that is quoted.
 const QUOTE_CHARS_MAX: usize = 80;
 
@@ -205,6 +208,10 @@ impl Reader {
 
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) {
         self.account.lines += 1;
+        let line = match self.account.lines {
+            1 => line.strip_prefix(&BYTE_ORDER_MARK).unwrap_or(line),
+            _ => line,
+        };
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.len() > LINE_MAX_BYTES {
             return self.account.note(Found::Bad, line);
