@@ -17,6 +17,9 @@ use pummel_logic::workload::window::Finding;
 use crate::sys::CpuTime;
 use crate::worker::trouble::Trouble;
 
+/// The index of a key that is none of the records' keys.
+pub const NO_INDEX: u64 = u64::MAX;
+
 /// One request of the measured phase. All times are on the monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -35,7 +38,7 @@ pub struct Row {
     pub verb: Verb,
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// Index of the request's first key.
+    /// Index of the request's first key; [`NO_INDEX`] where the key is that of a row of a trace.
     pub key: u64,
     /// Number of the client in its group.
     pub client: u64,
