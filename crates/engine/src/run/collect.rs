@@ -13,7 +13,7 @@ use pummel_logic::measure::measurement::{Measurement, Samples, Status, intervals
 use pummel_logic::measure::replayed::Replayed;
 use pummel_logic::measure::tally::Tally;
 use pummel_logic::measure::uncertainty::{Windows, tick_ns};
-use pummel_logic::plan::Plan;
+use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};
@@ -557,7 +557,23 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.measurement.reason = Some(error.clone());
             }
         }
+        if let Some(reason) = self.taken_by_warm_up(&replayed) {
+            self.measurement.mark(Status::Partial, reason.clone());
+            if self.measurement.status == Status::Partial {
+                self.measurement.reason = Some(reason);
+            }
+        }
         self.measurement.replayed = Some(replayed);
+    }
+
+    /// The reason why nothing was measured, where a warm-up asked the whole trace.
+    fn taken_by_warm_up(&self, replayed: &Replayed) -> Option<String> {
+        let is_warm_up = |phase: &Phase| !phase.recorded && matches!(phase.work, Work::Trace(_));
+        let is_empty = self.measurement.groups.iter().all(|group| group.ops.all().counts.requests() == 0);
+        let is_taken = replayed.error.is_none() && replayed.is_whole && replayed.requests > 0;
+        let rows = replayed.kept;
+        (is_taken && is_empty && self.context.plan.phases.iter().any(is_warm_up))
+            .then(|| format!("the warm-up (--trace-warmup) took all {rows} rows of the trace"))
     }
 
     /// How the run ended, for its status and its reason.

@@ -159,6 +159,17 @@ fn a_warm_up_takes_the_first_rows_and_the_measurement_the_others() {
 }
 
 #[test]
+fn a_warm_up_that_takes_the_whole_trace_is_why_nothing_was_measured() {
+    for first in [requests(3_000), time(40 * SECOND)] {
+        let server = Server::new(HostConfig::default());
+        let plan = replaying(&replay(REAL), &[(first, false), (Stop::default(), true)], 2);
+        let outcome = run(&plan, &inputs(&[&twitter()]), &server);
+        assert_eq!(outcome.measurement.status, Status::Partial);
+        assert_eq!(outcome.reason(), "the warm-up (--trace-warmup) took all 3000 rows of the trace");
+    }
+}
+
+#[test]
 fn misses_of_the_replay_fill_where_that_is_asked_for() {
     let text = "time,key,op,size,client\n0,a,get,5,1\n1,a,get,5,1\n2,b,get,,1\n3,b,get,,1\n";
     let server = Server::new(HostConfig::default());
