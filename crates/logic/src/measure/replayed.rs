@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
-use crate::trace::stat::DistinctKeys;
+use crate::trace::distinct::DistinctKeys;
 use crate::workload::rows::AskedRows;
 
 /// The account of a trace that was replayed while it was read. Counts cover the whole run, except those of lateness,
