@@ -154,7 +154,7 @@ impl Story {
                 Wish::Open(lane) => self.clients[client].handle_opened(lane, now),
                 Wish::Wait(until) => return Wanted::Wait(until),
                 Wish::Done => return Wanted::Done,
-                Wish::Unsent(verb) => panic!("{verb:?} was given up"),
+                Wish::Unsent { verb, .. } => panic!("{verb:?} was given up"),
                 Wish::Ask { op, ticket, .. } => {
                     let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
                     let len_bytes = op.value.len() as u64;

@@ -111,3 +111,20 @@ fn loads_that_cannot_be_kept_are_refused_by_the_option() {
         }
     }
 }
+
+#[test]
+fn phases_that_cannot_be_are_refused_by_their_option_and_their_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("phases.toml");
+    let phase = |name: &str| format!("[[phase]]\nname = \"{name}\"\ntime = 1\nrate = 10\n");
+    for (written, part) in [
+        (phase("calm").repeat(2), "for '--phases': expected parts with different names"),
+        (phase("\\u001b[2J"), "without control characters"),
+        (phase("calm") + "churn = \"none\"\n", "phase 'calm', churn: a phase cannot end the churn"),
+        (phase("calm") + "mix = { add = 1 }\n", "for '--phases': in phase 'calm'"),
+    ] {
+        fs::write(&path, written).expect("written");
+        let error = pummel(&format!("run -s 127.0.0.1:1 --phases {}", path.display())).expect(2).errors;
+        assert!(error.contains(part) && !error.contains('\u{1b}'), "{part}: {error}");
+    }
+}

@@ -132,6 +132,8 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
         (&["--format", "twitter", "empty.csv"], 1, "no request"),
         (&["missing.csv"], 1, "missing.csv"),
         (&["t.csv", "--check", "nothing-like-it"], 2, "--check"),
+        (&["t.csv", "--check", "ycsb-f"], 2, "read_modify_write"),
+        (&["t.csv", "--check", "ycsb-e"], 2, "insert and scan"),
         (&["t.csv", "--seed", "3"], 2, "--check"),
         (&["t.csv", "-o", "-", "--json", "-"], 2, "standard output"),
         (&["t.csv", "-o", "no/such/folder/p.toml"], 1, "no/such/folder"),

@@ -196,8 +196,47 @@ fn options_that_have_no_effect_beside_a_trace_are_refused() {
     refused("--trace t --trace-format metadump", "load --fill");
     refused("--pace fast", "--trace");
     refused("--trace t --trace-warmup 1s --pace fast", "warm-up");
+    let folder = tempfile::tempdir().expect("a folder");
+    let phases = saved(&folder, "p.toml", "[[phase]]\nname = \"calm\"\ntime = 1\nrate = 10\n");
+    for words in ["--rate 10 --stage 1s:20".to_owned(), format!("--phases {}", name(&phases))] {
+        refused(&format!("--trace t {words}"), "or at the one rate of '--rate'");
+    }
+    refused("--trace t --rate 10..20 --time 1s", "or at the one rate of '--rate'");
+    refused("--trace - --repeat 3", "the first would take all of standard input");
     let missing = pummel("run -s 127.0.0.1:1 --trace /nonexistent/trace").expect(1).errors;
     assert!(missing.contains("cannot read '/nonexistent/trace'"), "{missing}");
+}
+
+#[test]
+fn several_runs_do_not_read_one_standard_input() {
+    for words in [
+        "ab -s 127.0.0.1:1 --versus 127.0.0.1:2 --trace -",
+        "scan -s 127.0.0.1:1 --rates 10:20:10 --trace -",
+        "search -s 127.0.0.1:1 --goal p99:1ms --trace -",
+        "curve -s 127.0.0.1:1 --trace -",
+    ] {
+        let errors = pummel(words).expect(2).errors;
+        assert!(errors.contains("all of standard input"), "{words}: {errors}");
+    }
+}
+
+#[test]
+fn samples_of_a_trace_have_no_number_of_a_record() {
+    let (server, folder) = (Memcached::start(), tempfile::tempdir().expect("a folder"));
+    let (path, samples) = (saved(&folder, "t.csv", &twitter()), folder.path().join("samples.csv"));
+    let words = format!(
+        "run -s {} --trace {} --pace fast --quiet --samples {}",
+        server.name,
+        name(&path),
+        name(&samples)
+    );
+    pummel(&words).expect(0);
+    let text = std::fs::read_to_string(&samples).expect("written");
+    assert_eq!(text.lines().count(), 4_001);
+    for line in text.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert!(cells.len() == 10 && cells[7].is_empty() && !cells[8].is_empty(), "{line}");
+    }
 }
 
 #[test]

@@ -13,10 +13,10 @@ use pummel_logic::measure::measurement::{Measurement, Samples, Status, intervals
 use pummel_logic::measure::replayed::Replayed;
 use pummel_logic::measure::tally::Tally;
 use pummel_logic::measure::uncertainty::{Windows, tick_ns};
-use pummel_logic::plan::Plan;
+use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::workload::rows::Lateness;
+use pummel_logic::workload::rows::{AskedRows, Lateness};
 
 use super::context::RunContext;
 use super::early_end::EarlyEnd;
@@ -135,6 +135,7 @@ pub(super) struct Collector<'a, 'w> {
     untold: Option<String>,
     /// How late the requests of a trace were sent.
     lateness: Lateness,
+    asked_rows: AskedRows,
 }
 
 impl<'a, 'w> Collector<'a, 'w> {
@@ -188,6 +189,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             interrupted: false,
             untold: None,
             lateness: Lateness::default(),
+            asked_rows: AskedRows::default(),
         }
     }
 
@@ -483,6 +485,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(lateness) = end.lateness {
             self.lateness.merge(lateness);
         }
+        if let Some(asked) = &end.asked_rows {
+            self.asked_rows.merge(asked);
+        }
         self.measurement.verify.merge(&end.verify);
         if let Some(samples) = &mut self.measurement.samples {
             samples.dropped += end.rows_dropped;
@@ -535,12 +540,13 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn finish_trace(&mut self) {
         let Some(run) = &self.context.trace_run else { return };
         let lateness = std::mem::take(&mut self.lateness);
-        let replayed = Replayed {
+        let mut replayed = Replayed {
             late_rows: lateness.late_rows,
             latest_ns: lateness.latest_ns,
             starved_ns: lateness.starved_ns,
             ..run.finish()
         };
+        replayed.set_asked(&self.asked_rows);
         for sentence in replayed.notices.iter().cloned().chain(replayed.warnings()) {
             self.watch.notice(&sentence);
         }
@@ -551,7 +557,23 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.measurement.reason = Some(error.clone());
             }
         }
+        if let Some(reason) = self.taken_by_warm_up(&replayed) {
+            self.measurement.mark(Status::Partial, reason.clone());
+            if self.measurement.status == Status::Partial {
+                self.measurement.reason = Some(reason);
+            }
+        }
         self.measurement.replayed = Some(replayed);
+    }
+
+    /// The reason why nothing was measured, where a warm-up asked the whole trace.
+    fn taken_by_warm_up(&self, replayed: &Replayed) -> Option<String> {
+        let is_warm_up = |phase: &Phase| !phase.recorded && matches!(phase.work, Work::Trace(_));
+        let is_empty = self.measurement.groups.iter().all(|group| group.ops.all().counts.requests() == 0);
+        let is_taken = replayed.error.is_none() && replayed.is_whole && replayed.requests > 0;
+        let rows = replayed.kept;
+        (is_taken && is_empty && self.context.plan.phases.iter().any(is_warm_up))
+            .then(|| format!("the warm-up (--trace-warmup) took all {rows} rows of the trace"))
     }
 
     /// How the run ended, for its status and its reason.

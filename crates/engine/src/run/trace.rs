@@ -113,6 +113,7 @@ impl TraceRun {
             is_anonymous: plan.anonymous,
             account: Account::default(),
             replayed: Arc::clone(&replayed),
+            has_told_end: false,
         };
         Some(TraceRun {
             parts: phases,
@@ -184,11 +185,24 @@ struct Dealer {
     is_anonymous: bool,
     account: Account,
     replayed: Arc<Mutex<Replayed>>,
+    has_told_end: bool,
+}
+
+impl Drop for Dealer {
+    /// Tells that the reader did not come to an end, unless it told how it ended.
+    fn drop(&mut self) {
+        if !self.has_told_end {
+            let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
+            replayed.is_whole = false;
+            replayed.error = Some("the reader of the trace ended before its account was complete".to_owned());
+        }
+    }
 }
 
 impl Dealer {
     fn run(mut self) {
         let result = self.read_all();
+        self.has_told_end = true;
         let error = result.err().map(|error| error.to_string());
         self.shaper.end_pass(false, &mut |shaped| self.queues.take(shaped));
         self.queues.flush();
@@ -245,48 +259,64 @@ impl Dealer {
         }
         let now_s = clock::wall() / SECOND;
         let mut reader = Reader::new(&format, Some(now_s));
+        let read = self.read_blocks(&mut *file, &mut block, first, &mut reader);
+        let account = match read {
+            Ok(true) => {
+                let Dealer { shaper, queues, .. } = self;
+                reader.end(&mut |row| shaper.take(row, &mut |shaped| queues.take(shaped)))
+            }
+            Ok(false) | Err(_) => reader.account().clone(),
+        };
+        let notices = if is_first_pass { account.notices(&name, &format) } else { Vec::new() };
+        self.account.add(account);
+        self.publish(|replayed| replayed.notices.extend(notices));
+        read.map_err(named)
+    }
+
+    /// Reads a file block by block, the first of which is read already. Returns whether its end was reached and more is wanted.
+    fn read_blocks(
+        &mut self,
+        file: &mut dyn Read,
+        block: &mut [u8],
+        first: usize,
+        reader: &mut Reader,
+    ) -> io::Result<bool> {
         let mut count = first;
         while count > 0 {
             let Dealer { shaper, queues, .. } = self;
             reader.read(&block[..count], &mut |row| shaper.take(row, &mut |shaped| queues.take(shaped)));
             self.queues.flush();
-            self.publish(|_| {});
+            self.publish_with(reader.account(), |_| {});
             if self.shaper.is_over() || self.queues.is_over() {
-                break;
+                return Ok(false);
             }
             count = loop {
-                match file.read(&mut block) {
+                match file.read(block) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    read => break read.map_err(named)?,
+                    read => break read?,
                 }
             };
         }
-        let goes_on = count == 0;
-        if goes_on {
-            let Dealer { shaper, queues, .. } = self;
-            let account = reader.end(&mut |row| shaper.take(row, &mut |shaped| queues.take(shaped)));
-            let notices = if is_first_pass { account.notices(&name, &format) } else { Vec::new() };
-            self.account.add(account);
-            self.publish(|replayed| replayed.notices.extend(notices));
-        }
-        Ok(goes_on)
+        Ok(true)
     }
 
-    /// Publishes the account so far.
+    /// Publishes the account of the files so far.
     fn publish(&self, change: impl FnOnce(&mut Replayed)) {
+        self.publish_with(&Account::default(), change);
+    }
+
+    /// Publishes the account so far, with that of the file under way.
+    fn publish_with(&self, under_way: &Account, change: impl FnOnce(&mut Replayed)) {
         let counts = self.shaper.counts();
         let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
         let Replayed { is_whole, error, notices, .. } = std::mem::take(&mut *replayed);
         *replayed = Replayed {
             rows: counts.rows,
             kept: counts.kept,
-            requests: counts.requests,
-            keys: self.shaper.keys(),
             is_whole,
-            covered_ns: counts.covered_ns,
-            bad_lines: self.account.bad,
-            skipped_lines: self.account.skipped,
-            lost: self.account.lost + counts.uncounted,
+            bad_lines: self.account.bad + under_way.bad,
+            skipped_lines: self.account.skipped + under_way.skipped,
+            lost: self.account.lost.saturating_add(under_way.lost).saturating_add(counts.uncounted),
             unsayable: counts.unsayable,
             fills_left_out: counts.fills_left_out,
             cut_values: counts.cut_values,
@@ -294,7 +324,6 @@ impl Dealer {
             unfit_keys: counts.unfit_keys,
             ttls: counts.ttls.0,
             short_ttls: counts.ttls.1,
-            busiest_client_requests: self.shaper.busiest_client().map_or(0, |(_, requests)| requests),
             clients: self.clients,
             error,
             notices,
@@ -357,7 +386,8 @@ impl Queues {
         self.is_stopped.load(Ordering::Relaxed) || self.senders.iter().all(Option::is_none)
     }
 
-    fn take(&mut self, shaped: Shaped<'_>) {
+    /// Takes a request for its worker. Returns whether any worker takes more.
+    fn take(&mut self, shaped: Shaped<'_>) -> bool {
         match shaped {
             Shaped::Request(request) => self.request(&request),
             Shaped::PartEnds => {
@@ -369,6 +399,7 @@ impl Queues {
                 self.batches.iter_mut().for_each(|batch| *batch = RowBatch::of_part(self.part));
             }
         }
+        !self.is_over()
     }
 
     fn request(&mut self, request: &Request<'_>) {
@@ -378,8 +409,10 @@ impl Queues {
             worker => worker as usize,
         };
         let client = self.client_places[request.client as usize];
-        let Request { due_ns, verb, value_bytes, ttl_s, .. } = *request;
-        self.batches[worker].push(BatchRow::new(due_ns, client, verb, value_bytes, ttl_s), request.key);
+        let Request { due_ns, at_ns, verb, value_bytes, ttl_s, .. } = *request;
+        let mut row = BatchRow::new(due_ns, client, verb, value_bytes, ttl_s);
+        row.at_ns = at_ns;
+        self.batches[worker].push(row, request.key);
         if self.batches[worker].is_full() {
             self.send(worker);
         }

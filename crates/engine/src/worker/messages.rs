@@ -11,11 +11,14 @@ use pummel_logic::measure::recorder::{Counts, Tally};
 use pummel_logic::protocol::udp;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
-use pummel_logic::workload::rows::Lateness;
+use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::window::Finding;
 
 use crate::sys::CpuTime;
 use crate::worker::trouble::Trouble;
+
+/// The index of a key that is none of the records' keys.
+pub const NO_INDEX: u64 = u64::MAX;
 
 /// One request of the measured phase. All times are on the monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub struct Row {
     pub verb: Verb,
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// Index of the request's first key.
+    /// Index of the request's first key; [`NO_INDEX`] where the key is that of a row of a trace.
     pub key: u64,
     /// Number of the client in its group.
     pub client: u64,
@@ -227,6 +230,8 @@ pub struct WorkerEnd {
     pub resumed: u64,
     /// How late the requests of a trace were sent; `None` without a trace.
     pub lateness: Option<Lateness>,
+    /// The requests of a trace that were asked; `None` without a trace.
+    pub asked_rows: Option<Box<AskedRows>>,
     /// The account of clients that come and go.
     pub churn: Option<Box<Churn>>,
     /// Requests of the measured phase whose rows were dropped.

@@ -254,7 +254,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             let counts = self.state.connections[slot].session.datagram_counts();
             self.state.reporter.add_datagrams(&counts);
         }
-        self.state.reporter.note_lateness(self.state.maker.lateness());
+        self.state.reporter.note_asked(self.state.maker.lateness(), self.state.maker.asked_rows());
         self.state.reporter
     }
 

@@ -89,9 +89,9 @@ impl<C: Codec> WorkerState<C> {
                         break;
                     }
                 }
-                Wish::Unsent(verb) => {
+                Wish::Unsent { verb, due } => {
                     let unsent = Unsent { verb, requests: 1, estimated: 0 };
-                    self.reporter.unsent_at(entry.client.group(), now, unsent);
+                    self.reporter.unsent_at(entry.client.group(), due, unsent);
                     given_up += 1;
                     if given_up >= GIVE_UP_MAX {
                         self.wake(number);

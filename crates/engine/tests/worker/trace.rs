@@ -107,16 +107,6 @@ fn requests_are_due_to_the_nanosecond_whatever_the_number_of_threads() {
             let outcome = run(&plan, &inputs(&[&twitter()]), &server);
             assert_eq!(outcome.measurement.status, Status::Complete, "{}", outcome.reason());
             let counts = outcome.counts();
-            eprintln!(
-                "MISSES {:?}",
-                outcome
-                    .rows
-                    .iter()
-                    .filter(|row| format!("{:?}", row.outcome) == "Miss")
-                    .map(|row| ((row.due - outcome.begin) / MILLISECOND, row.key, row.sent - row.due))
-                    .take(40)
-                    .collect::<Vec<_>>()
-            );
             assert_eq!((counts.completed, counts.hits, counts.misses), (3_000, 2_700, 0));
             let expected: Vec<Nanos> = spread.iter().map(|due| due / divisor).collect();
             assert_eq!(dues(&outcome), expected, "{threads} threads at {speed}");
@@ -166,6 +156,17 @@ fn a_warm_up_takes_the_first_rows_and_the_measurement_the_others() {
     let plan = replaying(&replay(REAL), &[(time(10 * SECOND), true)], 1);
     let outcome = run(&plan, &inputs(&[&twitter()]), &server);
     assert_eq!((outcome.counts().completed, outcome.measurement.status), (1_000, Status::Complete));
+}
+
+#[test]
+fn a_warm_up_that_takes_the_whole_trace_is_why_nothing_was_measured() {
+    for first in [requests(3_000), time(40 * SECOND)] {
+        let server = Server::new(HostConfig::default());
+        let plan = replaying(&replay(REAL), &[(first, false), (Stop::default(), true)], 2);
+        let outcome = run(&plan, &inputs(&[&twitter()]), &server);
+        assert_eq!(outcome.measurement.status, Status::Partial);
+        assert_eq!(outcome.reason(), "the warm-up (--trace-warmup) took all 3000 rows of the trace");
+    }
 }
 
 #[test]
@@ -234,4 +235,35 @@ fn clients_whose_server_is_gone_leave_their_rows_unsent_and_the_others_go_on() {
     let counts = outcome.counts();
     assert!(counts.failed() > 0, "requests of the frozen time get no answer");
     assert_eq!(counts.requests(), 3_000, "every row is accounted for: {}", outcome.reason());
+}
+
+#[test]
+fn a_run_that_ends_before_its_trace_accounts_for_what_its_clients_asked() {
+    let bad = format!("{}\nno row\n{}", "0,key,3,1,1,get,0", twitter());
+    for pace in [REAL, TracePace::Fast] {
+        let server = Server::new(HostConfig::default());
+        let (passes, end) = if pace == REAL { (1, 10 * SECOND) } else { (0, MILLISECOND) };
+        let long = TraceReplay { passes, format: Some("twitter".to_owned()), ..replay(pace) };
+        let end = time(end);
+        let outcome = run(&replaying(&long, &[(end, true)], 2), &inputs(&[&bad]), &server);
+        let replayed = outcome.measurement.replayed.as_ref().expect("a trace was replayed");
+        let asked = outcome.counts().requests();
+        assert!(asked > 0 && replayed.requests.abs_diff(asked) <= 6, "{} and {asked}", replayed.requests);
+        assert!(replayed.busiest_client_requests < asked && !replayed.is_whole, "{pace:?}");
+        assert_eq!(replayed.notices.len(), 1, "what is left out is told once: {:?}", replayed.notices);
+        if pace == REAL {
+            assert_eq!(replayed.bad_lines, 1);
+            assert!(replayed.covered_ns < 10 * SECOND, "{}", replayed.covered_ns);
+        }
+    }
+}
+
+#[test]
+fn a_row_that_stands_for_billions_of_requests_does_not_outlast_its_run() {
+    let server = Server::new(HostConfig::default());
+    let text = "time,key,op,count\n0.5,a,get,4294967295\n";
+    let outcome = run(&replaying(&replay(REAL), &[(requests(100), true)], 1), &inputs(&[text]), &server);
+    let replayed = outcome.measurement.replayed.as_ref().expect("a trace was replayed");
+    assert_eq!((replayed.rows, replayed.requests), (u64::from(u32::MAX), 100));
+    assert_eq!((outcome.counts().completed, outcome.measurement.status), (100, Status::Complete));
 }

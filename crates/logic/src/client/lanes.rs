@@ -119,7 +119,7 @@ impl Client {
                 Passage::Later => Wish::Wait(self.assignment.end),
                 Passage::Never => {
                     self.follow_ups.pop_front();
-                    Wish::Unsent(follow.verb)
+                    Wish::Unsent { verb: follow.verb, due: follow.due }
                 }
                 Passage::Open(opened) => {
                     self.follow_ups.pop_front();
@@ -148,7 +148,7 @@ impl Client {
             return match (passage, &self.schedule) {
                 (Passage::Never, Some(_)) => {
                     self.step();
-                    Wish::Unsent(maker.task.verb(self.draws.op.draw(index)))
+                    Wish::Unsent { verb: maker.task.verb(self.draws.op.draw(index)), due }
                 }
                 (Passage::Never, None) if self.slots.outstanding == 0 => Wish::Done,
                 (Passage::Never, None) => Wish::Wait(NEVER),

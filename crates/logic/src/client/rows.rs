@@ -98,11 +98,12 @@ impl Client {
 
     /// Gives up the next request of a client without a connection.
     fn give_up_row(&mut self, maker: &mut RequestMaker) -> Wish<'static> {
+        let NextRow::Due(offset) = maker.task.rows().next(self.number) else { return Wish::Done };
+        let due = self.due_of_row(offset);
         let rows = maker.task.rows_mut();
-        let NextRow::Due(_) = rows.next(self.number) else { return Wish::Done };
-        let (place, verb) = rows.take(self.number, 0);
+        let (place, verb) = rows.leave_out(self.number);
         rows.release(place);
-        Wish::Unsent(verb)
+        Wish::Unsent { verb, due }
     }
 
     /// Handles the end of a request of a trace; the place of its key becomes free if no request follows from the reply.
@@ -131,7 +132,7 @@ impl Client {
                 Some(offset) => self.assignment.begin.saturating_add(offset) < until,
                 None => free > 0,
             };
-            let (_, verb) = maker.task.rows_mut().take(self.number, 0);
+            let (_, verb) = maker.task.rows_mut().leave_out(self.number);
             free = free.saturating_sub(1);
             if is_due {
                 unsent(Unsent { verb, requests: 1, estimated: 0 });

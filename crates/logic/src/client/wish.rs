@@ -25,8 +25,13 @@ pub enum Wish<'a> {
         /// What to remember until it is answered.
         ticket: Ticket,
     },
-    /// Count a request of this verb as never sent: it is due, and its lane is not open, although other lanes are.
-    Unsent(Verb),
+    /// Count a request as never sent: it is due, and its lane is not open, although other lanes are.
+    Unsent {
+        /// Operation of the request.
+        verb: Verb,
+        /// When it was due.
+        due: Nanos,
+    },
     /// Poll the client again at this time or after an event; [`NEVER`] means only after an event.
     Wait(Nanos),
     /// The client wants nothing more in this phase.

@@ -50,7 +50,7 @@ pub struct Comparison {
 }
 
 /// Bounds, by what they are of.
-const SHARE: Bound = Bound::Difference(0.005);
+const SHARE_LEAST: f64 = 0.005;
 const DISTANCE_LEAST: f64 = 0.02;
 const EXPONENT: Bound = Bound::Difference(0.05);
 const DISPERSION: Bound = Bound::Share(0.2);
@@ -61,12 +61,21 @@ const DISTINCT: Bound = Bound::Share(0.1);
 /// sqrt(-ln(0.001 / 2) / 2) (Smirnov, "Table for estimating the goodness of fit of empirical distributions", 1948).
 const SMIRNOV: f64 = 1.95;
 
+/// How many standard deviations chance takes two shares apart once in a thousand times.
+const CHANCE: f64 = 3.3;
+
 /// Fewest windows by which indexes of dispersion are compared: the index of n windows errs by sqrt(2 / n) of itself.
 const WINDOWS_LEAST: f64 = 800.0;
 
 /// The bound for the distance of two distributions of a length, which was taken of this many keys, or stores, in both.
 fn distance_bound(one: f64, two: f64) -> Bound {
     Bound::Difference((SMIRNOV * libm::sqrt(1.0 / one + 1.0 / two)).clamp(DISTANCE_LEAST, 1.0))
+}
+
+/// The bound for shares of this size of as many requests on both sides: the variance of each is p (1 - p) / n.
+fn share_bound(share: f64, requests: u64) -> Bound {
+    let variance = 2.0 * share * (1.0 - share) / requests.max(1) as f64;
+    Bound::Difference((CHANCE * libm::sqrt(variance.max(0.0))).max(SHARE_LEAST))
 }
 
 impl Comparison {
@@ -114,7 +123,7 @@ impl Comparison {
         for verb in Verb::ALL {
             let (one, two) = (share(&one, verb), share(&two, verb));
             if one > 0.0 || two > 0.0 {
-                self.add(format!("share of {}", verb.name()), one, two, SHARE);
+                self.add(format!("share of {}", verb.name()), one, two, share_bound(one, trace.requests));
             }
         }
     }
@@ -147,13 +156,14 @@ impl Comparison {
         let (one, two) = (&trace.spread.seen, &profile.spread.seen);
         // Where keys change, chance decides which of the most popular records keep theirs, and so what their keys get.
         let keys_change = trace.churn.lifetimes.is_some() || profile.churn.lifetimes.is_some();
-        let (share, exponent) = if keys_change { (Bound::None, Bound::None) } else { (SHARE, EXPONENT) };
+        let exponent = if keys_change { Bound::None } else { EXPONENT };
+        let bound = |share| if keys_change { Bound::None } else { share_bound(share, trace.requests) };
         for keys in [1.0, 10.0, 1_000.0] {
-            self.add(format!("share of the top {keys}"), one.top(keys), two.top(keys), share);
+            self.add(format!("share of the top {keys}"), one.top(keys), two.top(keys), bound(one.top(keys)));
         }
         // Of as many keys on both sides.
         let percent = CLASS_ENDS[0] * trace.keys;
-        self.add("share of the top 1 %", one.top(percent), two.top(percent), share);
+        self.add("share of the top 1 %", one.top(percent), two.top(percent), bound(one.top(percent)));
         if let (Some((one, _)), Some((two, _))) = (trace.spread.zipf, profile.spread.zipf) {
             self.add("alpha", one.exponent, two.exponent, exponent);
         }
@@ -168,7 +178,7 @@ impl Comparison {
             if let (Some(one), Some(two)) = (of(trace), of(profile)) {
                 let is_known = one.windows.min(two.windows) >= WINDOWS_LEAST;
                 let bound = if is_known { DISPERSION } else { Bound::None };
-                self.add(format!("IDC at {window_s} s"), one.idc, two.idc, bound);
+                self.add(format!("index of dispersion at {window_s} s"), one.idc, two.idc, bound);
             }
         }
     }
@@ -190,8 +200,8 @@ mod tests {
     #[test]
     fn figures_beyond_their_bounds_are_found() {
         let mut comparison = Comparison::default();
-        comparison.add("a", 0.5, 0.504, SHARE);
-        comparison.add("b", 0.5, 0.506, SHARE);
+        comparison.add("a", 0.5, 0.504, share_bound(0.5, 1_000_000));
+        comparison.add("b", 0.5, 0.506, share_bound(0.5, 1_000_000));
         comparison.add("c", 100.0, 111.0, DISTINCT);
         comparison.add("d", 100.0, 91.0, DISTINCT);
         comparison.add("e", 0.0, 0.0, DISTINCT);
@@ -200,8 +210,10 @@ mod tests {
         comparison.distance("h", 0.03, distance_bound(1e6, 1e6));
         comparison.distance("few", 0.27, distance_bound(100.0, 100.0));
         comparison.distance("none", 1.0, distance_bound(0.0, 100.0));
-        comparison.add("i", f64::NAN, 0.5, SHARE);
+        comparison.add("i", f64::NAN, 0.5, share_bound(f64::NAN, 1_000));
+        comparison.add("of few", 0.3, 0.36, share_bound(0.3, 1_000));
+        comparison.add("j", 0.3, 0.37, share_bound(0.3, 1_000));
         let names: Vec<&str> = comparison.beyond().map(|row| row.what.as_str()).collect();
-        assert_eq!(names, ["b", "c", "f", "h", "i"]);
+        assert_eq!(names, ["b", "c", "f", "h", "i", "j"]);
     }
 }

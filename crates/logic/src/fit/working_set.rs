@@ -8,7 +8,7 @@ pub const WINDOWS_S: [u32; 3] = [60, 600, 3_600];
 pub struct WorkingSet {
     /// Length of a window in seconds.
     pub window_s: u32,
-    /// Windows, of which the last counts where it is whole or the only one.
+    /// Windows, of which the last counts where it is whole; 0 where the trace is shorter than a window.
     pub windows: u64,
     /// Different keys of a window, in the mean.
     pub keys: f64,
@@ -60,7 +60,7 @@ impl WorkingSets {
     pub(super) fn end(&mut self, end_s: u32) {
         for (sums, window_s) in self.0.iter_mut().zip(WINDOWS_S) {
             let is_whole = u64::from(end_s) + 1 >= (u64::from(sums.number) + 1) * u64::from(window_s);
-            if is_whole || sums.number == 0 {
+            if is_whole {
                 sums.end_window();
                 sums.number += 1;
             }
@@ -108,7 +108,7 @@ mod tests {
         sets.end(299);
         let [minute, ten, hour] = sets.means();
         assert_eq!((minute.windows, minute.keys, minute.bytes, minute.most_keys), (5, 6.0 / 5.0, 110.0, 2.0));
-        assert_eq!((ten.windows, ten.keys, hour.windows, hour.keys), (1, 2.0, 1, 2.0));
+        assert_eq!((ten.windows, ten.keys, hour.windows, hour.keys), (0, 0.0, 0, 0.0), "none is whole");
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         sets.note(60, None, 1.0, 10);
         sets.learn(60, 90.0);
         sets.learn(0, 40.0);
-        sets.end(119);
+        sets.end(599);
         assert_eq!(sets.means()[0].bytes, 55.0, "the first minute is over");
         assert_eq!(sets.means()[1].bytes, 150.0);
     }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
+use crate::trace::distinct::DistinctKeys;
+use crate::workload::rows::AskedRows;
 
 /// The account of a trace that was replayed while it was read. Counts cover the whole run, except those of lateness,
 /// which cover the last phase that replays it.
@@ -13,13 +15,16 @@ pub struct Replayed {
     pub rows: u64,
     /// Rows that were kept: within the time that was asked for, sampled, and possible in the protocol.
     pub kept: u64,
-    /// Requests that were made from the kept rows, over all clients of the run.
+    /// Requests of the kept rows that were asked, over all clients and phases of the run.
     pub requests: u64,
     /// Different keys of the requests, to about 1 %.
     pub keys: u64,
+    /// The estimate that they come from, as [`DistinctKeys::to_text`] writes it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub key_estimate: String,
     /// Whether the trace was read to its end.
     pub is_whole: bool,
-    /// From the first kept row to the last one that a request was made of, in nanoseconds of the trace's time.
+    /// From the first kept row to the last one that was asked, in nanoseconds of the trace's time.
     pub covered_ns: Nanos,
     /// Requests that were sent more than 10 ms after they were due.
     pub late_rows: u64,
@@ -47,7 +52,7 @@ pub struct Replayed {
     pub ttls: u64,
     /// Stores whose time to live was scaled below 2 s.
     pub short_ttls: u64,
-    /// Requests of the client with the most; 0 where clients were not counted.
+    /// Requests of the client with the most.
     pub busiest_client_requests: u64,
     /// Clients that the rows were dealt to.
     pub clients: u64,
@@ -60,8 +65,29 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Adds the account of another process, which read the same trace.
+    /// Notes the requests that the clients asked.
+    pub fn set_asked(&mut self, asked: &AskedRows) {
+        self.requests = asked.requests;
+        self.keys = asked.keys.estimate();
+        self.key_estimate = asked.keys.to_text();
+        self.covered_ns = asked.covered_ns;
+        self.busiest_client_requests = asked.busiest_client_requests;
+    }
+
+    /// The requests that the clients asked.
+    fn asked(&self) -> AskedRows {
+        AskedRows {
+            requests: self.requests,
+            keys: DistinctKeys::of_text(&self.key_estimate).unwrap_or_default(),
+            covered_ns: self.covered_ns,
+            busiest_client_requests: self.busiest_client_requests,
+        }
+    }
+
+    /// Adds the account of another process, which read the same trace and asked the requests of other clients.
     pub fn merge(&mut self, other: &Replayed) {
+        let mut asked = self.asked();
+        asked.merge(&other.asked());
         if other.rows > self.rows {
             let (late_rows, latest_ns, starved_ns) = (self.late_rows, self.latest_ns, self.starved_ns);
             *self = Replayed { late_rows, latest_ns, starved_ns, ..other.clone() };
@@ -69,6 +95,7 @@ impl Replayed {
         self.late_rows += other.late_rows;
         self.latest_ns = self.latest_ns.max(other.latest_ns);
         self.starved_ns = self.starved_ns.max(other.starved_ns);
+        self.set_asked(&asked);
         self.error = self.error.take().or_else(|| other.error.clone());
     }
 
@@ -124,6 +151,21 @@ mod tests {
         assert_eq!((one.rows, one.is_whole, one.late_rows, one.latest_ns), (12, true, 5, 5));
         one.merge(&Replayed { rows: 3, late_rows: 1, ..Replayed::default() });
         assert_eq!((one.rows, one.late_rows), (12, 6));
+    }
+
+    #[test]
+    fn what_the_clients_of_several_processes_asked_is_added() {
+        let asked = |keys: std::ops::Range<u64>, busiest_client_requests| {
+            let mut asked = AskedRows { requests: 500, busiest_client_requests, ..AskedRows::default() };
+            keys.for_each(|key| asked.keys.note(crate::rng::scramble(key)));
+            let mut replayed = Replayed { rows: 1_000, clients: 9, ..Replayed::default() };
+            replayed.set_asked(&asked);
+            replayed
+        };
+        let mut one = asked(0..300, 40);
+        one.merge(&asked(200..500, 70));
+        assert_eq!((one.rows, one.requests, one.busiest_client_requests), (1_000, 1_000, 70));
+        assert!(one.keys.abs_diff(500) < 15, "{}", one.keys);
     }
 
     #[test]

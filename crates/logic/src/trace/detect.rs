@@ -3,6 +3,7 @@
 use crate::trace::format::{Format, Lines, Record};
 use crate::trace::found::Found;
 use crate::trace::ptr::MAGIC;
+use crate::trace::reader::BYTE_ORDER_MARK;
 
 /// Lines and records that are examined.
 const LOOKED_AT_MAX: usize = 32;
@@ -24,11 +25,12 @@ pub fn detect(first: &[u8]) -> Option<Format> {
     if first.starts_with(&MAGIC) {
         return Some(Format::Ptr);
     }
-    let lines: Vec<&[u8]> = first
+    let text = first.strip_prefix(&BYTE_ORDER_MARK).unwrap_or(first);
+    let lines: Vec<&[u8]> = text
         .split_inclusive(|&byte| byte == b'\n')
         .take(LOOKED_AT_MAX)
         // The last line may be cut, but where it is the only one.
-        .filter(|line| line.ends_with(b"\n") || !first.contains(&b'\n'))
+        .filter(|line| line.ends_with(b"\n") || !text.contains(&b'\n'))
         .map(|line| line.trim_ascii_end())
         .filter(|line| !line.is_empty())
         .collect();

@@ -7,6 +7,7 @@
 pub mod ahead;
 pub mod columns;
 pub mod detect;
+pub mod distinct;
 pub mod format;
 mod found;
 pub mod hash;

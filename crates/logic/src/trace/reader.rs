@@ -8,6 +8,9 @@ use crate::trace::row::KEY_MAX_BYTES;
 /// Longest line in bytes; a longer one counts as a line without a request, and its rest is skipped.
 pub const LINE_MAX_BYTES: usize = 1 << 16;
 
+/// What editors and spreadsheets put before text in UTF-8; it is no part of the first line.
+pub(super) const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
 /// Most characters of a line that is quoted.
 const QUOTE_CHARS_MAX: usize = 80;
 
@@ -41,7 +44,7 @@ impl Account {
         self.rows += other.rows;
         self.bad += other.bad;
         self.skipped += other.skipped;
-        self.lost += other.lost;
+        self.lost = self.lost.saturating_add(other.lost);
     }
 
     /// Sentences about rows that were left out of the trace with this name and format: at most three.
@@ -99,7 +102,7 @@ impl Account {
                     self.first_skipped = quoted(self.lines);
                 }
             }
-            Found::Lost(requests) => self.lost += requests,
+            Found::Lost(requests) => self.lost = self.lost.saturating_add(requests),
         }
     }
 }
@@ -164,7 +167,7 @@ impl Reader {
         };
         if let Decoder::Lines(lines) = &mut self.decoder {
             let lost = lines.end(&mut counted);
-            self.account.lost += lost;
+            self.account.lost = self.account.lost.saturating_add(lost);
         }
         self.account
     }
@@ -205,6 +208,10 @@ impl Reader {
 
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) {
         self.account.lines += 1;
+        let line = match self.account.lines {
+            1 => line.strip_prefix(&BYTE_ORDER_MARK).unwrap_or(line),
+            _ => line,
+        };
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.len() > LINE_MAX_BYTES {
             return self.account.note(Found::Bad, line);

@@ -59,17 +59,17 @@ impl Seconds {
     /// Takes in a row, and hands over every request whose time is known: rows that stand for several requests are single ones
     /// then. Rows come in the order of their times; an earlier one counts to the second under way.
     pub fn take(&mut self, row: &Row<'_>, sink: &mut dyn FnMut(&Row<'_>)) {
+        let count = (row.count as usize).min(TOGETHER_MAX);
+        self.uncounted += u64::from(row.count) - count as u64;
         if u64::from(row.resolution_ns) != SECOND || self.rule == WithinSecond::Burst {
             self.flush(sink);
-            return repeat(row, sink);
+            return repeat(&Row { count: count as u32, ..*row }, sink);
         }
         let second_ns = row.at_ns / SECOND * SECOND;
         if second_ns > self.second_ns || self.rows.is_empty() {
             self.flush(sink);
             (self.second_ns, self.placed_until_ns) = (second_ns.max(self.second_ns), 0);
         }
-        let count = (row.count as usize).min(TOGETHER_MAX);
-        self.uncounted += u64::from(row.count) - count as u64;
         if self.requests + count > TOGETHER_MAX {
             // The end of the second is not known yet: these take half of what is left of it.
             let until_ns = self.placed_until_ns.midpoint(SECOND);

@@ -12,16 +12,12 @@ use crate::trace::hash::{hash_bytes, is_sampled};
 use crate::trace::row::{KEY_MAX_BYTES, Row, is_key};
 use crate::trace::seconds::Seconds;
 use crate::trace::sizes::Sizes;
-use crate::trace::stat::DistinctKeys;
 
 /// The time after a recorded miss within which a store of the key counts as its fill.
 const FILL_NS: Nanos = 5 * SECOND;
 
 /// Recorded misses that are remembered.
 const MISSES: usize = 1 << 16;
-
-/// Clients whose rows are counted one by one.
-const COUNTED_CLIENTS_MAX: u64 = 1 << 16;
 
 /// The longest expiry that memcached takes as a span and not as a date, in seconds: 30 days. Longer ones are cut to it.
 const TTL_MAX_S: u32 = 30 * 24 * 60 * 60;
@@ -34,6 +30,8 @@ const TTL_SURE_S: u32 = 2;
 pub struct Request<'a> {
     /// Due time, in nanoseconds from the beginning of its part; 0 if it is due as soon as its client is free.
     pub due_ns: Nanos,
+    /// Its time in the trace, in nanoseconds from the first row that is kept, over all passes.
+    pub at_ns: Nanos,
     /// Number of the client that sends it.
     pub client: u64,
     /// Operation of the request.
@@ -55,8 +53,8 @@ pub enum Shaped<'a> {
     PartEnds,
 }
 
-/// A receiver of requests.
-pub type RequestSink<'a> = dyn FnMut(Shaped<'_>) + 'a;
+/// A receiver of requests. It returns whether it wants more of them: once it does not, no row makes a request any more.
+pub type RequestSink<'a> = dyn FnMut(Shaped<'_>) -> bool + 'a;
 
 /// A part of a replay: a phase of the run.
 #[derive(Clone, Debug, Default)]
@@ -90,8 +88,6 @@ pub struct ShapedCounts {
     pub unsayable: u64,
     /// Number of stores with a TTL, and of those whose TTL was scaled below 2 s.
     pub ttls: (u64, u64),
-    /// From the first kept row of the trace to the last one that a request was made of, over all passes.
-    pub covered_ns: Nanos,
     /// Requests that rows counted and that were too many for their second.
     pub uncounted: u64,
 }
@@ -131,8 +127,6 @@ struct Steps {
     is_over: bool,
     sizes: Option<Sizes>,
     misses: Vec<(u64, Nanos)>,
-    keys: DistinctKeys,
-    by_client: Vec<u64>,
     counts: ShapedCounts,
     key: Vec<u8>,
 }
@@ -172,12 +166,6 @@ impl Shaper {
                 is_over: false,
                 sizes: fills.then(|| Sizes::new(data_seed, replay.missing_size.clone())),
                 misses: if fills { vec![(0, 0); MISSES] } else { Vec::new() },
-                keys: DistinctKeys::default(),
-                by_client: if clients <= COUNTED_CLIENTS_MAX {
-                    vec![0; clients as usize]
-                } else {
-                    Vec::new()
-                },
                 counts: ShapedCounts::default(),
                 key: Vec::new(),
             },
@@ -185,7 +173,7 @@ impl Shaper {
         }
     }
 
-    /// Whether every part is complete, so that no further row makes a request.
+    /// Whether every part is complete, or no more requests are wanted, so that no further row makes a request.
     pub fn is_over(&self) -> bool {
         self.steps.is_over
     }
@@ -193,18 +181,6 @@ impl Shaper {
     /// The counts so far.
     pub fn counts(&self) -> ShapedCounts {
         ShapedCounts { uncounted: self.placed.uncounted(), ..self.steps.counts.clone() }
-    }
-
-    /// Number of different keys of the requests, to about 1 %.
-    pub fn keys(&self) -> u64 {
-        self.steps.keys.estimate()
-    }
-
-    /// The client with the most requests and how many; `None` where there are too many clients to count, or no request.
-    pub fn busiest_client(&self) -> Option<(u64, u64)> {
-        let (client, requests) =
-            self.steps.by_client.iter().enumerate().max_by_key(|(_, requests)| **requests)?;
-        (*requests > 0).then_some((client as u64, *requests))
     }
 
     /// Adds a row, and hands over the requests that are complete.
@@ -300,6 +276,9 @@ impl Steps {
         row: &Row<'_>,
         sink: &mut RequestSink<'_>,
     ) {
+        if self.is_over {
+            return;
+        }
         let from_ns = self.first_ns.unwrap_or(0) + rules.replay.from_ns;
         let at_ns = row.at_ns.saturating_sub(from_ns).saturating_add(self.pass_shift_ns);
         let row = Row { at_ns, ..*row };
@@ -381,6 +360,9 @@ impl Steps {
         at_ns: Nanos,
         sink: &mut RequestSink<'_>,
     ) {
+        if self.is_over {
+            return;
+        }
         let scaled_ns = if rules.speed == 1.0 { at_ns } else { (at_ns as f64 / rules.speed) as Nanos };
         let Some(due_ns) = self.due_of(rules, parts, scaled_ns, sink) else { return };
         if !self.write_key(rules, row, copy) {
@@ -391,15 +373,11 @@ impl Steps {
         let value_bytes = self.value_bytes_of(rules, row);
         let ttl_s = self.ttl_of(rules, row);
         self.counts.requests += 1;
-        self.counts.covered_ns = self.counts.covered_ns.max(at_ns);
-        self.keys.note(hash_bytes(&self.key));
-        if let Some(count) = self.by_client.get_mut(client as usize) {
-            *count += 1;
-        }
         self.part_requests += 1;
         self.number += 1;
         let (verb, key) = (row.verb, &self.key[..]);
-        sink(Shaped::Request(Request { due_ns, client, verb, key, value_bytes, ttl_s }));
+        let request = Request { due_ns, at_ns, client, verb, key, value_bytes, ttl_s };
+        self.is_over |= !sink(Shaped::Request(request));
     }
 
     /// Due time of a request in the part that it belongs to; `None` if it belongs to none.
@@ -434,7 +412,10 @@ impl Steps {
             };
             self.part_requests = 0;
             parts.pop_front();
-            sink(Shaped::PartEnds);
+            if !sink(Shaped::PartEnds) {
+                self.is_over = true;
+                return None;
+            }
         }
     }
 

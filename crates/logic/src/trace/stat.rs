@@ -3,45 +3,8 @@
 use crate::measure::histogram::Histogram;
 use crate::protocol::Verb;
 use crate::time::{Nanos, SECOND};
+use crate::trace::distinct::DistinctKeys;
 use crate::trace::row::Row;
-
-/// Counts of different keys are of so many registers: 16 KiB, and an error of 0.8 % (1.04 / sqrt(2^14)).
-const REGISTERS_BITS: u32 = 14;
-
-/// An estimate of the number of different keys, to about 1 % (HyperLogLog: Flajolet et al., 2007, with the small range
-/// correction).
-#[derive(Clone, Debug)]
-pub struct DistinctKeys {
-    registers: Vec<u8>,
-}
-
-impl Default for DistinctKeys {
-    fn default() -> DistinctKeys {
-        DistinctKeys { registers: vec![0; 1 << REGISTERS_BITS] }
-    }
-}
-
-impl DistinctKeys {
-    /// Notes a key by its hash.
-    #[inline]
-    pub fn note(&mut self, hash: u64) {
-        let register = (hash >> (64 - REGISTERS_BITS)) as usize;
-        let rank = ((hash << REGISTERS_BITS) | 1 << (REGISTERS_BITS - 1)).leading_zeros() as u8 + 1;
-        self.registers[register] = self.registers[register].max(rank);
-    }
-
-    /// The number of different keys.
-    pub fn estimate(&self) -> u64 {
-        let count = self.registers.len() as f64;
-        let sum: f64 = self.registers.iter().map(|&rank| 0.5f64.powi(rank.into())).sum();
-        let raw = 0.7213 / (1.0 + 1.079 / count) * count * count / sum;
-        let zeros = self.registers.iter().filter(|&&rank| rank == 0).count();
-        if raw <= 2.5 * count && zeros > 0 {
-            return (count * libm::log(count / zeros as f64)).round() as u64;
-        }
-        raw.round() as u64
-    }
-}
 
 /// The figures of a trace.
 #[derive(Clone, Debug)]
@@ -138,23 +101,5 @@ impl Stat {
     /// Number of different clients, to about 1 %.
     pub fn clients(&self) -> u64 {
         self.clients.estimate()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trace::hash::hash_bytes;
-
-    #[test]
-    fn different_keys_are_counted_to_about_one_percent() {
-        for (count, most_off) in [(0u64, 0.0), (10, 0.1), (1_000, 0.03), (1_000_000, 0.03)] {
-            let mut keys = DistinctKeys::default();
-            for _ in 0..2 {
-                (0..count).for_each(|key| keys.note(hash_bytes(&key.to_le_bytes())));
-            }
-            let off = (keys.estimate() as f64 - count as f64).abs();
-            assert!(off <= most_off * count as f64, "{count}: {}", keys.estimate());
-        }
     }
 }

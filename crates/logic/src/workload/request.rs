@@ -17,7 +17,7 @@ use crate::workload::mix_task::KeyAt;
 use crate::workload::records::Records;
 pub(crate) use crate::workload::records::Write;
 use crate::workload::routing::Routing;
-use crate::workload::rows::{Lateness, RowBatch, Rows};
+use crate::workload::rows::{AskedRows, Lateness, RowBatch, Rows};
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::task::{Task, TaskKind};
 use crate::workload::trace::{RecordedKeys, Trace};
@@ -176,6 +176,11 @@ impl RequestMaker {
     /// How late the requests of the last part of a trace were asked; `None` where none is replayed.
     pub fn lateness(&self) -> Option<Lateness> {
         self.task.has_rows().then(|| self.task.rows().lateness)
+    }
+
+    /// The requests of a trace that were asked so far; `None` where none is replayed.
+    pub fn asked_rows(&self) -> Option<AskedRows> {
+        self.task.has_rows().then(|| self.task.rows().asked())
     }
 
     /// Makes a request of a trace, whose key is kept in this place.

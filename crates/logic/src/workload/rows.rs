@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::dist::Dist;
 use crate::protocol::Verb;
 use crate::time::{MILLISECOND, Nanos};
+use crate::trace::distinct::DistinctKeys;
+use crate::trace::hash::hash_bytes;
 
 /// Requests that are handed to a worker at once.
 pub const BATCH_ROWS: usize = 256;
@@ -34,6 +36,8 @@ pub struct RowBatch {
 pub struct BatchRow {
     /// Due time, in nanoseconds from the beginning of its part.
     pub due_ns: Nanos,
+    /// Its time in the trace, in nanoseconds from the first row that is kept.
+    pub at_ns: Nanos,
     /// Number of its client among those of its worker.
     pub client: u32,
     /// Operation of the request.
@@ -79,9 +83,9 @@ impl RowBatch {
 }
 
 impl BatchRow {
-    /// A request without its key.
+    /// A request without its key, whose time in the trace is when it is due.
     pub fn new(due_ns: Nanos, client: u32, verb: Verb, value_bytes: u32, ttl_s: u32) -> BatchRow {
-        BatchRow { due_ns, client, verb, value_bytes, ttl_s, key_end: 0 }
+        BatchRow { due_ns, at_ns: due_ns, client, verb, value_bytes, ttl_s, key_end: 0 }
     }
 }
 
@@ -116,6 +120,29 @@ impl Lateness {
     }
 }
 
+/// The requests of a trace that clients asked, in all parts of its replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AskedRows {
+    /// Number of the requests.
+    pub requests: u64,
+    /// Their keys.
+    pub keys: DistinctKeys,
+    /// The latest time in the trace of one of them, in nanoseconds from the first row that is kept.
+    pub covered_ns: Nanos,
+    /// Requests of the client with the most.
+    pub busiest_client_requests: u64,
+}
+
+impl AskedRows {
+    /// Adds those of other clients.
+    pub fn merge(&mut self, other: &AskedRows) {
+        self.requests = self.requests.saturating_add(other.requests);
+        self.keys.merge(&other.keys);
+        self.covered_ns = self.covered_ns.max(other.covered_ns);
+        self.busiest_client_requests = self.busiest_client_requests.max(other.busiest_client_requests);
+    }
+}
+
 /// The requests of a trace at one worker.
 #[derive(Debug)]
 pub(crate) struct Rows {
@@ -134,12 +161,16 @@ pub(crate) struct Rows {
     /// The delays in seconds, where they differ.
     pub(super) fill_delay_s: Option<Dist>,
     pub(super) lateness: Lateness,
+    asked: AskedRows,
+    /// Requests that each client of this worker asked.
+    asked_by_client: Vec<u64>,
 }
 
 /// A request that waits or is asked.
 #[derive(Debug, Default)]
 struct Slot {
     due_ns: Nanos,
+    at_ns: Nanos,
     verb_and_next: (Option<Verb>, u32),
     value_bytes: u32,
     ttl_s: u32,
@@ -160,6 +191,8 @@ impl Rows {
             read_through: None,
             fill_delay_s: None,
             lateness: Lateness::default(),
+            asked: AskedRows::default(),
+            asked_by_client: vec![0; clients],
         }
     }
 
@@ -197,7 +230,7 @@ impl Rows {
         let slot = &mut self.slots[place as usize];
         slot.key.clear();
         slot.key.extend_from_slice(key);
-        slot.due_ns = row.due_ns;
+        (slot.due_ns, slot.at_ns) = (row.due_ns, row.at_ns);
         slot.verb_and_next = (Some(row.verb), NONE);
         (slot.value_bytes, slot.ttl_s) = (row.value_bytes, row.ttl_s);
         self.count += 1;
@@ -223,14 +256,32 @@ impl Rows {
     /// Takes the next request of client `number`, which is asked `late_ns` after it was due: its place, which is kept until it
     /// is released, and its verb.
     pub(crate) fn take(&mut self, number: u64, late_ns: Nanos) -> (u64, Verb) {
+        let (place, verb) = self.leave_out(number);
+        self.lateness.late_rows += u64::from(late_ns > LATE_NS);
+        self.lateness.latest_ns = self.lateness.latest_ns.max(late_ns);
+        let slot = &self.slots[place as usize];
+        self.asked.requests += 1;
+        self.asked.covered_ns = self.asked.covered_ns.max(slot.at_ns);
+        self.asked.keys.note(hash_bytes(&slot.key));
+        self.asked_by_client[self.places[number as usize] as usize] += 1;
+        (place, verb)
+    }
+
+    /// Takes the next request of client `number` which will not be asked: its place, which is kept until it is released, and
+    /// its verb.
+    pub(crate) fn leave_out(&mut self, number: u64) -> (u64, Verb) {
         let client = self.place_of(number);
         let place = self.waiting[client].0;
         let (verb, next) = self.slots[place as usize].verb_and_next;
         self.waiting[client].0 = next;
         self.count -= 1;
-        self.lateness.late_rows += u64::from(late_ns > LATE_NS);
-        self.lateness.latest_ns = self.lateness.latest_ns.max(late_ns);
         (place.into(), verb.expect("a request that waits has a verb"))
+    }
+
+    /// The requests that were asked so far.
+    pub(super) fn asked(&self) -> AskedRows {
+        let busiest_client_requests = self.asked_by_client.iter().copied().max().unwrap_or(0);
+        AskedRows { busiest_client_requests, ..self.asked.clone() }
     }
 
     /// Frees the place of a request that is answered, or will not be sent.
@@ -257,6 +308,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::SECOND;
 
     fn rows(clients: usize) -> Rows {
         Rows::new((0..clients as u32).collect(), clients)
@@ -281,6 +333,23 @@ mod tests {
         assert_eq!((rows.lateness.late_rows, rows.lateness.latest_ns), (1, 11 * MILLISECOND));
         rows.end();
         assert_eq!((rows.next(0), rows.next(1)), (NextRow::None, NextRow::Due(Some(3))));
+    }
+
+    #[test]
+    fn only_requests_that_are_asked_count_as_asked() {
+        let mut rows = rows(3);
+        for (client, key) in [(0, "a"), (0, "b"), (1, "a"), (1, "c"), (2, "d")] {
+            rows.add(&row(client, u64::from(client) * SECOND), key.as_bytes());
+        }
+        for client in [0, 0, 1] {
+            rows.take(client, 0);
+        }
+        rows.leave_out(2);
+        let asked = rows.asked();
+        assert_eq!((asked.requests, asked.keys.estimate(), asked.covered_ns), (3, 2, SECOND));
+        assert_eq!(asked.busiest_client_requests, 2);
+        rows.restart(true, None, None);
+        assert_eq!(rows.asked(), asked, "the next part of the replay adds its own");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::commands::single;
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
+use crate::job::inputs::refuse_stdin;
 use crate::job::{FrontInputs, Job, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
@@ -118,6 +119,7 @@ fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErro
         return Err(UsageError::Missing(format!("'{flag}' is accepted without --repeat only: {why}")));
     }
     let job = native::run(typed, inputs)?;
+    refuse_stdin(&job.plan)?;
     check_here(&job)?;
     Ok(Job { outputs: job.outputs.of_series(), ..job })
 }

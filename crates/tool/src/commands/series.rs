@@ -14,6 +14,7 @@ use crate::commands::run_maker::{SeriesEnd, SeriesStyle};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
+use crate::job::inputs::refuse_stdin;
 use crate::job::outputs;
 use crate::job::provenance::command_line;
 use crate::job::runner::Dealing;
@@ -475,7 +476,7 @@ pub fn first_job(
         jobs.push(native::run(&at(typed, *rate), inputs).map_err(SeriesEnd::Usage)?);
     }
     let job = jobs.swap_remove(0);
-    check_here(&job).map_err(SeriesEnd::Usage)?;
+    refuse_stdin(&job.plan).and_then(|()| check_here(&job)).map_err(SeriesEnd::Usage)?;
     Ok(Job { outputs: job.outputs.of_series(), ..job })
 }
 

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_engine::sys;
-use pummel_engine::worker::messages::Row;
+use pummel_engine::worker::messages::{NO_INDEX, Row};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos};
@@ -186,7 +186,11 @@ impl<W: Write> Lines<W> {
                 _ => outcome_name(row.outcome),
             };
             let name = self.names[row.verb as usize];
-            writeln!(self.out, "{name},{outcome},{},{},{}", row.key, row.client, row.group)?;
+            write!(self.out, "{name},{outcome},")?;
+            if row.key != NO_INDEX {
+                write!(self.out, "{}", row.key)?;
+            }
+            writeln!(self.out, ",{},{}", row.client, row.group)?;
         }
         Ok(())
     }

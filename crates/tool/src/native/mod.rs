@@ -101,9 +101,16 @@ impl<A> Typed<A> {
             let is_recorded = recorded.get(invalid.path.index()) == Some(&true);
             let flag = field_options::flag_of(invalid.path.field(), is_recorded);
             let flag = if flag == "--warmup" && self.has("--warmup-until") { "--warmup-until" } else { flag };
+            let is_of_file = flag == "--stage" && self.has("--phases");
+            let flag = if is_of_file { "--phases" } else { flag };
+            // What a Plan calls a part is a phase of the file.
+            let expected = match invalid.expected.strip_prefix("in part ") {
+                Some(rest) if is_of_file => format!("in phase {rest}"),
+                _ => invalid.expected,
+            };
             let is_of_workload = flag == "--churn" && !self.has(flag);
             let instead = if is_of_workload { ", or '--churn none', with which keys stay" } else { "" };
-            self.usage(flag, invalid.value, format!("{}{instead}", invalid.expected))
+            self.usage(flag, invalid.value, format!("{expected}{instead}"))
         })?;
         if field_options::sends_expiry(&plan) {
             return Ok(plan);
@@ -308,8 +315,8 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         return Ok(Job { front: Front::Native, plan, outputs, fleet });
     }
     let data = typed.data(&args.data, inputs)?;
-    let (rate, changes) = typed.changes(inputs)?;
     let replays = typed.replays_trace()?;
+    let (rate, changes) = typed.changes(inputs)?;
     let mut groups = groups(args, typed.arrivals(inputs)?, rate)?;
     if replays {
         let (arrivals, depth) = typed.trace_arrivals();

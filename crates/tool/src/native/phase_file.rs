@@ -134,7 +134,7 @@ impl PhaseFile {
         for phase in &self.phases {
             let Some((from, to)) = phase.rates.or(base.map(|rate| (rate, rate))) else {
                 let why = "expected a rate in each phase, or --rate for those without one; phase";
-                return Err(ValueError(format!("{why} '{}' has none", phase.name)));
+                return Err(ValueError(format!("{why} '{}' has none", phase.name.escape_debug())));
             };
             points.push(RatePoint { at_ns, rate: from });
             at_ns = at_ns.saturating_add(phase.time_ns);
@@ -213,8 +213,9 @@ fn time_of(time: &Quantity, field: &str) -> Result<Nanos, ValueError> {
 
 impl FilePhase {
     fn of(written: &WrittenPhase) -> Result<FilePhase, ValueError> {
-        let in_field =
-            |field: &str, why: String| ValueError(format!("phase '{}', {field}: {why}", written.name));
+        let in_field = |field: &str, why: String| {
+            ValueError(format!("phase '{}', {field}: {why}", written.name.escape_debug()))
+        };
         let time_ns = values::time_above_zero(&written.time.text())
             .map_err(|error| in_field("time", error.to_string()))?;
         let rates = written.rate.as_ref().map(|rate| match typed_rate::rate(&rate.text()) {
@@ -237,7 +238,13 @@ impl FilePhase {
         let churn = written
             .churn
             .as_ref()
-            .map(|text| values::churn(text).map_err(|error| in_field("churn", error.to_string())));
+            .map(|text| match text.as_str() {
+                "none" => {
+                    Err("a phase cannot end the churn of the load, only change how long keys stay".to_owned())
+                }
+                text => values::churn(text).map_err(|error| error.to_string()),
+            })
+            .map(|churn| churn.map_err(|why| in_field("churn", why)));
         let mut events = Vec::new();
         for event in &written.event {
             let event = event.read().map_err(|error| in_field("event", error.to_string()))?;

@@ -55,7 +55,8 @@ pub struct TraceArgs {
     #[arg(long, value_name = "N", requires = "trace", value_parser = values::count_u32)]
     pub trace_amplify: Option<u32>,
     /// What stores the keys that reads miss: the recorded stores of the trace, or the replay itself on each miss, at once or after
-    /// --read-through=DELAY. Default: recorded; own for formats without operations
+    /// --read-through=DELAY. Default: recorded; own if --trace-format names a format without
+    /// operations
     #[arg(long, value_name = "WHO", requires = "trace", value_enum)]
     pub fills: Option<FillsName>,
     /// Length of a value that --fills own stores if no store of the trace, before it or within the next 65,536 rows, gives its length;

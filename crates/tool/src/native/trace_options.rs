@@ -8,8 +8,10 @@ use pummel_logic::trace::Format;
 
 use super::options::{LoadArgs, RunArgs};
 use super::trace_args::{DealByName, FillsName, TraceTtlName, WithinSecondName};
+use super::typed_rate::TypedRate;
 use super::{Typed, mean_ns};
 use crate::job::{FrontInputs, UsageError};
+use crate::values::ValueError;
 
 /// The default longest value: the largest that memcached accepts by default, with room for the item's head.
 const VALUE_MAX_BYTES: u32 = 1_000_000;
@@ -55,13 +57,15 @@ const NOT_BESIDE: &[&str] = &[
     "--measure-connections",
 ];
 
+/// When the requests of a replay are due.
+const DUE_TIMES: &str = "its requests are due at their own times, or at the one rate of '--rate'";
+
 /// The reason why an option has no effect on a replay, or the option that has the effect instead.
 fn why_not_beside(flag: &str) -> &'static str {
     match flag {
         "--warmup" | "--warmup-until" => "'--trace-warmup' replays a part of it before the measurement",
         "--until" => "a replay ends with its trace, or with '--time' or '--requests'",
-        "--stage" | "--burst" => "its requests are due at their own times, or at the rate of '--rate'",
-        "--phases" => "a replay is one phase, whose rate may change by '--rate'",
+        "--stage" | "--burst" | "--phases" => DUE_TIMES,
         "--conn-rate" | "--calls-per-connection" | "--measure-connections" => {
             "each client of the trace stays on one connection"
         }
@@ -83,6 +87,10 @@ impl Typed<RunArgs> {
             return Err(UsageError::Missing(
                 "'--arrivals' with '--trace' is accepted only with '--rate', which is missing".to_owned(),
             ));
+        }
+        if self.args.pace.rate.as_ref().is_some_and(|rate| !matches!(rate, TypedRate::Constant(_))) {
+            let accepted = format!("expected one rate with '--trace', such as 20k: {DUE_TIMES}");
+            return Err(self.unread("--rate <RATE>", &ValueError(accepted)));
         }
         let is_idle = self.has("--read-through") && self.fills() == Fills::Recorded;
         match idle.or_else(|| is_idle.then_some("--read-through")) {

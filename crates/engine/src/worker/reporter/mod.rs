@@ -15,7 +15,7 @@ use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
-use pummel_logic::workload::rows::Lateness;
+use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::sequence::Weight;
 use pummel_logic::workload::value::Version;
 
@@ -340,9 +340,10 @@ impl WorkerReporter {
         self.end.messages_dropped += u64::from(!self.sender.offer(note));
     }
 
-    /// Records how late the requests of a trace were sent; `None` without a trace.
-    pub fn note_lateness(&mut self, lateness: Option<Lateness>) {
+    /// Records which requests of a trace were asked, and how late; `None` without a trace.
+    pub fn note_asked(&mut self, lateness: Option<Lateness>, asked: Option<AskedRows>) {
         self.end.lateness = lateness;
+        self.end.asked_rows = asked.map(Box::new);
     }
 
     /// Ends the run: hands over what the worker knows at its end, with the error that ended it early, if there is one.

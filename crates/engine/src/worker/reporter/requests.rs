@@ -1,6 +1,6 @@
 //! What a worker reports of each request.
 
-use pummel_logic::connection::inflight::Ticket;
+use pummel_logic::connection::inflight::{CheckState, Ticket};
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
 use pummel_logic::measure::parts::ServerRecord;
@@ -11,7 +11,7 @@ use pummel_logic::unsent::Unsent;
 use pummel_logic::workload::cache_counts::CacheCounts;
 
 use crate::backend::ConnId;
-use crate::worker::messages::Row;
+use crate::worker::messages::{NO_INDEX, Row};
 use crate::worker::reporter::{ROWS, ReportMode, WorkerReporter};
 use crate::worker::stamping::Stamping;
 
@@ -275,7 +275,7 @@ impl WorkerReporter {
             read: if answer.stamp == Stamp::Nothing { NEVER } else { answer.read },
             verb: ticket.verb,
             outcome: answer.outcome,
-            key: ticket.key,
+            key: if ticket.check_state == CheckState::Row { NO_INDEX } else { ticket.key },
             client,
             group: group as u16,
         });

@@ -1,5 +1,7 @@
 //! Whether a load that changes can be kept: its rate over time, its bursts, and the phase that they are for.
 
+use std::collections::BTreeSet;
+
 use super::bounds::{DAY, YEAR, refuse, span, within};
 use super::events;
 use super::field::Field;
@@ -64,6 +66,22 @@ fn parts(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
         && last.at_ns >= time_ns
     {
         return refuse(path(), typed_time(last.at_ns), "expected parts that begin before the phase ends");
+    }
+    names(parts)
+}
+
+/// Refuses names that results cannot tell apart, or that terminals would obey.
+fn names(parts: &[Part]) -> Result<(), Invalid> {
+    let mut seen = BTreeSet::new();
+    for Part { name, .. } in parts {
+        if name.is_empty() || name.contains(char::is_control) {
+            let expected =
+                "expected names of parts with at least one character, and without control characters";
+            return refuse(Field::Parts.path(), name.escape_debug(), expected);
+        }
+        if !seen.insert(name) {
+            return refuse(Field::Parts.path(), name, "expected parts with different names");
+        }
     }
     Ok(())
 }
@@ -269,7 +287,12 @@ mod tests {
     #[test]
     fn a_load_that_cannot_change_so_is_refused_by_its_path() {
         type Change = fn(&mut Plan);
-        let rows: [(&str, &str, Change); 29] = [
+        let rows: [(&str, &str, Change); 32] = [
+            ("changes.parts", "at least one character", |plan| plan.changes.parts[1].name.clear()),
+            ("changes.parts", "without control", |plan| plan.changes.parts[1].name = "\x1b[2J".to_owned()),
+            ("changes.parts", "different names", |plan| {
+                plan.changes.parts[1].name = plan.changes.parts[0].name.clone();
+            }),
             ("changes.rate", "drawn requests", |plan| {
                 plan.phases[0].work = Work::Pause(Pause { until_ns: 1 });
                 plan.phases[0].stop = Stop::default();

@@ -127,7 +127,7 @@ impl Watch {
     fn settle_first(&mut self, sink: &mut Sink<'_>) {
         let Some(((gid, _), event)) = self.waiting.pop_first() else { return };
         if let Some(last) = self.last_gid {
-            self.lost += gid.saturating_sub(last).saturating_sub(1);
+            self.lost = self.lost.saturating_add(gid.saturating_sub(last).saturating_sub(1));
         }
         self.last_gid = Some(self.last_gid.map_or(gid, |last| last.max(gid)));
         let number = self.first_pending + self.pending.len() as u64;

@@ -9,6 +9,7 @@ use super::common_options::CommonOptions;
 use super::words::split;
 use crate::commands::run_maker::ServerCare;
 use crate::job::detection::Detection;
+use crate::job::inputs::refuse_stdin;
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
@@ -140,6 +141,7 @@ fn side(
         None => ask(&typed, inputs),
     };
     let job = native::run(&typed, inputs)?;
+    refuse_stdin(&job.plan)?;
     let program = given.program.map(|program| {
         let words = split(program).filter(|words| !words.is_empty());
         words.ok_or_else(|| UsageError::Value {

@@ -134,7 +134,7 @@ fn popularity(fit: &Fit) -> Value {
 }
 
 fn working_sets(fit: &Fit) -> Value {
-    let sets = fit.working_sets.iter().map(|set| {
+    let sets = fit.working_sets.iter().filter(|set| set.windows > 0).map(|set| {
         json!({
             "window_s": set.window_s,
             "windows": set.windows,

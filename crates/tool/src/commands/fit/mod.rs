@@ -154,7 +154,20 @@ fn named_profile(name: &str, inputs: &FrontInputs) -> Result<Profile, Stopped> {
     let refused = |accepted| {
         Stopped::Usage(UsageError::Value { flag: "--check".to_owned(), value: name.to_owned(), accepted })
     };
-    profile(name, inputs).map_err(refused)
+    let profile = profile(name, inputs).map_err(refused)?;
+    let has = [
+        (profile.read_modify_write > 0.0, "read_modify_write"),
+        (profile.insert, "insert"),
+        (profile.scan.is_some(), "scan"),
+    ];
+    let has: Vec<&str> = has.into_iter().filter(|(is_there, _)| *is_there).map(|(_, what)| what).collect();
+    match has.is_empty() {
+        true => Ok(profile),
+        false => Err(refused(format!(
+            "expected a profile whose requests can be made without a server: it has {}",
+            has.join(" and ")
+        ))),
+    }
 }
 
 /// The profile that this fit writes.

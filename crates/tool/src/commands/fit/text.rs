@@ -1,6 +1,7 @@
 //! The figures of a fit, and of a comparison, as a person reads them.
 
 use pummel_logic::fit::{BURSTS_LEAST, Bound, Compared, Comparison, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
+use pummel_logic::measure::words::counted;
 use pummel_logic::time::SECOND;
 use pummel_logic::trace::reader::Account;
 
@@ -189,13 +190,14 @@ fn popularity(lines: &mut Lines, fit: &Fit) {
 fn working_sets(lines: &mut Lines, fit: &Fit) {
     let mut name = "Working set";
     if fit.arrivals.rate.is_some() {
-        for (set, window) in fit.working_sets.iter().zip(["1 min", "10 min", "1 h"]) {
+        let sets = fit.working_sets.iter().zip(["1 min", "10 min", "1 h"]);
+        for (set, window) in sets.filter(|(set, _)| set.windows > 0) {
             let (keys, size, most) = (whole(set.keys), bytes(set.bytes), whole(set.most_keys));
             lines.add(
                 name,
                 &format!(
-                    "{window:<7}{keys} keys, {size} in the mean of {} windows; most {most} keys",
-                    set.windows
+                    "{window:<7}{keys} keys, {size} in the mean of {}; most {most} keys",
+                    counted(set.windows, "window")
                 ),
             );
             name = "";

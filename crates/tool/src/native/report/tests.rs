@@ -74,7 +74,7 @@ fn misses_are_told_apart_and_bytes_are_said_where_they_were_counted() {
     });
     let text = run.document(render);
     for line in [
-        "Misses       1,000: 60.0 % of keys never stored before, 25.0 % expired, 15.0 % other",
+        "Misses       1,000: 60.0 % of keys never stored before, 25.0 % expired, 15.0 % other (evicted,\n             deleted, or stored by the load)",
         "Values       75.0 % of the bytes asked for were found (3.00 MB of 4.00 MB); 90.0 kB stored",
         "Fills        950 after misses, 50 of them of keys that were there by then",
     ] {

@@ -34,6 +34,7 @@ impl CacheResult {
             let words = match cause {
                 "first_touch" => "of keys never stored before",
                 "absent" => "of keys that do not exist",
+                "other" => "other (evicted, deleted, or stored by the load)",
                 other => other,
             };
             format!("{:.1} % {words}", 100.0 * count as f64 / all as f64)

@@ -11,13 +11,13 @@ pub struct ReplayedResult {
     pub rows: u64,
     /// Rows that were kept.
     pub kept: u64,
-    /// Requests that were made from the kept rows, over all clients and phases.
+    /// Requests of the kept rows that were asked, over all clients and phases.
     pub requests: u64,
     /// Different keys of the requests, to about 1 %.
     pub keys: u64,
     /// Whether the trace was read to its end.
     pub whole: bool,
-    /// From the first kept row to the last one that a request was made of, in seconds of the trace's time.
+    /// From the first kept row to the last one that was asked, in seconds of the trace's time.
     pub covered_s: f64,
     /// Requests of the last phase that were sent more than 10 ms after they were due.
     pub late_rows: u64,
