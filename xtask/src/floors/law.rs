@@ -322,6 +322,7 @@ const TOOL: Floor = Floor {
                 "job::runner",
                 "job::server_program",
                 "job::style",
+                "job::trace_files",
                 "native",
                 "report",
                 "stderr",

@@ -3,13 +3,12 @@
 use clap::Args;
 
 use crate::commands::detection::detected;
-use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare};
+use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare, refuse_stdin};
 use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
 use crate::commands::single;
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
-use crate::job::inputs::refuse_stdin;
 use crate::job::{FrontInputs, Job, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};

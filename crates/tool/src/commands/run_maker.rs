@@ -6,8 +6,8 @@ use pummel_engine::clock;
 use pummel_engine::run::RunError;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
-use pummel_logic::plan::Work;
 use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::plan::{Plan, Work};
 use pummel_logic::rng;
 use pummel_logic::time::seconds;
 
@@ -17,6 +17,7 @@ use crate::job::driver::Driver;
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::server_program::{NoServer, ServerProgram, restart};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
+use crate::job::trace_files::STDIN;
 use crate::report::Report;
 use crate::report::comparison::SideSource;
 use crate::report::document::Document;
@@ -221,6 +222,23 @@ impl RunMaker {
 /// The seed of a run of a series; below 2^53, so that every reader of JSON keeps it.
 pub fn seed_of(seed: u64, number: u32) -> u64 {
     if number == 0 { seed } else { rng::mix(&[seed, u64::from(number)]) >> 11 }
+}
+
+/// Refuses a plan that reads standard input where it is run several times.
+///
+/// # Errors
+/// Returns [`UsageError`] for such a plan: its first run would take all that there is to read.
+pub fn refuse_stdin(plan: &Plan) -> Result<(), UsageError> {
+    if plan.trace().is_some_and(|replay| replay.paths.iter().any(|path| path == STDIN)) {
+        return Err(UsageError::Value {
+            flag: "--trace".to_owned(),
+            value: STDIN.to_owned(),
+            accepted:
+                "expected a file: several runs are made, and the first would take all of standard input"
+                    .to_owned(),
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,11 +10,10 @@ use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, Work};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
 use crate::commands::detection::detected;
-use crate::commands::run_maker::{SeriesEnd, SeriesStyle};
+use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
-use crate::job::inputs::refuse_stdin;
 use crate::job::outputs;
 use crate::job::provenance::command_line;
 use crate::job::runner::Dealing;

@@ -10,7 +10,6 @@ use pummel_logic::plan::{Plan, Replay, TraceReplay, Work};
 use pummel_logic::workload::trace::Trace;
 
 use crate::compat::mutilate::{Reading, TraceForm, read_trace};
-use crate::job::UsageError;
 use crate::job::trace_files::{FilesByPath, STDIN};
 use crate::job::unpacked::Unpacked;
 
@@ -33,23 +32,6 @@ pub fn inputs_of(plan: &Plan) -> io::Result<(Inputs, Option<String>)> {
     let file = File::open(&replay.path).map_err(|error| unreadable(replay, &error))?;
     let (trace, notice) = trace_of(plan, replay, file, &|_| Ok(()))?;
     Ok((Inputs { trace: Some(Arc::new(trace)), ..Inputs::default() }, notice))
-}
-
-/// Refuses a plan that reads standard input where it is run several times.
-///
-/// # Errors
-/// Returns [`UsageError`] for such a plan: its first run would take all that there is to read.
-pub fn refuse_stdin(plan: &Plan) -> Result<(), UsageError> {
-    if plan.trace().is_some_and(|replay| replay.paths.iter().any(|path| path == STDIN)) {
-        return Err(UsageError::Value {
-            flag: "--trace".to_owned(),
-            value: STDIN.to_owned(),
-            accepted:
-                "expected a file: several runs are made, and the first would take all of standard input"
-                    .to_owned(),
-        });
-    }
-    Ok(())
 }
 
 /// The files of a trace, which are there and can be opened; their formats are found when they are read.

@@ -7,9 +7,8 @@ use pummel_logic::plan::{Phase, Plan, Transport, Work};
 
 use super::common_options::CommonOptions;
 use super::words::split;
-use crate::commands::run_maker::ServerCare;
+use crate::commands::run_maker::{ServerCare, refuse_stdin};
 use crate::job::detection::Detection;
-use crate::job::inputs::refuse_stdin;
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
