@@ -18,7 +18,7 @@ pub struct PageArgs {
     /// A result of `run`, `load`, `search`, `scan`, `curve` or `ab`, as --json or --report wrote it; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// File for the page; `-` is standard output. Default: FILE with `.html`, beside it
+    /// File for the page; `-` is standard output [default: FILE with .html]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Title of the page. Default: its first sentence

@@ -216,7 +216,7 @@ const LINES: &[(&str, &str)] = &[
     ("-t 5 -r 10", "timeout=5000000000 births=Drawn(Fixed(0.1))"),
     ("-t 5 -R 10", "timeout=5000000000 gaps=Some(Fixed(0.1)) depth=Unlimited"),
     ("-t 5 -q", "timeout=5000000000 noreply=true"),
-    ("-t 5 -t 0", ""),
+    ("-t 5 -t 0", "timeout=never"),
     ("-t 5 -z 1000000", "timeout=5000000000 sizes=Fixed(1000000.0)"),
     ("-l 0 -l 5", ""),
     ("-l 5 -l 0", "linger=Some(0)"),
