@@ -18,6 +18,11 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
+/// A watch of a run whose progress these tests do not follow.
+struct Unwatched;
+
+impl Watch for Unwatched {}
+
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
 
@@ -87,11 +92,9 @@ fn plan(server: &str, requests: u64, depth: u32, rate: Option<f64>) -> Plan {
 
 /// How often a whole run allocates.
 fn allocations(plan: &Plan, requests: u64) -> usize {
-    struct Nobody;
-    impl Watch for Nobody {}
     let plan = &plan.clone().validate().expect("the plan can be run");
     let region = Region::new(ALLOCATOR);
-    let measurement = Run::new(plan).start(&mut Nobody, &|| false).expect("the run begins");
+    let measurement = Run::new(plan).start(&mut Unwatched, &|| false).expect("the run begins");
     let change = region.change();
     assert_eq!(measurement.status, Status::Complete, "{:?}", measurement.reason);
     assert_eq!(measurement.ops().all().counts.completed, requests);
@@ -196,11 +199,9 @@ fn a_trace_takes_no_more_memory_the_longer_it_is_replayed() {
     plan.phases[0].work = Work::Trace(Box::new(replay));
     plan.phases[0].stop = Stop::default();
     let plan = &plan.validate().expect("the plan can be run");
-    struct Nobody;
-    impl Watch for Nobody {}
     let inputs = Inputs { files: Some(files.clone()), ..Inputs::default() };
     let measurement =
-        Run::new(plan).with_inputs(&inputs).start(&mut Nobody, &|| false).expect("the run begins");
+        Run::new(plan).with_inputs(&inputs).start(&mut Unwatched, &|| false).expect("the run begins");
     assert_eq!(
         measurement.ops().all().counts.completed,
         u64::from(PASSES * ROWS),

@@ -182,7 +182,7 @@ fn pair_section(pair: &Comparison) -> String {
     )
 }
 
-/// What differs beside the figures, as a table; a sentence where nothing does.
+/// What differs besides the figures, as a table; a sentence where nothing does.
 fn differences(pair: &Comparison) -> String {
     let [first, second] = pair.names.0;
     let all = comparison::difference_words(pair).into_iter();
@@ -191,7 +191,7 @@ fn differences(pair: &Comparison) -> String {
     if rows.is_empty() {
         return "<p>Plans, servers and machines are the same, as far as the results say.</p>\n".to_owned();
     }
-    let words = format!("What differs beside the figures: {}", rows.len());
+    let words = format!("What differs besides the figures: {}", rows.len());
     details(&words, &table(&["", first, second], &rows)).replacen(
         "<details>",
         if rows.len() <= 6 { "<details open=\"open\">" } else { "<details>" },

@@ -2,6 +2,7 @@
 
 use super::axis::{CountAxis, TimeAxis, Unit, round_text};
 use super::svg::{Anchor, LEFT, Picture, RIGHT};
+use super::words::cut_name;
 use crate::report::numbers::number;
 
 /// Members that get a panel of their own at most.
@@ -237,12 +238,9 @@ fn words_of(member: &MemberLine, unit: Unit) -> String {
     format!("{}: p99 {p99}, {}/s", member.name, number(member.rate))
 }
 
-/// A name in the room that a panel has, with a mark where it is cut off.
+/// A name in the room that a panel has.
 fn shortened(name: &str) -> String {
-    match name.chars().count() <= NAME_CHARS_MAX {
-        true => name.to_owned(),
-        false => name.chars().take(NAME_CHARS_MAX - 1).chain(['\u{2026}']).collect(),
-    }
+    cut_name(name, NAME_CHARS_MAX)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub fn headline(document: &Document, unit: Unit) -> String {
     let servers = &document.plan.servers;
     let who = match servers.len() {
         many if many > SERVERS_NAMED => format!("{many} servers"),
-        _ => servers.iter().map(|name| shortened(name)).collect::<Vec<_>>().join(", "),
+        _ => servers.iter().map(|name| cut_name(name, SERVER_CHARS_MAX)).collect::<Vec<_>>().join(", "),
     };
     if document.totals.completed == 0 {
         return format!("{who} completed no request.");
@@ -52,11 +52,11 @@ fn told_quantiles(completed: u64) -> [&'static str; 2] {
     }
 }
 
-/// A name in a headline, with a mark where it is cut off: what was found must have room behind it.
-fn shortened(name: &str) -> String {
-    match name.chars().count() <= SERVER_CHARS_MAX {
+/// A name of at most `chars_max` characters, of which the last is a mark where the name is cut off.
+pub fn cut_name(name: &str, chars_max: usize) -> String {
+    match name.chars().count() <= chars_max {
         true => name.to_owned(),
-        false => name.chars().take(SERVER_CHARS_MAX - 1).chain(['\u{2026}']).collect(),
+        false => name.chars().take(chars_max - 1).chain(['\u{2026}']).collect(),
     }
 }
 
