@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pummel_logic::measure::evidence::proc::{
-    self, NetworkCounters, ThreadTimes, card_speed, cgroup_paths, pressure_ns, steal_ticks, throttled_ns,
+    self, CpuTicks, NetworkCounters, ThreadTimes, card_speed, cgroup_paths, cpu_ticks, pressure_ns,
+    throttled_ns,
 };
 use pummel_logic::measure::evidence::{MachineEvidence, ThreadUse};
 use pummel_logic::time::{Nanos, SECOND};
@@ -23,7 +24,7 @@ pub struct MachineReading {
     /// How long the reading took.
     took_ns: Nanos,
     workers: Vec<Option<ThreadTimes>>,
-    steal_ticks: Result<u64, String>,
+    cpu_ticks: Result<CpuTicks, String>,
     /// One figure for each control group from that of the process to the root.
     throttled_ns: Result<Vec<Nanos>, String>,
     pressure_ns: Result<Nanos, String>,
@@ -63,7 +64,7 @@ impl Machine {
             at: clock::now(),
             took_ns: 0,
             workers: workers.iter().map(|&number| thread_times("self", number?)).collect(),
-            steal_ticks: self.steal(),
+            cpu_ticks: self.cpu_ticks(),
             throttled_ns: self.throttled(),
             pressure_ns: text_of("/proc/pressure/cpu", "the pressure on CPUs").and_then(|text| {
                 pressure_ns(&text).ok_or_else(|| unknown_form("the pressure on CPUs", "/proc/pressure/cpu"))
@@ -74,10 +75,9 @@ impl Machine {
         MachineReading { took_ns: clock::now().saturating_sub(began), ..reading }
     }
 
-    fn steal(&self) -> Result<u64, String> {
-        let text = text_of("/proc/stat", "the time that a hypervisor took")?;
-        steal_ticks(&text, &self.cpus)
-            .ok_or_else(|| unknown_form("the time that a hypervisor took", "/proc/stat"))
+    fn cpu_ticks(&self) -> Result<CpuTicks, String> {
+        let what = "what processes and a hypervisor took of the CPUs";
+        cpu_ticks(&text_of("/proc/stat", what)?, &self.cpus).ok_or_else(|| unknown_form(what, "/proc/stat"))
     }
 
     fn throttled(&self) -> Result<Vec<Nanos>, String> {
@@ -96,7 +96,11 @@ impl Machine {
     pub fn between(&self, before: MachineReading, after: MachineReading) -> MachineEvidence {
         let mut unread = Vec::new();
         let workers = workers_between(&before.workers, &after.workers, &mut unread);
-        let steal = both(before.steal_ticks, after.steal_ticks, &mut unread);
+        let ticks = both(before.cpu_ticks, after.cpu_ticks, &mut unread);
+        let ticks_ns = |of: fn(CpuTicks) -> u64| {
+            let (before, after) = ticks?;
+            Some(of(after).saturating_sub(of(before)).saturating_mul(SECOND / self.ticks_per_second))
+        };
         let throttled = both(before.throttled_ns, after.throttled_ns, &mut unread);
         let pressure = both(before.pressure_ns, after.pressure_ns, &mut unread);
         let connections = both(before.connections, after.connections, &mut unread);
@@ -106,9 +110,8 @@ impl Machine {
             span_ns: after.at.saturating_sub(before.at),
             workers,
             cpus: self.cpus.len() as u32,
-            steal_ns: steal.map(|(before, after)| {
-                after.saturating_sub(before).saturating_mul(SECOND / self.ticks_per_second)
-            }),
+            used_ns: ticks_ns(|ticks| ticks.used),
+            steal_ns: ticks_ns(|ticks| ticks.steal),
             // A process is held back by the tightest of its groups; what the others say is part of the same time.
             throttled_ns: throttled.map(|(before, after)| {
                 let levels = before.iter().zip(&after).map(|(before, after)| after.saturating_sub(*before));
@@ -231,6 +234,7 @@ mod tests {
         let seen = machine.between(before, after);
         assert!(seen.workers[0].cpu_ns >= 10_000_000, "{seen:?}");
         assert!(seen.span_ns >= 30_000_000 && seen.cpus >= 1 && seen.steal_ns.is_some(), "{seen:?}");
+        assert!(seen.used_ns.is_some_and(|used_ns| used_ns >= 10_000_000), "{seen:?}");
         assert!(seen.network.is_some() && seen.connections.is_none(), "{seen:?}");
         assert_eq!(seen.workers[1].cpu_ns, 0);
         assert!(seen.unread.iter().any(|why| why.contains("1 of 2 client threads")), "{seen:?}");

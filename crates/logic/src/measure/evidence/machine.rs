@@ -15,6 +15,9 @@ pub struct MachineEvidence {
     pub workers: Vec<ThreadUse>,
     /// CPUs that the process may run on.
     pub cpus: u32,
+    /// CPU time of all processes of the machine on those CPUs, all together.
+    #[serde(default)]
+    pub used_ns: Option<Nanos>,
     /// Time that the hypervisor took from those CPUs, all together.
     pub steal_ns: Option<Nanos>,
     /// Time for which the limit of the control group held the process back.

@@ -45,13 +45,27 @@ pub fn process_stat(text: &str) -> Option<ProcessStat> {
     Some(ProcessStat { cpu_ticks: field(14)?.checked_add(field(15)?)?, start_ticks: field(22)? })
 }
 
-/// The ticks that the hypervisor took from these CPUs, in `/proc/stat`; `None` where a line of them is missing.
-pub fn steal_ticks(text: &str, cpus: &[usize]) -> Option<u64> {
-    let mut sum = 0u64;
+/// What some CPUs were used for since the machine started, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// Time of all processes, and of the kernel on their behalf; without interrupts.
+    pub used: u64,
+    /// Time that the hypervisor took.
+    pub steal: u64,
+}
+
+/// The ticks of these CPUs in `/proc/stat`; `None` where a line of them is missing.
+pub fn cpu_ticks(text: &str, cpus: &[usize]) -> Option<CpuTicks> {
+    let mut sum = CpuTicks::default();
     for cpu in cpus {
         let name = format!("cpu{cpu}");
         let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(&name))?;
-        sum = sum.checked_add(line.split_ascii_whitespace().nth(8)?.parse().ok()?)?;
+        // The columns of proc_stat(5): user, nice and system are the first three, steal is the eighth.
+        let column = |number: usize| line.split_ascii_whitespace().nth(number)?.parse::<u64>().ok();
+        for number in 1..=3 {
+            sum.used = sum.used.checked_add(column(number)?)?;
+        }
+        sum.steal = sum.steal.checked_add(column(8)?)?;
     }
     Some(sum)
 }
@@ -295,9 +309,9 @@ mod tests {
         assert_eq!(schedstat("957048 873335 24\n"), Some((957_048, 873_335)));
         assert_eq!(schedstat("0 0 0\n"), None, "a kernel that does not count");
         assert_eq!(process_stat(PID), Some(ProcessStat { cpu_ticks: 200, start_ticks: 777 }));
-        assert_eq!(steal_ticks(STAT, &[0, 1]), Some(39));
-        assert_eq!(steal_ticks(STAT, &[1]), Some(25));
-        assert_eq!(steal_ticks(STAT, &[2]), None);
+        assert_eq!(cpu_ticks(STAT, &[0, 1]), Some(CpuTicks { used: 90_593, steal: 39 }));
+        assert_eq!(cpu_ticks(STAT, &[1]), Some(CpuTicks { used: 50_860, steal: 25 }));
+        assert_eq!(cpu_ticks(STAT, &[2]), None);
     }
 
     #[test]
@@ -377,7 +391,7 @@ mod tests {
     }
 
     fn read_all(text: &str) {
-        let _ = (schedstat(text), process_stat(text), steal_ticks(text, &[0, 1]), throttled_ns(text));
+        let _ = (schedstat(text), process_stat(text), cpu_ticks(text, &[0, 1]), throttled_ns(text));
         let _ = (pressure_ns(text), cgroup_paths(text), NetworkCounters::read(text, text, text));
         let _ = (tcp_listeners(text, 80), unix_listeners(text, "/a"), socket_inode(text), card_speed(text));
     }

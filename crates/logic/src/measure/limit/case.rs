@@ -245,7 +245,7 @@ impl<'a> Case<'a> {
 
     /// Whether a serving thread of a server used all of its CPU.
     pub fn server_is_full(&self) -> bool {
-        self.servers.iter().filter_map(ServerUse::hottest_at_least).any(|share| share > FULL_SHARE)
+        self.servers.iter().any(ServerUse::is_full)
     }
 
     /// The greatest share that a serving thread of any server used, at most; absent unless all servers are known.

@@ -29,7 +29,10 @@ pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
         true => case.lag_slows_the_loop(),
         false => case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() || KeptBack::of(case).is_much(case),
     };
-    if worst.share <= TAKEN_SHARE || case.server_is_full() || !has_lag() {
+    // Of a closed loop that waits for both sides, the side that lost more of its time is the limit.
+    let server_lost_more =
+        case.is_closed && case.servers.iter().any(|server| server.run_delay() > worst.share);
+    if worst.share <= TAKEN_SHARE || case.server_is_full() || server_lost_more || !has_lag() {
         return None;
     }
     let place = worst.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"));

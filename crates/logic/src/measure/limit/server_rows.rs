@@ -63,7 +63,8 @@ pub fn refused(case: &Case<'_>) -> Option<Finding> {
 pub fn receive_window(case: &Case<'_>) -> Option<Finding> {
     let tcp = case.tcp()?;
     let share = share_of(tcp.rwnd_limited_ns, tcp.busy_ns);
-    (share > TCP_LIMITED_SHARE).then(|| {
+    // A server whose thread is full reads late because of that.
+    (share > TCP_LIMITED_SHARE && !case.server_is_full()).then(|| {
         let says = format!(
             "The server did not read as fast as was sent: its receive window was full for {} of the time in which connections \
              had data to send.",
@@ -74,8 +75,16 @@ pub fn receive_window(case: &Case<'_>) -> Option<Finding> {
 }
 
 fn full<'c>(case: &'c Case<'_>) -> impl Iterator<Item = (&'c ServerUse, f64)> {
-    let hottest = case.servers.iter().filter_map(|server| Some((server, server.hottest_at_least()?)));
-    hottest.filter(|(_, share)| *share > FULL_SHARE)
+    let full = case.servers.iter().filter(|server| server.is_full());
+    full.filter_map(|server| Some((server, server.hottest_at_least()?)))
+}
+
+/// The use of the hottest thread, with the time for which it had to wait for its CPU where that filled it.
+fn used(server: &ServerUse, hottest: f64) -> String {
+    let delay = server.threads.first().map_or(0.0, |thread| thread.run_delay);
+    let delayed =
+        if hottest > FULL_SHARE { String::new() } else { format!(" and waited for it {}", percent(delay)) };
+    format!("used {} of a CPU{delayed}", percent(hottest))
 }
 
 /// The name of a server where there are several.
@@ -90,11 +99,11 @@ pub fn one_thread(case: &Case<'_>) -> Option<Finding> {
         // Without their number the others may be threads that answer no requests.
         let threads = server.serving_threads?;
         let says = format!(
-            "One of the {} threads of the server{}: it used {} of a CPU, the others {} on average. Connections are spread \
-             unevenly: more connections even that out.",
+            "One of the {} threads of the server{}: it {}, the others {} on average. Connections are spread unevenly: more \
+             connections even that out.",
             threads,
             named(case, server),
-            percent(hottest),
+            used(server, hottest),
             percent(others),
         );
         Some(Finding::new(Limit::Server, says))
@@ -104,17 +113,17 @@ pub fn one_thread(case: &Case<'_>) -> Option<Finding> {
 /// The serving threads were full.
 pub fn cpu(case: &Case<'_>) -> Option<Finding> {
     let (server, hottest) = full(case).max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let used = used(server, hottest);
     let what = match (server.serving_threads, server.others_mean()) {
-        (Some(1), _) => format!("its one serving thread used {} of a CPU", percent(hottest)),
+        (Some(1), _) => format!("its one serving thread {used}"),
         (Some(threads), Some(others)) => format!(
-            "the busiest of its {threads} serving threads used {} of a CPU, the others {} on average",
-            percent(hottest),
+            "the busiest of its {threads} serving threads {used}, the others {} on average",
             percent(others)
         ),
         (Some(threads), None) => {
-            format!("its {threads} serving threads used {} of a CPU each, on average", percent(hottest))
+            format!("its {threads} serving threads {used} each, on average")
         }
-        (None, _) => format!("its busiest thread used {} of a CPU", percent(hottest)),
+        (None, _) => format!("its busiest thread {used}"),
     };
     let says = format!(
         "The CPU of the server{}: {what}; the busiest client thread was busy {}.",

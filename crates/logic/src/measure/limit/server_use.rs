@@ -1,5 +1,6 @@
 //! The CPU that a server used, from its threads where they were seen, else from its own account.
 
+use super::case::{FULL_SHARE, SPARE_SHARE};
 use crate::measure::evidence::{ServerEvidence, ThreadUse};
 use crate::time::Nanos;
 
@@ -41,6 +42,11 @@ impl ThreadShare {
             cpu: share_of(thread.cpu_ns, span_ns),
             run_delay: share_of(thread.run_delay_ns.unwrap_or(0), span_ns),
         }
+    }
+
+    /// Share of the time in which the thread wanted a CPU, whether or not it had one.
+    pub fn wanted(&self) -> f64 {
+        self.cpu + self.run_delay
     }
 }
 
@@ -88,9 +94,18 @@ impl ServerUse {
         }
     }
 
+    /// Whether the hottest serving thread is known to have been full: it used its CPU for nearly all of its time, or for so
+    /// much of it that the little it had to wait for that CPU left it no time to spare.
+    pub fn is_full(&self) -> bool {
+        let delayed = self.threads.first();
+        let delayed =
+            delayed.is_some_and(|hottest| hottest.cpu > SPARE_SHARE && hottest.wanted() > FULL_SHARE);
+        delayed || self.hottest_at_least().is_some_and(|share| share > FULL_SHARE)
+    }
+
     /// The greatest share for which a serving thread wanted a CPU, whether or not it had one.
     pub fn wanted_at_most(&self) -> Option<f64> {
-        let wanted = self.threads.iter().map(|thread| thread.cpu + thread.run_delay).reduce(f64::max);
+        let wanted = self.threads.iter().map(ThreadShare::wanted).reduce(f64::max);
         wanted.or_else(|| self.hottest_at_most())
     }
 

@@ -196,6 +196,21 @@ fn a_cpu_that_was_missed_while_the_server_had_the_requests_is_no_limit_of_a_clos
 }
 
 #[test]
+fn of_two_machines_without_time_the_one_that_lost_more_limits_a_closed_loop() {
+    let lagging = Scenario { lag: 30 * MICROSECOND, ..closed() }.seen(&[0.4], 1);
+    let lost = |server_percent: u64| {
+        let part = lagging.length / 100;
+        let run = lagging.clone().machine(|machine| machine.workers[0].run_delay_ns = Some(25 * part));
+        run.server(|server| {
+            server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(server_percent * part)
+        })
+        .verdict()
+    };
+    says(&lost(20), Limit::Generator, "generator-cpu-taken", &["for 25 % of its time"]);
+    says(&lost(51), Limit::Server, "server-run-delay", &["for 51 % of its time"]);
+}
+
+#[test]
 fn an_open_loop_whose_slots_lag_fills_waits_for_the_generator() {
     // Two slots for 1,000 requests a second of 1.2 ms, of which each is 1 ms late.
     let late = Scenario { connections: 2, service: 1_200 * MICROSECOND, lag: MILLISECOND, ..quiet() };
@@ -213,16 +228,18 @@ fn an_open_loop_whose_slots_lag_fills_waits_for_the_generator() {
 
 #[test]
 fn client_threads_without_a_cpu_for_each_take_it_from_each_other() {
-    let says = |cpus: u32, [own, waited, other]: [u64; 3]| {
+    let judged = |cpus: u32, [own, waited, other]: [u64; 3], used: Option<u64>| {
         let run = Scenario { threads: 2, lag: 30 * MICROSECOND, ..closed() }.seen(IDLE, 1);
         let part = run.length / 100;
         let run = run.machine(|machine| {
             machine.cpus = cpus;
             (machine.workers[0].cpu_ns, machine.workers[0].run_delay_ns) = (own * part, Some(waited * part));
             machine.workers[1].cpu_ns = other * part;
+            machine.used_ns = used.map(|used| used * part);
         });
         run.verdict().says
     };
+    let says = |cpus: u32, shares: [u64; 3]| judged(cpus, shares, None);
     let full = [50, 50, 50];
     assert!(
         says(1, full).contains("by its own client threads, which are more than its CPUs:"),
@@ -235,6 +252,10 @@ fn client_threads_without_a_cpu_for_each_take_it_from_each_other() {
         calm.contains("by other processes:"),
         "a thread with 5 % of a CPU takes little from another one: {calm}"
     );
+    let alone = judged(1, [10, 25, 5], Some(18));
+    assert!(alone.contains("by its own client threads"), "nobody else ran for so long: {alone}");
+    let beside = judged(1, [10, 25, 5], Some(60));
+    assert!(beside.contains("by other processes:"), "{beside}");
 }
 
 #[test]
@@ -438,6 +459,35 @@ fn one_hot_thread_of_four_is_told_from_four() {
         // Of a server on another machine only the mean is known.
         let remote = run.seen(&[0.95; 4], 4).server(|server| server.threads = None);
         says(&remote.verdict(), Limit::Server, "server-cpu", &["4 serving threads used 95 % of a CPU each"]);
+    }
+}
+
+#[test]
+fn a_thread_that_waits_little_for_the_cpu_that_it_fills_is_full() {
+    for run in [quiet(), closed()] {
+        let part = run.length / 10;
+        let delayed = |shares: &[f64], threads: u32| {
+            run.clone().seen(shares, threads).server(|server| {
+                server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(part);
+            })
+        };
+        let words = ["it used 88 % of a CPU and waited for it 10 %, the others 20 %"];
+        let one = delayed(&[0.88, 0.3, 0.2, 0.1], 4);
+        says(&one.verdict(), Limit::Server, "server-one-thread", &words);
+        let words = ["its one serving thread used 88 % of a CPU and waited for it 10 %"];
+        says(&delayed(&[0.88], 1).verdict(), Limit::Server, "server-cpu", &words);
+        says(&delayed(&[0.75], 1).verdict(), Limit::Server, "server-run-delay", &["for 10 % of its time"]);
+    }
+}
+
+#[test]
+fn a_full_server_that_reads_late_is_named_for_its_cpu() {
+    for run in [quiet(), closed()] {
+        let late = run.seen(&[0.97], 1).machine(|machine| {
+            let tcp = machine.connections.as_mut().expect("read");
+            tcp.rwnd_limited_ns = tcp.busy_ns / 5;
+        });
+        says(&late.verdict(), Limit::Server, "server-cpu", &["used 97 % of a CPU"]);
     }
 }
 

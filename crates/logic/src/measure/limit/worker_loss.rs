@@ -50,7 +50,8 @@ impl WorkerLoss {
     /// threads that can run at one time. A throttled thread is still able to run, so that its run delay contains the
     /// throttling: what is more than that was taken by other processes. Client threads that are more than the CPUs take the
     /// CPU from each other: of the time in which the thread had a CPU or wanted one, the others had it for the share that
-    /// they have of all time.
+    /// they have of all time, and for more if other processes did not use the CPUs for so long: threads that wait for the
+    /// same server wake up together.
     pub fn of(machine: &MachineEvidence) -> Option<WorkerLoss> {
         let cpus = u64::from(machine.cpus.max(1));
         let running = cpus.min(machine.workers.len() as u64).max(1);
@@ -61,7 +62,7 @@ impl WorkerLoss {
         let steal_ns = machine.steal_ns.unwrap_or(0) / cpus;
         let throttled_ns = machine.throttled_ns.unwrap_or(0) / running;
         let waited_ns = delay_ns.unwrap_or(0).saturating_sub(throttled_ns);
-        let own_ns = waited_ns.min(own_part_ns(machine));
+        let own_ns = own_part_ns(machine, waited_ns);
         let parts = [
             (waited_ns - own_ns, Thief::OtherProcesses),
             (own_ns, Thief::OwnThreads),
@@ -79,13 +80,16 @@ impl WorkerLoss {
     }
 }
 
-/// The time for which the client thread that waited longest wanted a CPU while others of its process had it, on average,
-/// where they all run whenever they want to; 0 where each may have a CPU of its own.
-fn own_part_ns(machine: &MachineEvidence) -> Nanos {
+/// Of the time `waited_ns` for which the client thread that waited longest wanted a CPU, the part in which others of its process
+/// had it; 0 where each may have a CPU of its own. That is at least the part that makes threads that run independently of each
+/// other wait, and at least what other processes cannot have taken, since they did not use the CPUs for that long.
+fn own_part_ns(machine: &MachineEvidence, waited_ns: Nanos) -> Nanos {
     let workers = &machine.workers;
     let worst = workers.iter().max_by_key(|worker| worker.run_delay_ns);
     let Some(worst) = worst.filter(|_| workers.len() > machine.cpus as usize) else { return 0 };
     let all_ns: Nanos = workers.iter().map(|worker| worker.cpu_ns).sum();
     let share = share_of(all_ns - worst.cpu_ns, machine.span_ns * u64::from(machine.cpus.max(1)));
-    (share * (worst.cpu_ns + worst.run_delay_ns.unwrap_or(0)) as f64) as Nanos
+    let by_chance_ns = (share * (worst.cpu_ns + worst.run_delay_ns.unwrap_or(0)) as f64) as Nanos;
+    let others_ns = machine.used_ns.map_or(Nanos::MAX, |used_ns| used_ns.saturating_sub(all_ns));
+    by_chance_ns.max(waited_ns.saturating_sub(others_ns)).min(waited_ns)
 }

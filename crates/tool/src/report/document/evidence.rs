@@ -195,6 +195,8 @@ pub struct MachineResult {
     pub workers: Vec<ThreadResult>,
     /// Number of CPUs.
     pub cpus: u32,
+    /// CPU time that all processes of the machine used, of all CPUs together.
+    pub used_s: Option<f64>,
     /// Time that the hypervisor took, of all CPUs together.
     pub steal_s: Option<f64>,
     /// Time for which the container's limit stopped the process.
@@ -352,6 +354,7 @@ impl MachineResult {
             seconds: seconds(machine.span_ns),
             workers: machine.workers.iter().map(ThreadResult::of).collect(),
             cpus: machine.cpus,
+            used_s: machine.used_ns.map(seconds),
             steal_s: machine.steal_ns.map(seconds),
             throttled_s: machine.throttled_ns.map(seconds),
             pressure_s: machine.pressure_ns.map(seconds),
