@@ -65,6 +65,9 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// First number of the keys that are not records.
 const RECORDS_END: u64 = 1 << 42;
 
+/// The numbers of the keys that records get by churn, in the order of the records, generation after generation.
+const RENEWED: std::ops::Range<u64> = 6_000_000_000_000_000..10_000_000_000_000_000;
+
 /// The options of the command line.
 #[derive(Debug, PartialEq)]
 pub struct Options {
@@ -306,16 +309,16 @@ fn compare(root: &Path, options: &Options, name: &str, program: &str) -> io::Res
     let result = run_on(&pummel, options, &profile, name, &server, &scratch);
     let samples = fs::File::open(scratch.join("samples.csv"));
     let (result, sizes) = result?;
-    let asked = asked_of(BufReader::new(samples?))?;
+    let records = options.records.min(profile.number("records") as u64);
+    let asked = asked_of(BufReader::new(samples?), records)?;
     fs::remove_dir_all(&scratch)?;
     let mut rows = mix_rows(&profile, &result);
-    rows.extend(hit_row(&profile, &result));
+    rows.extend(hit_row(&profile, &result, records));
     rows.extend(popularity_rows(&profile, &asked));
     if let Some(bytes) = sizes {
         let ((keys, key_sd), (values, value_sd)) = (profile.size("key_size"), profile.size("value_size"));
         let expected = ITEM_BYTES + keys + values;
-        let records = options.records.min(profile.number("records") as u64) as f64;
-        let within = DEVIATIONS * key_sd.hypot(value_sd) / records.sqrt() + expected * SIZE_WITHIN;
+        let within = DEVIATIONS * key_sd.hypot(value_sd) / (records as f64).sqrt() + expected * SIZE_WITHIN;
         rows.push(Row { what: "bytes of an item".to_owned(), expected, found: bytes, within });
     }
     Ok(Some(rows))
@@ -456,8 +459,9 @@ fn mix_rows(profile: &Profile, result: &Value) -> Vec<Row> {
     rows
 }
 
-/// The share of the keys read that were found: all records, where nothing is deleted and nothing expires in the run.
-fn hit_row(profile: &Profile, result: &Value) -> Option<Row> {
+/// The share of the keys read that were found: all records but those that are new by churn and that no request has stored,
+/// where nothing is deleted and nothing expires in the run.
+fn hit_row(profile: &Profile, result: &Value, records: u64) -> Option<Row> {
     let removes = |op: &str| profile.ops.iter().any(|(name, _)| name == op);
     if removes("delete") || profile.text("ttl").starts_with("weighted:1-") {
         return None;
@@ -467,21 +471,62 @@ fn hit_row(profile: &Profile, result: &Value) -> Option<Row> {
         ops.filter_map(|(_, op)| op[field].as_f64()).sum::<f64>()
     };
     let (hits, misses) = (sum("hits"), sum("misses"));
-    let expected = 1.0 - profile.number("fresh") - profile.number("absent");
+    let unstored = profile.number("fresh") + profile.number("absent");
+    let of_records = (hits + misses) * (1.0 - unstored);
+    let renewed =
+        if of_records > 0.0 { unstored_by_churn(profile, records, of_records) / of_records } else { 0.0 };
+    let expected = (1.0 - unstored) * (1.0 - renewed);
     (hits + misses > 0.0).then(|| Row::share("hits", expected, hits / (hits + misses), hits + misses, 1e-4))
 }
 
-/// Number of requests for each record.
-fn asked_of(samples: impl BufRead) -> io::Result<HashMap<u64, u64>> {
+/// How many of `reads` of records ask, in the mean, for a key that is new by churn and that nobody has stored yet.
+///
+/// A record with the share p of the requests gets a new key once in L = records / share requests. When m requests are left of
+/// its life or of the run, the key is read (g / s) (1 - exp(-s p m)) times before it is stored, where g and s are the shares
+/// of reads and of stores among the requests; integrated over the moments at which the key may change.
+fn unstored_by_churn(profile: &Profile, records: u64, reads: f64) -> f64 {
+    const STEPS: u32 = 200;
+    let share = profile.text("churn").strip_prefix("share:").and_then(|share| share.parse::<f64>().ok());
+    let (Some(share), Some(weights)) = (share, zipf_shares(profile, records)) else { return 0.0 };
+    let weight_of = |verbs: &[&str]| -> f64 {
+        profile.ops.iter().filter(|(op, _)| verbs.contains(&op.as_str())).map(|(_, weight)| weight).sum()
+    };
+    // A cas reads first, and stores what it found.
+    let all = weight_of(&["get", "gets", "cas", "set", "add"]);
+    let (reading, storing) = (weight_of(&["get", "gets", "cas"]) / all, weight_of(&["set", "add"]) / all);
+    let (requests, life) = (reads / reading, records as f64 / share);
+    let unstored = |left: f64| -> f64 {
+        let of = |weight: &f64| match storing {
+            0.0 => reading * weight * left,
+            _ => reading / storing * -(-storing * weight * left).exp_m1(),
+        };
+        weights.iter().map(of).sum()
+    };
+    let moments = (0..STEPS).map(|step| requests * (f64::from(step) + 0.5) / f64::from(STEPS));
+    let mean = moments.map(|at| unstored(life.min(requests - at))).sum::<f64>() / f64::from(STEPS);
+    mean * requests / life
+}
+
+/// Number of requests for each of `records` records, by whatever key the record had.
+fn asked_of(samples: impl BufRead, records: u64) -> io::Result<HashMap<u64, u64>> {
     let mut asked = HashMap::new();
     for line in samples.lines().skip(1) {
         let line = line?;
         let key = line.split(',').nth(7).and_then(|key| key.parse::<u64>().ok());
-        if let Some(key) = key.filter(|key| *key < RECORDS_END) {
+        let record = |key: u64| if RENEWED.contains(&key) { (key - RENEWED.start) % records } else { key };
+        if let Some(key) = key.map(record).filter(|key| *key < RECORDS_END) {
             *asked.entry(key).or_insert(0) += 1;
         }
     }
     Ok(asked)
+}
+
+/// The shares of the requests for records by a popularity of the form `zipf:EXPONENT`; `None` for other forms.
+fn zipf_shares(profile: &Profile, records: u64) -> Option<Vec<f64>> {
+    let exponent: f64 = profile.text("popularity").strip_prefix("zipf:")?.parse().ok()?;
+    let weights: Vec<f64> = (1..=records).map(|rank| (rank as f64).powf(-exponent)).collect();
+    let zeta: f64 = weights.iter().sum();
+    Some(weights.into_iter().map(|weight| weight / zeta).collect())
 }
 
 /// The shares of the requests for the most popular records, where the popularity ranks them by their numbers.
@@ -497,10 +542,8 @@ fn popularity_rows(profile: &Profile, asked: &HashMap<u64, u64>) -> Vec<Row> {
     if text == "uniform" {
         return vec![row(records / 10, (records / 10) as f64 / records as f64, SHARE_WITHIN)];
     }
-    if let Some(exponent) = text.strip_prefix("zipf:").and_then(|text| text.parse::<f64>().ok()) {
-        let shares: Vec<f64> = (1..=records).map(|rank| (rank as f64).powf(-exponent)).collect();
-        let zeta: f64 = shares.iter().sum();
-        let until = |rank: u64| shares[..rank as usize].iter().sum::<f64>() / zeta;
+    if let Some(shares) = zipf_shares(profile, records) {
+        let until = |rank: u64| shares[..rank as usize].iter().sum::<f64>();
         let ranks = [1, 10, records / 100, records / 10, records / 2];
         return ranks
             .into_iter()
@@ -548,12 +591,35 @@ mod tests {
         let samples = "due,ready,sent,arrived,read,op,outcome,key,client,group\n";
         let rows: String = (0..100).map(|at| format!("0,0,0,0,0,get,hit,{},0,0\n", at % 10)).collect();
         let asked =
-            asked_of(format!("{samples}{rows}0,0,0,0,0,get,miss,2000000000000000,0,0\n").as_bytes()).unwrap();
+            asked_of(format!("{samples}{rows}0,0,0,0,0,get,miss,2000000000000000,0,0\n").as_bytes(), 10)
+                .unwrap();
         assert_eq!(asked.values().sum::<u64>(), 100, "fresh keys are no records");
         let uniform = Profile::read("popularity = \"uniform\"\n");
         assert!(popularity_rows(&uniform, &asked).iter().all(Row::is_right));
         let zipf = Profile::read("popularity = \"zipf:2\"\n");
         assert!(popularity_rows(&zipf, &asked).iter().any(|row| !row.is_right()));
+    }
+
+    #[test]
+    fn requests_of_a_record_count_for_it_under_every_key() {
+        let samples = "due,ready,sent,arrived,read,op,outcome,key,client,group\n";
+        let rows = [3u64, 6_000_000_000_000_003, 6_000_000_000_000_013]
+            .map(|key| format!("0,0,0,0,0,get,miss,{key},0,0\n"));
+        let asked = asked_of(format!("{samples}{}", rows.concat()).as_bytes(), 10).unwrap();
+        assert_eq!(asked, HashMap::from([(3, 3)]));
+    }
+
+    #[test]
+    fn keys_that_are_new_by_churn_are_not_found_until_they_are_stored() {
+        let profile = |mix: &str| {
+            Profile::read(&format!("popularity = \"zipf:0.5\"\nchurn = \"share:0.1\"\nmix = {{ {mix} }}\n"))
+        };
+        // One record, whose key changes every ten requests: with as many stores as reads, one read in a life of five is
+        // not found where the store comes late, and fewer where it comes early.
+        let churned = profile("get = 0.5, set = 0.5");
+        let share = unstored_by_churn(&churned, 1, 50_000.0) / 50_000.0;
+        assert!((share - (1.0 - (-5f64).exp()) / 5.0).abs() < 1e-3, "{share}");
+        assert_eq!(unstored_by_churn(&Profile::read("popularity = \"zipf:1\"\n"), 9, 50.0), 0.0);
     }
 
     #[test]
