@@ -571,6 +571,19 @@ fn a_flood_without_replies_at_a_stopped_server_ends_by_the_timeout() {
 }
 
 #[test]
+fn connections_that_come_one_after_the_other_give_a_silent_server_up() {
+    let memcached = Memcached::start();
+    memcached.process.stop();
+    let begun = Instant::now();
+    let ended = mcperf(port_of(&memcached), "-q -n 10000 -r 0 -t 0.2");
+    memcached.process.go_on();
+    assert!(begun.elapsed() > Duration::from_secs(9), "{:?}", begun.elapsed());
+    let made = number(&ended.errors, "Total:", "connections");
+    assert!((10.0..=60.0).contains(&made), "{}", ended.errors);
+    assert_failed(&ended.errors, "client-timo", made as u64);
+}
+
+#[test]
 fn an_interrupted_flood_ends_at_once_with_its_report() {
     let _alone = quiet();
     let memcached = Memcached::start();

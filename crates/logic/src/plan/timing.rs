@@ -19,6 +19,9 @@ const LOAD_PATIENCE: Patience = Patience { timeouts: 3, least_ns: 3 * SECOND };
 /// a server then may take its time to come back.
 const PATIENCE: Patience = Patience { timeouts: 10, least_ns: 10 * SECOND };
 
+/// A server is waited for no longer than this, unless one timeout is longer: by then a server that restarts is back.
+const PATIENCE_MAX_NS: Nanos = 60 * SECOND;
+
 impl Plan {
     /// The longest time in nanoseconds that a phase waits for its last answers.
     pub fn drain_ns(&self) -> Nanos {
@@ -37,7 +40,8 @@ impl Plan {
     }
 
     fn wait_ns(&self, patience: Patience) -> Nanos {
-        self.timeout_ns.saturating_mul(patience.timeouts).max(patience.least_ns)
+        let most_ns = PATIENCE_MAX_NS.max(self.timeout_ns);
+        self.timeout_ns.saturating_mul(patience.timeouts).max(patience.least_ns).min(most_ns)
     }
 }
 
@@ -79,13 +83,15 @@ mod tests {
     use crate::time::MILLISECOND;
 
     #[test]
-    fn patience_is_some_timeouts_and_at_least_some_seconds() {
+    fn patience_is_some_timeouts_and_between_some_seconds_and_a_minute() {
         // Timeout, reconnection; drain, patience of a load, patience of any other phase.
         let rows = [
             (SECOND / 10, false, [SECOND / 10, 3 * SECOND, 10 * SECOND]),
             (SECOND, false, [SECOND, 3 * SECOND, 10 * SECOND]),
             (2 * SECOND, false, [SECOND, 6 * SECOND, 20 * SECOND]),
             (2 * SECOND, true, [SECOND, 20 * SECOND, 20 * SECOND]),
+            (30 * SECOND, false, [SECOND, 60 * SECOND, 60 * SECOND]),
+            (90 * SECOND, true, [SECOND, 90 * SECOND, 90 * SECOND]),
             (NEVER, false, [SECOND, NEVER, NEVER]),
         ];
         for (timeout_ns, reconnect, expected) in rows {

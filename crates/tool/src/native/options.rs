@@ -206,7 +206,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
     pub timeout: Nanos,
     /// Reopen connections that the server closed, and continue. Where no --time limits it (loading, --requests), a server that
-    /// answers nothing for 10 timeouts, and at least 10 s, is given up
+    /// answers nothing for 10 timeouts (at least 10 s, at most 60 s) is given up
     #[arg(long)]
     pub reconnect: bool,
 }

@@ -196,7 +196,7 @@ impl Churning {
                 self.end_spawning(state, end);
                 break;
             }
-            if spawner.phase().paced && is_given_up(state, number, now) {
+            if spawner.gives_up() && is_given_up(state, number, now) {
                 if !self.skip_next(state, number, now) {
                     break;
                 }

@@ -51,8 +51,8 @@ pub struct ChurnPhase {
     /// Whether each request of a client says when the next one is due, the first being due when the connection is open.
     /// Otherwise requests are made in closed loop.
     pub told: bool,
-    /// Whether a slot stays free for a pause after a connection that failed, and a server that is silent for too long
-    /// is given up. Otherwise each client comes when it is due, whether or not earlier connections failed.
+    /// Whether a slot stays free for a pause after a connection that failed. Otherwise each client comes when it is due,
+    /// whether or not earlier connections failed.
     pub paced: bool,
 }
 
@@ -100,6 +100,12 @@ impl Spawner {
     /// Whether each client comes as soon as a slot is free.
     pub fn is_closed_loop(&self) -> bool {
         matches!(self.phase.spawns, SpawnSchedule::Closed)
+    }
+
+    /// Whether a server that is silent for too long is given up: not where clients come when they are due, whatever became
+    /// of earlier connections.
+    pub fn gives_up(&self) -> bool {
+        self.phase.paced || self.is_closed_loop()
     }
 
     /// The place of the random draws of client `number`.
