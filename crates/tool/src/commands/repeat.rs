@@ -9,6 +9,7 @@ use crate::commands::single;
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
+use crate::job::provenance::told_command_line;
 use crate::job::{FrontInputs, Job, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
@@ -131,6 +132,7 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
     let care = args.repeat.restart.clone().map_or(ServerCare::None, ServerCare::Restart);
     let mut repetition = Repetition {
         plan: job.plan.clone().into_plan(),
+        argv: told_command_line(&job.plan),
         asked: count,
         restarted: Some(care != ServerCare::None),
         source: SideSource::default(),

@@ -15,7 +15,7 @@ use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::outputs;
-use crate::job::provenance::command_line;
+use crate::job::provenance::told_command_line;
 use crate::job::runner::Dealing;
 use crate::job::{FrontInputs, Job, ReportFormat, UsageError};
 use crate::native;
@@ -259,7 +259,7 @@ impl<'a> CurveRunner<'a> {
                 goals: job.plan.goals.clone(),
                 labels: job.plan.labels.clone(),
                 plan: (!job.plan.anonymous).then(|| Plan::clone(&job.plan)),
-                argv: if job.plan.anonymous { Vec::new() } else { command_line() },
+                argv: told_command_line(&job.plan),
                 points: Vec::new(),
                 search: None,
                 reason: None,

@@ -33,7 +33,7 @@ use crate::job::detection::Detection;
 use crate::job::inputs::inputs_of;
 use crate::job::observers::{Observers, run_name};
 use crate::job::outlets::{FrontFiles, Outlets};
-use crate::job::provenance::command_line;
+use crate::job::provenance::told_command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
@@ -363,9 +363,7 @@ impl<'a> Driver<'a> {
             }
             Err(error) => (not_run(plan, &error), Some(error)),
         };
-        if !plan.anonymous {
-            measurement.argv = command_line();
-        }
+        measurement.argv = told_command_line(plan);
         if let Some(words) = self.files.settle(&mut measurement) {
             self.tell(style, Event::Notice(&words));
         }

@@ -4,15 +4,16 @@ use std::ffi::OsString;
 
 use pummel_logic::measure::evidence::provenance::Build;
 use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::plan::Plan;
 
 use crate::build_info;
 
 /// What stands in the place of a password.
 const HIDDEN: &str = "***";
 
-/// The words of the command line of this process, as results tell them.
-pub fn command_line() -> Vec<String> {
-    without_passwords(std::env::args_os())
+/// The words of the command line of this process, as results of this plan tell them: none with `--anonymous`.
+pub fn told_command_line(plan: &Plan) -> Vec<String> {
+    if plan.anonymous { Vec::new() } else { without_passwords(std::env::args_os()) }
 }
 
 /// Command lines in which passwords are hidden. Only mutilate takes one as a word (-P, --password, and its abbreviations);

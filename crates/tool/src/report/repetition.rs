@@ -28,6 +28,8 @@ const ADVICE_SAME: std::ops::RangeInclusive<f64> = 0.67..=1.5;
 pub struct Repetition {
     /// What each run was made after, but for its seed.
     pub plan: Plan,
+    /// The words of the command line; empty with `--anonymous`, and where they are not known.
+    pub argv: Vec<String>,
     /// How many runs were asked for.
     pub asked: u32,
     /// Whether the server was restarted before each run; `None` where that is not known.
@@ -63,10 +65,11 @@ impl Repetition {
     /// # Errors
     /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
     pub fn read(bytes: &[u8]) -> Result<Repetition, NotAResult> {
-        let StoredRepetition { plan, labels, source, runs, asked, restarted, reason, status } =
+        let StoredRepetition { plan, argv, labels, source, runs, asked, restarted, reason, status } =
             stored_repetition(bytes)?;
         Ok(Repetition {
             plan: plan.with_labels(labels),
+            argv,
             asked: asked.unwrap_or(runs.len() as u32),
             restarted,
             source,
@@ -254,6 +257,7 @@ pub fn json(repetition: &Repetition) -> Vec<u8> {
         "command": COMMAND,
         "status": repetition.status(),
         "reason": repetition.reason,
+        "argv": repetition.argv,
         "plan": repetition.plan.without_labels(),
         "labels": repetition.plan.labels,
         "asked": repetition.asked,
@@ -300,6 +304,7 @@ mod tests {
         let runs = scales.iter().enumerate().map(|(number, scale)| run_at(number as f64 * 11.0, *scale));
         Repetition {
             plan: Plan { servers: vec!["127.0.0.1:11211".to_owned()], ..Plan::default() },
+            argv: Vec::new(),
             asked: scales.len() as u32,
             restarted: Some(false),
             source: SideSource::default(),

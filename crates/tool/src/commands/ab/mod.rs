@@ -18,6 +18,7 @@ use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::inputs::replay_of;
+use crate::job::provenance::told_command_line;
 use crate::job::server_program::ServerProgram;
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
 use crate::native;
@@ -196,6 +197,7 @@ impl Experiment {
             runs: self.runs[side].clone(),
         };
         let mut comparison = Comparison::of_pairs("ab", [side(0), side(1)], &self.question);
+        comparison.argv = told_command_line(self.makers[0].plan());
         comparison.asked_pairs = Some(self.pairs);
         comparison.reason = end.and_then(SeriesEnd::reason);
         comparison.interrupted = matches!(end, Some(SeriesEnd::Interrupted));

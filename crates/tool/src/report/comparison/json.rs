@@ -38,6 +38,7 @@ fn value(comparison: &Comparison) -> Value {
         "command": comparison.command,
         "status": comparison.status(),
         "reason": comparison.reason,
+        "argv": comparison.argv,
         "paired": comparison.design == Design::Paired,
         "order_warning": comparison.order.trap(comparison.names),
         "accept_order": comparison.accept_order,

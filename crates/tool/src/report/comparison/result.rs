@@ -53,6 +53,8 @@ pub struct Comparison {
     pub doubts: Vec<String>,
     /// The claims and what became of them.
     pub claims: Vec<ClaimResult>,
+    /// The words of the command line that measured the pairs; empty with `--anonymous`, and where stored results are compared.
+    pub argv: Vec<String>,
     /// Pairs that were asked for; `None` where stored results are compared.
     pub asked_pairs: Option<u32>,
     /// Why there are no more runs, where some are missing.
@@ -157,6 +159,7 @@ impl Comparison {
             differences,
             doubts: Vec::new(),
             claims: Vec::new(),
+            argv: Vec::new(),
             asked_pairs: None,
             reason: None,
             interrupted: false,

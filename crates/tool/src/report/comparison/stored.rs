@@ -47,6 +47,9 @@ impl fmt::Display for NotASide {
 pub struct StoredRepetition {
     /// Plan of every run, except its seed.
     pub plan: Plan,
+    /// The words of the command line; empty where they are not known.
+    #[serde(default)]
+    pub argv: Vec<String>,
     /// Names and values that the user gave the runs.
     #[serde(default)]
     pub labels: Labels,
@@ -90,6 +93,8 @@ struct StoredComparison {
     b: StoredSide,
     runs: Vec<StoredRun>,
     paired: bool,
+    #[serde(default)]
+    argv: Vec<String>,
     #[serde(default)]
     asked_pairs: Option<u32>,
     #[serde(default)]
@@ -231,10 +236,11 @@ pub fn stored_ab(file: &StoredFile) -> Result<Comparison, NotASide> {
     let metrics = judged.filter_map(|(name, _)| Metric::from_name(name)).collect();
     let claims = std::mem::take(&mut stored.claims).into_iter().filter_map(StoredClaim::result).collect();
     let (doubts, reason) = (std::mem::take(&mut stored.doubts), stored.reason.take());
+    let argv = std::mem::take(&mut stored.argv);
     let (asked_pairs, interrupted) = (stored.asked_pairs, stored.status == Some(Status::Interrupted));
     let question = Question { metrics, loads_may_differ: true, ..Question::default() };
     let comparison = Comparison::of_pairs("ab", sides_in(file, stored)?, &question);
-    Ok(Comparison { claims, doubts, reason, asked_pairs, interrupted, ..comparison })
+    Ok(Comparison { claims, doubts, reason, argv, asked_pairs, interrupted, ..comparison })
 }
 
 fn sides_in(file: &StoredFile, stored: StoredComparison) -> Result<[Side; 2], NotASide> {
@@ -323,6 +329,7 @@ mod tests {
     fn repeated() -> Vec<u8> {
         repetition::json(&Repetition {
             plan: Run::new(Keep::Figures).plan,
+            argv: vec!["pummel".to_owned(), "run".to_owned()],
             asked: 2,
             restarted: Some(false),
             source: SideSource::default(),

@@ -377,6 +377,7 @@ fn the_schemas_have_every_field_of_repeated_and_compared_runs() {
     let runs: Vec<_> = (0..6).map(|run| run_at(f64::from(run), 1.0 + f64::from(run % 2) / 5.0)).collect();
     let repetition = Repetition {
         plan: plan.clone(),
+        argv: vec!["pummel".to_owned()],
         asked: 6,
         restarted: Some(true),
         source: SideSource::default(),

@@ -76,6 +76,7 @@ pub fn as_runs(parts: &[Part<'_>]) -> Result<Repetition, NotMerged> {
     let is_interrupted = parts.iter().any(|part| part.document.status == Status::Interrupted);
     Ok(Repetition {
         plan: first.plan.clone().with_labels(labels_of(&parts)),
+        argv: Vec::new(),
         asked: parts.len() as u32,
         restarted: None,
         source: SideSource::of(first),

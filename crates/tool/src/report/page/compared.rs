@@ -16,6 +16,7 @@ use super::frame::{Framed, details, fields, plan_text, table};
 use super::overlay::{self, RateLine};
 use super::runs::{self, RunLine, RunScale};
 use super::svg::escaped;
+use super::words::command_line;
 use super::{PageOptions, anatomy, heading, repeated, sections, series, whole};
 use crate::report::VERSION;
 use crate::report::comparison::{self, Comparison, Outcome, SIDE_NAMES, Side, json_of_all, label};
@@ -96,6 +97,9 @@ pub fn of_comparison(sides: &ComparedSides<'_>, options: &PageOptions) -> Vec<u8
         body += &anatomies(&drawn, unit);
     }
     body += &verdicts(&drawn);
+    if let [only] = sides.comparisons {
+        body += &fields(&[("Command", command_line(&only.argv))]);
+    }
     let json = json_of_all(sides.comparisons);
     let kind = match sides.comparisons {
         [only] if only.command == "ab" => sections::DataKind::Several,

@@ -9,6 +9,7 @@ use super::axis::Unit;
 use super::frame::{Framed, details, fields, long, plan_text, table};
 use super::runs::{self, RunLine, RunPoint, RunScale};
 use super::svg::escaped;
+use super::words::command_line;
 use super::{PageOptions, data, heading, sections, whole};
 use crate::report::VERSION;
 use crate::report::comparison::SideSource;
@@ -241,6 +242,7 @@ fn how_it_was_run(repetition: &Repetition) -> String {
         .map(|server| format!("{} {}", text(server, "software"), text(server, "version")))
         .collect();
     let facts = fields(&[
+        ("Command", command_line(&repetition.argv)),
         ("Servers", repetition.plan.servers.join(", ")),
         ("Software", software.join(", ")),
         ("Machine", machines.iter().map(Provenance::words).collect::<Vec<_>>().join("; ")),

@@ -15,11 +15,22 @@ pub const LEFT: f64 = 62.0;
 /// Right end of the area that holds the data; the names of lines stand behind it.
 pub const RIGHT: f64 = 640.0;
 
+/// Begins a part of a text whose direction of writing is its own.
+const FIRST_STRONG_ISOLATE: char = '\u{2068}';
+/// Ends that part.
+const POP_ISOLATE: char = '\u{2069}';
+
 /// Words of a peer or a user as text of HTML and SVG: escaped, cut at 200 characters, with control characters and marks that
-/// change the direction of writing shown by their numbers.
+/// change the direction of writing shown by their numbers. Letters that are written from right to left are isolated, so that
+/// they do not change the order of the figures beside them.
 pub fn escaped(words: &str) -> String {
     let mut text = String::with_capacity(words.len());
+    let mut is_isolated = false;
     for (at, character) in words.chars().enumerate() {
+        if is_isolated != is_from_right(character) {
+            text.push(if is_isolated { POP_ISOLATE } else { FIRST_STRONG_ISOLATE });
+            is_isolated = !is_isolated;
+        }
         if at == WORDS_MAX {
             text.push('…');
             break;
@@ -43,7 +54,20 @@ pub fn escaped(words: &str) -> String {
             plain => text.push(plain),
         }
     }
+    if is_isolated {
+        text.push(POP_ISOLATE);
+    }
     text
+}
+
+/// Whether a letter is of a script that is written from right to left (the blocks of Unicode whose letters are R or AL).
+fn is_from_right(character: char) -> bool {
+    matches!(character,
+        '\u{590}'..='\u{8ff}'
+        | '\u{fb1d}'..='\u{fdff}'
+        | '\u{fe70}'..='\u{fefe}'
+        | '\u{10800}'..='\u{10fff}'
+        | '\u{1e800}'..='\u{1efff}')
 }
 
 /// A coordinate in tenths, without a zero at its end; 0 for what is no number.
@@ -263,6 +287,8 @@ mod tests {
             escaped("</script><b a='\"'>&\u{0}\u{202e}x"),
             "&lt;/script&gt;&lt;b a=&#39;&quot;&#39;&gt;&amp;\\u{0}\\u{202e}x"
         );
+        assert_eq!(escaped("שלום:11211, a"), "\u{2068}שלום\u{2069}:11211, a");
+        assert_eq!(escaped(&"ש".repeat(300)).chars().next_back(), Some(POP_ISOLATE));
         assert_eq!(escaped(&"x".repeat(300)).chars().count(), WORDS_MAX + 1);
     }
 

@@ -414,6 +414,7 @@ fn repetition(runs: usize) -> Repetition {
     let scale = |run: usize| 1.0 + (run % 3) as f64 / 4.0;
     Repetition {
         plan: Run::new(Keep::Figures).plan,
+        argv: vec!["pummel".to_owned(), "run".to_owned(), "--label".to_owned(), "a=<b>".to_owned()],
         asked: runs as u32,
         restarted: Some(true),
         source: SideSource::default(),
@@ -437,6 +438,7 @@ fn repeated_runs_have_a_page_of_their_medians_and_of_each_run() {
         assert_eq!(text.matches("<svg ").count(), if runs == 0 { 0 } else { 2 }, "{runs} runs");
         let stored = stored::json_of(&page).expect("it holds the data");
         assert_eq!(stored, crate::report::repetition::json(&made));
+        assert!(text.contains("pummel run --label &#39;a=&lt;b&gt;&#39;"), "{text}");
         if runs == 7 {
             assert!(
                 text.contains("server restarted before each run") && text.contains("<th>from</th>"),
