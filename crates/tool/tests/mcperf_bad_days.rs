@@ -575,7 +575,7 @@ fn connections_that_come_one_after_the_other_give_a_silent_server_up() {
     let memcached = Memcached::start();
     memcached.process.stop();
     let begun = Instant::now();
-    let ended = mcperf(port_of(&memcached), "-q -n 10000 -r 0 -t 0.2");
+    let ended = mcperf(port_of(&memcached), "-n 10000 -r 0 -t 0.2");
     memcached.process.go_on();
     assert!(begun.elapsed() > Duration::from_secs(9), "{:?}", begun.elapsed());
     let made = number(&ended.errors, "Total:", "connections");
