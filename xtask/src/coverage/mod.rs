@@ -22,17 +22,19 @@ The simulated parts make the experiments of the tests, more and longer ones:
   fit         traces that are made from known numbers: whether `pummel fit` finds them, and the memory that it takes
 
 The part `sockets` runs pummel against `pummel serve` with exponential service times, where each of 20 clients is a queue M/M/1, and
-searches for the knee of `serve --queue 1`; it wants two quiet cores.
+searches for the knee of `serve --queue 1`. The part `planted` compares a server that holds each request for 1,000 us with one that
+holds it for 1,010 us, by `pummel ab` with 10 pairs of 3 s. Both want two quiet cores.
 
 Options:
-  --part NAME        one of them [all but sockets]
+  --part NAME        one of them [all but sockets and planted]
   --runs N           runs of each simulated process [1000]
   --requests N       requests of each simulated run [200000]
   --changing-runs N  runs of each kind of `changing` [100]
   --rows N           requests of each trace of `fit` [10000000]
   --socket-runs N    runs of 4 s at each load [100]
   --socket-searches N searches of some 4 minutes with sockets [20]
-  --pummel FILE      this program in the part with sockets, in place of a release build
+  --comparisons N    comparisons of some 80 s of `planted` [20]
+  --pummel FILE      this program in the parts with sockets, in place of a release build
   -h, --help         this text
 ";
 
@@ -45,16 +47,25 @@ enum Part {
     Searches,
     Fit,
     Sockets,
+    Planted,
+}
+
+impl Part {
+    /// Whether the part measures servers, which takes long and wants a quiet machine.
+    fn has_sockets(self) -> bool {
+        matches!(self, Part::Sockets | Part::Planted)
+    }
 }
 
 /// The parts by their words, in the order in which they are run.
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 7] = [
     ("simulated", Part::Simulated),
     ("changing", Part::Changing),
     ("sides", Part::Sides),
     ("searches", Part::Searches),
     ("fit", Part::Fit),
     ("sockets", Part::Sockets),
+    ("planted", Part::Planted),
 ];
 
 /// What the command line asks for.
@@ -67,6 +78,7 @@ pub struct Options {
     rows: u64,
     socket_runs: u64,
     socket_searches: u64,
+    comparisons: u64,
     pummel: Option<PathBuf>,
 }
 
@@ -77,13 +89,14 @@ impl Options {
     /// A sentence that says what is wrong with them.
     pub fn parse(words: &[&str]) -> Result<Options, String> {
         let mut options = Options {
-            parts: PARTS.map(|(_, part)| part).into_iter().filter(|part| *part != Part::Sockets).collect(),
+            parts: PARTS.map(|(_, part)| part).into_iter().filter(|part| !part.has_sockets()).collect(),
             runs: 1_000,
             requests: 200_000,
             changing_runs: 100,
             rows: 10_000_000,
             socket_runs: 100,
             socket_searches: 20,
+            comparisons: 20,
             pummel: None,
         };
         let mut words = words.iter();
@@ -106,6 +119,7 @@ impl Options {
                         .parse()
                         .map_err(|_| format!("{option} needs a whole number and not {value}"))?;
                 }
+                "--comparisons" => options.comparisons = count(option, value)?,
                 "--pummel" => options.pummel = Some(PathBuf::from(value)),
                 _ => return Err(format!("`coverage` does not take this: {option}")),
             }
@@ -137,6 +151,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
                 (options.socket_runs, options.socket_searches),
                 options.pummel.as_deref(),
             )?,
+            Part::Planted => end_to_end::planted(root, options.comparisons, options.pummel.as_deref())?,
         };
     }
     Ok(good)

@@ -191,7 +191,9 @@ pub trait Backend {
     }
 
     /// Hands over all events since the last call, those of each connection in their order.
-    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>));
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>))
+    where
+        Self: Sized;
 
     /// Compares the wall clock and the monotonic clock again, after a receive stamp that is impossible.
     fn mend_stamps(&mut self) {}
@@ -203,5 +205,9 @@ pub trait Backend {
     }
 
     /// Hands over the TLS handshakes that have succeeded since the last call.
-    fn handshakes(&mut self, _on: &mut impl FnMut(TlsHandshake)) {}
+    fn handshakes(&mut self, _on: &mut impl FnMut(TlsHandshake))
+    where
+        Self: Sized,
+    {
+    }
 }

@@ -27,7 +27,7 @@ use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
 use crate::worker::reporter::{ReportMode, WorkerReporter};
-use crate::worker::{ClientEntry, Worker};
+use crate::worker::{ClientEntry, PhaseWorker};
 
 /// Nanoseconds between the meeting of the workers and the beginning of a phase, so that no worker is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
@@ -79,27 +79,26 @@ fn worker_main<C: Codec, B: Backend>(
         observation.moments.set_thread(number, sys::thread_number());
     }
     let clients = context.process_share.clients_of_worker(context.plan, number);
-    let worker = worker_of::<C, B>(context, sender, backend, &clients).speaking(codec);
-    let mut runner = PhaseRunner { context, number, clients, worker, churns_since: None };
-    let result = runner.run();
+    let mut worker = worker_of::<C, B>(context, sender, backend, &clients).speaking(codec);
+    let result = PhaseRunner { context, number, clients, worker: &mut worker, churns_since: None }.run();
     if result.is_err() {
         context.meeting.leave();
     }
-    runner.worker.finish().finish(result.err());
+    worker.finish().finish(result.err());
 }
 
 /// A worker on its way through the phases of the plan.
-struct PhaseRunner<'a, C, B> {
+struct PhaseRunner<'a, 'w> {
     context: &'a RunContext<'a>,
     /// Number of the worker in this process.
     number: usize,
     clients: Vec<ClientId>,
-    worker: Worker<C, B>,
+    worker: &'w mut dyn PhaseWorker,
     /// The beginning of the first phase in which keys change, on the monotonic clock; `None` before it.
     churns_since: Option<Nanos>,
 }
 
-impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
+impl PhaseRunner<'_, '_> {
     /// Works through all phases, or through those before the first phase that does not begin.
     fn run(&mut self) -> io::Result<()> {
         let context = self.context;
@@ -126,7 +125,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         let context = self.context;
         // With windows each socket keeps the transport that it has.
         let changed = context.window.is_none()
-            && self.worker.change_transport(|server| context.transport_of(share.phase, server));
+            && self.worker.change_transport(&|server| context.transport_of(share.phase, server));
         if changed {
             self.idle(share);
             self.worker.open(&context.meeting)

@@ -29,7 +29,7 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Begins to open queued connections, within the limits of connections per turn and under way.
-    pub fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
+    pub fn open_queued(&mut self, backend: &mut dyn Backend, now: Nanos) {
         for _ in 0..OPENING_TURN {
             let Some(id) = self.openings.begin_next(now) else { return };
             let slot = id.slot as usize;
@@ -50,7 +50,7 @@ impl<C: Codec> WorkerState<C> {
         attempt: u32,
         at: Nanos,
         since: Nanos,
-        backend: &mut impl Backend,
+        backend: &mut dyn Backend,
     ) -> bool {
         let connection = &mut self.connections[slot];
         if !connection.dial(at) {
@@ -67,7 +67,7 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Sends the handshake on new connections.
-    pub fn send_handshakes(&mut self, backend: &mut impl Backend) {
+    pub fn send_handshakes(&mut self, backend: &mut dyn Backend) {
         for id in self.openings.take_called() {
             let connection = &mut self.connections[id.slot as usize];
             if !connection.is(id) {

@@ -17,7 +17,7 @@ use crate::worker::trouble::Trouble;
 pub fn expire<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,
-    backend: &mut impl Backend,
+    backend: &mut dyn Backend,
     now: Nanos,
 ) {
     state.wheel.expire(now, &mut state.expired);
@@ -36,7 +36,7 @@ fn expire_one<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,
     slot: usize,
-    backend: &mut impl Backend,
+    backend: &mut dyn Backend,
     now: Nanos,
 ) {
     let timeout_ns = state.limits.timeout_ns;
@@ -76,7 +76,7 @@ fn give_up_overdue<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,
     slot: usize,
-    backend: &mut impl Backend,
+    backend: &mut dyn Backend,
     now: Nanos,
 ) {
     state.miss(slot);

@@ -19,7 +19,7 @@ pub trait LoadModel<C>: ReplyAccount {
         &mut self,
         state: &mut WorkerState<C>,
         client: usize,
-        backend: &mut impl Backend,
+        backend: &mut (impl Backend + ?Sized),
         now: Nanos,
     );
 }

@@ -63,6 +63,66 @@ pub struct Worker<C, B> {
     follower: Option<Box<Follower>>,
 }
 
+/// What the phases of a run ask of a worker, whatever its codec and its backend: the way through the phases is compiled once.
+pub trait PhaseWorker {
+    /// Begins part `part` of a trace with the phase that follows.
+    fn begin_part(&mut self, part: u32);
+
+    /// Ends the part of a trace with the phase under way.
+    fn end_part(&mut self);
+
+    /// Opens every connection. Returns early when a connection cannot be opened, or is lost, since the run then does not
+    /// go on; clients with windows go on without those of their number that lost a connection which was open. A
+    /// connection that was open and that its server closed meanwhile is opened again in the phases that follow, where
+    /// patience with a server ends: a server that refuses it would be asked without an end here.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is counted
+    /// by the reporter and is no error here.
+    fn open(&mut self, meeting: &Meeting) -> io::Result<()>;
+
+    /// Whether the end of the last phase closed connections that have to be opened again before the next phase.
+    fn has_shut(&self) -> bool;
+
+    /// Opens the connections again that the end of the last phase closed because their replies were late. Returns when
+    /// each of them is open or its first attempt has failed, which takes one timeout at most. All clients must have an
+    /// assignment without requests.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait.
+    fn reopen(&mut self, meeting: &Meeting) -> io::Result<()>;
+
+    /// Prepares a phase in which clients come and go: closes all connections and frees all slots.
+    ///
+    /// # Panics
+    /// Panics when clients do not come and go in this run.
+    fn begin_churn(&mut self, churn_phase: ChurnPhase);
+
+    /// Works one phase from `begin` on. Every client must have its assignment for the phase.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait. Failures of servers are counted and are no
+    /// errors here.
+    fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()>;
+
+    /// Whether the next phase can begin: every connection is open or will be opened again. Clients with windows do
+    /// without those of their number whose connections were lost after they had been opened.
+    fn readiness(&self) -> Readiness;
+
+    /// The reporter of this worker.
+    fn reporter(&self) -> &WorkerReporter;
+
+    /// The monotonic clock of the backend.
+    fn now(&self) -> Nanos;
+
+    /// The clients, the maker of their requests, and the reporter: what the beginning of a phase changes.
+    fn parts(&mut self) -> (&mut [ClientEntry], &mut RequestMaker, &mut WorkerReporter);
+
+    /// Sets the transport of each server's connections, between phases, and closes the connections whose transport
+    /// changes. Returns whether there are any; their clients have no connection until it is opened again.
+    fn change_transport(&mut self, transport: &dyn Fn(u32) -> Transport) -> bool;
+}
+
 impl<C: Codec, B: Backend> Worker<C, B> {
     /// A worker for the clients of `setup`, without an open connection.
     pub fn new(
@@ -87,20 +147,6 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Worker { follower: rate.map(|rate| Box::new(Follower::new(rate))), ..self }
     }
 
-    /// Begins part `part` of a trace with the phase that follows.
-    pub fn begin_part(&mut self, part: u32) {
-        if let Some(feed) = &mut self.feed {
-            feed.begin(part);
-        }
-    }
-
-    /// Ends the part of a trace with the phase under way.
-    pub fn end_part(&mut self) {
-        if let Some(feed) = &mut self.feed {
-            feed.end();
-        }
-    }
-
     /// The worker, with a copy of this codec on every connection, so that the codec's settings hold for all of them.
     pub fn speaking(mut self, codec: &C) -> Worker<C, B> {
         for connection in &mut self.state.connections {
@@ -110,7 +156,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self
     }
 
-    /// The worker, whose clients come and go within these limits in the phases that [`Worker::begin_churn`] begins.
+    /// The worker, whose clients come and go within these limits in the phases that [`PhaseWorker::begin_churn`] begins.
     /// `None` stands for clients that stay in all phases.
     pub fn churn_limits(mut self, churn_limits: Option<ChurnLimits>) -> Worker<C, B> {
         if let Some(churn_limits) = churn_limits {
@@ -120,131 +166,12 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self
     }
 
-    /// Opens every connection. Returns early when a connection cannot be opened, or is lost, since the run then does not
-    /// go on; clients with windows go on without those of their number that lost a connection which was open. A
-    /// connection that was open and that its server closed meanwhile is opened again in the phases that follow, where
-    /// patience with a server ends: a server that refuses it would be asked without an end here.
-    ///
-    /// # Errors
-    /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is counted
-    /// by the reporter and is no error here.
-    pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
-        let has_windows = matches!(self.population, Population::Windowed(_));
-        let lost_before = self.state.lanes_lost;
-        let mut settled = 0;
-        self.open_until(meeting, &mut |state| {
-            let is_settled = |connection: &&Connection<C>| {
-                let client = || &state.entries[connection.client as usize].client;
-                connection.history.opened || has_windows && client().is_cut_off()
-            };
-            settled += state.connections[settled..].iter().take_while(is_settled).count();
-            let ends_run =
-                if has_windows { state.lanes_unopened > 0 } else { state.lanes_lost > lost_before };
-            settled == state.connections.len() || ends_run
-        })
-    }
-
-    /// Whether the end of the last phase closed connections that have to be opened again before the next phase.
-    pub fn has_shut(&self) -> bool {
-        self.state.connections.iter().any(|connection| connection.history.closed_between_phases)
-    }
-
-    /// Opens the connections again that the end of the last phase closed because their replies were late. Returns when
-    /// each of them is open or its first attempt has failed, which takes one timeout at most. All clients must have an
-    /// assignment without requests.
-    ///
-    /// # Errors
-    /// Returns the error of the backend when the kernel refuses to wait.
-    pub fn reopen(&mut self, meeting: &Meeting) -> io::Result<()> {
-        self.open_until(meeting, &mut |state| !state.is_reopening())
-    }
-
     /// Takes turns until all clients have the connections that they want, or until `enough` returns true.
     fn open_until(&mut self, meeting: &Meeting, enough: &mut Enough<'_, C>) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
         let now = self.backend.now();
         self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER, idle: false }, now, Some(enough))?;
         Ok(())
-    }
-
-    /// Prepares a phase in which clients come and go: closes all connections and frees all slots.
-    ///
-    /// # Panics
-    /// Panics when clients do not come and go in this run.
-    pub fn begin_churn(&mut self, churn_phase: ChurnPhase) {
-        self.population.begin_churn(&mut self.state, churn_phase, &mut self.backend);
-    }
-
-    /// Works one phase from `begin` on. Every client must have its assignment for the phase.
-    ///
-    /// # Errors
-    /// Returns the error of the backend when the kernel refuses to wait. Failures of servers are counted and are no
-    /// errors here.
-    pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
-        self.population.wake_all(&mut self.state);
-        self.state.patience_ns = match (end, self.state.maker.is_load()) {
-            (NEVER, true) => self.state.limits.load_patience_ns,
-            (NEVER, false) => self.state.limits.patience_ns,
-            _ => NEVER,
-        };
-        let bounds = Bounds { end, drain_end: end.saturating_add(self.state.limits.drain_ns), idle: false };
-        let over = self.turns(meeting, bounds, begin, None)?;
-        self.settle(over);
-        Ok(())
-    }
-
-    /// Whether the next phase can begin: every connection is open or will be opened again. Clients with windows do
-    /// without those of their number whose connections were lost after they had been opened.
-    pub fn readiness(&self) -> Readiness {
-        let state = &self.state;
-        match &self.population {
-            Population::Windowed(_) if state.lanes_unopened == 0 && state.has_lost() => {
-                let goes_on = state.entries.iter().any(|entry| !entry.client.is_cut_off());
-                if goes_on { Readiness::Ready } else { Readiness::Idle }
-            }
-            _ if state.has_lost() => Readiness::Unable,
-            _ => Readiness::Ready,
-        }
-    }
-
-    /// The reporter of this worker.
-    pub fn reporter(&self) -> &WorkerReporter {
-        &self.state.reporter
-    }
-
-    /// The monotonic clock of the backend.
-    pub fn now(&self) -> Nanos {
-        self.backend.now()
-    }
-
-    /// The clients, the maker of their requests, and the reporter: what the beginning of a phase changes.
-    pub fn parts(&mut self) -> (&mut [ClientEntry], &mut RequestMaker, &mut WorkerReporter) {
-        (&mut self.state.entries, &mut self.state.maker, &mut self.state.reporter)
-    }
-
-    /// Sets the transport of each server's connections, between phases, and closes the connections whose transport
-    /// changes. Returns whether there are any; their clients have no connection until it is opened again.
-    pub fn change_transport(&mut self, transport: impl Fn(u32) -> Transport) -> bool {
-        let mut any = false;
-        let state = &mut self.state;
-        for slot in 0..state.connections.len() {
-            let endpoint = &mut state.endpoints[slot];
-            let transport = transport(endpoint.server);
-            if std::mem::replace(&mut endpoint.transport, transport) == transport {
-                continue;
-            }
-            any = true;
-            self.backend.close(state.id(slot), Close::Fin);
-            let connection = &mut state.connections[slot];
-            if connection.reset().is_opening() {
-                state.openings.end_one();
-            }
-            state.reporter.add_datagrams(&connection.session.datagram_counts());
-            connection.session.carry_by_datagrams(transport == Transport::Udp);
-            let (client, lane) = state.owner(slot);
-            state.entries[client].client.handle_closed(lane, true, &mut state.maker);
-        }
-        any
     }
 
     /// Closes every connection and returns the reporter.
@@ -354,6 +281,108 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         state.reporter.abandon(false);
         let missing = population.end_phase(state, backend, over);
         account_for(state, missing, over, now);
+    }
+}
+
+impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
+    fn begin_part(&mut self, part: u32) {
+        if let Some(feed) = &mut self.feed {
+            feed.begin(part);
+        }
+    }
+
+    fn end_part(&mut self) {
+        if let Some(feed) = &mut self.feed {
+            feed.end();
+        }
+    }
+
+    fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
+        let has_windows = matches!(self.population, Population::Windowed(_));
+        let lost_before = self.state.lanes_lost;
+        let mut settled = 0;
+        self.open_until(meeting, &mut |state| {
+            let is_settled = |connection: &&Connection<C>| {
+                let client = || &state.entries[connection.client as usize].client;
+                connection.history.opened || has_windows && client().is_cut_off()
+            };
+            settled += state.connections[settled..].iter().take_while(is_settled).count();
+            let ends_run =
+                if has_windows { state.lanes_unopened > 0 } else { state.lanes_lost > lost_before };
+            settled == state.connections.len() || ends_run
+        })
+    }
+
+    fn has_shut(&self) -> bool {
+        self.state.connections.iter().any(|connection| connection.history.closed_between_phases)
+    }
+
+    fn reopen(&mut self, meeting: &Meeting) -> io::Result<()> {
+        self.open_until(meeting, &mut |state| !state.is_reopening())
+    }
+
+    fn begin_churn(&mut self, churn_phase: ChurnPhase) {
+        self.population.begin_churn(&mut self.state, churn_phase, &mut self.backend);
+    }
+
+    fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
+        self.population.wake_all(&mut self.state);
+        self.state.patience_ns = match (end, self.state.maker.is_load()) {
+            (NEVER, true) => self.state.limits.load_patience_ns,
+            (NEVER, false) => self.state.limits.patience_ns,
+            _ => NEVER,
+        };
+        let bounds = Bounds { end, drain_end: end.saturating_add(self.state.limits.drain_ns), idle: false };
+        let over = self.turns(meeting, bounds, begin, None)?;
+        self.settle(over);
+        Ok(())
+    }
+
+    fn readiness(&self) -> Readiness {
+        let state = &self.state;
+        match &self.population {
+            Population::Windowed(_) if state.lanes_unopened == 0 && state.has_lost() => {
+                let goes_on = state.entries.iter().any(|entry| !entry.client.is_cut_off());
+                if goes_on { Readiness::Ready } else { Readiness::Idle }
+            }
+            _ if state.has_lost() => Readiness::Unable,
+            _ => Readiness::Ready,
+        }
+    }
+
+    fn reporter(&self) -> &WorkerReporter {
+        &self.state.reporter
+    }
+
+    fn now(&self) -> Nanos {
+        self.backend.now()
+    }
+
+    fn parts(&mut self) -> (&mut [ClientEntry], &mut RequestMaker, &mut WorkerReporter) {
+        (&mut self.state.entries, &mut self.state.maker, &mut self.state.reporter)
+    }
+
+    fn change_transport(&mut self, transport: &dyn Fn(u32) -> Transport) -> bool {
+        let mut any = false;
+        let state = &mut self.state;
+        for slot in 0..state.connections.len() {
+            let endpoint = &mut state.endpoints[slot];
+            let transport = transport(endpoint.server);
+            if std::mem::replace(&mut endpoint.transport, transport) == transport {
+                continue;
+            }
+            any = true;
+            self.backend.close(state.id(slot), Close::Fin);
+            let connection = &mut state.connections[slot];
+            if connection.reset().is_opening() {
+                state.openings.end_one();
+            }
+            state.reporter.add_datagrams(&connection.session.datagram_counts());
+            connection.session.carry_by_datagrams(transport == Transport::Udp);
+            let (client, lane) = state.owner(slot);
+            state.entries[client].client.handle_closed(lane, true, &mut state.maker);
+        }
+        any
     }
 }
 

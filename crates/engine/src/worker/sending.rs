@@ -28,7 +28,12 @@ const GIVE_UP_MAX: usize = 1_024;
 impl<C: Codec> WorkerState<C> {
     /// Polls every woken client and sends its requests.
     #[inline]
-    pub fn serve_woken<M: LoadModel<C>>(&mut self, model: &mut M, backend: &mut impl Backend, now: Nanos) {
+    pub fn serve_woken<M: LoadModel<C>>(
+        &mut self,
+        model: &mut M,
+        backend: &mut (impl Backend + ?Sized),
+        now: Nanos,
+    ) {
         let mut woken = std::mem::take(&mut self.woken);
         for client in woken.drain(..) {
             self.entries[client as usize].woken = false;
@@ -43,7 +48,7 @@ impl<C: Codec> WorkerState<C> {
         &mut self,
         model: &mut M,
         number: usize,
-        backend: &mut impl Backend,
+        backend: &mut (impl Backend + ?Sized),
         now: Nanos,
     ) {
         if self.congested > 0 && self.is_congested(number) {
@@ -124,7 +129,7 @@ impl<C: Codec> WorkerState<C> {
     /// Sends the waiting bytes of a client's connection, or of all connections with waiting bytes where clients have
     /// several lanes.
     #[inline]
-    fn flush_client<A: ReplyAccount>(&mut self, number: usize, backend: &mut impl Backend) {
+    fn flush_client<A: ReplyAccount>(&mut self, number: usize, backend: &mut (impl Backend + ?Sized)) {
         if self.lanes == 1 {
             return self.flush::<A>(number, backend);
         }
@@ -135,7 +140,7 @@ impl<C: Codec> WorkerState<C> {
 
     /// Sends the waiting bytes of a connection, as many as the socket takes.
     #[inline]
-    fn flush<A: ReplyAccount>(&mut self, slot: usize, backend: &mut impl Backend) {
+    fn flush<A: ReplyAccount>(&mut self, slot: usize, backend: &mut (impl Backend + ?Sized)) {
         let id = self.id(slot);
         let connection = &mut self.connections[slot];
         let is_plain = connection.state() == ConnectionState::Open && !self.reporter.is_stamping();
@@ -174,7 +179,7 @@ impl<C: Codec> WorkerState<C> {
     /// Sends the waiting bytes of a connection part by part, as many as the socket takes: those with ranges of the shared
     /// block among them, datagrams, and those of requests that are stamped.
     #[inline(never)]
-    fn flush_parts<A: ReplyAccount>(&mut self, slot: usize, backend: &mut impl Backend) {
+    fn flush_parts<A: ReplyAccount>(&mut self, slot: usize, backend: &mut (impl Backend + ?Sized)) {
         let id = self.id(slot);
         loop {
             let connection = &mut self.connections[slot];
@@ -240,7 +245,7 @@ impl<C: Codec> WorkerState<C> {
     /// Sends the waiting bytes of congested connections whose sockets take bytes again, before their clients send more
     /// requests. Wakes each client that may send again; its requests were held up by the socket until `now`.
     #[cold]
-    pub fn relieve<A: ReplyAccount>(&mut self, backend: &mut impl Backend, now: Nanos) {
+    pub fn relieve<A: ReplyAccount>(&mut self, backend: &mut dyn Backend, now: Nanos) {
         for id in std::mem::take(&mut self.relieved) {
             let slot = id.slot as usize;
             if !self.connections[slot].is(id) {
@@ -267,7 +272,7 @@ fn send_parts<C: Codec>(
     session: &mut Session<C>,
     block: &[u8],
     reporter: &mut WorkerReporter,
-    backend: &mut impl Backend,
+    backend: &mut (impl Backend + ?Sized),
 ) -> Option<(Handed, usize)> {
     if reporter.is_stamping() {
         let owner = (client.group() as u64, client.number());
@@ -288,7 +293,7 @@ fn send_stamped<C: Codec>(
     session: &mut Session<C>,
     block: &[u8],
     reporter: &mut WorkerReporter,
-    backend: &mut impl Backend,
+    backend: &mut (impl Backend + ?Sized),
 ) -> Option<(Handed, usize)> {
     let offered = {
         let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];

@@ -141,7 +141,7 @@ impl Stamping {
 
     /// Takes the stamps of the requests that were answered in this turn, and records them. Returns whether one could not
     /// be true.
-    pub fn record(&mut self, backend: &mut impl Backend, times: &mut TransmitTimes) -> bool {
+    pub fn record(&mut self, backend: &mut dyn Backend, times: &mut TransmitTimes) -> bool {
         let (mut is_wrong, mut now) = (false, 0);
         for Answered { number, sent, arrived, read } in self.answered.drain(..) {
             now = now.max(read);
@@ -171,7 +171,7 @@ impl Stamping {
     }
 
     /// Takes the card's stamps that have come, and gives up those that did not come in time.
-    fn take_late(&mut self, backend: &mut impl Backend, times: &mut TransmitTimes, now: Nanos) {
+    fn take_late(&mut self, backend: &mut dyn Backend, times: &mut TransmitTimes, now: Nanos) {
         self.late.retain(|late| match backend.left_by_card(late.conn, late.mark) {
             None if now < late.until => true,
             left => {

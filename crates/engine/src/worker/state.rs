@@ -281,7 +281,7 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Closes the sockets of the connections that were given up while events were handled.
-    pub fn close_broken(&mut self, backend: &mut impl Backend) {
+    pub fn close_broken(&mut self, backend: &mut dyn Backend) {
         for id in self.broken.drain(..) {
             backend.close(id, Close::Fin);
         }

@@ -80,7 +80,7 @@ impl<C: Codec> LoadModel<C> for Churning {
         &mut self,
         state: &mut WorkerState<C>,
         client: usize,
-        backend: &mut impl Backend,
+        backend: &mut (impl Backend + ?Sized),
         now: Nanos,
     ) {
         match self.spawner {
@@ -111,7 +111,7 @@ impl Churning {
         &mut self,
         state: &mut WorkerState<C>,
         phase: ChurnPhase,
-        backend: &mut impl Backend,
+        backend: &mut dyn Backend,
     ) {
         for slot in 0..state.connections.len() {
             backend.close(state.id(slot), Close::Fin);
@@ -133,7 +133,7 @@ impl Churning {
     pub fn end_phase<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
-        backend: &mut impl Backend,
+        backend: &mut dyn Backend,
         now: Nanos,
     ) -> u64 {
         for slot in 0..state.entries.len() {
@@ -186,7 +186,7 @@ impl Churning {
     }
 
     /// Lets the due clients come, as far as slots are free.
-    pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
+    pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
         let mut last_due = None;
         for _ in 0..SPAWNS_PER_TURN {
             let Some(spawner) = &mut self.spawner else { break };
@@ -304,7 +304,7 @@ impl Churning {
         slot: usize,
         number: u64,
         due: Nanos,
-        backend: &mut impl Backend,
+        backend: &mut dyn Backend,
         now: Nanos,
     ) {
         let Some(spawner) = &self.spawner else { return };
@@ -326,7 +326,7 @@ impl Churning {
     }
 
     /// Asks for the connection of the client in `slot`.
-    fn dial<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, backend: &mut impl Backend) {
+    fn dial<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, backend: &mut dyn Backend) {
         let at = backend.now();
         let lifetime = &mut self.lifetimes[slot];
         if lifetime.tries == 0 {
@@ -341,7 +341,7 @@ impl Churning {
 
     /// Tries the connections again, by another address, whose first address refused them.
     #[inline]
-    pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend) {
+    pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend) {
         for id in std::mem::take(&mut self.redials) {
             let slot = id.slot as usize;
             if state.id(slot) == id && state.connections[slot].state() == ConnectionState::Queued {
@@ -486,7 +486,7 @@ impl Churning {
         &mut self,
         state: &mut WorkerState<C>,
         slot: usize,
-        backend: &mut impl Backend,
+        backend: &mut (impl Backend + ?Sized),
         now: Nanos,
     ) {
         let lifetime = self.lifetimes[slot];

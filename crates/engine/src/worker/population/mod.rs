@@ -1,7 +1,8 @@
 //! The population of a worker: clients that stay, that come and go, or that work on windows.
 //!
 //! A worker matches its population once for each event and once for each wake-up. The code behind each match is
-//! compiled for each load model, so that clients of one model have no branches for another.
+//! compiled for each load model, so that clients of one model have no branches for another. The loop over resident
+//! clients is compiled for each backend too.
 
 mod churning;
 mod lifetime;
@@ -53,7 +54,7 @@ impl Population {
     }
 
     /// Lets the due clients come.
-    pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
+    pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
         match self {
             Population::Resident(_) | Population::Windowed(_) => {}
             Population::Churning(churning) => churning.poll(state, backend, now),
@@ -62,7 +63,7 @@ impl Population {
 
     /// Tries the connections again, by another address, that their clients could not open by a server's first address.
     #[inline]
-    pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend) {
+    pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend) {
         match self {
             Population::Resident(_) | Population::Windowed(_) => {}
             Population::Churning(churning) => churning.redial(state, backend),
@@ -77,7 +78,7 @@ impl Population {
         &mut self,
         state: &mut WorkerState<C>,
         phase: ChurnPhase,
-        backend: &mut impl Backend,
+        backend: &mut dyn Backend,
     ) {
         let Population::Churning(churning) = self else { panic!("the plan says that clients come and go") };
         churning.begin_phase(state, phase, backend);
@@ -88,7 +89,7 @@ impl Population {
     pub fn end_phase<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
-        backend: &mut impl Backend,
+        backend: &mut dyn Backend,
         now: Nanos,
     ) -> u64 {
         match self {
@@ -142,8 +143,19 @@ impl Population {
         backend: &mut impl Backend,
         now: Nanos,
     ) {
+        // The loop is compiled for each backend where clients stay, and once for all of them otherwise.
+        let any: &mut dyn Backend = match self {
+            Population::Resident(resident) => return state.serve_woken(resident, backend, now),
+            Population::Churning(_) | Population::Windowed(_) => backend,
+        };
+        self.serve_others(state, any, now);
+    }
+
+    /// Polls every woken client of the models other than the resident one.
+    #[inline(never)]
+    fn serve_others<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
         match self {
-            Population::Resident(resident) => state.serve_woken(resident, backend, now),
+            Population::Resident(_) => {}
             Population::Churning(churning) => state.serve_woken(&mut **churning, backend, now),
             Population::Windowed(windowed) => state.serve_woken(windowed, backend, now),
         }
@@ -151,7 +163,7 @@ impl Population {
 
     /// Sends the waiting bytes of congested connections whose sockets take bytes again.
     #[cold]
-    pub fn relieve<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
+    pub fn relieve<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
         match self {
             Population::Resident(_) => state.relieve::<Resident>(backend, now),
             Population::Churning(_) => state.relieve::<Churning>(backend, now),

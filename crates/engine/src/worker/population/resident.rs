@@ -31,7 +31,13 @@ impl<C: Codec> LoadModel<C> for Resident {
         true
     }
 
-    fn handle_done(&mut self, state: &mut WorkerState<C>, client: usize, _: &mut impl Backend, _: Nanos) {
+    fn handle_done(
+        &mut self,
+        state: &mut WorkerState<C>,
+        client: usize,
+        _: &mut (impl Backend + ?Sized),
+        _: Nanos,
+    ) {
         handle_done(state, client);
     }
 }

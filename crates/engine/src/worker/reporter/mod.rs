@@ -423,7 +423,7 @@ impl WorkerReporter {
     /// Has the clocks compared again after an impossible stamp, and records when the stamped requests left whose replies
     /// were read in this turn.
     #[cold]
-    pub fn handle_stamps(&mut self, backend: &mut impl Backend) {
+    pub fn handle_stamps(&mut self, backend: &mut dyn Backend) {
         if std::mem::take(&mut self.mend) {
             backend.mend_stamps();
         }
