@@ -1,6 +1,7 @@
 //! A run as its judges see it: the plan, the times of the requests, and what each resource was used for.
 
 use super::server_use::ServerUse;
+use super::shares::{FULL_SHARE, SPARE_SHARE};
 use super::worker_loss::WorkerLoss;
 use crate::measure::evidence::{ConnectionEvidence, MachineEvidence, ServerReading};
 use crate::measure::figures::{Unanswered, time_text};
@@ -15,10 +16,6 @@ use crate::time::{MICROSECOND, Nanos, seconds};
 pub const VISIBLE_SHARE: f64 = 0.1;
 /// Lag or wait of this many nanoseconds or less is not worth a word.
 pub const SLIP_MIN_NS: Nanos = 20 * MICROSECOND;
-/// A thread that uses a larger share of its time is full.
-pub const FULL_SHARE: f64 = 0.9;
-/// Client threads that are busy for a smaller share of their time have time to spare.
-pub const SPARE_SHARE: f64 = 0.8;
 /// Slots that are taken for a larger share of the time are as good as always taken.
 const SATURATED_SHARE: f64 = 0.95;
 /// The quantiles that decide.

@@ -1,7 +1,8 @@
 //! The rows of the table of limits that accuse the generator.
 
-use super::case::{BODY, Case, FULL_SHARE, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
+use super::case::{BODY, Case, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
 use super::finding::{Finding, Limit};
+use super::shares::{FULL_SHARE, share_of};
 use crate::measure::figures::time_text;
 use crate::measure::recorder::Span;
 use crate::measure::words::{counted, grouped, percent};
@@ -218,7 +219,7 @@ pub fn left_late(case: &Case<'_>) -> Option<Finding> {
 /// Data waited for room in the send buffer.
 pub fn send_buffer(case: &Case<'_>) -> Option<Finding> {
     let tcp = case.tcp()?;
-    let share = super::server_use::share_of(tcp.sndbuf_limited_ns, tcp.busy_ns);
+    let share = share_of(tcp.sndbuf_limited_ns, tcp.busy_ns);
     (share > TCP_LIMITED_SHARE).then(|| {
         let says = format!(
             "The generator's send buffers: connections with data to send waited {} of that time for room in them. Larger ones \

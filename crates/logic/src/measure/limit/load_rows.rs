@@ -1,10 +1,11 @@
 //! The rows of the table of limits that name what was asked for: connections times depth, and the records.
 
-use super::case::{Case, FULL_SHARE, SPARE_SHARE};
+use super::case::Case;
 use super::finding::{Finding, Limit};
 use super::network_rows::IDLE_SHARE;
 use super::server_rows::is_steady;
 use super::server_use::ServerUse;
+use super::shares::{FULL_SHARE, SPARE_SHARE};
 use crate::measure::cross_checks::{LITTLE_ERROR_MAX, little_error};
 use crate::measure::figures::time_text;
 use crate::measure::headroom::ResourceUse;

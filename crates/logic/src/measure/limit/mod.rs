@@ -12,16 +12,18 @@ mod network_rows;
 mod observations;
 mod server_rows;
 mod server_use;
+mod shares;
 mod table;
 mod worker_loss;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::case::{BODY, Case, FULL_SHARE, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
+pub use self::case::{BODY, Case, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
 pub use self::finding::{Finding, Limit, Observation};
 pub use self::generator_rows::KeptBack;
 pub use self::network_rows::{card_share, is_all_local};
 pub use self::server_use::{ServerUse, ThreadShare};
+pub use self::shares::FULL_SHARE;
 pub use self::table::{ROWS, Row, Verdict};
 pub use self::worker_loss::{Thief, WorkerLoss};

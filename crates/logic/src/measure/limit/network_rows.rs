@@ -1,7 +1,8 @@
 //! The rows of the table of limits that name the network, and clients that are not of this run.
 
-use super::case::{Case, FULL_SHARE, OUTWEIGHED};
+use super::case::{Case, OUTWEIGHED};
 use super::finding::{Finding, Limit};
+use super::shares::FULL_SHARE;
 use crate::measure::evidence::{CardUse, Evidence, ServerReading};
 use crate::measure::figures::{QUANTILES, Quantile, Unanswered, quantile as quantile_of, time_text};
 use crate::measure::recorder::Span;

@@ -1,11 +1,11 @@
 //! Every figure that the limits are judged by, so that a reader can judge again.
 
-use super::case::{Case, FULL_SHARE, VISIBLE_SHARE};
+use super::case::{Case, VISIBLE_SHARE};
 use super::finding::Observation;
 use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TAKEN_SHARE, TCP_LIMITED_SHARE, WayOut};
 use super::network_rows::{OTHERS_SHARE, RETRANSMITS_SHARE, card_share, is_all_local, others_requests};
 use super::server_rows::{BURST_RATIO, RUN_DELAY_SHARE, UNANSWERED_SHARE};
-use super::server_use::share_of;
+use super::shares::{FULL_SHARE, share_of};
 use crate::measure::cross_checks::{LITTLE_ERROR_MAX, Utilisation, Waits, little_error, rounded_ns};
 use crate::measure::figures::time_text;
 use crate::measure::recorder::Span;

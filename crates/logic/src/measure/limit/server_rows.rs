@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::case::{BODY, Case, FULL_SHARE, SPARE_SHARE};
+use super::case::{BODY, Case};
 use super::finding::{Finding, Limit};
 use super::generator_rows::TCP_LIMITED_SHARE;
 use super::network_rows::{IDLE_SHARE, is_all_local};
-use super::server_use::{ServerUse, share_of};
+use super::server_use::ServerUse;
+use super::shares::{FULL_SHARE, SPARE_SHARE, share_of};
 use crate::measure::cross_checks::Waits;
 use crate::measure::figures::{Figures, Quantile, time_text};
 use crate::measure::recorder::Span;

@@ -1,6 +1,6 @@
 //! The CPU that a server used, from its threads where they were seen, else from its own account.
 
-use super::case::{FULL_SHARE, SPARE_SHARE};
+use super::shares::{FULL_SHARE, SPARE_SHARE, share_of};
 use crate::measure::evidence::{ServerEvidence, ThreadUse};
 use crate::time::Nanos;
 
@@ -29,11 +29,6 @@ pub struct ThreadShare {
     pub cpu: f64,
     /// Share of the time in which the thread could have run and had no CPU; 0 where that is not counted.
     pub run_delay: f64,
-}
-
-/// Part of a span; 0 where the span has no length.
-pub(super) fn share_of(part_ns: Nanos, span_ns: Nanos) -> f64 {
-    if span_ns == 0 { 0.0 } else { part_ns as f64 / span_ns as f64 }
 }
 
 impl ThreadShare {

@@ -3,7 +3,7 @@
 use crate::measure::evidence::MachineEvidence;
 use crate::time::Nanos;
 
-use super::server_use::share_of;
+use super::shares::share_of;
 
 /// What the client threads of one process lost.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,13 @@
+//! Shares of a thread's time, and from which of them on they say something.
+
+use crate::time::Nanos;
+
+/// A thread that uses a larger share of its time is full.
+pub const FULL_SHARE: f64 = 0.9;
+/// Threads that are busy for a smaller share of their time have time to spare.
+pub const SPARE_SHARE: f64 = 0.8;
+
+/// Part of a span; 0 where the span has no length.
+pub fn share_of(part_ns: Nanos, span_ns: Nanos) -> f64 {
+    if span_ns == 0 { 0.0 } else { part_ns as f64 / span_ns as f64 }
+}
