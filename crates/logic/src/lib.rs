@@ -1,7 +1,7 @@
 //! Floor 1: everything that pummel knows and decides, as pure code.
 //!
 //! Nothing here opens a socket, reads a clock, starts a thread, prints or draws from a global source of chance. Bytes,
-//! times and seeds come in as arguments; wishes and figures go out as values.
+//! times and seeds come in as arguments; actions and figures go out as values.
 //!
 //! The way of a request through this crate: [`plan`] describes the run; [`arrival`] computes when a request is due and
 //! [`workload`] draws what it asks; [`client`] is the virtual user that makes it; [`connection`] carries it, with bytes

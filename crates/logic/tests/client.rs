@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use pummel_logic::arrival::{Pace, Passed, Schedule};
-use pummel_logic::client::{Client, PhaseAssignment, Wish};
+use pummel_logic::client::{Action, Client, PhaseAssignment};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
@@ -151,11 +151,11 @@ impl Story {
     fn poll(&mut self, client: usize, now: Nanos) -> Wanted {
         loop {
             match self.clients[client].poll(now, &mut self.maker) {
-                Wish::Open(lane) => self.clients[client].handle_opened(lane, now),
-                Wish::Wait(until) => return Wanted::Wait(until),
-                Wish::Done => return Wanted::Done,
-                Wish::Unsent { verb, .. } => panic!("{verb:?} was given up"),
-                Wish::Ask { op, ticket, .. } => {
+                Action::Open(lane) => self.clients[client].handle_opened(lane, now),
+                Action::Wait(until) => return Wanted::Wait(until),
+                Action::Done => return Wanted::Done,
+                Action::Unsent { verb, .. } => panic!("{verb:?} was given up"),
+                Action::Ask { op, ticket, .. } => {
                     let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
                     let len_bytes = op.value.len() as u64;
                     let asked = Asked { ticket, keys, len_bytes, cas: op.cas };
@@ -291,7 +291,7 @@ fn nothing_but_a_read_of_one_key_is_had_quickly() {
     for task in tasks {
         let Story { mut clients, mut maker, .. } = Story::new(1, &task);
         assert!(clients[0].poll_read(BEGIN, &mut maker).is_none(), "{:?}", task.work);
-        assert!(matches!(clients[0].poll(BEGIN, &mut maker), Wish::Ask { .. }), "it is asked all the same");
+        assert!(matches!(clients[0].poll(BEGIN, &mut maker), Action::Ask { .. }), "it is asked all the same");
     }
 }
 
@@ -312,8 +312,10 @@ fn each_request_of_a_deep_client_is_due_when_its_own_slot_is_freed() {
 #[test]
 fn a_connection_that_opens_late_makes_requests_ready_later_and_due_all_the_same() {
     let mut story = Story::closed(0..1, 1, &Task::of(Verb::Get));
-    let Wish::Open(0) = story.clients[0].poll(BEGIN, &mut story.maker) else { panic!("a lane comes first") };
-    let Wish::Wait(NEVER) = story.clients[0].poll(BEGIN, &mut story.maker) else { panic!("it is opening") };
+    let Action::Open(0) = story.clients[0].poll(BEGIN, &mut story.maker) else {
+        panic!("a lane comes first")
+    };
+    let Action::Wait(NEVER) = story.clients[0].poll(BEGIN, &mut story.maker) else { panic!("it is opening") };
     story.clients[0].handle_opened(0, BEGIN + 70 * US);
     let first = story.asks(0, BEGIN + 71 * US).ticket;
     assert_eq!((first.due, first.ready), (BEGIN, BEGIN + 70 * US));
@@ -430,7 +432,7 @@ fn a_connection_that_may_come_back_is_opened_again_and_makes_ready_what_waited()
     story.asks(0, BEGIN);
     story.answer(0, Outcome::Error(Fault::Reset), BEGIN + 10 * US, BEGIN + 10 * US);
     story.clients[0].handle_closed(0, true, &mut story.maker);
-    let Wish::Open(0) = story.clients[0].poll(BEGIN + 11 * US, &mut story.maker) else {
+    let Action::Open(0) = story.clients[0].poll(BEGIN + 11 * US, &mut story.maker) else {
         panic!("it goes on")
     };
     story.clients[0].handle_opened(0, BEGIN + 350 * US);

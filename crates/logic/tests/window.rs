@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pummel_logic::client::{Client, PhaseAssignment, Wish};
+use pummel_logic::client::{Action, Client, PhaseAssignment};
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
@@ -70,7 +70,7 @@ impl Story {
             .with_window(Some(windows.clone()));
         let lanes = window.pool.servers_of(0, servers);
         let mut client = Client::new(0, 0, lanes[0], None).with_lanes(&lanes).with_window(&windows, 1);
-        while let Wish::Open(lane) = client.poll(0, &mut maker) {
+        while let Action::Open(lane) = client.poll(0, &mut maker) {
             client.handle_opened(lane, 0);
         }
         maker.begin(&Work::Window(window.clone()), 1);
@@ -90,12 +90,12 @@ impl Story {
     fn ask(&mut self) -> Option<Asked> {
         self.now += 1_000;
         match self.client.poll(self.now, &mut self.maker) {
-            Wish::Ask { lane, op, ticket } => {
+            Action::Ask { lane, op, ticket } => {
                 let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
                 let value = [op.value.own, op.value.shared].concat();
                 Some(Asked { lane, ticket, keys, value, expiry_s: op.expiry_s })
             }
-            Wish::Done => None,
+            Action::Done => None,
             other => panic!("a client with an answer asks again or is done: {other:?}"),
         }
     }

@@ -310,11 +310,11 @@ mod tests {
         passes("crates/logic/src/protocol/mod.rs", "use crate::connection::outbox::Outbox;");
         caught(
             "crates/logic/src/protocol/mod.rs",
-            "use crate::connection::Wish;",
+            "use crate::connection::Action;",
             1,
             "may not use `connection`",
         );
-        caught("crates/logic/src/connection/outbox.rs", "use super::Wish;", 1, "may not use `connection`");
+        caught("crates/logic/src/connection/outbox.rs", "use super::Action;", 1, "may not use `connection`");
     }
 
     #[test]

@@ -10,9 +10,8 @@ use crate::worker::state::WorkerState;
 
 /// A load model, as the loop over clients sees it.
 pub trait LoadModel<C>: ReplyAccount {
-    /// Handles a client's wish to open a lane. Returns whether the client is polled again in this turn.
-    fn handle_open_wish(&mut self, state: &mut WorkerState<C>, client: usize, lane: Lane, now: Nanos)
-    -> bool;
+    /// Opens a lane that a client asks for, now or later. Returns whether the client is polled again in this turn.
+    fn open_lane(&mut self, state: &mut WorkerState<C>, client: usize, lane: Lane, now: Nanos) -> bool;
 
     /// Handles that a client has nothing left to do in this phase.
     fn handle_done(

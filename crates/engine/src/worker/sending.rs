@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::IoSlice;
 
-use pummel_logic::client::{Client, Wish};
+use pummel_logic::client::{Action, Client};
 use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::{NEVER, Nanos};
@@ -72,7 +72,7 @@ impl<C: Codec> WorkerState<C> {
                 continue;
             }
             match entry.client.poll(now, &mut self.maker) {
-                Wish::Ask { lane, op, ticket } => {
+                Action::Ask { lane, op, ticket } => {
                     let slot = number * self.lanes + usize::from(lane);
                     let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
                     is_crowded |= waiting_bytes > OUTBOX_MAX_BYTES;
@@ -89,12 +89,12 @@ impl<C: Codec> WorkerState<C> {
                         break;
                     }
                 }
-                Wish::Open(lane) => {
-                    if !model.handle_open_wish(self, number, lane, now) {
+                Action::Open(lane) => {
+                    if !model.open_lane(self, number, lane, now) {
                         break;
                     }
                 }
-                Wish::Unsent { verb, due } => {
+                Action::Unsent { verb, due } => {
                     let unsent = Unsent { verb, requests: 1, estimated: 0 };
                     self.reporter.unsent_at(entry.client.group(), due, unsent);
                     given_up += 1;
@@ -103,15 +103,15 @@ impl<C: Codec> WorkerState<C> {
                         break;
                     }
                 }
-                Wish::Wait(NEVER) => break,
-                Wish::Wait(at) => {
+                Action::Wait(NEVER) => break,
+                Action::Wait(at) => {
                     if at < entry.due {
                         entry.due = at;
                         self.due.push(Reverse((at, number as u32)));
                     }
                     break;
                 }
-                Wish::Done => {
+                Action::Done => {
                     model.handle_done(self, number, backend, now);
                     break;
                 }

@@ -1,7 +1,7 @@
 //! Clients that come and go, and requests whose keys are counted.
 
 use super::lane_socket::LaneState;
-use super::{Client, Wish};
+use super::{Action, Client};
 use crate::arrival::{Passed, Schedule};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::time::Nanos;
@@ -50,7 +50,7 @@ impl Client {
         due: Nanos,
         ready: Nanos,
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         self.slots.take();
         let (step, gap_ns) = maker.task.step();
         if let Some(schedule) = &mut self.schedule {
@@ -68,6 +68,6 @@ impl Client {
             answer_use: AnswerUse::None,
             keys: 1,
         };
-        Wish::Ask { lane: 0, op, ticket }
+        Action::Ask { lane: 0, op, ticket }
     }
 }

@@ -8,7 +8,7 @@
 use super::lane_socket::{LaneState, Socket};
 use super::next::{Next, NextRequest};
 use super::split::{Many, Split, Whole};
-use super::{Client, Lane, Wish};
+use super::{Action, Client, Lane};
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
@@ -93,7 +93,7 @@ impl Client {
     }
 
     /// Returns what a client with several lanes wants.
-    pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
+    pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if self.has_window() {
             return self.poll_window(now, maker);
         }
@@ -104,22 +104,22 @@ impl Client {
             let closed = self.sockets().position(|socket| socket.state == LaneState::Closed);
             if let Some(lane) = closed {
                 self.socket_mut(lane as Lane).state = LaneState::Opening;
-                return Wish::Open(lane as Lane);
+                return Action::Open(lane as Lane);
             }
         }
         if self.sockets().all(|socket| socket.state == LaneState::Lost) {
-            return Wish::Done;
+            return Action::Done;
         }
         match self.next_since(now, 0) {
             Next::Open => unreachable!("lanes are opened above"),
-            Next::Wait(until) => Wish::Wait(until),
-            Next::Done if self.is_opening(now) => Wish::Wait(self.assignment.end),
-            Next::Done => Wish::Done,
+            Next::Wait(until) => Action::Wait(until),
+            Next::Done if self.is_opening(now) => Action::Wait(self.assignment.end),
+            Next::Done => Action::Done,
             Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
-                Passage::Later => Wish::Wait(self.assignment.end),
+                Passage::Later => Action::Wait(self.assignment.end),
                 Passage::Never => {
                     self.follow_ups.pop_front();
-                    Wish::Unsent { verb: follow.verb, due: follow.due }
+                    Action::Unsent { verb: follow.verb, due: follow.due }
                 }
                 Passage::Open(opened) => {
                     self.follow_ups.pop_front();
@@ -137,7 +137,7 @@ impl Client {
         ready: Nanos,
         now: Nanos,
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         let (index, own) = (self.issued, self.own);
         let request = self.draw(index, due, maker);
         let (lane, passage) = self.find_way(&request, now, maker);
@@ -148,11 +148,11 @@ impl Client {
             return match (passage, &self.schedule) {
                 (Passage::Never, Some(_)) => {
                     self.step();
-                    Wish::Unsent { verb: maker.task.verb(self.draws.op.draw(index)), due }
+                    Action::Unsent { verb: maker.task.verb(self.draws.op.draw(index)), due }
                 }
-                (Passage::Never, None) if self.slots.outstanding == 0 => Wish::Done,
-                (Passage::Never, None) => Wish::Wait(NEVER),
-                _ => Wish::Wait(self.assignment.end),
+                (Passage::Never, None) if self.slots.outstanding == 0 => Action::Done,
+                (Passage::Never, None) => Action::Wait(NEVER),
+                _ => Action::Wait(self.assignment.end),
             };
         };
         self.step();
@@ -248,7 +248,7 @@ impl Client {
     }
 
     /// Asks the next part of the newest split.
-    fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Wish<'a> {
+    fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
         let many = self.many_mut();
         let Some(split) = many.splits.back() else { unreachable!("what is asked in parts was begun") };
         let whole = split.whole.ticket;
@@ -259,16 +259,16 @@ impl Client {
         if !ticket.verb.reads() {
             maker.begin_keys();
             keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.check_state, maker));
-            return Wish::Ask { lane, op: maker.write_many(), ticket };
+            return Action::Ask { lane, op: maker.write_many(), ticket };
         }
         self.draws.care_for(&mut ticket, maker);
         let expiry_bits = self.expiry_bits(ticket.verb, ticket.index, maker);
         if len == 1 {
-            return Wish::Ask { lane, op: maker.read_one(ticket.verb, key, expiry_bits), ticket };
+            return Action::Ask { lane, op: maker.read_one(ticket.verb, key, expiry_bits), ticket };
         }
         maker.begin_keys();
         keys.iter().for_each(|&key| maker.add_key(key));
-        Wish::Ask { lane, op: maker.read_many(ticket.verb, expiry_bits), ticket }
+        Action::Ask { lane, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
     /// Whether this lane is open for a request.

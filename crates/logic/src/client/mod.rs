@@ -3,6 +3,7 @@
 //! A client never acts by itself: the worker polls it, and the client returns what it wants. A client has neither socket nor
 //! clock: the worker passes it the times and whether its lanes are open.
 
+mod action;
 mod answers;
 mod cache_answers;
 mod churning;
@@ -19,10 +20,10 @@ mod split;
 mod window_lanes;
 mod window_state;
 mod windowed;
-mod wish;
 
 use std::sync::Arc;
 
+pub use self::action::{Action, PhaseAssignment};
 use self::draws::DrawStreams;
 use self::follow_ups::FollowUps;
 use self::lane_socket::{LaneState, Socket};
@@ -30,7 +31,6 @@ use self::next::{FollowUp, Next};
 use self::slots::Slots;
 use self::split::Many;
 pub use self::split::Whole;
-pub use self::wish::{PhaseAssignment, Wish};
 use crate::arrival::{Passed, RateCurve, Schedule};
 pub use crate::client::route::Lane;
 use crate::connection::inflight::{Origin, Ticket};
@@ -181,7 +181,7 @@ impl Client {
     }
 
     /// Returns what the client wants now. The worker calls it again until the client wants to wait or is done.
-    pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
+    pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if self.many.is_some() {
             return self.poll_lanes(now, maker);
         }
@@ -199,10 +199,10 @@ impl Client {
         match self.next(now) {
             Next::Open => {
                 self.first.state = LaneState::Opening;
-                Wish::Open(0)
+                Action::Open(0)
             }
-            Next::Wait(until) => Wish::Wait(until),
-            Next::Done => Wish::Done,
+            Next::Wait(until) => Action::Wait(until),
+            Next::Done => Action::Done,
             Next::FollowUp { follow, ready } => {
                 self.follow_ups.pop_front();
                 self.ask(follow.request(), follow.due, ready, maker)
@@ -214,7 +214,7 @@ impl Client {
 
     /// Asks the next request of the schedule.
     #[inline(always)]
-    fn arrive<'a>(&'a mut self, due: Nanos, ready: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
+    fn arrive<'a>(&'a mut self, due: Nanos, ready: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         let index = self.issued;
         self.issued += 1;
         if let Some(schedule) = &mut self.schedule {
@@ -305,7 +305,7 @@ impl Client {
         due: Nanos,
         ready: Nanos,
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         let index = self.issued;
         self.issued += 1;
         self.spaced_until = now.saturating_add(self.assignment.spacing_ns);

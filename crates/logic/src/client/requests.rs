@@ -1,7 +1,7 @@
 //! How a client makes a request: which verb and keys its draws choose, and what is sent and remembered.
 
 use super::next::NextRequest;
-use super::{Client, Wish};
+use super::{Action, Client};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{MetaAsk, Op, Verb};
 use crate::time::{NEVER, Nanos};
@@ -126,7 +126,7 @@ impl Client {
         due: Nanos,
         ready: Nanos,
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         let NextRequest { verb, index, key, cas, origin, pair_due } = request;
         self.slots.take();
         let mut ticket = Ticket {
@@ -151,7 +151,7 @@ impl Client {
         if ticket.keys > 1 || origin == Origin::BeforeCas {
             return self.ask_specially(ticket, expiry_bits, maker);
         }
-        Wish::Ask { lane: 0, op: maker.read_one(verb, key, expiry_bits), ticket }
+        Action::Ask { lane: 0, op: maker.read_one(verb, key, expiry_bits), ticket }
     }
 
     /// A read of several keys, or before a cas.
@@ -160,11 +160,11 @@ impl Client {
         ticket: Ticket,
         expiry_bits: u64,
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         if ticket.keys == 1 {
             let op = maker.read_one(ticket.verb, ticket.key, expiry_bits);
             // The cas stores whatever is found, so that the read makes and renews nothing.
-            return Wish::Ask { lane: 0, op: Op { meta: MetaAsk::default(), ..op }, ticket };
+            return Action::Ask { lane: 0, op: Op { meta: MetaAsk::default(), ..op }, ticket };
         }
         maker.begin_keys();
         maker.add_key(ticket.key);
@@ -172,7 +172,7 @@ impl Client {
             let key = self.read_key(ticket.index, u64::from(place), maker);
             maker.add_key(key);
         }
-        Wish::Ask { lane: 0, op: maker.read_many(ticket.verb, expiry_bits), ticket }
+        Action::Ask { lane: 0, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
     /// A request of any verb that does not read.
@@ -181,13 +181,13 @@ impl Client {
         mut ticket: Ticket,
         (cas, pair_due): (u64, Nanos),
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         let Ticket { verb, key, index, .. } = ticket;
         let keys = if verb == Verb::Mset { maker.task.keys_of(verb, &self.draws.op, index) } else { 1 };
         if keys > 1 {
             ticket.keys = keys;
             ticket.check_state = self.add_pairs(index, ticket.keys, maker);
-            return Wish::Ask { lane: 0, op: maker.write_many(), ticket };
+            return Action::Ask { lane: 0, op: maker.write_many(), ticket };
         }
         let mut version = Version::LOADED;
         if maker.checks.marks_stores() && verb.stores() {
@@ -205,7 +205,7 @@ impl Client {
             _ if is_event => Op { noreply: false, ..op },
             _ => op,
         };
-        Wish::Ask { lane: 0, op, ticket }
+        Action::Ask { lane: 0, op, ticket }
     }
 
     /// The version that a store writes, and the state to remember until the store is answered.

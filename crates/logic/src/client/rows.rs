@@ -2,7 +2,7 @@
 
 use super::lane_socket::LaneState;
 use super::next::NextRequest;
-use super::{Client, Wish};
+use super::{Action, Client};
 use crate::connection::answer::Answer;
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::Verb;
@@ -12,18 +12,18 @@ use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::rows::NextRow;
 
 impl Client {
-    /// Returns the client's next wish in a phase that replays a trace.
+    /// Returns the client's next action in a phase that replays a trace.
     #[inline(never)]
-    pub(super) fn poll_rows<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
+    pub(super) fn poll_rows<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         let opened = match self.first.state {
             LaneState::Open(at) => at,
-            LaneState::Closed | LaneState::Opening if now >= self.assignment.end => return Wish::Done,
+            LaneState::Closed | LaneState::Opening if now >= self.assignment.end => return Action::Done,
             LaneState::Closed if !self.stopped => {
                 self.first.state = LaneState::Opening;
-                return Wish::Open(0);
+                return Action::Open(0);
             }
-            LaneState::Opening => return Wish::Wait(self.assignment.end),
-            LaneState::Closed => return Wish::Done,
+            LaneState::Opening => return Action::Wait(self.assignment.end),
+            LaneState::Closed => return Action::Done,
             LaneState::Lost => return self.give_up_row(maker),
         };
         let is_free = self.slots.is_free();
@@ -44,17 +44,19 @@ impl Client {
                 match (is_free, due <= now) {
                     _ if due >= self.assignment.end => {}
                     (true, true) => return self.ask_next_row(now, due, opened, maker),
-                    (_, false) => return Wish::Wait(due.min(wake)),
-                    (false, true) => return Wish::Wait(NEVER),
+                    (_, false) => return Action::Wait(due.min(wake)),
+                    (false, true) => return Action::Wait(NEVER),
                 }
             }
             // The arrival of the client's next request wakes it.
-            NextRow::Later if now < self.assignment.end => return Wish::Wait(wake.min(self.assignment.end)),
+            NextRow::Later if now < self.assignment.end => {
+                return Action::Wait(wake.min(self.assignment.end));
+            }
             NextRow::Later | NextRow::None => {}
         }
         match (wake, self.slots.outstanding) {
-            (NEVER, 0) => Wish::Done,
-            _ => Wish::Wait(wake),
+            (NEVER, 0) => Action::Done,
+            _ => Action::Wait(wake),
         }
     }
 
@@ -69,7 +71,7 @@ impl Client {
         due: Nanos,
         opened: Nanos,
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         let (key, verb) = maker.task.rows_mut().take(self.number, now - due);
         let index = self.issued;
         self.issued += 1;
@@ -88,22 +90,22 @@ impl Client {
         due: Nanos,
         ready: Nanos,
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         let NextRequest { verb, index, key, cas, origin, .. } = request;
         self.slots.take();
         let (check_state, answer_use) = (CheckState::Row, AnswerUse::None);
         let ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
-        Wish::Ask { lane: 0, op: maker.ask_row(verb, key, cas), ticket }
+        Action::Ask { lane: 0, op: maker.ask_row(verb, key, cas), ticket }
     }
 
     /// Gives up the next request of a client without a connection.
-    fn give_up_row(&mut self, maker: &mut RequestMaker) -> Wish<'static> {
-        let NextRow::Due(offset) = maker.task.rows().next(self.number) else { return Wish::Done };
+    fn give_up_row(&mut self, maker: &mut RequestMaker) -> Action<'static> {
+        let NextRow::Due(offset) = maker.task.rows().next(self.number) else { return Action::Done };
         let due = self.due_of_row(offset);
         let rows = maker.task.rows_mut();
         let (place, verb) = rows.leave_out(self.number);
         rows.release(place);
-        Wish::Unsent { verb, due }
+        Action::Unsent { verb, due }
     }
 
     /// Handles the end of a request of a trace; the place of its key becomes free if no request follows from the reply.

@@ -6,7 +6,7 @@
 
 use super::lane_socket::LaneState;
 use super::window_state::{Asked, Command, LEAST_WEIGHT, ObjectState, Pick, WindowState};
-use super::{Client, Lane, Wish};
+use super::{Action, Client, Lane};
 use crate::connection::answer::{Answer, Item};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
@@ -44,8 +44,8 @@ impl Client {
     }
 
     /// Returns what a client with a window wants.
-    pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
-        let Some(lanes) = self.window_state().map(|tasks| tasks.lanes) else { return Wish::Done };
+    pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
+        let Some(lanes) = self.window_state().map(|tasks| tasks.lanes) else { return Action::Done };
         let over = now >= self.assignment.end || self.stopped;
         let cut_off = self.is_cut_off();
         let may_open = lanes.closed > 0 && !over && !cut_off;
@@ -55,32 +55,32 @@ impl Client {
             if let Some(tasks) = self.window_state() {
                 tasks.lanes.closed -= 1;
             }
-            return Wish::Open(lane);
+            return Action::Open(lane);
         }
         if self.slots.outstanding > 0 {
-            return Wish::Wait(NEVER);
+            return Action::Wait(NEVER);
         }
         if over || cut_off {
-            return Wish::Done;
+            return Action::Done;
         }
         if self.assignment.requests == 0 {
             let settled = lanes.open + lanes.lost == lanes.count;
-            return if settled { Wish::Done } else { Wish::Wait(self.assignment.end) };
+            return if settled { Action::Done } else { Action::Wait(self.assignment.end) };
         }
         if !self.has_way() {
-            return Wish::Wait(self.assignment.end);
+            return Action::Wait(self.assignment.end);
         }
         self.poll_command(now, maker)
     }
 
     /// Chooses sets and gets until one request is complete, and asks it.
-    fn poll_command<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
+    fn poll_command<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         loop {
             if self.issued >= self.assignment.requests {
-                let Some(tasks) = self.window_state() else { return Wish::Done };
+                let Some(tasks) = self.window_state() else { return Action::Done };
                 return match tasks.collected.is_empty() {
                     false => self.ask_gets(self.slots.since(), now, maker),
-                    true => Wish::Done,
+                    true => Action::Done,
                 };
             }
             let due = match &self.schedule {
@@ -88,7 +88,7 @@ impl Client {
                 None => self.slots.since(),
             };
             if due > now {
-                return Wish::Wait(due.min(self.assignment.end));
+                return Action::Wait(due.min(self.assignment.end));
             }
             let index = self.issued;
             self.issued += 1;
@@ -100,7 +100,7 @@ impl Client {
                     return self.ask_set(slot, overwrites, due, now, maker);
                 }
                 Command::Get(pick) => {
-                    let Some(tasks) = self.window_state() else { return Wish::Done };
+                    let Some(tasks) = self.window_state() else { return Action::Done };
                     tasks.collected.push(pick);
                     if tasks.collected.len() >= tasks.rules.multiget {
                         return self.ask_gets(due, now, maker);
@@ -147,9 +147,9 @@ impl Client {
         due: Nanos,
         now: Nanos,
         maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    ) -> Action<'a> {
         let (number, bits) = (self.number, self.draws.op.draw(self.issued));
-        let Some(tasks) = self.window_state() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Action::Done };
         let taker = tasks.objects[slot as usize].server;
         let writers = tasks.rules.replication.map(|replication| replication.writers);
         let lane = match writers {
@@ -160,10 +160,10 @@ impl Client {
         };
         let lane = match lane.or_else(|| self.lane_where(bits, |_| true)) {
             Some(lane) => lane,
-            None => return Wish::Wait(self.assignment.end),
+            None => return Action::Wait(self.assignment.end),
         };
         let stays = writers.is_none() || self.socket(lane).server == taker;
-        let Some(tasks) = self.window_state() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Action::Done };
         let overwrites = overwrites && stays;
         if !overwrites && tasks.objects[slot as usize].state != ObjectState::Fresh {
             tasks.renew(slot, number);
@@ -177,12 +177,12 @@ impl Client {
         }
         tasks.asked = Asked::Set { slot, value_at, overwrites };
         let ticket = self.window_ticket(Verb::Set, slot, 1, due, now, lane);
-        Wish::Ask { lane, op: maker.window_mut().set(slot, number, key_at, value_at), ticket }
+        Action::Ask { lane, op: maker.window_mut().set(slot, number, key_at, value_at), ticket }
     }
 
-    fn ask_gets<'a>(&'a mut self, due: Nanos, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
+    fn ask_gets<'a>(&'a mut self, due: Nanos, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         let (stream, issued) = (self.draws.op, self.issued);
-        let Some(tasks) = self.window_state() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Action::Done };
         let mut picks = std::mem::take(&mut tasks.collected);
         // A chosen object may have lost its value meanwhile.
         for (place, pick) in picks.iter_mut().enumerate() {
@@ -201,8 +201,8 @@ impl Client {
             Some(_) => self.lane_where(stream.draw(issued), |_| true),
             None => self.next_lane(Verb::Get),
         };
-        let Some(lane) = lane else { return Wish::Wait(self.assignment.end) };
-        let Some(tasks) = self.window_state() else { return Wish::Done };
+        let Some(lane) = lane else { return Action::Wait(self.assignment.end) };
+        let Some(tasks) = self.window_state() else { return Action::Done };
         let keys = tasks.picks.len();
         let verbose = tasks.rules.verbose;
         let looks = tasks
@@ -219,7 +219,7 @@ impl Client {
         if looks {
             ticket.answer_use = AnswerUse::Window;
         }
-        Wish::Ask { lane, op: maker.window().get(), ticket }
+        Action::Ask { lane, op: maker.window().get(), ticket }
     }
 
     fn window_ticket(

@@ -4,7 +4,7 @@
 //! connection ends its client, is counted once, and has no effect on other clients.
 
 use pummel_logic::arrival::{Passed, Schedule};
-use pummel_logic::client::{Client, Lane, Wish};
+use pummel_logic::client::{Action, Client, Lane};
 use pummel_logic::connection::session::Chunk;
 use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::protocol::{Codec, Fault, Malformed};
@@ -61,13 +61,7 @@ impl ReplyAccount for Churning {
 }
 
 impl<C: Codec> LoadModel<C> for Churning {
-    fn handle_open_wish(
-        &mut self,
-        state: &mut WorkerState<C>,
-        client: usize,
-        lane: Lane,
-        now: Nanos,
-    ) -> bool {
+    fn open_lane(&mut self, state: &mut WorkerState<C>, client: usize, lane: Lane, now: Nanos) -> bool {
         // The slot is free; the next client of the phase takes it when its arrival is due, and dials itself.
         if self.spawner.is_some() {
             return false;
@@ -320,7 +314,7 @@ impl Churning {
         }
         state.reporter.client_begun();
         match client.poll(now, &mut state.maker) {
-            Wish::Open(_) => self.dial(state, slot, backend),
+            Action::Open(_) => self.dial(state, slot, backend),
             _ => self.retire(state, slot, backend, now),
         }
     }

@@ -20,13 +20,7 @@ impl ReplyAccount for Resident {
 }
 
 impl<C: Codec> LoadModel<C> for Resident {
-    fn handle_open_wish(
-        &mut self,
-        state: &mut WorkerState<C>,
-        client: usize,
-        lane: Lane,
-        now: Nanos,
-    ) -> bool {
+    fn open_lane(&mut self, state: &mut WorkerState<C>, client: usize, lane: Lane, now: Nanos) -> bool {
         state.enqueue(client, lane, now);
         true
     }

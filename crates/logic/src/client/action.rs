@@ -10,10 +10,10 @@ use crate::time::{NEVER, Nanos};
 /// What a client wants of its worker.
 #[allow(
     clippy::large_enum_variant,
-    reason = "a wish is carried out where it is made; a box would allocate for each"
+    reason = "an action is carried out where it is made; a box would allocate for each"
 )]
 #[derive(Debug)]
-pub enum Wish<'a> {
+pub enum Action<'a> {
     /// Open this lane.
     Open(Lane),
     /// Send this request over this lane.
@@ -82,11 +82,11 @@ impl PhaseAssignment {
     }
 }
 
-impl Wish<'_> {
-    /// The wish with another lane for its request.
+impl Action<'_> {
+    /// The action with another lane for its request.
     pub(super) fn over(self, lane: Lane) -> Self {
         match self {
-            Wish::Ask { op, ticket, .. } => Wish::Ask { lane, op, ticket },
+            Action::Ask { op, ticket, .. } => Action::Ask { lane, op, ticket },
             other => other,
         }
     }
