@@ -1,6 +1,6 @@
 //! The CPU that a server used, from its threads where they were seen, else from its own account.
 
-use super::shares::{FULL_SHARE, SPARE_SHARE, share_of};
+use super::shares::{FULL_SHARE, SPARE_SHARE, WANTED_SHARE, share_of};
 use crate::measure::evidence::{ServerEvidence, ThreadUse};
 use crate::time::Nanos;
 
@@ -94,7 +94,7 @@ impl ServerUse {
     pub fn is_full(&self) -> bool {
         let delayed = self.threads.first();
         let delayed =
-            delayed.is_some_and(|hottest| hottest.cpu > SPARE_SHARE && hottest.wanted() > FULL_SHARE);
+            delayed.is_some_and(|hottest| hottest.cpu > SPARE_SHARE && hottest.wanted() > WANTED_SHARE);
         delayed || self.hottest_at_least().is_some_and(|share| share > FULL_SHARE)
     }
 

@@ -4,6 +4,8 @@ use crate::time::Nanos;
 
 /// A thread that uses a larger share of its time is full.
 pub const FULL_SHARE: f64 = 0.9;
+/// A thread that wants a CPU for a larger share of its time, whether or not it has one, has none of it to spare.
+pub const WANTED_SHARE: f64 = 0.95;
 /// Threads that are busy for a smaller share of their time have time to spare.
 pub const SPARE_SHARE: f64 = 0.8;
 

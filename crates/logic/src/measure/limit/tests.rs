@@ -481,6 +481,16 @@ fn a_thread_that_waits_little_for_the_cpu_that_it_fills_is_full() {
 }
 
 #[test]
+fn a_thread_that_has_a_tenth_of_its_time_left_is_not_full() {
+    let run = closed();
+    let part = run.length / 25;
+    let near = run.seen(&[0.87], 1).server(|server| {
+        server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(part);
+    });
+    says(&near.verdict(), Limit::Connections, "closed-loop", &["busiest thread used 87 % of a CPU"]);
+}
+
+#[test]
 fn a_full_server_that_reads_late_is_named_for_its_cpu() {
     for run in [quiet(), closed()] {
         let late = run.seen(&[0.97], 1).machine(|machine| {
