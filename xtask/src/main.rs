@@ -8,6 +8,7 @@ mod coverage;
 mod floors;
 mod hostile;
 mod instructions;
+mod network;
 mod sbom;
 mod truth;
 mod verdicts;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::child::Child;
 use super::rows::Dialect;
+use crate::network::{Network, Way};
 
 /// How long a server may take until it accepts.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -47,11 +48,11 @@ impl Kind {
         }
     }
 
-    fn arguments(self, port: u16, connections: u32, scratch: &Path) -> Vec<String> {
+    fn arguments(self, address: &str, port: u16, connections: u32, scratch: &Path) -> Vec<String> {
         let line = match self {
-            Kind::Memcached => format!("-l 127.0.0.1 -p {port} -U 0 -t 1 -m 1024 -c {connections}"),
+            Kind::Memcached => format!("-l {address} -p {port} -U 0 -t 1 -m 1024 -c {connections}"),
             Kind::Redis => format!(
-                "--bind 127.0.0.1 --port {port} --appendonly no --daemonize no --io-threads 1 --maxclients {connections}"
+                "--bind {address} --port {port} --appendonly no --daemonize no --io-threads 1 --maxclients {connections}"
             ),
         };
         let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -60,6 +61,24 @@ impl Kind {
             arguments.extend(["--save".to_owned(), String::new(), "--dir".to_owned(), directory]);
         }
         arguments
+    }
+
+    /// Arguments of setpriv, and how the program is called: memcached refuses to be root, and only root enters a namespace.
+    fn words(self, network: &Network) -> io::Result<(&'static [&'static str], Vec<String>)> {
+        let mut program: Vec<String> = Vec::new();
+        if let Some(name) = network.server() {
+            program.extend(["ip", "netns", "exec", name].map(str::to_owned));
+        }
+        program.push(self.program().to_owned());
+        let identity: &[&str] = match (self, network.server()) {
+            (Kind::Memcached, None) if is_root()? => &["--reuid=nobody", "--regid=nogroup", "--clear-groups"],
+            (Kind::Memcached, Some(_)) => {
+                program.extend(["-u", "nobody"].map(str::to_owned));
+                &[]
+            }
+            (Kind::Memcached | Kind::Redis, _) => &[],
+        };
+        Ok((identity, program))
     }
 
     /// What the installed server calls itself; the error says how to install it.
@@ -74,29 +93,37 @@ impl Kind {
     }
 }
 
-/// A server with one thread on a loopback port; dropping it ends it.
+/// A server with one thread; dropping it ends it.
 pub struct Server {
     child: Child,
-    /// The server's port on 127.0.0.1.
+    /// The server's port.
     pub port: u16,
     /// Open descriptors of the server when no client is connected.
     idle_descriptors: usize,
 }
 
 impl Server {
-    /// Starts a server on one CPU that takes `connections` and a few more.
+    /// Starts a server on one CPU and on loopback that takes `connections` and a few more.
     pub fn start(kind: Kind, cpu: usize, connections: u32, scratch: &Path) -> io::Result<Server> {
-        // memcached refuses to run as root.
-        let identity: &[&str] = match kind {
-            Kind::Memcached if is_root()? => &["--reuid=nobody", "--regid=nogroup", "--clear-groups"],
-            Kind::Memcached | Kind::Redis => &[],
-        };
+        Server::start_in(&Network::make(Way::Loopback)?, kind, cpu, connections, scratch)
+    }
+
+    /// Starts a server on one CPU and in the server's place of a network; it takes `connections` and a few more.
+    pub fn start_in(
+        network: &Network,
+        kind: Kind,
+        cpu: usize,
+        connections: u32,
+        scratch: &Path,
+    ) -> io::Result<Server> {
+        let (identity, program) = kind.words(network)?;
         for _ in 0..ATTEMPTS {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            let arguments = kind.arguments(port, connections + SPARE_CONNECTIONS, scratch);
+            let arguments = kind.arguments(network.address(), port, connections + SPARE_CONNECTIONS, scratch);
             let log = scratch.join(format!("{}-{port}", kind.program()));
-            let mut child = Child::start(Path::new(kind.program()), &arguments, cpu, identity, &log)?;
-            if accepts(&mut child, port)? {
+            let words: Vec<String> = program[1..].iter().cloned().chain(arguments).collect();
+            let mut child = Child::start(Path::new(&program[0]), &words, cpu, identity, &log)?;
+            if accepts(&mut child, network.address(), port)? {
                 let idle_descriptors = child.descriptors()?;
                 return Ok(Server { child, port, idle_descriptors });
             }
@@ -129,10 +156,10 @@ impl Server {
 }
 
 /// Waits until the server accepts; false when it ended instead.
-fn accepts(child: &mut Child, port: u16) -> io::Result<bool> {
+fn accepts(child: &mut Child, address: &str, port: u16) -> io::Result<bool> {
     let begin = Instant::now();
     while child.is_running()? {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+        if TcpStream::connect((address, port)).is_ok() {
             return Ok(true);
         }
         if begin.elapsed() > START_LIMIT {

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::bench::child::Child;
+use crate::network::Network;
 
 /// How long tcpdump may take to begin, to take what the kernel still holds, and to end.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -41,12 +42,14 @@ impl Capture {
         })
     }
 
-    /// Captures what goes to and from `port` of loopback, with time stamps in nanoseconds.
-    pub fn start(port: u16, cpu: usize, scratch: &Path) -> io::Result<Capture> {
+    /// Captures what goes through the client's card to and from `port` of the server, with time stamps in nanoseconds.
+    pub fn start(network: &Network, port: u16, cpu: usize, scratch: &Path) -> io::Result<Capture> {
         // The headers and the first line of a reply fit into 128 bytes. 64 MiB hold what a run of 3 s leaves.
         // Written to standard output, so that tcpdump needs no right to the directory when it gives up being root.
         let line = format!(
-            "-i lo -n -s 128 -B 65536 --time-stamp-precision=nano -w - tcp port {port} and host 127.0.0.1"
+            "-i {} -n -s 128 -B 65536 --time-stamp-precision=nano -w - tcp port {port} and host {}",
+            network.card(),
+            network.address()
         );
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let log = scratch.join("tcpdump");

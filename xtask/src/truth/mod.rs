@@ -1,4 +1,4 @@
-//! `cargo xtask truth`: whether pummel's service times are those of the wire, by a packet capture of loopback.
+//! `cargo xtask truth`: whether pummel's service times are those of the wire, by a packet capture.
 
 mod capture;
 mod exchange;
@@ -16,6 +16,7 @@ use crate::bench::backend;
 use crate::bench::child::Child;
 use crate::bench::rows::Backend;
 use crate::bench::server::{Kind, Server};
+use crate::network::{Network, Way};
 use capture::Capture;
 use exchange::Exchanges;
 
@@ -23,7 +24,7 @@ use exchange::Exchanges;
 pub const HELP: &str = "\
 cargo xtask truth [OPTIONS]
 
-Runs an open loop of text gets beside a capture of loopback and compares the service times that pummel reports with
+Runs an open loop of text gets beside a packet capture and compares the service times that pummel reports with
 those on the wire, for each kernel interface and each way to wait. Exit status 1 when the medians are more than 5 us
 apart, or the 99th percentiles more than 10 %. With `--part served` every request is stamped when it leaves, and what follows
 has to be within 1 us of the wire at the median. Needs memcached, setpriv, taskset and tcpdump, and the right to capture:
@@ -35,6 +36,8 @@ root, or `setcap cap_net_raw+ep` on tcpdump.
   --backend NAME     only this kernel interface: epoll or uring [both]
   --wait NAME        only this way to wait: auto, spin or block [spin and block]
   --part NAME        what is compared: service, or served (`--stamps tx:1`) [service]
+  --way NAME         where the requests go: loopback, or veth, a pair of cards and a namespace that are made for it (root and
+                     iproute2) [loopback]
   --pummel FILE      this program, instead of an optimised build
 ";
 
@@ -65,6 +68,7 @@ pub struct Options {
     backend: Option<Backend>,
     waits: Vec<&'static str>,
     part: Part,
+    way: Way,
     pummel: Option<PathBuf>,
 }
 
@@ -105,6 +109,7 @@ impl Options {
             backend: None,
             waits: vec!["spin", "block"],
             part: Part::Service,
+            way: Way::Loopback,
             pummel: None,
         };
         let mut rest = arguments.iter();
@@ -122,6 +127,13 @@ impl Options {
                         vec![known.ok_or(format!("--wait {value}: there are auto, spin, block"))?];
                 }
                 "--pummel" => options.pummel = Some(PathBuf::from(value)),
+                "--way" => {
+                    options.way = match value {
+                        "loopback" => Way::Loopback,
+                        "veth" => Way::Beside,
+                        _ => return Err(format!("--way {value}: there are loopback, veth")),
+                    }
+                }
                 "--part" => {
                     options.part = match value {
                         "service" => Part::Service,
@@ -167,11 +179,13 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
 }
 
 fn compare(site: &Site, options: &Options, backend: Backend, wait: &str) -> io::Result<Compared> {
-    let server = Server::start(Kind::Memcached, site.server_cpu(), options.connections, site.scratch())?;
-    let target = format!("--quiet --server 127.0.0.1:{}", server.port);
+    let network = Network::make(options.way)?;
+    let (cpu, scratch) = (site.server_cpu(), site.scratch());
+    let server = Server::start_in(&network, Kind::Memcached, cpu, options.connections, scratch)?;
+    let target = format!("--quiet --server {}:{}", network.address(), server.port);
     pummel(site, &format!("load {target} {RECORDS}"))?;
     // Beside the server, since a spinning client leaves nothing of its CPU.
-    let capture = Capture::start(server.port, site.server_cpu(), site.scratch())?;
+    let capture = Capture::start(&network, server.port, cpu, scratch)?;
     let Options { seconds, rate, connections, .. } = options;
     let json = site.scratch().join("truth.json");
     pummel(
@@ -319,6 +333,7 @@ mod tests {
             assert_eq!(compared.wrong().is_none(), good, "{p50}");
         }
         assert_eq!(Options::parse(&["--part", "served"]).unwrap().part, Part::Served);
+        assert_eq!(Options::parse(&["--way", "veth"]).unwrap().way, Way::Beside);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use std::io;
 
-use super::network::Way;
 use super::scenario::{Scenario, Server};
 use super::stage::{Stage, Theatre};
+use crate::network::Way;
 
 /// The connections of a run.
 const CONNECTIONS: u64 = 10_000;

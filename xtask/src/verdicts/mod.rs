@@ -1,9 +1,7 @@
 //! `cargo xtask verdicts`: whether the limit that a run names is the one that was staged, with real servers.
 
 mod connections;
-mod network;
 mod paired;
-mod relay;
 mod scenario;
 mod stage;
 mod watched;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::network::Way;
-use super::relay::Trouble;
+use crate::network::{Trouble, Way};
 
 /// The server of a scenario, with its own options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

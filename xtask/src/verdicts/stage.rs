@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::network::Network;
 use super::scenario::{Disturbance, Load, Scenario, Server, Side};
 use crate::bench::child::Child;
+use crate::network::Network;
 
 /// How long a process may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);

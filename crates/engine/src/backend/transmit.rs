@@ -263,7 +263,12 @@ impl Connection {
 /// Returns the error of the system call that the kernel refuses, or an error that says that no stamp came.
 pub fn check() -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let stream = TcpStream::connect(listener.local_addr()?)?;
+    let stream = TcpStream::connect(listener.local_addr()?).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrNotAvailable => {
+            io::Error::other("they are tried on loopback first, which is down here: ip link set lo up")
+        }
+        _ => error,
+    })?;
     let (mut stamps, clocks) = (TransmitStamps::new(false), Stamps::new());
     stamps.begin(0, stream.as_fd(), false)?;
     stamps.send(0, stream.as_fd(), &[IoSlice::new(b"x")], Some(Mark(1)))?;

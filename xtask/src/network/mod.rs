@@ -1,12 +1,15 @@
 //! Networks of a client and a server on this machine: namespaces, and the way between them.
 
+mod relay;
+
 use std::io;
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::relay::{Relay, Trouble};
+use relay::Relay;
+pub use relay::Trouble;
 
 /// The port of VXLAN.
 const TUNNEL_PORT: u16 = 4789;
@@ -16,6 +19,8 @@ const TUNNEL_PORT: u16 = 4789;
 pub enum Way {
     /// Loopback.
     Loopback,
+    /// A pair of cards, of which the client's stays in this namespace.
+    Beside,
     /// A pair of cards, each in a namespace of its own; the server's sends at most this, in megabits per second.
     Limited(u32),
     /// A pair of cards, each in a namespace of its own; the client's queueing discipline lets a packet of 1,600 bytes go and
@@ -55,6 +60,19 @@ impl Network {
             return Ok(network);
         }
         let name = format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        if way == Way::Beside {
+            let server = format!("pummel-s{name}");
+            ip(&format!("netns add {server}"))?;
+            network.server = Some(server.clone());
+            let card = format!("p1-{name}");
+            ip(&format!("link add {card} type veth peer name eth0 netns {server}"))?;
+            network.cards.push(card.clone());
+            ip(&format!("address add 10.231.3.1/24 dev {card}"))?;
+            ip(&format!("link set {card} up"))?;
+            ip(&format!("-n {server} address add 10.231.3.2/24 dev eth0"))?;
+            ip(&format!("-n {server} link set eth0 up"))?;
+            return Ok(network);
+        }
         let (client, server) = (format!("pummel-c{name}"), format!("pummel-s{name}"));
         for (name, place) in [(&client, &mut network.client), (&server, &mut network.server)] {
             ip(&format!("netns add {name}"))?;
@@ -62,7 +80,7 @@ impl Network {
             ip(&format!("-n {name} link set lo up"))?;
         }
         match way {
-            Way::Loopback => {}
+            Way::Loopback | Way::Beside => {}
             Way::Limited(megabits) => {
                 cards(&client, &server)?;
                 let bucket = format!("rate {megabits}mbit burst 2mb limit 64mb");
@@ -95,6 +113,11 @@ impl Network {
     /// The address on which the server listens.
     pub fn address(&self) -> &'static str {
         if self.server.is_some() { "10.231.3.2" } else { "127.0.0.1" }
+    }
+
+    /// The card of this namespace that leads to the server.
+    pub fn card(&self) -> &str {
+        self.cards.first().map_or("lo", String::as_str)
     }
 
     /// The namespace of the client.
