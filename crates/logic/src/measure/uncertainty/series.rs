@@ -136,6 +136,23 @@ impl Series {
         (1..count).map(|k| (statistic(k), k)).max_by(|one, other| one.0.total_cmp(&other.0))
     }
 
+    /// By how many standard errors the first `after` batches lie apart from the others, with the long-run variance of what is left
+    /// where each side has a level of its own. 0 where a side has no size.
+    pub fn distance(&self, after: usize) -> f64 {
+        let count = self.residuals.len();
+        let (Some((before, before_size)), Some((behind, behind_size))) =
+            (self.mean(0..after), self.mean(after..count))
+        else {
+            return 0.0;
+        };
+        let level = |at: usize| if at < after { before } else { behind };
+        let left: Vec<f64> = (0..count).map(|at| self.residuals[at] - level(at) * self.sizes[at]).collect();
+        let (first, rest) = (after as f64, (count - after) as f64);
+        let variance = long_run_variance(&left)
+            * (first / (before_size * before_size) + rest / (behind_size * behind_size));
+        libm::fabs(in_errors(before - behind, variance))
+    }
+
     /// The mean residual of some batches and their size; `None` where they have no size.
     fn mean(&self, batches: std::ops::Range<usize>) -> Option<(f64, f64)> {
         let size: f64 = self.sizes[batches.clone()].iter().sum();
@@ -205,11 +222,24 @@ mod tests {
     }
 
     #[test]
+    fn sides_of_a_series_that_wanders_lie_few_standard_errors_apart() {
+        // Waves of a fifth of the series: their sides differ by what such waves make.
+        let waves: Vec<f64> =
+            (0..40).map(|at| 1.0 + libm::sin(at as f64 * std::f64::consts::TAU / 8.0)).collect();
+        assert!((1..40).all(|after| series(&waves).distance(after) < 3.0));
+        let raised: Vec<f64> =
+            waves.iter().enumerate().map(|(at, value)| value + if at < 20 { 0.0 } else { 9.0 }).collect();
+        assert!(series(&raised).distance(20) > 10.0);
+    }
+
+    #[test]
     fn a_step_is_found_where_it_is_and_a_beginning_and_a_trend_have_their_signs() {
         let noise = |at: usize| if at.is_multiple_of(2) { 0.01 } else { -0.01 };
         let step: Vec<f64> = (0..40).map(|at| if at < 17 { 2.0 } else { 1.0 } + noise(at)).collect();
         let (statistic, at) = series(&step).change().expect("a change");
         assert!(statistic > 1_000.0 && at == 17, "{statistic} after {at}");
+        assert!(series(&step).distance(17) > 100.0);
+        assert_eq!(series(&step).distance(0), 0.0);
         let high_beginning: Vec<f64> = (0..40).map(|at| if at < 5 { 2.0 } else { 1.0 } + noise(at)).collect();
         assert!(series(&high_beginning).beginning() > 50.0);
         let falling: Vec<f64> = (0..40).map(|at| -(at as f64) + noise(at)).collect();
