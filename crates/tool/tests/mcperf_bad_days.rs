@@ -134,7 +134,6 @@ struct Ends {
 
 #[test]
 fn resets_are_counted_as_resets_before_and_after_a_request() {
-    let _alone = quiet();
     let (port, serving) = server(5, |_, mut stream| {
         take_request(&mut stream);
         reset(stream);
@@ -157,7 +156,6 @@ fn resets_are_counted_as_resets_before_and_after_a_request() {
 
 #[test]
 fn an_orderly_close_is_counted_as_other_while_a_response_is_due_and_between_calls() {
-    let _alone = quiet();
     let (port, serving) = server(4, |_, mut stream| take_request(&mut stream));
     let ended = mcperf(&port, "-n 4 -N 3 -t 20");
     assert_failed(&ended.errors, "other", 4);
@@ -174,7 +172,6 @@ fn an_orderly_close_is_counted_as_other_while_a_response_is_due_and_between_call
 
 #[test]
 fn a_server_that_is_killed_costs_each_open_connection_once() {
-    let _alone = quiet();
     let server = Memcached::start();
     let port = port_of(&server);
     let running =
@@ -193,7 +190,6 @@ fn a_server_that_is_killed_costs_each_open_connection_once() {
 
 #[test]
 fn the_calls_of_a_dead_connection_die_with_it() {
-    let _alone = quiet();
     // Every other connection is reset at its first request; the others answer all of theirs.
     let (port, serving) = server(10, |number, mut stream| {
         let mut requests = 0;
@@ -218,7 +214,6 @@ fn the_calls_of_a_dead_connection_die_with_it() {
 
 #[test]
 fn a_socket_that_cannot_even_be_begun_ends_no_run() {
-    let _alone = quiet();
     for rate in ["-r 0", "-r 100"] {
         let words = format!("mcperf -s /nowhere/socket -v 0 -n 5 -N 3 {rate}");
         let ended = Running::start(&words).end().expect(0);
@@ -228,7 +223,6 @@ fn a_socket_that_cannot_even_be_begun_ends_no_run() {
 
 #[test]
 fn unix_sockets_work_with_the_options_of_tcp_and_count_a_server_that_closes() {
-    let _alone = quiet();
     let memcached = Memcached::start_on(Place::Unix);
     let words = format!("mcperf -s {} -v 0 -n 3 -N 10 -l 0", memcached.name);
     let ended = Running::start(&words).end().expect(0);
@@ -251,7 +245,6 @@ fn unix_sockets_work_with_the_options_of_tcp_and_count_a_server_that_closes() {
 
 #[test]
 fn what_the_protocol_does_not_allow_ends_the_connection_and_nothing_hangs() {
-    let _alone = quiet();
     let endless: &'static str = Box::leak("S".repeat(20_000).into_boxed_str());
     for (method, reply) in [
         ("set", "STOREDX\r\n"),
@@ -288,7 +281,6 @@ fn what_the_protocol_does_not_allow_ends_the_connection_and_nothing_hangs() {
 
 #[test]
 fn an_unknown_word_is_answered_by_errors_and_the_second_ends_the_connection() {
-    let _alone = quiet();
     let memcached = Memcached::start();
     let ended = mcperf(port_of(&memcached), "-m xxx -n 10 -N 100");
     assert_failed(&ended.errors, "other", 10);
@@ -307,7 +299,6 @@ fn an_unknown_word_is_answered_by_errors_and_the_second_ends_the_connection() {
 
 #[test]
 fn an_unknown_word_has_its_name_in_every_result() {
-    let _alone = quiet();
     let memcached = Memcached::start();
     let ended = mcperf(port_of(&memcached), "-m xxx -v 7 -o log --csv c --samples s");
     for (name, part) in [("log", "] call 1 on connection 1: xxx "), ("c", ",xxx,"), ("s", ",xxx,")] {
@@ -351,7 +342,6 @@ fn response_times_are_those_of_responses_in_milliseconds_with_true_percentiles()
 
 #[test]
 fn a_connection_that_ends_without_a_response_adds_no_response_time() {
-    let _alone = quiet();
     let (port, serving) = server(1, |_, mut stream| {
         take_request(&mut stream);
         stream.write_all(b"STORED\r\n").unwrap();
@@ -388,7 +378,6 @@ fn closing_blocks_nobody_and_waiting_costs_no_cpu() {
 
 #[test]
 fn connections_come_from_the_source_addresses_in_turn() {
-    let _alone = quiet();
     let (port, serving) = server(6, |_, mut stream| {
         take_request(&mut stream);
         stream.write_all(b"STORED\r\n").unwrap();
@@ -406,7 +395,6 @@ fn connections_come_from_the_source_addresses_in_turn() {
 
 #[test]
 fn ports_that_run_out_are_counted_and_those_who_have_one_go_on() {
-    let _alone = quiet();
     let ports = "echo 40000 40004 >/proc/sys/net/ipv4/ip_local_port_range; serve;";
     // All at one time; and one after the other, where those who close in order keep their ports for a minute. How many
     // of five ports the kernel gives away is its affair.
@@ -450,7 +438,6 @@ fn hosts_that_answer_nothing_are_given_up_by_the_kernel_or_by_the_timeout() {
 
 #[test]
 fn further_addresses_of_a_name_are_tried_and_names_may_be_long() {
-    let _alone = quiet();
     // Leading zeros make a number of base 8: 127.0.0.1, in more than the original's 44 characters.
     let long = format!("{}177.0.0.1", "0".repeat(60));
     let memcached = Memcached::start();

@@ -22,7 +22,6 @@ fn counter(ended: &Ended, name: &str) -> u64 {
 
 #[test]
 fn exactly_what_was_asked_for_reaches_the_server_and_every_value_is_right() {
-    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let name = &server.name;
@@ -54,7 +53,6 @@ fn exactly_what_was_asked_for_reaches_the_server_and_every_value_is_right() {
 
 #[test]
 fn presets_fill_every_window_and_are_in_no_counter() {
-    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let folder = tempfile::tempdir().expect("a folder");
@@ -87,7 +85,6 @@ fn tables_come_every_second_and_agree_with_the_end() {
 
 #[test]
 fn a_flipped_byte_is_found_every_time() {
-    let _alone = quiet();
     for options in ["", "-d 5", "-B", "-B -d 5"] {
         let server = Serve::start("--fault flip=50");
         let line = format!("memaslap -s {} -x 20000 -c 4 -v 1 -w 1k -X 100 -b {options}", server.name);
@@ -142,7 +139,6 @@ fn a_datagram_that_is_lost_does_not_make_a_server_gone() {
 
 #[test]
 fn replicated_servers_are_written_to_as_far_as_they_may_be_and_read_everywhere() {
-    let _alone = quiet();
     let (one, other) = (Memcached::start(), Memcached::start());
     let line = format!("memaslap -s {},{} -p 1 -x 5000 -c 4 -v 0.5", one.name, other.name);
     let ended = pummel(&line).expect(0);
@@ -173,7 +169,6 @@ fn peers() -> ([Serve; 2], [Reserved; 2]) {
 
 #[test]
 fn servers_that_replicate_have_what_was_set_on_the_other() {
-    let _alone = quiet();
     for options in ["-p 2", "-p 1 -n 2", "-p 2 -d 5", "-p 2 -B -o 0.5 -w 1k"] {
         let (servers, _ports) = peers();
         let names = servers.each_ref().map(|server| server.name.clone()).join(",");
@@ -223,7 +218,6 @@ fn a_replicating_server_that_is_lost_is_done_without_until_it_is_back() {
 
 #[test]
 fn several_keys_are_so_many_plain_gets_of_the_binary_protocol() {
-    let _alone = quiet();
     let server = Serve::start("--protocol binary");
     let ended = pummel(&format!("memaslap -s {} -x 2000 -c 2 -B -d 7 -w 1k -v 1", server.name)).expect(0);
     let (gets, sets) = (counter(&ended, "cmd_get"), counter(&ended, "cmd_set"));
@@ -236,7 +230,6 @@ fn several_keys_are_so_many_plain_gets_of_the_binary_protocol() {
 
 #[test]
 fn connections_are_numbered_over_all_threads() {
-    let _alone = quiet();
     let server = Serve::start("--fault flip=7 --fault error-every=50");
     let ended = pummel(&format!("memaslap -s {} -x 4000 -c 4 -T 2 -w 1k -v 1 -b", server.name)).expect(0);
     let number = |line: &str| line.trim_start().strip_prefix('<')?.split(' ').next()?.parse::<u32>().ok();
@@ -272,7 +265,6 @@ fn it_is_said_early_that_nothing_comes_back_over_udp() {
 
 #[test]
 fn threads_are_dealt_to_servers_in_turn() {
-    let _alone = quiet();
     let (one, other) = (Memcached::start(), Memcached::start());
     let line = format!("memaslap -s {},{} -T 3 -c 6 -x 6000 -n 2", one.name, other.name);
     pummel(&line).expect(0);
@@ -301,7 +293,6 @@ fn a_full_server_is_measured_with_the_connections_that_it_takes() {
 
 #[test]
 fn misses_of_what_is_verified_are_no_strict_success_and_others_are() {
-    let _alone = quiet();
     for options in ["", "-B -d 3"] {
         for (verify, status) in [("-v 0.5", 1), ("", 0)] {
             let server = Memcached::start_of_megabytes(16);
@@ -339,7 +330,6 @@ fn windows_that_no_memory_holds_are_refused_in_the_originals_words() {
 
 #[test]
 fn a_signal_has_its_own_name() {
-    let _alone = quiet();
     let server = Memcached::start();
     let running = Running::start(&format!("memaslap -s {} -t 60s -c 4", server.name));
     common::until("load on the server", || (server.connect().stats().get("cmd_set") > 100).then_some(()));
@@ -351,7 +341,6 @@ fn a_signal_has_its_own_name() {
 
 #[test]
 fn a_lost_server_ends_the_run_with_its_report_and_a_sentence() {
-    let _alone = quiet();
     for (options, status) in [("", 0), ("-p 1", 0), ("--strict", 1)] {
         let server = Memcached::start();
         let spare = Memcached::start();
@@ -381,7 +370,6 @@ fn a_silent_server_delays_the_end_by_a_second_at_most() {
 
 #[test]
 fn an_interrupt_prints_the_report_of_the_time_so_far() {
-    let _alone = quiet();
     let server = Memcached::start();
     let running = Running::start(&format!("memaslap -s {} -t 60s -c 4", server.name));
     common::until("load on the server", || (server.connect().stats().get("cmd_set") > 100).then_some(()));
@@ -419,7 +407,6 @@ fn the_names_of_memaslap_are_answered_to() {
 
 #[test]
 fn a_plan_is_explained_and_run_again() {
-    let _alone = quiet();
     let server = Memcached::start();
     let folder = tempfile::tempdir().expect("a folder");
     let plan = folder.path().join("plan.toml");

@@ -138,7 +138,6 @@ fn check_layout(ended: &Ended) -> f64 {
 
 #[test]
 fn every_kind_of_run_has_its_fields_in_their_columns() {
-    let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
     mutilate(&format!("-s {name} --loadonly")).expect(0);
@@ -165,7 +164,6 @@ fn every_kind_of_run_has_its_fields_in_their_columns() {
 
 #[test]
 fn what_is_loaded_has_the_keys_that_mutilate_computes_and_is_hit() {
-    let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
     let ended = mutilate(&format!("-s {name} -K fb_key -V fb_value --loadonly -T 2")).expect(0);
@@ -184,7 +182,6 @@ fn what_is_loaded_has_the_keys_that_mutilate_computes_and_is_hit() {
 
 #[test]
 fn an_empty_cache_misses_everything() {
-    let _alone = quiet();
     let server = Memcached::start();
     let figures = read(&mutilate(&format!("-s {} --noload -t 1 -c 2 -B", server.name)).expect(0).text);
     assert_eq!(figures.misses, figures.total);
@@ -193,7 +190,6 @@ fn an_empty_cache_misses_everything() {
 
 #[test]
 fn misses_are_stored_and_then_found() {
-    let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
     let ended = mutilate(&format!("-s {name} --noload --getset -r 100 -N 10000 -B -u 0.5")).expect(0);
@@ -210,7 +206,6 @@ fn misses_are_stored_and_then_found() {
 
 #[test]
 fn every_miss_is_counted_whatever_came_before_it_on_its_connection() {
-    let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
     // Half of the connections begin with a store; with so many records nearly every read misses.
@@ -228,7 +223,6 @@ fn every_miss_is_counted_whatever_came_before_it_on_its_connection() {
 
 #[test]
 fn reads_that_a_server_refuses_end_and_are_told_of() {
-    let _alone = quiet();
     let server = Serve::start("--fault error-every=10");
     let ended = mutilate(&format!("-s {} --noload -r 10 -N 1000 -c 2 -d 3 -B", server.name)).expect(0);
     let figures = read(&ended.text);
@@ -239,7 +233,6 @@ fn reads_that_a_server_refuses_end_and_are_told_of() {
 
 #[test]
 fn values_have_any_length_and_none_is_negative() {
-    let _alone = quiet();
     let server = Memcached::start();
     let words = format!("-s {} --noload -u 1 -V normal:5,50 -N 500 -r 5 -B", server.name);
     let ended = mutilate(&words).expect(0);
@@ -256,7 +249,6 @@ fn values_have_any_length_and_none_is_negative() {
 
 #[test]
 fn connections_draw_for_themselves_and_begin_at_random() {
-    let _alone = quiet();
     let server = Memcached::start();
     for gaps in ["exponential", "fb_ia"] {
         let words = format!(
@@ -280,7 +272,6 @@ fn connections_draw_for_themselves_and_begin_at_random() {
 
 #[test]
 fn a_number_of_queries_is_the_total_over_all_connections() {
-    let _alone = quiet();
     let server = Memcached::start();
     let ended = mutilate(&format!("-s {} -N 1000 -c 4 -T 2 -d 3 -B", server.name)).expect(0);
     let figures = read(&ended.text);
@@ -290,7 +281,6 @@ fn a_number_of_queries_is_the_total_over_all_connections() {
 
 #[test]
 fn nine_tenths_of_the_keys_are_deleted_once_at_half_time() {
-    let _alone = quiet();
     let server = Memcached::start();
     let words = format!("-s {} --getset --delete90 -N 2000 -r 1000 -c 3 -d 2 -B", server.name);
     let figures = read(&mutilate(&words).expect(0).text);
@@ -324,7 +314,6 @@ fn a_deletion_at_half_time_does_not_stop_the_clock() {
 
 #[test]
 fn only_successes_are_timed_where_that_is_asked_for() {
-    let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
     let none = read(&mutilate(&format!("-s {name} --noload --successful -t 1 -B")).expect(0).text);
@@ -336,7 +325,6 @@ fn only_successes_are_timed_where_that_is_asked_for() {
 
 #[test]
 fn the_prefix_is_before_every_key_that_is_stored_read_or_deleted() {
-    let _alone = quiet();
     let server = Memcached::start();
     let words = format!("-s {} --prefix=p- --getset --delete90 -N 100 -r 10 -B", server.name);
     mutilate(&words).expect(0);
@@ -347,7 +335,6 @@ fn the_prefix_is_before_every_key_that_is_stored_read_or_deleted() {
 
 #[test]
 fn windows_of_misses_are_printed_while_the_run_goes_on() {
-    let _alone = quiet();
     let server = Memcached::start();
     let ended = mutilate(&format!("-s {} --noload -N 1000 -m 300 -B", server.name)).expect(0);
     let lines: Vec<&str> = ended.text.lines().take(3).collect();
@@ -357,7 +344,6 @@ fn windows_of_misses_are_printed_while_the_run_goes_on() {
 
 #[test]
 fn samples_of_reads_are_saved_in_the_order_of_time() {
-    let _alone = quiet();
     let server = Memcached::start();
     let words = format!("-s {} -t 1 -q 500 -c 3 -u 0.2 -B --save lat.txt", server.name);
     let ended = mutilate(&words).expect(0);
@@ -378,7 +364,6 @@ fn samples_of_reads_are_saved_in_the_order_of_time() {
 
 #[test]
 fn latencies_that_were_saved_before_are_lost_only_when_there_are_new_ones() {
-    let _alone = quiet();
     let (nobody, server) = (Nobody::new(), Memcached::start());
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("lat");
@@ -463,7 +448,6 @@ fn a_search_that_nothing_meets_says_so_and_ends_well() {
 
 #[test]
 fn traces_are_asked_line_by_line_once() {
-    let _alone = quiet();
     let server = Memcached::start();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace.csv");
@@ -602,7 +586,6 @@ fn a_scan_whose_load_fails_has_no_row() {
 
 #[test]
 fn reports_are_put_into_a_table_and_what_is_none_is_named() {
-    let _alone = quiet();
     let server = Memcached::start();
     let folder = tempfile::tempdir().expect("a folder");
     let report = mutilate(&format!("-s {} -N 200 -r 10 -B --p50", server.name)).expect(0).text;
@@ -646,7 +629,6 @@ fn all_threads_wait_and_what_is_measured_begins_then() {
 
 #[test]
 fn rates_are_those_of_the_time_that_all_threads_took() {
-    let _alone = quiet();
     let servers = [Serve::start("--service-time fixed:10ms"), Serve::start("")];
     let [slow, quick] = servers.each_ref().map(|server| &server.name);
     for names in [format!("{slow},{quick}"), format!("{quick},{slow}")] {
@@ -744,7 +726,6 @@ fn a_server_that_is_not_there_ends_the_program_with_the_originals_words() {
 
 #[test]
 fn a_server_that_dies_ends_the_run_with_what_was_measured() {
-    let _alone = quiet();
     let server = Memcached::start();
     let running = Running::start(&format!("mutilate -s {} -t 20 -c 4 -B", server.name));
     let mut talk = server.connect();
@@ -758,7 +739,6 @@ fn a_server_that_dies_ends_the_run_with_what_was_measured() {
 
 #[test]
 fn one_lost_server_of_several_ends_the_run_with_what_was_measured() {
-    let _alone = quiet();
     let servers = [Memcached::start(), Memcached::start()];
     let names = servers.each_ref().map(|server| server.name.clone()).join(",");
     let running = Running::start(&format!("mutilate -s {names} -t 50 -T 2 -c 2 -B"));
@@ -795,7 +775,6 @@ fn a_server_that_takes_no_connection_is_given_up() {
 
 #[test]
 fn a_server_that_is_frozen_to_the_end_is_no_failure_whether_blocking_or_not() {
-    let _alone = quiet();
     for words in ["-B", ""] {
         let server = Memcached::start();
         let running = Running::start(&format!("mutilate -s {} -t 2 -c 2 {words}", server.name));
@@ -811,7 +790,6 @@ fn a_server_that_is_frozen_to_the_end_is_no_failure_whether_blocking_or_not() {
 
 #[test]
 fn an_interruption_prints_the_report() {
-    let _alone = quiet();
     let server = Memcached::start();
     let running = Running::start(&format!("mutilate -s {} -t 20 -B", server.name));
     let mut talk = server.connect();
@@ -849,7 +827,6 @@ fn logins_work_and_refused_ones_are_named_as_the_original_does() {
 
 #[test]
 fn unix_sockets_and_ipv6_are_reached() {
-    let _alone = quiet();
     let server = Memcached::start_on(Place::Unix);
     assert!(Path::new(&server.name).is_absolute());
     assert!(read(&mutilate(&format!("-s {} --unix_socket -t 1 -B", server.name)).expect(0).text).total > 0);
@@ -861,7 +838,6 @@ fn unix_sockets_and_ipv6_are_reached() {
 
 #[test]
 fn servers_are_dealt_to_threads_and_each_gets_its_share() {
-    let _alone = quiet();
     let servers: Vec<Memcached> = (0..3).map(|_| Memcached::start()).collect();
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     for roundrobin in ["", "-R"] {
@@ -902,7 +878,6 @@ fn moderated_requests_keep_their_distance() {
 
 #[test]
 fn every_usable_distribution_of_gaps_keeps_the_rate() {
-    let _alone = quiet();
     let server = Memcached::start();
     mutilate(&format!("-s {} --loadonly -r 100", server.name)).expect(0);
     // Variances of the gaps in units of their squared mean.
@@ -948,7 +923,6 @@ fn pummels_own_rows_and_columns_come_on_request_only() {
 
 #[test]
 fn the_clock_of_the_user_is_the_later_one() {
-    let _alone = quiet();
     let server = Memcached::start();
     let ended = mutilate(&format!("-s {} -t 1 -B --clock user --seed 5", server.name)).expect(0);
     assert_eq!((ended.json().text("clock"), ended.json().count("plan/seed")), ("user", 5));
@@ -957,7 +931,6 @@ fn the_clock_of_the_user_is_the_later_one() {
 
 #[test]
 fn two_runs_with_a_seed_ask_the_same_and_without_one_they_do_not() {
-    let _alone = quiet();
     let server = Memcached::start();
     let keys = |words: &str| -> Vec<u64> {
         let words = format!("-s {} -N 200 -B --samples samples {words}", server.name);
@@ -969,7 +942,6 @@ fn two_runs_with_a_seed_ask_the_same_and_without_one_they_do_not() {
 
 #[test]
 fn redis_is_spoken_to_with_plain_keys_and_with_hashes() {
-    let _alone = quiet();
     for (options, names) in [("", ["get", "set", "del"]), ("--assoc=4", ["hget", "hset", "hdel"])] {
         let server = Redis::start(&[]);
         let words = format!(

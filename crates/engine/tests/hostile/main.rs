@@ -4,7 +4,7 @@
 //! Every run is a function of its pair, its misbehaviour and its seed. `cargo xtask hostile` runs more seeds, or one. These
 //! environment variables say which:
 //!
-//! * `PUMMEL_HOSTILE_SEEDS`: so many seeds from 0 on, 20 where it is absent;
+//! * `PUMMEL_HOSTILE_SEEDS`: so many seeds from 0 on, 12 where it is absent;
 //! * `PUMMEL_HOSTILE_SEED`: this seed alone;
 //! * `PUMMEL_HOSTILE_PAIR`: this pair of features alone, as `churn,handshake`;
 //! * `PUMMEL_HOSTILE_FAULT`: this misbehaviour alone.
@@ -34,7 +34,7 @@ use features::{Feature, Pair, pairs, refusal};
 use scenes::{Case, Tally};
 
 /// Seeds of each pair and misbehaviour where nothing else is asked for.
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 12;
 
 /// Which runs are made.
 struct Choice {
