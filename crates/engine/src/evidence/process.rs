@@ -1,12 +1,13 @@
 //! The process of a server that runs on this machine: whether it is the server's, and the CPU time of its threads.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 
 use pummel_logic::measure::evidence::facts::Facts;
 use pummel_logic::measure::evidence::proc::{
-    ThreadTimes, process_stat, socket_inode, tcp_listeners, unix_listeners, uptime_fits,
+    ThreadTimes, process_stat, socket_inode, tcp_listener, unix_listeners, uptime_fits,
 };
 
 use super::machine::thread_times;
@@ -75,21 +76,28 @@ fn has_listener(server: &Server, pid: u32) -> Option<bool> {
 
 /// The inodes of the sockets that listen where a server is, as the process sees them.
 fn listeners_of(server: &Server, pid: u32) -> Vec<u64> {
-    let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
     let mut inodes = Vec::new();
     for attempt in 0..server.addresses() {
         match server.target(0, attempt) {
             Target::Unix(path) => {
-                inodes.extend(unix_listeners(&table("unix"), &path.to_string_lossy()));
+                let table = fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
+                inodes.extend(unix_listeners(&table, &path.to_string_lossy()));
             }
             Target::Tcp { address, .. } | Target::Udp { address, .. } => {
-                inodes.extend(
-                    ["tcp", "tcp6"].iter().flat_map(|name| tcp_listeners(&table(name), address.port())),
-                );
+                let listeners = ["tcp", "tcp6"].into_iter().flat_map(|name| tcp_listeners(pid, name));
+                inodes.extend(listeners.filter(|(port, _)| *port == address.port()).map(|(_, inode)| inode));
             }
         }
     }
     inodes
+}
+
+/// The ports and inodes of the sockets that listen, as a process sees them. The rest of the table is not read: it has a line for
+/// each connection, those that wait for their end included, and the kernel takes long to write 100,000 of them.
+fn tcp_listeners(pid: u32, table: &str) -> Vec<(u16, u64)> {
+    let Ok(file) = File::open(format!("/proc/{pid}/net/{table}")) else { return Vec::new() };
+    let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
+    lines.map_while(|line| tcp_listener(&line)).collect()
 }
 
 /// Whether a process is called like a server that says which process it is.

@@ -217,16 +217,15 @@ pub fn card_speed(text: &str) -> Option<u64> {
     text.trim().parse::<u64>().ok().filter(|&megabits| megabits > 0)?.checked_mul(1_000_000)
 }
 
-/// The inodes of the sockets that listen on a TCP port, in `/proc/PID/net/tcp` or `tcp6`.
-pub fn tcp_listeners(text: &str, port: u16) -> Vec<u64> {
+/// The port and the inode of a socket that listens, from its line of `/proc/PID/net/tcp` or `tcp6`; `None` for any other line.
+///
+/// The kernel lists the sockets that listen before all others (Documentation/networking/proc_net_tcp.rst).
+pub fn tcp_listener(line: &str) -> Option<(u16, u64)> {
     const LISTEN: &str = "0A";
-    let listener = |line: &str| {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let (_, hex) = words.get(1)?.rsplit_once(':')?;
-        let is_it = u16::from_str_radix(hex, 16) == Ok(port) && *words.get(3)? == LISTEN;
-        is_it.then_some(words.get(9)?.parse().ok()?)
-    };
-    text.lines().skip(1).filter_map(listener).collect()
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (_, hex) = words.get(1)?.rsplit_once(':')?;
+    let port = u16::from_str_radix(hex, 16).ok().filter(|_| words.get(3) == Some(&LISTEN))?;
+    Some((port, words.get(9)?.parse().ok()?))
 }
 
 /// The inodes of the unix sockets with this path that listen, in `/proc/PID/net/unix`.
@@ -355,8 +354,8 @@ mod tests {
 
     #[test]
     fn listeners_are_found_by_port_and_by_path() {
-        assert_eq!(tcp_listeners(TCP, 0x61b3), [510_416]);
-        assert_eq!(tcp_listeners(TCP, 0x9999), [0; 0]);
+        let listeners: Vec<_> = TCP.lines().skip(1).map_while(tcp_listener).collect();
+        assert_eq!(listeners, [(0x61b3, 510_416)]);
         assert_eq!(unix_listeners(UNIX, "/run/a b.sock"), [4711]);
         assert_eq!((socket_inode("socket:[4711]"), socket_inode("/dev/null")), (Some(4711), None));
     }
@@ -393,7 +392,7 @@ mod tests {
     fn read_all(text: &str) {
         let _ = (schedstat(text), process_stat(text), cpu_ticks(text, &[0, 1]), throttled_ns(text));
         let _ = (pressure_ns(text), cgroup_paths(text), NetworkCounters::read(text, text, text));
-        let _ = (tcp_listeners(text, 80), unix_listeners(text, "/a"), socket_inode(text), card_speed(text));
+        let _ = (tcp_listener(text), unix_listeners(text, "/a"), socket_inode(text), card_speed(text));
     }
 
     #[test]
