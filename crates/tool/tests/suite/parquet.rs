@@ -1,0 +1,48 @@
+//! `--parquet`: the tables of a run are read again and hold what its other results hold; a build without it says so.
+
+use crate::common::{Serve, pummel};
+
+#[cfg(feature = "parquet")]
+#[test]
+fn the_tables_of_a_run_hold_its_intervals_its_histograms_and_its_samples() {
+    use std::fs::File;
+
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    let server = Serve::start("");
+    let ended = pummel(&format!(
+        "run -s {} -n 400 -c 2 --mix get:3,set:1 --interval 20ms --samples samples --parquet tables/of/it --csv table.csv",
+        server.name
+    ));
+    let ended = ended.expect(0);
+    let result = ended.json();
+    let open = |name: &str| {
+        let file = File::open(ended.path("tables/of/it").join(name)).expect("it is written");
+        SerializedFileReader::new(file).expect("a file of Parquet")
+    };
+    let rows = |name: &str| open(name).metadata().file_metadata().num_rows();
+    let csv = ended.file("table.csv");
+    assert_eq!(rows("intervals.parquet"), csv.lines().count() as i64 - 1);
+    assert_eq!(rows("samples.parquet"), ended.samples().len() as i64);
+    assert_eq!(rows("samples.parquet"), 400);
+    let sum: i64 = open("histograms.parquet")
+        .get_row_iter(None)
+        .expect("rows")
+        .map(|row| {
+            let row = row.expect("a row");
+            let text = |place: usize| row.get_column_iter().nth(place).expect("a column").1.to_string();
+            let is_whole = text(0) == "null" && text(2) == "\"response\"";
+            if is_whole { text(5).parse::<i64>().expect("a count") } else { 0 }
+        })
+        .sum();
+    assert_eq!(sum, result.count("totals/completed") as i64);
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_where_there_is_one() {
+    let server = Serve::start("");
+    let ended = pummel(&format!("run -s {} -n 4 --parquet tables", server.name)).expect(2);
+    assert!(ended.errors.contains("'tables' for '--parquet': this build has no Parquet"), "{}", ended.errors);
+    assert!(ended.errors.contains("cargo build --release --features parquet"), "{}", ended.errors);
+}

@@ -1,0 +1,64 @@
+//! `pummel search` and `pummel scan` where something is wrong: with their options, or with what the server answers.
+
+use crate::common::{Serve, pummel};
+
+/// Refused before anything is sent: there is no curve, not even an empty one.
+#[track_caller]
+fn assert_refused(words: &str, parts: &[&str]) {
+    let ended = pummel(words).expect(2);
+    for part in parts {
+        assert!(ended.errors.contains(part), "{words} does not say {part:?}: {}", ended.errors);
+    }
+    assert_eq!(ended.text, "", "{words}");
+    assert!(!ended.path("result.json").exists(), "{words}");
+}
+
+#[test]
+fn wrong_values_are_told_whichever_run_they_are_found_in() {
+    let server = Serve::start("--fault flip=20");
+    let words = format!("-s {} -c 2 -n 100 --records 50 --verify", server.name);
+    for sweep in ["scan --rates 1k:2k:1k", "search --goal p50:10s"] {
+        let ended = pummel(&format!("{sweep} {words}")).expect(3);
+        assert!(ended.text.contains("WRONG VALUES FOUND"), "{}", ended.text);
+        let result = ended.json();
+        let runs = result.at("runs").as_array().expect("a list");
+        let wrong = |run: &serde_json::Value| run["wrong_values"].as_u64().expect("values were checked");
+        assert!(runs.iter().map(wrong).sum::<u64>() > 0, "{sweep}");
+    }
+}
+
+#[test]
+fn unchecked_values_are_not_said_to_be_right() {
+    let server = Serve::start("");
+    let ended = pummel(&format!("scan -s {} -n 10 --records 5 --rates 1k:1k:1k", server.name)).expect(0);
+    assert_eq!(ended.json().at("runs")[0]["wrong_values"], serde_json::Value::Null);
+}
+
+#[test]
+fn what_no_run_could_be_made_of_is_refused_before_the_first() {
+    let sweeps = ["scan --rates 1k:2k:1k -s 127.0.0.1:1", "search --goal p99:1ms -s 127.0.0.1:1"];
+    for sweep in sweeps {
+        assert_refused(
+            &format!("{sweep} --calls-per-connection 3"),
+            &["--calls-per-connection", "pummel run"],
+        );
+        assert_refused(&format!("{sweep} --interval 100ms"), &["--interval", "pummel run"]);
+        assert_refused(&format!("{sweep} --conn-rate 10"), &["--conn-rate", "pummel run"]);
+        assert_refused(&format!("{sweep} --cpus 1023"), &["--cpus", "1023"]);
+        assert_refused(&format!("{sweep} --tls --tls-ca /nowhere/ca.pem"), &["--tls-ca", "/nowhere/ca.pem"]);
+    }
+    assert_refused(&format!("{} -d unlimited", sweeps[1]), &["--depth", "closed loop"]);
+}
+
+#[test]
+fn a_scan_has_no_closed_loop_that_unlimited_depth_would_harm() {
+    let server = Serve::start("");
+    let words = format!("scan -s {} -n 10 --records 5 --rates 1k:1k:1k -d unlimited", server.name);
+    assert_eq!(pummel(&words).expect(0).json().at("runs").as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn whom_certificates_are_not_asked_of_is_said() {
+    let ended = pummel("scan -s 127.0.0.1:1 -t 100ms --rates 1k:1k:1k --tls --tls-insecure").expect(1);
+    assert!(ended.errors.contains("WARNING: --tls-insecure"), "{}", ended.errors);
+}
