@@ -90,8 +90,8 @@ demo:
 	@scripts/demo.sh $(QUICK)
 
 # In the development profile: it is optimised enough here, and it keeps the checks of arithmetic. One failure does not hide
-# the rest. Most tests wait for a server or for a clock, so that two for each CPU run at one time.
-test: export RUST_TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
+# the rest. Most tests wait for a server or for a clock, so that three for each CPU run at one time.
+test: export RUST_TEST_THREADS ?= $(shell echo $$(( 3 * $$(nproc) )))
 test:
 	@scripts/ensure-rust.sh
 	@scripts/ensure-packages.sh $(TEST_NEEDS)
