@@ -10,7 +10,7 @@ use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, Work};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
 use crate::commands::detection::detected;
-use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin};
+use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin, seed_of};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
@@ -250,7 +250,7 @@ impl<'a> CurveRunner<'a> {
         }
         Ok(CurveRunner {
             typed,
-            // All runs have one seed, so that they ask for the same keys.
+            // The seed of the first run; those of the others follow from it.
             inputs: FrontInputs { seed: job.plan.seed, ..inputs.clone() },
             driver,
             files,
@@ -311,7 +311,8 @@ impl<'a> CurveRunner<'a> {
                 summary.seconds = needed_s.min(answered_s).max(due_s);
             }
             let wrong_values = None;
-            self.add(Point { role, asked: Some(asked), level: None, due_s, wrong_values, summary })?;
+            let seed = plan.seed;
+            self.add(Point { role, asked: Some(asked), level: None, seed, due_s, wrong_values, summary })?;
         }
         if let Some(last) = self.curve.points.last_mut() {
             last.wrong_values = wrong_values(&measurement, &plan);
@@ -339,7 +340,7 @@ impl<'a> CurveRunner<'a> {
         let mut plan = plan(&typed).map_err(|why| why.to_string())?.into_plan();
         let part = |(name, _): (&str, f64), at_ns| Part::plain(name.to_owned(), at_ns);
         plan.changes.parts = vec![part(first, 0), part(second, first_ns)];
-        plan.validate().map(without_load).map_err(|why| why.to_string())
+        plan.validate().map(|plan| self.next_plan(plan)).map_err(|why| why.to_string())
     }
 
     /// Makes a run with these options at a rate, or in closed loop at a level of something, and adds it to the curve.
@@ -351,13 +352,24 @@ impl<'a> CurveRunner<'a> {
         level: Option<(&'static str, u32)>,
     ) -> Result<Measurement, SeriesEnd> {
         let plan = native::run(typed, &self.inputs).map_err(SeriesEnd::Usage)?.plan;
-        let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
+        let plan = self.next_plan(plan);
         let measurement = self.run(&plan)?;
         let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate));
         let wrong_values = wrong_values(&measurement, &plan);
         let summary = Summary::of(&measurement, &plan);
-        self.add(Point { role, asked, level, due_s, wrong_values, summary })?;
+        self.add(Point { role, asked, level, seed: plan.seed, due_s, wrong_values, summary })?;
         Ok(measurement)
+    }
+
+    /// The plan as the next run has it: with a seed of its own, since runs with the same arrivals would err together, and no line
+    /// through them could tell; and without a load after the first run, which stored the records.
+    fn next_plan(&self, plan: ValidPlan) -> ValidPlan {
+        let mut plan = plan.into_plan();
+        plan.seed = seed_of(self.inputs.seed, self.curve.points.len() as u32);
+        if !self.curve.points.is_empty() {
+            plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
+        }
+        plan.validate().expect("what a run measures does not depend on its load and its seed")
     }
 
     /// Makes a run.
@@ -555,13 +567,6 @@ fn due_s(plan: &Plan, rate: f64) -> f64 {
     let counted_s = stop.requests.map(|count| (count as f64 + 4.0 * (count as f64).sqrt()) / rate);
     let timed_s = stop.time_ns.map(seconds);
     counted_s.into_iter().chain(timed_s).fold(f64::INFINITY, f64::min)
-}
-
-/// The records are there from the first run on.
-fn without_load(plan: ValidPlan) -> ValidPlan {
-    let mut plan = plan.into_plan();
-    plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
-    plan.validate().expect("what a run measures does not depend on its load")
 }
 
 #[cfg(test)]

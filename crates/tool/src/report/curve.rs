@@ -56,6 +56,8 @@ pub struct Point {
     pub asked: Option<f64>,
     /// What a scan in closed loop changes, and how much of it the run had; `None` for other series.
     pub level: Option<(&'static str, u32)>,
+    /// The seed of its arrivals and of its choice of keys.
+    pub seed: u64,
     /// In how many seconds the requests came; without bound in closed loop.
     pub due_s: f64,
     /// Values that were wrong, or older than what the same client had stored; `None` where none are checked.
@@ -299,6 +301,7 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 "asked_rate": point.asked,
                 "level": point.level.map(|(what, level)| json!({ "of": what, "n": level })),
                 "smooth_p99_us": smooth.get(number).copied().flatten(),
+                "seed": point.seed,
                 "rate": point.summary.totals.rate,
                 "rate_ci": rate_ci.map(|range| [range.low, range.high]),
                 "seconds": point.summary.seconds,
@@ -388,6 +391,7 @@ mod tests {
             role: "scan",
             asked: Some(asked),
             level: None,
+            seed: 7,
             due_s,
             wrong_values: None,
             summary: summary.clone(),

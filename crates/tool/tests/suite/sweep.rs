@@ -35,6 +35,21 @@ fn unchecked_values_are_not_said_to_be_right() {
 }
 
 #[test]
+fn each_run_of_a_series_has_arrivals_of_its_own() {
+    let server = Serve::start("");
+    let words = format!("scan -s {} -n 10 --records 5 --rates 1k:3k:1k --seed 7", server.name);
+    let seeds = || -> Vec<u64> {
+        let result = pummel(&words).expect(0).json();
+        let runs = result.at("runs").as_array().expect("a list");
+        runs.iter().map(|run| run["seed"].as_u64().expect("a seed")).collect()
+    };
+    let first = seeds();
+    assert_eq!((first.len(), first[0]), (3, 7));
+    assert!(first[1] != 7 && first[2] != 7 && first[1] != first[2], "{first:?}");
+    assert_eq!(seeds(), first, "they follow from the seed of the series");
+}
+
+#[test]
 fn what_no_run_could_be_made_of_is_refused_before_the_first() {
     let sweeps = ["scan --rates 1k:2k:1k -s 127.0.0.1:1", "search --goal p99:1ms -s 127.0.0.1:1"];
     for sweep in sweeps {
