@@ -5,6 +5,7 @@ use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::measure::words::grouped;
 
 use super::page::Page;
+use super::units::rough_text;
 use super::{changes, steadiness};
 use crate::report::document::{
     Document, Figure, FiveTimes, OpResult, OpsResult, RequestTotals, TimeFigures, reads,
@@ -184,7 +185,7 @@ fn sureness(page: &mut Page, document: &Document, totals: &RequestTotals) {
     if let Some((name, _)) = open {
         let enough_s = spells(name).filter(|spells| *spells > 0.0).map(|spells| {
             let enough_s = document.seconds * (SPELLS_ENOUGH / spells);
-            format!(": about {enough_s:.0} s would show it")
+            format!(": about {} would show it", rough_text(enough_s))
         });
         let enough = enough_s.unwrap_or_default();
         page.line(&format!("Of all responses, the tail from {name} on is not known from above (?){enough}."));
