@@ -77,6 +77,8 @@ pub struct Bench {
     pub floor: PathBuf,
     /// pummel.
     pub pummel: PathBuf,
+    /// Another build of pummel that is measured beside it.
+    pub beside: Option<PathBuf>,
     /// The CPU of the clients.
     pub cpu: usize,
     /// Directory for what the programs write.
@@ -142,7 +144,7 @@ impl Bench {
         let said = fs::read_to_string(log.with_extension("out"))?;
         let figures = match contender.program {
             Program::Floor => of_floor(&said, task.row),
-            Program::Pummel => {
+            Program::Pummel | Program::OtherPummel => {
                 of_pummel(&serde_json::from_str(&fs::read_to_string(&json)?)?, contender.backend, task.row)
             }
             Program::Memcaslap => of_memcaslap(&said, &ended),
@@ -165,10 +167,10 @@ impl Bench {
                 arguments.push(task.request.to_string_lossy().into_owned());
                 (self.floor.clone(), arguments)
             }
-            Program::Pummel => {
+            Program::Pummel | Program::OtherPummel => {
                 let mut arguments = words(&format!("{} --time {seconds}s --json", pummel_line(row, port)));
                 arguments.push(json.to_string_lossy().into_owned());
-                (self.pummel.clone(), arguments)
+                (self.build(program).to_owned(), arguments)
             }
             Program::Memcaslap => {
                 let line = format!("-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s");
@@ -182,6 +184,11 @@ impl Bench {
                 (PathBuf::from("redis-benchmark"), words(&line))
             }
         }
+    }
+
+    fn build(&self, program: Program) -> &Path {
+        let other = (program == Program::OtherPummel).then_some(self.beside.as_deref()).flatten();
+        other.unwrap_or(&self.pummel)
     }
 
     /// Why pummel does not use this kernel interface here; `None` where it does. Asks the memcached at `port` once.

@@ -39,6 +39,7 @@ memcached, redis-server, setpriv and taskset. docs/PERFORMANCE.md says how to re
   --seconds N        seconds for each client in each round [3]
   --quick            2 rounds of 1 second: whether it works, not how fast it is
   --rows TEXT        only rows whose name contains TEXT
+  --beside FILE      another build of pummel, measured in the same rounds
   --backend NAME     only this kernel interface of pummel: epoll or uring [both]
   --json FILE        also write every figure of every round to FILE, after each round
   --resume FILE      the same, and go on with the rounds that are in FILE already
@@ -54,6 +55,8 @@ pub struct Options {
     seconds: u32,
     rows: String,
     backend: Option<Backend>,
+    /// Another build of pummel.
+    beside: Option<PathBuf>,
     file: Option<PathBuf>,
     /// Go on with what `file` has.
     resume: bool,
@@ -62,8 +65,15 @@ pub struct Options {
 impl Options {
     /// Reads the arguments behind `bench`; the error says what is wrong with them.
     pub fn parse(arguments: &[&str]) -> Result<Options, String> {
-        let mut options =
-            Options { rounds: 9, seconds: 3, rows: String::new(), backend: None, file: None, resume: false };
+        let mut options = Options {
+            rounds: 9,
+            seconds: 3,
+            rows: String::new(),
+            backend: None,
+            beside: None,
+            file: None,
+            resume: false,
+        };
         let mut rest = arguments.iter();
         while let Some(&name) = rest.next() {
             let mut value = || rest.next().copied().ok_or(format!("{name} needs a value"));
@@ -72,6 +82,7 @@ impl Options {
                 "--seconds" => options.seconds = count(name, value()?)?,
                 "--rows" => options.rows = value()?.to_owned(),
                 "--backend" => options.backend = Some(backend(value()?)?),
+                "--beside" => options.beside = Some(PathBuf::from(value()?)),
                 "--json" | "--resume" if options.file.is_some() => {
                     return Err("--json and --resume: only one of them, once".to_owned());
                 }
@@ -117,7 +128,7 @@ pub fn backend(value: &str) -> Result<Backend, String> {
 /// Builds, measures and prints; false when a row could not be measured.
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let version = Kind::Memcached.version()?;
-    let site = Site::prepare(root)?;
+    let site = Site::prepare(root)?.beside(options.beside.as_deref())?;
     let backends = site.backends(options.backend)?;
     let mut store = store_for(options, &site)?;
     println!("{version} -t 1 on CPU {}, clients on CPU {};", site.server_cpu, site.bench.cpu);
@@ -139,6 +150,10 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     if options.wants_start_up() {
         println!("\n{}:\n", startup::NAME);
         print!("{}", measure_start_up(&site, &backends, options, &mut store)?.markdown());
+        if let Some(other) = &site.bench.beside {
+            let other = start_up_of(&site, other, &backends, options)?;
+            println!("\n{}, other build:\n\n{}", startup::NAME, other.markdown());
+        }
     }
     if !failed.is_empty() {
         eprintln!("bench: {} rows were not measured; the table says why", failed.len());
@@ -151,6 +166,7 @@ fn store_for(options: &Options, site: &Site) -> io::Result<Store> {
     let head = json!({
         "server": Kind::Memcached.version()?, "kernel": kernel()?, "seconds": options.seconds,
         "pummel": fingerprint(&site.bench.pummel)?, "floor": fingerprint(&site.bench.floor)?,
+        "beside": site.bench.beside.as_deref().map(fingerprint).transpose()?,
     });
     match &options.file {
         Some(file) if options.resume => Store::resume(file, head),
@@ -191,8 +207,14 @@ impl Site {
                 "xtask: there is only one CPU, which server and clients share; the figures say little."
             );
         }
-        let bench = Bench { floor, pummel, cpu, scratch: scratch.0.clone() };
+        let bench = Bench { floor, pummel, beside: None, cpu, scratch: scratch.0.clone() };
         Ok(Site { bench, server_cpu, scratch })
+    }
+
+    /// The site with another build of pummel; its path may be relative.
+    fn beside(mut self, other: Option<&Path>) -> io::Result<Site> {
+        self.bench.beside = other.map(std::path::absolute).transpose()?;
+        Ok(self)
     }
 
     /// The CPU of the server.
@@ -239,8 +261,8 @@ fn measure<'a>(
     options: &Options,
     store: &mut Store,
 ) -> io::Result<Measured<'a>> {
-    let lines: Vec<&Contender> =
-        row.contenders.iter().filter(|contender| takes_part(contender, backends)).collect();
+    let all = if options.beside.is_some() { row.with_other_build() } else { row.contenders.to_vec() };
+    let lines: Vec<Contender> = all.into_iter().filter(|contender| takes_part(contender, backends)).collect();
     let names: Vec<&str> = lines.iter().map(|contender| contender.name).collect();
     let kept = store.figures(row.name, &names).unwrap_or_else(|| vec![Vec::new(); lines.len()]);
     let mut measured = Measured { row, lines: lines.into_iter().zip(kept).collect() };
@@ -310,9 +332,25 @@ fn measure_start_up(
     let mut measured = startup::Measured { lines: lines.into_iter().zip(kept).collect() };
     while measured.lines.first().is_some_and(|(_, rounds)| rounds.len() < options.rounds as usize) {
         for (line, rounds) in &mut measured.lines {
-            rounds.push(startup::measure(&site.bench, line)?);
+            rounds.push(startup::measure(&site.bench, &site.bench.pummel, line)?);
         }
         store.put(measured.json())?;
+    }
+    Ok(measured)
+}
+
+/// The start-up of another build, whose rounds no file keeps.
+fn start_up_of(
+    site: &Site,
+    program: &Path,
+    backends: &[Backend],
+    options: &Options,
+) -> io::Result<startup::Measured> {
+    let lines = startup::LINES.iter().filter(|line| backends.contains(&line.backend));
+    let mut measured = startup::Measured { lines: Vec::new() };
+    for line in lines {
+        let rounds = (0..options.rounds).map(|_| startup::measure(&site.bench, program, line));
+        measured.lines.push((*line, rounds.collect::<io::Result<_>>()?));
     }
     Ok(measured)
 }
@@ -320,7 +358,7 @@ fn measure_start_up(
 fn takes_part(contender: &Contender, backends: &[Backend]) -> bool {
     match contender.program {
         Program::Floor => true,
-        Program::Pummel => contender.backend.is_none_or(|backend| backends.contains(&backend)),
+        Program::Pummel | Program::OtherPummel => contender.backend.is_none_or(|backend| backends.contains(&backend)),
         Program::Memcaslap => is_installed("memcaslap"),
         Program::RedisBenchmark => is_installed("redis-benchmark"),
     }

@@ -28,6 +28,14 @@ pub struct Row {
     pub budget: Budget,
 }
 
+impl Row {
+    /// Who runs the row where another build of pummel is measured too: its lines stand below those of this build.
+    pub fn with_other_build(&self) -> Vec<Contender> {
+        let other = |own: Contender| (own.program == Program::Pummel).then(|| own.of_other_build());
+        self.contenders.iter().flat_map(|&own| [Some(own), other(own)]).flatten().collect()
+    }
+}
+
 /// What is spoken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
@@ -104,6 +112,17 @@ pub struct Contender {
     pub arguments: &'static [&'static str],
 }
 
+impl Contender {
+    /// The same load by another build of pummel.
+    fn of_other_build(self) -> Contender {
+        let name = match self.backend {
+            Some(Backend::Uring) => "other build, uring",
+            _ => "other build, epoll",
+        };
+        Contender { name, program: Program::OtherPummel, ..self }
+    }
+}
+
 /// A client program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Program {
@@ -111,6 +130,8 @@ pub enum Program {
     Floor,
     /// pummel.
     Pummel,
+    /// Another build of pummel, which `--beside` names.
+    OtherPummel,
     /// memcaslap of libmemcached, left out where it is not installed. It cannot run the row's workload.
     Memcaslap,
     /// redis-benchmark of redis-tools, left out where it is not installed.
@@ -121,7 +142,7 @@ impl Program {
     /// What a reader has to know before comparing this line with the others.
     pub fn note(self) -> Option<&'static str> {
         match self {
-            Program::Floor | Program::Pummel => None,
+            Program::Floor | Program::Pummel | Program::OtherPummel => None,
             Program::Memcaslap => Some(
                 "another workload: nine gets for each set, 64-byte keys, 1,024-byte values, on a server of its own; \
                  its CPU includes its start",

@@ -1,6 +1,7 @@
 //! How long pummel takes from its start to its first request, whatever the number of records.
 
 use std::io;
+use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ pub const LINES: &[Line] = &[
 
 /// Milliseconds from before the process is made (setpriv and taskset come first) to the first byte of a request at a
 /// listener, looked for every 0.1 ms.
-pub fn measure(bench: &Bench, line: &Line) -> io::Result<f64> {
+pub fn measure(bench: &Bench, program: &Path, line: &Line) -> io::Result<f64> {
     let mut tap = Tap::new()?;
     let words = format!(
         "run --quiet --no-load --server 127.0.0.1:{} --threads 1 --connections 50 --mix get:1 --records {} --protocol text --no-evidence \
@@ -49,7 +50,7 @@ pub fn measure(bench: &Bench, line: &Line) -> io::Result<f64> {
     let arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let begin = Instant::now();
     let mut client =
-        Child::start(&bench.pummel, &arguments, bench.cpu, &[], &bench.scratch.join("start-up"))?;
+        Child::start(program, &arguments, bench.cpu, &[], &bench.scratch.join("start-up"))?;
     let (at, _) = tap.first_byte(&mut client)?;
     Ok((at - begin).as_secs_f64() * 1e3)
 }

@@ -10,7 +10,7 @@ pub struct Measured<'a> {
     /// The row.
     pub row: &'a Row,
     /// The programs that took part, each with the result of every round; ratios are to the first.
-    pub lines: Vec<(&'a Contender, Vec<Figures>)>,
+    pub lines: Vec<(Contender, Vec<Figures>)>,
 }
 
 /// Middle, least and greatest of some numbers.
@@ -36,6 +36,10 @@ impl Spread {
 
     fn ratio(&self) -> String {
         format!("{:.2} ({:.2}-{:.2})", self.median, self.min, self.max)
+    }
+
+    fn fine_ratio(&self) -> String {
+        format!("{:.3} ({:.3}-{:.3})", self.median, self.min, self.max)
     }
 
     /// As data.
@@ -69,7 +73,20 @@ impl Measured<'_> {
                 peak_rss(figures) as f64 / 1e6,
             );
         }
-        text + &self.budget() + &self.notes()
+        text + &self.builds() + &self.budget() + &self.notes()
+    }
+
+    /// Another build of pummel beside this one, in the same rounds.
+    fn builds(&self) -> String {
+        let mut text = String::new();
+        for ((_, own), (other, figures)) in self.lines.iter().zip(&self.lines[1..]) {
+            if other.program == Program::OtherPummel {
+                let cpu = ratios(figures, own, Figures::cpu_us).fine_ratio();
+                let rate = ratios(figures, own, |figures| figures.requests_per_s).fine_ratio();
+                text += &format!("{} to this build: CPU {cpu}, rate {rate}.\n", other.name);
+            }
+        }
+        if text.is_empty() { text } else { format!("\n{text}") }
     }
 
     /// pummel's medians beside the budget of the row.
@@ -149,9 +166,13 @@ impl Measured<'_> {
 
     /// Ratios to the first contender in the same round.
     fn to_first(&self, figures: &[Figures], of: fn(&Figures) -> f64) -> Spread {
-        let first = &self.lines[0].1;
-        Spread::of(figures.iter().zip(first).map(|(own, first)| of(own) / of(first)))
+        ratios(figures, &self.lines[0].1, of)
     }
+}
+
+/// Ratios of the figures to others of the same rounds.
+fn ratios(figures: &[Figures], others: &[Figures], of: fn(&Figures) -> f64) -> Spread {
+    Spread::of(figures.iter().zip(others).map(|(own, other)| of(own) / of(other)))
 }
 
 /// `None` unless every round has one.
@@ -188,7 +209,7 @@ mod tests {
         let pummel = vec![figures(4.4), figures(8.0), figures(5.0)];
         let uring = pummel.iter().map(|round| Figures { lag_p99_us: Some(1.5), ..*round }).collect();
         let memcaslap = vec![figures(8.0); 3];
-        let lines = contenders.iter().zip([floor, pummel, uring, memcaslap]).collect();
+        let lines = contenders.iter().copied().zip([floor, pummel, uring, memcaslap]).collect();
         Measured { row: &ROWS[0], lines }
     }
 
@@ -231,6 +252,18 @@ mod tests {
         let row = Row { budget: Budget { lag_p99_us: Some(20.0), ..ROWS[0].budget }, ..*measured.row };
         // Where no lag is known, none was kept.
         assert!(Measured { row: &row, ..measured }.markdown().contains("MISSED by pummel epoll"));
+    }
+
+    #[test]
+    fn another_build_is_compared_with_this_one_in_the_same_rounds() {
+        let own = vec![figures(4.0), figures(8.0), figures(4.0)];
+        let other = vec![figures(4.4), figures(8.0), figures(4.2)];
+        let rounds = [own.clone(), own.clone(), other, own.clone(), own.clone(), own];
+        let lines = ROWS[0].with_other_build().into_iter().zip(rounds).collect();
+        let text = Measured { row: &ROWS[0], lines }.markdown();
+        let said = "other build, epoll to this build: CPU 1.050 (1.000-1.100), rate 0.952 (0.909-1.000).\n\
+                    other build, uring to this build: CPU 1.000 (1.000-1.000), rate 1.000 (1.000-1.000).\n";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]
