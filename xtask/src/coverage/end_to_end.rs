@@ -1,14 +1,12 @@
 //! The parts with sockets: pummel against `pummel serve`, where each client with one connection is a queue M/M/1, and two such
 //! servers that differ by 1 %.
 
-use std::fs;
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::io;
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::bench::Site;
+use super::servers::{Serve, json_of, program_of};
 
 /// Clients, each with one connection and one request outstanding.
 const CLIENTS: f64 = 20.0;
@@ -25,6 +23,10 @@ const LENGTH_S: f64 = 4.0;
 
 /// The held time of the search's server, in seconds: one queue, which can do 2,000 requests per second.
 const SEARCH_HELD_S: f64 = 0.0005;
+
+/// Clients of a search, each with one connection. They are many, so that a request hardly ever waits for the one before it of its
+/// client: the queue of the closed form takes every request when it is due.
+const SEARCH_CLIENTS: u64 = 1_000;
 
 /// The rate up to which the goal of the searches is met: at a load of 0.7 the p99 of M/D/1 is 7.486 services (Erlang's series).
 const KNEE_LOAD: f64 = 0.7;
@@ -45,7 +47,9 @@ const PLANTED_FOUND: f64 = 0.95;
 const PLANTED_HELD: f64 = 0.9;
 
 /// Counts runs at two loads, and searches, and prints a table of each; says whether the intervals held often enough.
-pub fn run(root: &Path, (runs, searches): (u64, u64), program: Option<&Path>) -> io::Result<bool> {
+///
+/// `searches` is how many there are, and how many seconds each of their runs takes.
+pub fn run(root: &Path, runs: u64, searches: (u64, u64), program: Option<&Path>) -> io::Result<bool> {
     let program = program_of(root, program)?;
     println!(
         "Of {runs} runs of 4 s with {CLIENTS} clients, those whose 95 % interval contains the closed form of M/M/1\n"
@@ -68,14 +72,6 @@ pub fn run(root: &Path, (runs, searches): (u64, u64), program: Option<&Path>) ->
         good &= held.iter().all(|held| *held as f64 >= LEAST * (runs - unsteady) as f64);
     }
     Ok(good & searched(&program, searches)?)
-}
-
-/// The program that measures: the given one, or a release build.
-fn program_of(root: &Path, given: Option<&Path>) -> io::Result<PathBuf> {
-    match given {
-        Some(own) => Ok(own.to_owned()),
-        None => Ok(Site::prepare(root)?.pummel().to_owned()),
-    }
 }
 
 /// Compares two servers of which the second holds every request for 1 % longer, and prints each comparison; returns whether the
@@ -127,14 +123,14 @@ fn compared(program: &Path, seed: u64) -> io::Result<Value> {
 
 /// Searches for the knee of a server with one queue, and prints the result of each search; returns whether they are as
 /// good as they promise.
-fn searched(program: &Path, searches: u64) -> io::Result<bool> {
+fn searched(program: &Path, (searches, seconds): (u64, u64)) -> io::Result<bool> {
     if searches == 0 {
         return Ok(true);
     }
     println!("\n| search | found | from | to | knee |\n|---|---|---|---|---|");
     let (mut held, mut answered, mut too_high) = (0, 0, 0);
     for seed in 0..searches {
-        let result = search(program, seed)?;
+        let result = search(program, seed, seconds)?;
         let number = |path: &str| result.pointer(path).and_then(Value::as_f64);
         // The way there and back is a part of each service: the capacity that was seen has it.
         let capacity = number("/search/closed_loop_rate")
@@ -155,17 +151,27 @@ fn searched(program: &Path, searches: u64) -> io::Result<bool> {
 }
 
 /// One search against a server of its own; returns its JSON.
-fn search(program: &Path, seed: u64) -> io::Result<Value> {
+fn search(program: &Path, seed: u64, seconds: u64) -> io::Result<Value> {
     let words = format!("--service-time {SEARCH_HELD_S}s --queue 1 --seed {seed} --max-seconds 600");
     let server = Serve::start(program, &words)?;
-    let limit_us = KNEE_SERVICES * SEARCH_HELD_S * 1e6;
+    let limit_us = KNEE_SERVICES * SEARCH_HELD_S * 1e6 + way_us(program, &server)?;
     let line = format!(
-        "search -s {} --no-load --records 1000 --mix get:1 -c 100 --arrivals poisson -t 10s --goal p99:{limit_us:.0}us \
+        "search -s {} --no-load --records 1000 --mix get:1 -c {SEARCH_CLIENTS} --arrivals poisson -t {seconds}s --goal p99:{limit_us:.0}us \
          --seed {seed} --quiet --no-evidence",
         server.address
     );
     // No rate is known to meet the goal: 3.
     json_of(program, &line, &[0, 3])
+}
+
+/// What the way to the server and back adds to the time for which a request is held, in microseconds: the queue does not have it.
+fn way_us(program: &Path, server: &Serve) -> io::Result<f64> {
+    let line = format!(
+        "run -s {} --no-load --records 1000 --mix get:1 -c 1 -n 1000 --quiet --no-evidence",
+        server.address
+    );
+    let mean_us = json_of(program, &line, &[0])?.pointer("/totals/service_us/mean").and_then(Value::as_f64);
+    Ok(mean_us.ok_or_else(|| io::Error::other("the result has no service time"))? - SEARCH_HELD_S * 1e6)
 }
 
 /// Which intervals of a result contain the closed form. A request occupies its connection for its lag and its service time, which
@@ -200,47 +206,6 @@ fn measure(program: &Path, load: f64, seed: u64) -> io::Result<Value> {
         server.address
     );
     json_of(program, &line, &[0])
-}
-
-/// The JSON of a command line, which may end with one of these statuses.
-fn json_of(program: &Path, line: &str, accepted: &[i32]) -> io::Result<Value> {
-    let json = std::env::temp_dir().join(format!("pummel-coverage-{}.json", std::process::id()));
-    let words = line.split_whitespace();
-    let ended = Command::new(program).args(words).arg("--json").arg(&json).stdout(Stdio::null()).status()?;
-    if !ended.code().is_some_and(|code| accepted.contains(&code)) {
-        return Err(io::Error::other(format!("pummel {line} failed ({ended})")));
-    }
-    let result = fs::read_to_string(&json).and_then(|text| Ok(serde_json::from_str(&text)?));
-    fs::remove_file(PathBuf::from(&json))?;
-    result
-}
-
-/// `pummel serve`, which ends with this value.
-struct Serve {
-    process: Child,
-    address: String,
-}
-
-impl Serve {
-    fn start(program: &Path, words: &str) -> io::Result<Serve> {
-        let line = format!("serve --listen 127.0.0.1:0 {words}");
-        let process = Command::new(program).args(line.split_whitespace()).stdout(Stdio::piped()).spawn()?;
-        let mut server = Serve { process, address: String::new() };
-        let out = server.process.stdout.take().expect("it is piped");
-        let mut first = String::new();
-        BufReader::new(out).read_line(&mut first)?;
-        let address = first.trim_end().strip_prefix("listening on ");
-        server.address = address.ok_or_else(|| io::Error::other("pummel serve does not listen"))?.to_owned();
-        Ok(server)
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // Both fail only where the process is gone already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 #[cfg(test)]

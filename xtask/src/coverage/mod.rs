@@ -1,6 +1,8 @@
 //! `cargo xtask coverage`: how often the printed intervals contain the truth.
 
 mod end_to_end;
+mod misbehaving;
+mod servers;
 mod simulated;
 
 use std::io;
@@ -23,17 +25,20 @@ The simulated parts make the experiments of the tests, more and longer ones:
 
 The part `sockets` runs pummel against `pummel serve` with exponential service times, where each of 20 clients is a queue M/M/1, and
 searches for the knee of `serve --queue 1`. The part `planted` compares a server that holds each request for 1,000 us with one that
-holds it for 1,010 us, by `pummel ab` with 10 pairs of 3 s. Both want two quiet cores.
+holds it for 1,010 us, by `pummel ab` with 10 pairs of 3 s. The part `misbehaving` measures a server that gets slower by 30 % at half
+time, and one that is stopped (SIGSTOP) for 50 ms once in 3 s. All three want two quiet cores.
 
 Options:
-  --part NAME        one of them [all but sockets and planted]
+  --part NAME        one of them [all but sockets, planted and misbehaving]
   --runs N           runs of each simulated process [1000]
   --requests N       requests of each simulated run [200000]
   --changing-runs N  runs of each kind of `changing` [100]
   --rows N           requests of each trace of `fit` [10000000]
   --socket-runs N    runs of 4 s at each load [100]
-  --socket-searches N searches of some 4 minutes with sockets [20]
+  --socket-searches N  searches with sockets, of some 25 runs each [20]
+  --search-seconds N length of each of their runs [10]
   --comparisons N    comparisons of some 80 s of `planted` [20]
+  --misbehaving-runs N  runs of some 12 s of each kind of `misbehaving` [20]
   --pummel FILE      this program in the parts with sockets, in place of a release build
   -h, --help         this text
 ";
@@ -48,17 +53,18 @@ enum Part {
     Fit,
     Sockets,
     Planted,
+    Misbehaving,
 }
 
 impl Part {
     /// Whether the part measures servers, which takes long and wants a quiet machine.
     fn has_sockets(self) -> bool {
-        matches!(self, Part::Sockets | Part::Planted)
+        matches!(self, Part::Sockets | Part::Planted | Part::Misbehaving)
     }
 }
 
 /// The parts by their words, in the order in which they are run.
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     ("simulated", Part::Simulated),
     ("changing", Part::Changing),
     ("sides", Part::Sides),
@@ -66,6 +72,7 @@ const PARTS: [(&str, Part); 7] = [
     ("fit", Part::Fit),
     ("sockets", Part::Sockets),
     ("planted", Part::Planted),
+    ("misbehaving", Part::Misbehaving),
 ];
 
 /// What the command line asks for.
@@ -78,7 +85,9 @@ pub struct Options {
     rows: u64,
     socket_runs: u64,
     socket_searches: u64,
+    search_seconds: u64,
     comparisons: u64,
+    misbehaving_runs: u64,
     pummel: Option<PathBuf>,
 }
 
@@ -96,7 +105,9 @@ impl Options {
             rows: 10_000_000,
             socket_runs: 100,
             socket_searches: 20,
+            search_seconds: 10,
             comparisons: 20,
+            misbehaving_runs: 20,
             pummel: None,
         };
         let mut words = words.iter();
@@ -114,12 +125,14 @@ impl Options {
                 "--changing-runs" => options.changing_runs = count(option, value)?,
                 "--rows" => options.rows = count(option, value)?,
                 "--socket-runs" => options.socket_runs = count(option, value)?,
+                "--search-seconds" => options.search_seconds = count(option, value)?,
                 "--socket-searches" => {
                     options.socket_searches = value
                         .parse()
                         .map_err(|_| format!("{option} needs a whole number and not {value}"))?;
                 }
                 "--comparisons" => options.comparisons = count(option, value)?,
+                "--misbehaving-runs" => options.misbehaving_runs = count(option, value)?,
                 "--pummel" => options.pummel = Some(PathBuf::from(value)),
                 _ => return Err(format!("`coverage` does not take this: {option}")),
             }
@@ -148,10 +161,14 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
             Part::Fit => simulated::fits(root, options.rows)?,
             Part::Sockets => end_to_end::run(
                 root,
-                (options.socket_runs, options.socket_searches),
+                options.socket_runs,
+                (options.socket_searches, options.search_seconds),
                 options.pummel.as_deref(),
             )?,
             Part::Planted => end_to_end::planted(root, options.comparisons, options.pummel.as_deref())?,
+            Part::Misbehaving => {
+                misbehaving::run(root, options.misbehaving_runs, options.pummel.as_deref())?
+            }
         };
     }
     Ok(good)
