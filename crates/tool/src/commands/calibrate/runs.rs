@@ -18,6 +18,7 @@ use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary};
 use pummel_logic::plan::Backend;
 use pummel_logic::time::{NEVER, Nanos};
 
+use crate::commands::run_maker::seed_of;
 use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
 use crate::job::driver::{Driver, Extras};
@@ -57,7 +58,7 @@ const LAG_RATES: [u64; 3] = [1_000, 20_000, 100_000];
 const HALVINGS: usize = 6;
 
 /// Pairs of runs that show how much runs differ.
-const PAIRS: usize = 10;
+const PAIRS: u32 = 10;
 
 /// The lag's p99 may be this share of the median service time.
 const LAG_SHARE_MAX: f64 = 0.1;
@@ -271,10 +272,15 @@ impl<'a> Runs<'a> {
         let server = ServeProcess::start(&[])?;
         let peak = self.run(&server, "-t 1s", false)?.summary.totals.rate;
         let (mut p50, mut p99, mut rates) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..PAIRS {
-            let open =
-                format!("-t {} --rate {:.3} --arrivals poisson", self.time(), (peak / 3.0).min(20_000.0));
-            let (one, other) = (self.run(&server, &open, false)?, self.run(&server, &open, false)?);
+        let rate = (peak / 3.0).min(20_000.0);
+        // Arrivals of their own, as two runs of a user have: how much arrivals make runs differ belongs to the noise.
+        let open = |number| {
+            let seed = seed_of(self.inputs.seed, number);
+            let words = format!("-t {} --rate {rate:.3} --arrivals poisson --seed {seed}", self.time());
+            self.run(&server, &words, false)
+        };
+        for pair in 0..PAIRS {
+            let (one, other) = (open(2 * pair)?, open(2 * pair + 1)?);
             let both = |name| {
                 // A figure of 0 is not known, and neither is the noise then.
                 let figure = |ran: &Ran| ran.quantile(Span::Response, name).known().unwrap_or(0) as f64;
@@ -287,7 +293,7 @@ impl<'a> Runs<'a> {
         }
         let known = NoiseFloor::of(&p50).zip(NoiseFloor::of(&p99)).zip(NoiseFloor::of(&rates));
         Ok(known.map(|((p50_ppm, p99_ppm), rate_ppm)| NoiseFloor {
-            pairs: PAIRS as u64,
+            pairs: u64::from(PAIRS),
             p50_ppm,
             p99_ppm,
             rate_ppm,
