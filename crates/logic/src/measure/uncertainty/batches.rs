@@ -326,7 +326,7 @@ struct Sample<'a> {
 /// How many independent requests a run is worth for a quantile.
 struct Worth {
     effective: f64,
-    /// The same, less what is not known of the variance.
+    /// These requests, reduced by how little is known of their variance.
     trials: f64,
 }
 

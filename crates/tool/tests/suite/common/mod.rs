@@ -731,12 +731,18 @@ impl Running {
 
     /// Waits for its end.
     #[track_caller]
-    pub fn end(mut self) -> Ended {
-        let end = Instant::now() + PATIENCE;
+    pub fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    /// Waits for its end, for so long.
+    #[track_caller]
+    pub fn end_within(mut self, patience: Duration) -> Ended {
+        let end = Instant::now() + patience;
         while let Ok(line) = self.errors.recv_timeout(end.saturating_duration_since(Instant::now())) {
             self.said.push(line);
         }
-        assert!(Instant::now() < end, "pummel did not end in {PATIENCE:?}: {:?}", self.said);
+        assert!(Instant::now() < end, "pummel did not end in {patience:?}: {:?}", self.said);
         // It has closed its standard error, so it ends, and standard output has come to its end too.
         let status = shell_status(self.process.0.wait().expect("it was started"));
         let text = self.text.take().expect("taken once").join().expect("it only reads");
