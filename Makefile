@@ -9,7 +9,8 @@ DEBUG_FILE ?= no
 OLD_NAMES = memaslap memcaslap mcperf mutilate
 
 # Programs that the tests run, each with its Debian package.
-TEST_NEEDS = memcached:memcached redis-server:redis-server saslpasswd2:sasl2-bin setpriv:util-linux
+TEST_NEEDS = memcached:memcached redis-server:redis-server saslpasswd2:sasl2-bin setpriv:util-linux \
+	/usr/lib/*/sasl2/libplain.so:libsasl2-modules
 # Where these cannot be installed, their tests say so and are left out.
 TEST_WISHES = ip:iproute2 sshd:openssh-server
 

@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
 # Makes sure that programs are installed: ensure-packages.sh PROGRAM:PACKAGE...
 #
+# A PROGRAM with a slash is a file, or a pattern that some file has to match.
+#
 # Installs the Debian packages of those that are missing, without starting the services that come with them. Exit status:
 # 0 all programs are there; 3 some are missing and cannot be installed (no root, or no apt-get), which it says.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
 export PATH="$PATH:/usr/sbin:/sbin"
 
+is_there() {
+    case "$1" in
+    */*) compgen -G "$1" >/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
 missing=()
 for pair in "$@"; do
-    command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+    is_there "${pair%%:*}" || missing+=("${pair#*:}")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
