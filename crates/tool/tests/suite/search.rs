@@ -13,7 +13,10 @@ fn roles(result: &Value) -> Vec<String> {
 fn runs_that_are_too_short_have_no_answer_and_say_why() {
     // One queue with 2 ms for each request: 500 requests per second at most.
     let server = Serve::start("--service-time 2ms --queue 1");
-    let words = format!("search -s {} -c 20 -t 300ms --records 10 --no-load --goal p50:3ms", server.name);
+    let words = format!(
+        "search -s {} -c 20 -t 300ms --arrivals constant --records 10 --no-load --goal p50:3ms",
+        server.name
+    );
     let ended = pummel(&words).expect(3);
     let result = ended.json();
     assert_eq!(result.at("found_rate"), &Value::Null);
