@@ -8,16 +8,15 @@ use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
-use pummel_logic::rng;
 use pummel_logic::time::seconds;
 
 use crate::exit_status::{Exit, answer};
-use crate::job::UsageError;
 use crate::job::driver::Driver;
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::server_program::{NoServer, ServerProgram, restart};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 use crate::job::trace_files::STDIN;
+use crate::job::{UsageError, seed_of};
 use crate::report::Report;
 use crate::report::comparison::SideSource;
 use crate::report::document::Document;
@@ -219,11 +218,6 @@ impl RunMaker {
     }
 }
 
-/// The seed of a run of a series; below 2^53, so that every reader of JSON keeps it.
-pub fn seed_of(seed: u64, number: u32) -> u64 {
-    if number == 0 { seed } else { rng::mix(&[seed, u64::from(number)]) >> 11 }
-}
-
 /// Refuses a plan that reads standard input where it is run several times.
 ///
 /// # Errors
@@ -246,16 +240,6 @@ mod tests {
     use pummel_logic::plan::Plan;
 
     use super::*;
-
-    #[test]
-    fn the_first_run_keeps_the_seed_and_each_other_has_its_own() {
-        let seeds: Vec<u64> = (0..50).map(|number| seed_of(42, number)).collect();
-        assert_eq!(seeds[0], 42);
-        let different: std::collections::BTreeSet<&u64> = seeds.iter().collect();
-        assert_eq!(different.len(), 50);
-        assert!(seeds.iter().all(|seed| *seed < 1 << 53));
-        assert_eq!(seed_of(42, 7), seeds[7]);
-    }
 
     #[test]
     fn records_are_stored_once_unless_the_server_begins_anew() {

@@ -10,14 +10,14 @@ use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, Work};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
 use crate::commands::detection::detected;
-use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin, seed_of};
+use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::outputs;
 use crate::job::provenance::told_command_line;
 use crate::job::runner::Dealing;
-use crate::job::{FrontInputs, Job, ReportFormat, UsageError};
+use crate::job::{FrontInputs, Job, ReportFormat, UsageError, seed_of};
 use crate::native;
 use crate::native::typed_rate::TypedRate;
 use crate::native::{RunArgs, Typed};

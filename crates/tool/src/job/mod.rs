@@ -8,6 +8,7 @@ use std::io;
 use std::ptr;
 
 use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::rng;
 
 use crate::job::fleet::Fleet;
 pub use crate::job::outputs::{Format, Outputs, ReportFormat, ResultPaths};
@@ -139,5 +140,25 @@ impl FrontInputs {
         let servers = std::env::var("MEMCACHED_SERVERS").ok().filter(|text| !text.is_empty());
         let seed = RandomState::new().build_hasher().finish() >> 11;
         FrontInputs { servers, seed, read_text: |path| fs::read_to_string(path) }
+    }
+}
+
+/// The seed of a run of a series; below 2^53, so that every reader of JSON keeps it.
+pub fn seed_of(seed: u64, number: u32) -> u64 {
+    if number == 0 { seed } else { rng::mix(&[seed, u64::from(number)]) >> 11 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_run_keeps_the_seed_and_each_other_has_its_own() {
+        let seeds: Vec<u64> = (0..50).map(|number| seed_of(42, number)).collect();
+        assert_eq!(seeds[0], 42);
+        let different: std::collections::BTreeSet<&u64> = seeds.iter().collect();
+        assert_eq!(different.len(), 50);
+        assert!(seeds.iter().all(|seed| *seed < 1 << 53));
+        assert_eq!(seed_of(42, 7), seeds[7]);
     }
 }

@@ -18,12 +18,11 @@ use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary};
 use pummel_logic::plan::Backend;
 use pummel_logic::time::{NEVER, Nanos};
 
-use crate::commands::run_maker::seed_of;
 use crate::exit_status::{Exit, answer};
-use crate::job::FrontInputs;
 use crate::job::driver::{Driver, Extras};
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
+use crate::job::{FrontInputs, seed_of};
 use crate::native;
 use crate::serve::child::ServeProcess;
 
