@@ -358,7 +358,9 @@ fn start_up_of(
 fn takes_part(contender: &Contender, backends: &[Backend]) -> bool {
     match contender.program {
         Program::Floor => true,
-        Program::Pummel | Program::OtherPummel => contender.backend.is_none_or(|backend| backends.contains(&backend)),
+        Program::Pummel | Program::OtherPummel => {
+            contender.backend.is_none_or(|backend| backends.contains(&backend))
+        }
         Program::Memcaslap => is_installed("memcaslap"),
         Program::RedisBenchmark => is_installed("redis-benchmark"),
     }

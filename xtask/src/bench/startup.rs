@@ -49,8 +49,7 @@ pub fn measure(bench: &Bench, program: &Path, line: &Line) -> io::Result<f64> {
     );
     let arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let begin = Instant::now();
-    let mut client =
-        Child::start(program, &arguments, bench.cpu, &[], &bench.scratch.join("start-up"))?;
+    let mut client = Child::start(program, &arguments, bench.cpu, &[], &bench.scratch.join("start-up"))?;
     let (at, _) = tap.first_byte(&mut client)?;
     Ok((at - begin).as_secs_f64() * 1e3)
 }

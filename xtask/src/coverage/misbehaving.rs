@@ -50,7 +50,8 @@ fn steps(program: &Path, runs: u64) -> io::Result<bool> {
         );
         let result = json_of(program, &line, &[0])?;
         found += u64::from(names_the_step(&result));
-        let change = |field: &str| result["change"][field].as_f64().map_or("-".to_owned(), |x| format!("{x:.1}"));
+        let change =
+            |field: &str| result["change"][field].as_f64().map_or("-".to_owned(), |x| format!("{x:.1}"));
         println!("| {seed} | {} | {} | {} |", change("at_s"), change("before"), change("after"));
     }
     println!("\nOf {runs} runs {found} name the step within a second of {} s\n", STEP_LENGTH_S / 2.0);
@@ -91,7 +92,9 @@ fn freezes(program: &Path, runs: u64) -> io::Result<bool> {
             text(seen.max_us)
         );
     }
-    println!("\nOf {runs} runs {open} do not know p99.9 from above; {wrong} that saw a freeze have a bound below half of one");
+    println!(
+        "\nOf {runs} runs {open} do not know p99.9 from above; {wrong} that saw a freeze have a bound below half of one"
+    );
     Ok(open as f64 >= FREEZES_OPEN * runs as f64 && wrong == 0)
 }
 
@@ -105,7 +108,8 @@ struct Tail {
 
 impl Tail {
     fn of(result: &Value) -> Tail {
-        let number = |path: &str| result.pointer(&format!("/totals/response_us/{path}")).and_then(Value::as_f64);
+        let number =
+            |path: &str| result.pointer(&format!("/totals/response_us/{path}")).and_then(Value::as_f64);
         Tail {
             quantile_us: number("p99.9"),
             low_us: number("ci/p99.9/0"),
@@ -131,8 +135,9 @@ fn stop_now_and_then(process: u32, seed: u64) -> io::Result<Child> {
         if at_s > 2.0 * FREEZES_LENGTH_S {
             break;
         }
-        script +=
-            &format!("sleep {gap_s:.3}; kill -STOP {process}; sleep {FROZEN_S}; kill -CONT {process} || exit 0\n");
+        script += &format!(
+            "sleep {gap_s:.3}; kill -STOP {process}; sleep {FROZEN_S}; kill -CONT {process} || exit 0\n"
+        );
     }
     Command::new("sh").args(["-c", &script]).spawn()
 }
@@ -162,7 +167,9 @@ mod tests {
     #[test]
     fn a_bound_below_half_of_a_freeze_is_wrong_where_one_was_seen() {
         let tail = |max: f64, high: Value| {
-            Tail::of(&json!({"totals": {"response_us": {"max": max, "p99.9": 900.0, "ci": {"p99.9": [800.0, high]}}}}))
+            Tail::of(
+                &json!({"totals": {"response_us": {"max": max, "p99.9": 900.0, "ci": {"p99.9": [800.0, high]}}}}),
+            )
         };
         assert!(tail(50_000.0, json!(1_000.0)).is_wrong());
         assert!(!tail(50_000.0, json!(null)).is_wrong() && !tail(50_000.0, json!(48_000.0)).is_wrong());

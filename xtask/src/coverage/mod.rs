@@ -166,9 +166,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
                 options.pummel.as_deref(),
             )?,
             Part::Planted => end_to_end::planted(root, options.comparisons, options.pummel.as_deref())?,
-            Part::Misbehaving => {
-                misbehaving::run(root, options.misbehaving_runs, options.pummel.as_deref())?
-            }
+            Part::Misbehaving => misbehaving::run(root, options.misbehaving_runs, options.pummel.as_deref())?,
         };
     }
     Ok(good)

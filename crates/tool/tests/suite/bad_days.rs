@@ -8,12 +8,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketType};
-use rustix::process::Signal;
 use crate::unkind::Moment::{Measuring, WarmUp};
 use crate::unkind::{
     Host, Nobody, OVER, PUMMEL, Upset, Victim, peer, run, say, say_for_ever, start, upset, wait_until,
 };
+use rustix::net::{AddressFamily, SocketType};
+use rustix::process::Signal;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -32,7 +32,12 @@ fn verified(server: &str, protocol: &str, depth: u32, options: &str) -> Json {
 
 /// Whether memcached counted what a run says.
 #[track_caller]
-fn assert_memcached_counted(result: &Json, protocol: &str, before: &crate::common::Stats, after: &crate::common::Stats) {
+fn assert_memcached_counted(
+    result: &Json,
+    protocol: &str,
+    before: &crate::common::Stats,
+    after: &crate::common::Stats,
+) {
     let dialect = if protocol == "meta" { Dialect::Meta } else { Dialect::Classic };
     for (name, ours) in counted(result, dialect) {
         assert_eq!(ours, between(before, after, name), "{name} in {protocol}: ours and memcached's");

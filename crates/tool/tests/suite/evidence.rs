@@ -10,7 +10,9 @@ use std::time::Duration;
 use crate::common::agent::{Agent, list};
 use crate::common::redis::Redis;
 use crate::common::secured::Certificates;
-use crate::common::{Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, little, pummel, until};
+use crate::common::{
+    Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, little, pummel, until,
+};
 use tempfile::TempDir;
 
 /// A run that is over soon, and asks for everything that servers count.

@@ -490,8 +490,9 @@ fn a_log_of_a_ci_gets_a_line_for_each_interval_also_with_live() {
 #[test]
 fn standard_output_is_the_result_alone_and_nothing_disturbs_it() {
     let server = Serve::start("");
-    let ended =
-        crate::common::Running::start(&format!("run -s {} {RUN} -t 300ms --live", server.name)).end().expect(0);
+    let ended = crate::common::Running::start(&format!("run -s {} {RUN} -t 300ms --live", server.name))
+        .end()
+        .expect(0);
     assert!(ended.errors.contains("--live needs a terminal"), "{}", ended.errors);
     assert!(ended.text.starts_with("pummel "), "{}", ended.text);
 }

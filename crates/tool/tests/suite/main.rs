@@ -1,7 +1,5 @@
 //! The tests of the real binary, in one program: it is linked once, and tests that wait for a server or a clock fill each other's time.
 
-#[allow(dead_code, reason = "some features of pummel leave parts of it unused")]
-mod common;
 mod agents;
 mod agents_crossed;
 mod agents_cut_short;
@@ -16,6 +14,8 @@ mod changing_load;
 mod ci_examples;
 mod cli;
 mod closed_forms;
+#[allow(dead_code, reason = "some features of pummel leave parts of it unused")]
+mod common;
 mod compare;
 mod dialects;
 mod documents;

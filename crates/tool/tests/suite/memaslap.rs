@@ -5,8 +5,8 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use assert_cmd::cargo::cargo_bin;
 use crate::common::{Ended, Memcached, Place, Reserved, Running, Serve, pummel, quiet};
+use assert_cmd::cargo::cargo_bin;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A counter of the report.
@@ -201,7 +201,9 @@ fn a_replicating_server_that_is_lost_is_done_without_until_it_is_back() {
     });
     let one = Serve::start_at(&name, &format!("--peer {}", other.name));
     let mut first = one.connect();
-    crate::common::until("load on the one that is back", || (first.stats().get("cmd_get") > 100).then_some(()));
+    crate::common::until("load on the one that is back", || {
+        (first.stats().get("cmd_get") > 100).then_some(())
+    });
     running.process.interrupt();
     let ended = running.end().expect(1);
     let lost = ended.errors.find(&format!("Server {name} disconnect"));
@@ -329,7 +331,9 @@ fn windows_that_no_memory_holds_are_refused_in_the_originals_words() {
 fn a_signal_has_its_own_name() {
     let server = Memcached::start();
     let running = Running::start(&format!("memaslap -s {} -t 60s -c 4", server.name));
-    crate::common::until("load on the server", || (server.connect().stats().get("cmd_set") > 100).then_some(()));
+    crate::common::until("load on the server", || {
+        (server.connect().stats().get("cmd_set") > 100).then_some(())
+    });
     let process = Pid::from_child(&running.process.0);
     kill_process(process, Signal::TERM).expect("it runs");
     let ended = running.end().expect(1);
@@ -343,7 +347,9 @@ fn a_lost_server_ends_the_run_with_its_report_and_a_sentence() {
         let spare = Memcached::start();
         let servers = if options == "-p 1" { format!("{0},{0}", server.name) } else { server.name.clone() };
         let running = Running::start(&format!("memaslap -s {servers} -t 60s -c 4 -w 1k -S 1s {options}"));
-        crate::common::until("load on the server", || (server.connect().stats().get("cmd_set") > 100).then_some(()));
+        crate::common::until("load on the server", || {
+            (server.connect().stats().get("cmd_set") > 100).then_some(())
+        });
         let name = server.name.clone();
         drop(server);
         let ended = running.end().expect(status);
@@ -358,7 +364,9 @@ fn a_silent_server_delays_the_end_by_a_second_at_most() {
     let _alone = quiet();
     let server = Memcached::start();
     let running = Running::start(&format!("memaslap -s {} -t 1s -c 4", server.name));
-    crate::common::until("load on the server", || (server.connect().stats().get("cmd_set") > 100).then_some(()));
+    crate::common::until("load on the server", || {
+        (server.connect().stats().get("cmd_set") > 100).then_some(())
+    });
     server.process.stop();
     let ended = running.end().expect(0);
     server.process.go_on();
@@ -369,7 +377,9 @@ fn a_silent_server_delays_the_end_by_a_second_at_most() {
 fn an_interrupt_prints_the_report_of_the_time_so_far() {
     let server = Memcached::start();
     let running = Running::start(&format!("memaslap -s {} -t 60s -c 4", server.name));
-    crate::common::until("load on the server", || (server.connect().stats().get("cmd_set") > 100).then_some(()));
+    crate::common::until("load on the server", || {
+        (server.connect().stats().get("cmd_set") > 100).then_some(())
+    });
     running.process.interrupt();
     let ended = running.end().expect(1);
     assert!(ended.errors.ends_with("SIGINT handled.\n") || ended.errors.ends_with("SIGINT handled."));

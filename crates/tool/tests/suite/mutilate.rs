@@ -7,7 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::redis::Redis;
-use crate::common::{Ended, Memcached, Nobody, PATIENCE, Place, Running, Serve, in_some_quiet_moment, pummel, quiet};
+use crate::common::{
+    Ended, Memcached, Nobody, PATIENCE, Place, Running, Serve, in_some_quiet_moment, pummel, quiet,
+};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, KeyStyle, Style};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};

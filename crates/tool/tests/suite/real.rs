@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use crate::common::counts::{self, Dialect, between, counted};
 use crate::common::{
     Ended, Json, Memcached, Place, Running, Stats, Talk, backends, has_ipv6, in_the_midst, pummel, quiet,
     until,
 };
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};

@@ -269,7 +269,8 @@ fn agents_that_load_over_datagrams_have_done_their_shares() {
     let relay = Relay::to(&server.name, 0, 0);
     let agents = crate::common::agent::Agent::many(2);
     let words = format!("run --udp -s {} --records 300 -c 100 -n 400", relay.address);
-    let run = pummel(&format!("{words} --timeout 10s --agents {}", crate::common::agent::list(&agents))).expect(0);
+    let run =
+        pummel(&format!("{words} --timeout 10s --agents {}", crate::common::agent::list(&agents))).expect(0);
     let json = run.json();
     assert_eq!((json.text("status"), json.count("load/stored")), ("complete", 300));
     assert_eq!(server.connect().stats().get("curr_items"), 300);

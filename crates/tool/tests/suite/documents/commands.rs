@@ -202,7 +202,8 @@ pub fn false_words(command: &Typed, root: &std::path::Path) -> Vec<String> {
         _ => {}
     }
     let test = command.words.iter().position(|word| word == "--test");
-    let suite = test.and_then(|at| command.words.get(at + 1)).map(|name| format!("crates/tool/tests/{name}/main.rs"));
+    let suite =
+        test.and_then(|at| command.words.get(at + 1)).map(|name| format!("crates/tool/tests/{name}/main.rs"));
     // What is named after the suite is one of its files, or a folder of them.
     let part = test.and_then(|at| command.words.get(at + 2)).map(|name| {
         let file = format!("crates/tool/tests/suite/{name}.rs");
