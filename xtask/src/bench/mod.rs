@@ -39,7 +39,7 @@ memcached, redis-server, setpriv and taskset. docs/PERFORMANCE.md says how to re
   --seconds N        seconds for each client in each round [3]
   --quick            2 rounds of 1 second: whether it works, not how fast it is
   --rows TEXT        only rows whose name contains TEXT
-  --beside FILE      another build of pummel, measured in the same rounds
+  --beside FILE      measure this other build of pummel too, in the same rounds
   --backend NAME     only this kernel interface of pummel: epoll or uring [both]
   --json FILE        also write every figure of every round to FILE, after each round
   --resume FILE      the same, and go on with the rounds that are in FILE already

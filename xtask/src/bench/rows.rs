@@ -29,7 +29,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Who runs the row where another build of pummel is measured too: its lines stand below those of this build.
+    /// The programs of the row and another build of pummel, whose lines stand below those of this build.
     pub fn with_other_build(&self) -> Vec<Contender> {
         let other = |own: Contender| (own.program == Program::Pummel).then(|| own.of_other_build());
         self.contenders.iter().flat_map(|&own| [Some(own), other(own)]).flatten().collect()
@@ -113,7 +113,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// The same load by another build of pummel.
+    /// The line of another build of pummel, which sends what this line sends.
     fn of_other_build(self) -> Contender {
         let name = match self.backend {
             Some(Backend::Uring) => "other build, uring",
