@@ -119,7 +119,9 @@ fn requests_allocate_nothing() {
         (200, rate, 1),
         (16, rate, 3),
     ] {
-        assert_flat(&format!("depth {depth}, rate {rate:?}, {threads} threads"), |requests| {
+        // Something that happens once in some hundred requests is seen only among many; a rate takes its time.
+        let more = if rate.is_some() { 20_000 } else { 150_000 };
+        assert_flat(&format!("depth {depth}, rate {rate:?}, {threads} threads"), more, |requests| {
             let mut plan = plan(&server, requests, depth, rate);
             plan.engine.threads = threads;
             plan
@@ -131,7 +133,7 @@ fn requests_allocate_nothing() {
 fn requests_of_clients_that_come_and_go_allocate_nothing() {
     let server = server(false);
     for depth in [1, 4] {
-        assert_flat(&format!("clients that come and go, depth {depth}"), |requests| {
+        assert_flat(&format!("clients that come and go, depth {depth}"), 50_000, |requests| {
             let mut plan = plan(&server, requests, depth, None);
             plan.groups[0].churn =
                 Some(ChurningClients { spawns: Spawns::Closed, calls: 20, sequence: None });
@@ -143,13 +145,13 @@ fn requests_of_clients_that_come_and_go_allocate_nothing() {
 /// What is counted is what the whole program allocates, so that only one test may run at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Asserts that 20,000 more requests of such a plan allocate no more often.
-fn assert_flat(what: &str, plan: impl Fn(u64) -> Plan) {
+/// Asserts that so many more requests of such a plan allocate no more often.
+fn assert_flat(what: &str, more: u64, plan: impl Fn(u64) -> Plan) {
     let _alone = ALONE.lock().unwrap_or_else(|broken| broken.into_inner());
     let of = |requests| allocations(&plan(requests), requests);
     of(2_000);
-    let (short, long) = (of(10_000), of(30_000));
-    assert!(long <= short + NOISE, "20,000 more requests, {what}: {short} allocations, then {long}");
+    let (short, long) = (of(10_000), of(10_000 + more));
+    assert!(long <= short + NOISE, "{more} more requests, {what}: {short} allocations, then {long}");
 }
 
 /// A trace of gets that notes how much memory the program has whenever it is opened.

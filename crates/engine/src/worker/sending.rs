@@ -34,14 +34,14 @@ impl<C: Codec> WorkerState<C> {
         backend: &mut (impl Backend + ?Sized),
         now: Nanos,
     ) {
-        let mut woken = std::mem::take(&mut self.woken);
+        // Clients with more requests than one turn allows are woken again meanwhile.
+        let woken_again = std::mem::take(&mut self.woken_again);
+        let mut woken = std::mem::replace(&mut self.woken, woken_again);
         for client in woken.drain(..) {
             self.entries[client as usize].woken = false;
             self.serve(model, client as usize, backend, now);
         }
-        // Clients with more requests than one turn allows were woken again meanwhile.
-        std::mem::swap(&mut self.woken, &mut woken);
-        self.woken.append(&mut woken);
+        self.woken_again = woken;
     }
 
     fn serve<M: LoadModel<C>>(

@@ -71,6 +71,8 @@ pub struct WorkerState<C> {
     pub wheel: TimingWheel,
     /// Clients to be polled. A client that takes a slot of this list is polled once too often, which has no effect.
     pub woken: Vec<u32>,
+    /// The list that takes the place of `woken` while that one is worked off; empty between turns.
+    pub woken_again: Vec<u32>,
     /// Slots of connections with something to send, where clients have several lanes. Such clients keep their slots for
     /// the whole run.
     pub to_flush: Vec<u32>,
@@ -128,6 +130,7 @@ impl<C: Codec> WorkerState<C> {
             reporter,
             due: BinaryHeap::with_capacity(clients.len()),
             woken: Vec::with_capacity(clients.len()),
+            woken_again: Vec::with_capacity(clients.len()),
             to_flush: Vec::new(),
             expired: Vec::with_capacity(count),
             congested: 0,
