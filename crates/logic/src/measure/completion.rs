@@ -109,7 +109,7 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
     {
         return Some(unstored);
     }
-    let why = trouble.map_or_else(|| complaint(measurement), |trouble| format!(": {trouble}"));
+    let why = because(measurement, trouble);
     let connections = &measurement.connections;
     if !end.ended_all_phases && end.dead == 0 {
         return Some(format!("{}{why}", unopened(connections)));
@@ -126,11 +126,7 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
     }
     let completed: u64 = measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
     if completed == 0 && end.is_whole && plan.phases.iter().any(|phase| phase.recorded) {
-        let hint = match plan.transport {
-            Transport::Udp => "; memcached listens on UDP only with -U",
-            Transport::Stream => "",
-        };
-        return Some(format!("nothing completed{why}{hint}"));
+        return Some(nothing_completed(plan, measurement, trouble));
     }
     let load = measurement.load.as_ref().filter(|_| end.is_whole);
     gone_at_the_end(plan, measurement, end)
@@ -324,13 +320,30 @@ fn unopened(connections: &Connections) -> String {
     }
 }
 
-/// Why nothing completed although no connection had trouble, as the end of a sentence: what servers said most often when
-/// they refused something.
-fn complaint(measurement: &Measurement) -> String {
-    if measurement.groups.iter().all(|group| group.ops.all().counts.requests() == 0) {
-        return ": no request was due".to_owned();
+/// Why a run was short, as the end of a sentence: the trouble of a connection, or else what servers said most often when they
+/// refused something.
+fn because(measurement: &Measurement, trouble: Option<&str>) -> String {
+    let said = || Some(format!(": {}", most_said(&measurement.messages)?));
+    trouble.map(|trouble| format!(": {trouble}")).or_else(said).unwrap_or_default()
+}
+
+/// What is said of a run in which no request was due and nothing went wrong.
+const NOTHING_DUE: &str = "nothing completed: no request was due";
+
+/// Whether a run is not complete only because no request was due in it: chance did so, where the run was short and its rate low.
+pub fn was_nothing_due(measurement: &Measurement) -> bool {
+    measurement.reason.as_deref() == Some(NOTHING_DUE)
+}
+
+/// What is said of a run in which nothing completed, with the trouble of a connection where there was one; as a sentence.
+pub fn nothing_completed(plan: &Plan, measurement: &Measurement, trouble: Option<&str>) -> String {
+    let asked: u64 = measurement.groups.iter().map(|group| group.ops.all().counts.requests()).sum();
+    let why = because(measurement, trouble);
+    match (asked, plan.transport) {
+        (0, _) if why.is_empty() => NOTHING_DUE.to_owned(),
+        (1.., Transport::Udp) => format!("nothing completed{why}; memcached listens on UDP only with -U"),
+        _ => format!("nothing completed{why}"),
     }
-    most_said(&measurement.messages).map_or(String::new(), |said| format!(": {said}"))
 }
 
 #[cfg(test)]
@@ -473,11 +486,7 @@ mod tests {
                 RunEnd { worker_failure: failure, dead: 1, ..good_end() },
                 "a worker could not go on: no memory",
             ),
-            (
-                0,
-                RunEnd { ended_all_phases: false, ..good_end() },
-                "0 of 10 connections were not opened: no request was due",
-            ),
+            (0, RunEnd { ended_all_phases: false, ..good_end() }, "0 of 10 connections were not opened"),
             (
                 5,
                 RunEnd { ended_all_phases: false, dead: 2, trouble: closed(), ..good_end() },
@@ -537,11 +546,15 @@ mod tests {
 
     #[test]
     fn a_run_over_udp_that_heard_nothing_says_how_memcached_listens_there() {
-        let (mut plan, measurement) = measured(0);
+        let (mut plan, mut measurement) = measured(0);
         plan.transport = Transport::Udp;
-        let reason = shortfall(&plan, &measurement, &good_end());
-        let expected = "nothing completed: no request was due; memcached listens on UDP only with -U";
-        assert_eq!(reason.as_deref(), Some(expected));
+        let reason = |measurement: &Measurement| shortfall(&plan, measurement, &good_end());
+        assert_eq!(reason(&measurement).as_deref(), Some(NOTHING_DUE), "no server was asked");
+        let mut recorder = Recorder::new([Verb::Get].into_iter());
+        recorder.unfinished(Verb::Get, 1);
+        measurement.groups[0].ops.merge(recorder.ops());
+        let expected = "nothing completed; memcached listens on UDP only with -U";
+        assert_eq!(reason(&measurement).as_deref(), Some(expected));
     }
 
     /// A plan of four clients that measures until `stop`, the share of two of them, and what they measured.
@@ -754,9 +767,10 @@ mod tests {
     #[test]
     fn nothing_completed_because_of_what_servers_said_most_often() {
         let (_, mut measurement) = measured(1);
-        assert_eq!(complaint(&measurement), "");
+        assert_eq!(because(&measurement, None), "");
         measurement.message(b"SERVER_ERROR busy", 2);
         measurement.message(b"ERROR", 1);
-        assert_eq!(complaint(&measurement), ": the server said \"SERVER_ERROR busy\" (2 times)");
+        assert_eq!(because(&measurement, None), ": the server said \"SERVER_ERROR busy\" (2 times)");
+        assert_eq!(because(&measurement, Some("a:1: connection refused")), ": a:1: connection refused");
     }
 }

@@ -1,6 +1,7 @@
 //! What one run says to a search: how near its quantiles and their upper bounds came to the limits of the goals.
 
 use super::Seen;
+use crate::measure::completion::was_nothing_due;
 use crate::measure::measurement::Measurement;
 use crate::measure::recorder::Span;
 use crate::measure::summary::{GoalResult, Summary};
@@ -28,7 +29,8 @@ impl Seen {
         let generator = seen.generator.clone().filter(|_| !seen.met());
         // Beyond its limit a server has no steady times: the rate was missed, which says something.
         let unsteady = (is_unsteady && carried).then(|| "the run was not steady".to_owned());
-        let unsound = unsteady.or(generator);
+        let idle = was_nothing_due(measurement).then(|| "no request was due in it".to_owned());
+        let unsound = idle.or(unsteady).or(generator);
         Seen { unsound, ..seen }
     }
 }
@@ -62,9 +64,11 @@ fn margin_high(measurement: &Measurement, summary: &Summary) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::completion::nothing_completed;
+    use crate::measure::measurement::Status;
     use crate::measure::scenario::quiet;
-    use crate::plan::Goal;
-    use crate::time::{MICROSECOND, MILLISECOND};
+    use crate::plan::{Clock, Goal};
+    use crate::time::{MICROSECOND, MILLISECOND, SECOND};
 
     /// What a quiet run shows, whose responses are 43 us, of goals for its median.
     fn seen(limits_us: &[u64]) -> Seen {
@@ -81,6 +85,20 @@ mod tests {
         assert!((near + libm::log(2.0)).abs() < 0.02, "half of the limit: {near}");
         assert!(seen(&[1_000, 86]).met());
         assert!(!seen(&[1_000, 20]).met());
+    }
+
+    #[test]
+    fn a_run_in_which_no_request_was_due_says_nothing() {
+        let run = quiet();
+        let (plan, whole) = (run.plan(), run.measurement());
+        let of = |measurement: &Measurement| Seen::of(measurement, &Summary::of(measurement, &plan), true);
+        assert_eq!(of(&whole).unsound, None);
+        let mut idle = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
+        idle.mark(Status::Partial, nothing_completed(&plan, &idle, None));
+        assert_eq!(of(&idle).unsound.as_deref(), Some("no request was due in it"));
+        let mut failed = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
+        failed.mark(Status::Partial, nothing_completed(&plan, &failed, Some("a:1: connection refused")));
+        assert_eq!(of(&failed).unsound, None, "it failed");
     }
 
     #[test]

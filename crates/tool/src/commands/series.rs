@@ -3,6 +3,7 @@
 use std::io;
 
 use clap::{Arg, Args};
+use pummel_logic::measure::completion::was_nothing_due;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
@@ -377,6 +378,8 @@ impl<'a> CurveRunner<'a> {
         let measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
         match measurement.status {
             Status::Complete => Ok(measurement),
+            // It shows nothing, and the other runs of the series may.
+            Status::Partial if was_nothing_due(&measurement) => Ok(measurement),
             Status::Interrupted => Err(SeriesEnd::Interrupted),
             Status::Partial => Err(SeriesEnd::Failed(measurement.reason.clone().unwrap_or_default())),
         }

@@ -8,7 +8,7 @@ use pummel_engine::clock;
 use pummel_engine::run::{MemberFacts, Watch};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::agents::{Agents, Lost, Member};
-use pummel_logic::measure::completion::{Loaded, load_shortfall, records_of_share};
+use pummel_logic::measure::completion::{Loaded, load_shortfall, nothing_completed, records_of_share};
 use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
 use pummel_logic::measure::histogram::CoarseHistogram;
 use pummel_logic::measure::load::LoadResult;
@@ -497,7 +497,8 @@ impl<'a> DistributedRun<'a> {
         } else if !reasons.is_empty() {
             all.mark(Status::Partial, reasons.join("; "));
         } else if completed == 0 && self.plan.phases.iter().any(|phase| phase.recorded) {
-            all.mark(Status::Partial, "nothing completed");
+            let reason = nothing_completed(&self.plan, &all, None);
+            all.mark(Status::Partial, reason);
         }
         all
     }
@@ -659,7 +660,11 @@ mod tests {
         assert_eq!(reason, "m0 measured 0.5 s of 1.0 s");
         let reason = reason_of(&plan, [whole(), end(&plan, SECOND, Status::Interrupted, None)]);
         assert_eq!(reason, "m1 ended before it was told to");
-        assert_eq!(reason_of(&plan, [whole(), whole()]), "nothing completed", "both have done their shares");
+        assert_eq!(
+            reason_of(&plan, [whole(), whole()]),
+            "nothing completed: no request was due",
+            "both have done their shares"
+        );
     }
 
     #[test]
@@ -692,7 +697,7 @@ mod tests {
         };
         let reason = reason_of(&plan, [replayed(7), replayed(8)]);
         assert_eq!(reason, "m1 replayed a recording of 8 rows, and another member one of 7");
-        assert_eq!(reason_of(&plan, [replayed(7), replayed(7)]), "nothing completed");
+        assert_eq!(reason_of(&plan, [replayed(7), replayed(7)]), "nothing completed: no request was due");
     }
 
     #[test]

@@ -300,7 +300,7 @@ fn the_runs_of_a_search_have_one_name() {
     // One queue with 2 ms for each request: 500 requests per second at most.
     let (server, place) = (Serve::start("--service-time 2ms --queue 1"), Reserved::new());
     let words = format!(
-        "search -s {} -c 20 -t 300ms --arrivals constant --records 10 --no-load --goal p50:3ms --metrics {} --metrics-linger 50s",
+        "search -s {} -c 20 -t 300ms --records 10 --no-load --goal p50:3ms --metrics {} --metrics-linger 50s",
         server.name, place.name
     );
     let running = Running::start(&words);

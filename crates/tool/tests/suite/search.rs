@@ -13,10 +13,7 @@ fn roles(result: &Value) -> Vec<String> {
 fn runs_that_are_too_short_have_no_answer_and_say_why() {
     // One queue with 2 ms for each request: 500 requests per second at most.
     let server = Serve::start("--service-time 2ms --queue 1");
-    let words = format!(
-        "search -s {} -c 20 -t 300ms --arrivals constant --records 10 --no-load --goal p50:3ms",
-        server.name
-    );
+    let words = format!("search -s {} -c 20 -t 300ms --records 10 --no-load --goal p50:3ms", server.name);
     let ended = pummel(&words).expect(3);
     let result = ended.json();
     assert_eq!(result.at("found_rate"), &Value::Null);
@@ -29,6 +26,21 @@ fn runs_that_are_too_short_have_no_answer_and_say_why() {
     let roles = roles(&result.0);
     // On a busy machine the generator may be the limit at once, and the search ends at the third such run.
     assert!(roles.len() > 3 && roles[0] == "peak" && roles[1] == "search", "{roles:?}");
+}
+
+#[test]
+fn runs_in_which_no_request_was_due_say_nothing_and_end_no_series() {
+    // A goal that no rate meets, so that rates fall to where most runs of 20 ms have no request.
+    let server = Serve::start("--service-time 2ms --queue 1");
+    let short = format!("-s {} -c 4 -t 20ms --records 10 --no-load --no-evidence", server.name);
+    let ended = pummel(&format!("search {short} --goal p50:1us")).expect(3);
+    assert_eq!(
+        ended.json().text("search/reason"),
+        "3 runs in a row say nothing about the server; the last: no request was due in it"
+    );
+    let ended = pummel(&format!("scan {short} --rates 1:401:200")).expect(0);
+    assert_eq!(ended.json().at("runs").as_array().expect("a list").len(), 3);
+    assert_eq!(ended.json().at("reason"), &Value::Null);
 }
 
 #[test]
