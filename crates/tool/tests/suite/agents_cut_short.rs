@@ -196,6 +196,13 @@ fn an_agent_that_stood_still_for_a_moment_does_not_blame_its_controller() {
         if most_s > PATIENCE_S {
             return Err(format!("the agent stood still for up to {most_s} s"));
         }
+        let is_late = "nothing was heard from it for ";
+        if run.status == 1 && run.json().text("reason").contains(is_late) {
+            return Err(format!(
+                "the agent was kept from running for longer than it stood still: {}",
+                run.errors
+            ));
+        }
         let run = run.expect(0);
         assert_eq!(run.json().text("status"), "complete");
         Ok(())
