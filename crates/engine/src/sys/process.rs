@@ -6,6 +6,7 @@ use std::io;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pummel_logic::measure::evidence::provenance::cpu_list;
 use pummel_logic::time::{Nanos, SECOND};
 
 use super::check;
@@ -73,11 +74,12 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CPUS_MAX).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
-/// Number of online CPUs of the machine, whether or not this process may run on them.
+/// Number of online CPUs of the machine, whether or not this process may run on them; where `/sys` is not there, of those that it may
+/// run on. The C libraries do not agree about `_SC_NPROCESSORS_ONLN`: for musl it is the latter everywhere.
 pub fn online_cpus() -> usize {
-    // SAFETY: sysconf takes a plain number.
-    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    usize::try_from(count).unwrap_or(1).max(1)
+    let listed = fs::read_to_string("/sys/devices/system/cpu/online").ok();
+    let count = listed.and_then(|text| Some(cpu_list(&text)?.len()));
+    count.or_else(|| Some(allowed_cpus().ok()?.len())).unwrap_or(1).max(1)
 }
 
 /// Lets timers of the calling thread fire when they are due instead of up to 50 us later.
@@ -218,6 +220,18 @@ mod tests {
             allowed_cpus().unwrap()
         });
         assert_eq!(seen.join().unwrap(), [cpu]);
+    }
+
+    #[test]
+    fn a_pinned_thread_is_on_a_machine_of_as_many_cpus_as_before() {
+        let cpus = online_cpus();
+        assert!(cpus >= allowed_cpus().unwrap().len());
+        let cpu = *allowed_cpus().unwrap().last().unwrap();
+        let seen = std::thread::spawn(move || {
+            pin_to_cpu(cpu).unwrap();
+            online_cpus()
+        });
+        assert_eq!(seen.join().unwrap(), cpus);
     }
 
     #[test]
