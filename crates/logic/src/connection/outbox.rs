@@ -57,15 +57,28 @@ impl Outbox {
     /// Adds bytes.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        // Most keys have 16 to 32 bytes. Two copies of 16 bytes, which may overlap, take less than a call of the C library.
+        match (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
+            (Some(head), Some(tail)) if bytes.len() <= 32 => {
+                let tail_at = self.bytes.len() + bytes.len() - tail.len();
+                self.bytes.reserve(32);
+                self.bytes.extend_from_slice(head);
+                self.bytes.truncate(tail_at);
+                self.bytes.extend_from_slice(tail);
+            }
+            _ => self.bytes.extend_from_slice(bytes),
+        }
     }
 
     /// Adds a decimal number.
     #[inline]
     pub fn push_decimal(&mut self, mut number: u64) {
-        // Most flags, expiries and counters have one digit.
+        // Most flags, expiries and counters have one digit, most lengths of keys two.
         if number < 10 {
             return self.bytes.push(b'0' + number as u8);
+        }
+        if number < 100 {
+            return self.bytes.extend_from_slice(&[b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]);
         }
         let mut digits = [0u8; 20];
         let mut start = digits.len();
@@ -272,6 +285,23 @@ mod tests {
         outbox.push(b" ");
         outbox.push_decimal(u64::MAX);
         assert_eq!(drained(&mut outbox, &[], 100), b"0 18446744073709551615");
+        for number in 0..1_100 {
+            outbox.push_decimal(number);
+            assert_eq!(drained(&mut outbox, &[], 100), number.to_string().as_bytes());
+        }
+    }
+
+    #[test]
+    fn bytes_of_every_length_are_added_whole() {
+        let bytes: Vec<u8> = (0..70).collect();
+        let mut outbox = Outbox::default();
+        for len in 0..bytes.len() {
+            outbox.push(b"head");
+            outbox.push(&bytes[..len]);
+            outbox.push(b"tail");
+            let expected = [b"head", &bytes[..len], b"tail"].concat();
+            assert_eq!(drained(&mut outbox, &[], 100), expected, "{len} bytes");
+        }
     }
 
     #[test]
