@@ -1,5 +1,5 @@
-//! A request allocates no memory: a measured phase that is three times as long allocates no more often. A trace takes no more
-//! memory the longer it is replayed.
+//! A request allocates no memory: a measured phase that is much longer allocates no more often. A trace takes no more memory the
+//! longer it is replayed.
 //!
 //! The test is a program of its own, because the counting allocator is that of the whole program.
 

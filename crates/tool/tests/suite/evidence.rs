@@ -451,6 +451,8 @@ fn redis_tells_its_slow_commands_its_latency_events_its_errors_and_its_settings(
     ]);
     in_some_quiet_moment(|| {
         let words = "-t 1500ms -c 2 --records 50 --rate 300 --quiet --mix get:9,set:1 --protocol resp2";
+        // What an attempt before this one left.
+        redis.say("FLUSHALL");
         let mut run = Running::start(&format!("run -s {} {words}", redis.name()));
         until("the load", || redis.say("DBSIZE").contains(":50").then_some(()));
         thread::sleep(Duration::from_millis(400));

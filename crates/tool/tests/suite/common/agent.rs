@@ -62,12 +62,15 @@ impl Agent {
     #[track_caller]
     pub fn wait_for(&self, words: &str) -> String {
         let end = Instant::now() + PATIENCE;
+        let mut said = Vec::new();
         loop {
             let line = self.errors.recv_timeout(end.saturating_duration_since(Instant::now()));
-            let line = line.unwrap_or_else(|why| panic!("the agent did not say {words:?} ({why})"));
+            let line =
+                line.unwrap_or_else(|why| panic!("the agent did not say {words:?} ({why}), but {said:?}"));
             if line.contains(words) {
                 return line;
             }
+            said.push(line);
         }
     }
 }
