@@ -415,8 +415,8 @@ fn the_recipe_of_mutilates_readme_runs_with_eight_agents_and_rates_add_up() {
     let members = json.at("agents/members").as_array().expect("members");
     let sum: u64 = members.iter().map(|member| member["completed"].as_u64().expect("a number")).sum();
     assert_eq!(json.count("totals/completed"), sum);
-    // Poisson arrivals: 6,000, give or take 77.
-    assert!((5_500..6_500).contains(&sum), "{sum}");
+    // Poisson arrivals: 6,000, give or take 77, of which a busy machine may not send all.
+    assert!((5_500..6_500).contains(&json.count("totals/requests")), "{}", run.text);
     let read = run.text.lines().find(|line| line.starts_with("read ")).expect("a row");
     assert!(!read.contains(" 0.0     0.0     0.0"), "the master measures: {read}");
     assert!(run.text.contains("Total QPS = ") && run.text.contains(&format!("({sum} / ")), "{}", run.text);
@@ -425,7 +425,7 @@ fn the_recipe_of_mutilates_readme_runs_with_eight_agents_and_rates_add_up() {
     let words = ["mutilate", "-s", &server.name].into_iter().chain(line.split(' '));
     let words: Vec<&str> = words.chain(named.iter().copied()).collect();
     let run = Running::start_words(&words).end().expect(0);
-    assert!((800..1_200).contains(&run.json().count("totals/completed")), "{}", run.text);
+    assert!((800..1_200).contains(&run.json().count("totals/requests")), "{}", run.text);
 }
 
 /// The words of a master of mutilate's beside these agents.

@@ -58,9 +58,9 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Runs `attempt` until two of three in a row find nothing to say against what they saw: at least so many times, and for two
-/// minutes. Noise of a machine that is busy with other things comes and goes, sometimes only after a minute; a wrong definition
-/// stays, and one that is right now and then by chance is not right twice of three times.
+/// Runs `attempt` until two of six in a row find nothing to say against what they saw: at least six times, and for two minutes.
+/// Noise of a machine that is busy with other things comes and goes, sometimes only after a minute; a wrong definition stays, and
+/// where it is right by chance now and then, it is seldom so twice in a short time.
 #[track_caller]
 pub fn in_some_quiet_moment(mut attempt: impl FnMut() -> Result<(), String>) {
     const ATTEMPTS_MIN: usize = 6;
@@ -68,12 +68,12 @@ pub fn in_some_quiet_moment(mut attempt: impl FnMut() -> Result<(), String>) {
     let mut attempts: Vec<Result<(), String>> = Vec::new();
     while attempts.len() < ATTEMPTS_MIN || Instant::now() < end {
         attempts.push(attempt());
-        let latest = attempts.iter().rev().take(3);
+        let latest = attempts.iter().rev().take(ATTEMPTS_MIN);
         if latest.filter(|attempt| attempt.is_ok()).count() >= 2 {
             return;
         }
     }
-    panic!("{} attempts, and never two of three in a row: {attempts:#?}", attempts.len());
+    panic!("{} attempts, and never two of six in a row that held: {attempts:#?}", attempts.len());
 }
 
 /// Runs in whose midst something happens. `begin` starts a run that measures for as long as the words say that it is given,
