@@ -27,16 +27,27 @@ static KEEPER: Mutex<Option<OwnedFd>> = Mutex::new(None);
 /// called some time before the first connection.
 ///
 /// # Errors
-/// Returns the error of `socket` (EMFILE or ENFILE when no descriptor is left) or of `setsockopt` (ENOPROTOOPT when
-/// the kernel has no receive stamps).
+/// Returns the error of `socket` (EMFILE or ENFILE when no descriptor is left) or of `setsockopt` (ENOPROTOOPT, with a hint, when the
+/// kernel has no receive stamps).
 pub fn keep_stamping() -> io::Result<()> {
     let mut keeper = KEEPER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if keeper.is_none() {
         let socket = sys::datagram_socket()?;
-        sys::set_receive_stamps(socket.as_fd())?;
+        sys::set_receive_stamps(socket.as_fd()).map_err(without_stamps)?;
         *keeper = Some(socket);
     }
     Ok(())
+}
+
+/// The error of a kernel that does not stamp what it receives, with a hint; other errors as they are. Emulated kernels are like that.
+fn without_stamps(error: io::Error) -> io::Error {
+    if error.raw_os_error() != Some(libc::ENOPROTOOPT) {
+        return error;
+    }
+    let hint = format!(
+        "this kernel does not stamp received packets (SO_TIMESTAMPNS: {error}); '--clock user' does without"
+    );
+    io::Error::new(error.kind(), hint)
 }
 
 /// The offset between the wall clock and the monotonic clock, as one worker knows it.
@@ -124,6 +135,14 @@ mod tests {
     use super::*;
 
     const OFFSET_NS: u64 = 1_700_000_000_000_000_000;
+
+    #[test]
+    fn a_kernel_without_stamps_is_told_with_what_to_do() {
+        let text = without_stamps(io::Error::from_raw_os_error(libc::ENOPROTOOPT)).to_string();
+        assert!(text.contains("SO_TIMESTAMPNS") && text.ends_with("'--clock user' does without"), "{text}");
+        let other = without_stamps(io::Error::from_raw_os_error(libc::EPERM));
+        assert_eq!(other.raw_os_error(), Some(libc::EPERM));
+    }
 
     /// Compares the clocks of a machine that takes `steps[n]` nanoseconds after reading number n, and no time when all
     /// steps are used up.
