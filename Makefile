@@ -31,7 +31,8 @@ ifeq ($(ARCH),$(MACHINE))
 STATIC_NEEDS = musl-gcc:musl-tools
 else
 GNU = $(ARCH)-linux-gnu
-STATIC_NEEDS = $(GNU)-gcc:gcc-$(ARCH)-linux-gnu qemu-$(ARCH):qemu-user
+DEB_ARCH = $(if $(filter aarch64,$(ARCH)),arm64,amd64)
+STATIC_NEEDS = $(GNU)-gcc:gcc-$(subst _,-,$(GNU)) /usr/$(GNU)/include/stdio.h:libc6-dev-$(DEB_ARCH)-cross qemu-$(ARCH):qemu-user
 TRIPLE = $(subst -,_,$(MUSL))
 CROSS = CC_$(TRIPLE)=$(GNU)-gcc CARGO_TARGET_$(shell echo $(TRIPLE) | tr a-z A-Z)_LINKER=$(GNU)-gcc
 export OBJCOPY = $(GNU)-objcopy
