@@ -92,9 +92,13 @@ program() {
     rmdir "$root/usr/share/zsh/site-functions"
     sed 's|/usr/local/bin|/usr/bin|' deploy/systemd/pummel-agent.service |
         install -D -m 644 /dev/stdin "$root/lib/systemd/system/pummel-agent.service"
+    # Rust links a static program for amd64 that may lie anywhere in memory, which looks like a library to lintian, and for arm64
+    # one that may not.
+    local tag=shared-library-lacks-prerequisites
+    [ "$architecture" = amd64 ] || tag=statically-linked-binary
     install -D -m 644 /dev/stdin "$root/usr/share/lintian/overrides/pummel" <<END
-# A static program that may lie anywhere in memory looks like a library to lintian.
-pummel: shared-library-lacks-prerequisites [usr/bin/pummel]
+# The program is static, so that the same bytes run everywhere.
+pummel: $tag [usr/bin/pummel]
 END
     describe "$root" pummel
     pack "$root" pummel <<END
