@@ -33,11 +33,13 @@ fn runs_in_which_no_request_was_due_say_nothing_and_end_no_series() {
     // A goal that no rate meets, so that rates fall to where most runs of 20 ms have no request.
     let server = Serve::start("--service-time 2ms --queue 1");
     let short = format!("-s {} -c 4 -t 20ms --records 10 --no-load --no-evidence", server.name);
-    let ended = pummel(&format!("search {short} --goal p50:1us")).expect(3);
-    assert_eq!(
-        ended.json().text("search/reason"),
-        "3 runs in a row say nothing about the server; the last: no request was due in it"
-    );
+    // On a busy machine the generator may be the limit of three runs first.
+    in_some_quiet_moment(|| {
+        let ended = pummel(&format!("search {short} --goal p50:1us")).expect(3);
+        let reason = ended.json().text("search/reason").to_owned();
+        let last = reason.strip_prefix("3 runs in a row say nothing about the server; the last: ");
+        if last == Some("no request was due in it") { Ok(()) } else { Err(reason) }
+    });
     let ended = pummel(&format!("scan {short} --rates 1:401:200")).expect(0);
     assert_eq!(ended.json().at("runs").as_array().expect("a list").len(), 3);
     assert_eq!(ended.json().at("reason"), &Value::Null);
