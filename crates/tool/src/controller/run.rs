@@ -497,7 +497,7 @@ impl<'a> DistributedRun<'a> {
         } else if !reasons.is_empty() {
             all.mark(Status::Partial, reasons.join("; "));
         } else if completed == 0 && self.plan.phases.iter().any(|phase| phase.recorded) {
-            let reason = nothing_completed(&self.plan, &all, None);
+            let reason = nothing_completed(self.plan, &all, None);
             all.mark(Status::Partial, reason);
         }
         all
