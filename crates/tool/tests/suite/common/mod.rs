@@ -58,8 +58,8 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Runs `attempt` until two of six in a row find nothing to say against what they saw: at least six times, and for two minutes.
-/// Noise of a machine that is busy with other things comes and goes, sometimes only after a minute; a wrong definition stays, and
+/// Runs `attempt` until the first, or two of six in a row, find nothing to say against what they saw: at least six times, and for two
+/// minutes. Noise of a machine that is busy with other things comes and goes, sometimes only after a minute; a wrong definition stays, and
 /// where it is right by chance now and then, it is seldom so twice in a short time.
 #[track_caller]
 pub fn in_some_quiet_moment(mut attempt: impl FnMut() -> Result<(), String>) {
@@ -69,7 +69,7 @@ pub fn in_some_quiet_moment(mut attempt: impl FnMut() -> Result<(), String>) {
     while attempts.len() < ATTEMPTS_MIN || Instant::now() < end {
         attempts.push(attempt());
         let latest = attempts.iter().rev().take(ATTEMPTS_MIN);
-        if latest.filter(|attempt| attempt.is_ok()).count() >= 2 {
+        if latest.filter(|attempt| attempt.is_ok()).count() >= attempts.len().min(2) {
             return;
         }
     }
