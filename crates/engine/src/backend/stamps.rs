@@ -45,7 +45,7 @@ fn without_stamps(error: io::Error) -> io::Error {
         return error;
     }
     let hint = format!(
-        "this kernel does not stamp received packets (SO_TIMESTAMPNS: {error}); '--clock user' does without"
+        "this kernel does not stamp received packets (SO_TIMESTAMPNS: {error}); 'pummel run --clock user' needs no stamps"
     );
     io::Error::new(error.kind(), hint)
 }
@@ -139,7 +139,10 @@ mod tests {
     #[test]
     fn a_kernel_without_stamps_is_told_with_what_to_do() {
         let text = without_stamps(io::Error::from_raw_os_error(libc::ENOPROTOOPT)).to_string();
-        assert!(text.contains("SO_TIMESTAMPNS") && text.ends_with("'--clock user' does without"), "{text}");
+        assert!(
+            text.contains("SO_TIMESTAMPNS") && text.ends_with("'pummel run --clock user' needs no stamps"),
+            "{text}"
+        );
         let other = without_stamps(io::Error::from_raw_os_error(libc::EPERM));
         assert_eq!(other.raw_os_error(), Some(libc::EPERM));
     }

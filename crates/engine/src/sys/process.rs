@@ -78,7 +78,7 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 /// run on. The C libraries do not agree about `_SC_NPROCESSORS_ONLN`: for musl it is the latter everywhere.
 pub fn online_cpus() -> usize {
     let listed = fs::read_to_string("/sys/devices/system/cpu/online").ok();
-    let count = listed.and_then(|text| Some(cpu_list(&text)?.len()));
+    let count = listed.and_then(|text| Some(cpu_list(&text)?.len())).filter(|count| *count > 0);
     count.or_else(|| Some(allowed_cpus().ok()?.len())).unwrap_or(1).max(1)
 }
 

@@ -394,11 +394,12 @@ impl<'a> CurveRunner<'a> {
                 (None, Some((what, level))) => format!("{level} {what}"),
                 (None, None) => "closed loop".to_owned(),
             };
-            let met = match (point.carried(), self.curve.goals.is_empty(), point.met()) {
-                (false, ..) => ", not carried",
-                (true, true, _) => "",
-                (true, false, true) => ", goal met",
-                (true, false, false) => ", goal missed",
+            let met = match point.met() {
+                _ if !point.carried() => ", not carried",
+                None if point.is_idle() => ", no request was due",
+                None => "",
+                Some(true) => ", goal met",
+                Some(false) => ", goal missed",
             };
             say(format_args!("{role:>8}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
         }
@@ -414,9 +415,9 @@ impl<'a> CurveRunner<'a> {
         self.curve.points.last()
     }
 
-    /// The exit status of a series of which every run was made: whether one missed a goal.
+    /// The exit status of a series of which every run was made: whether one missed a goal, or may have missed it.
     pub fn exit(&self) -> Exit {
-        let missed = self.curve.points.iter().any(|point| !point.met());
+        let missed = self.curve.points.iter().any(|point| point.summary.missed_a_goal());
         if missed { Exit::Missed } else { Exit::Complete }
     }
 

@@ -74,9 +74,15 @@ impl Curve {
 }
 
 impl Point {
-    /// Whether it met every goal.
-    pub fn met(&self) -> bool {
-        !self.summary.missed_a_goal()
+    /// Whether it met every goal; `None` without goals, and where no request was due.
+    pub fn met(&self) -> Option<bool> {
+        let is_judged = !self.summary.goals.is_empty() && !self.is_idle();
+        is_judged.then(|| !self.summary.missed_a_goal())
+    }
+
+    /// Whether no request was due in it.
+    pub fn is_idle(&self) -> bool {
+        self.summary.totals.counts.requests() == 0
     }
 
     /// Whether requests were answered about as fast as they came, so that this could have gone on: 95 % of them were, and
@@ -98,11 +104,12 @@ impl Point {
 
     /// What became of the rate and of the goals, in a word; nothing where there is nothing to say.
     fn fate(&self) -> &'static str {
-        match (self.carried(), self.summary.goals.is_empty(), self.met()) {
-            (false, ..) => "not carried",
-            (true, true, _) => "-",
-            (true, false, true) => "met",
-            (true, false, false) => "missed",
+        match self.met() {
+            _ if !self.carried() => "not carried",
+            None if self.is_idle() => "no request due",
+            None => "-",
+            Some(true) => "met",
+            Some(false) => "missed",
         }
     }
 
@@ -295,7 +302,6 @@ pub fn json(curve: &Curve) -> Vec<u8> {
             let intervals: serde_json::Map<String, Value> =
                 pairs.map(|((name, _), ends)| ((*name).to_owned(), json!(ends))).collect();
             let rate_ci = point.summary.totals.certainty.as_ref().and_then(|certainty| certainty.rate);
-            let met = (!curve.goals.is_empty()).then(|| point.met());
             json!({
                 "role": point.role,
                 "asked_rate": point.asked,
@@ -308,7 +314,7 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 "requests": point.summary.totals.counts.requests(),
                 "response_us": response,
                 "response_ci_us": intervals,
-                "met": met,
+                "met": point.met(),
                 "carried": point.carried(),
                 "wrong_values": point.wrong_values,
                 "limit": point.summary.verdict.limit.name(),
@@ -359,7 +365,7 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
     text += ",level_of,level\n";
     for point in &curve.points {
         let asked = point.asked.map_or(String::new(), |asked| asked.to_string());
-        let met = if curve.goals.is_empty() { String::new() } else { point.met().to_string() };
+        let met = point.met().map_or(String::new(), |met| met.to_string());
         text += &format!("{},{asked},{},{met}", point.role, point.summary.totals.rate);
         for quantile in point.quantiles() {
             let shown =

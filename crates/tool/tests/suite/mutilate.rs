@@ -1003,8 +1003,8 @@ fn the_native_search_separates_and_confirms_and_writes_the_whole_curve() {
     assert_eq!(confirmed["asked_rate"].as_f64(), Some(found));
     assert_eq!(confirmed["met"].as_bool(), Some(true));
     assert_eq!(ended.file("c.csv").lines().count(), 1 + runs.len());
-    let none =
-        pummel(&format!("search -s {} --records 5 -c 1 -t 300ms --goal p50:1ms", server.name)).expect(3);
+    // Of two requests, since ten take long at the rates that it falls to on a busy machine.
+    let none = pummel(&format!("search -s {} --records 5 -c 1 -n 2 --goal p50:1ms", server.name)).expect(3);
     assert!(none.text.contains("No rate is known to meet the goal"), "{}", none.text);
     assert_eq!(none.json().at("found_rate"), &serde_json::Value::Null);
 }

@@ -43,6 +43,13 @@ fn runs_in_which_no_request_was_due_say_nothing_and_end_no_series() {
     let ended = pummel(&format!("scan {short} --rates 1:401:200")).expect(0);
     assert_eq!(ended.json().at("runs").as_array().expect("a list").len(), 3);
     assert_eq!(ended.json().at("reason"), &Value::Null);
+    // With a goal, a run without requests neither met nor missed it, which is not enough for a gate.
+    let ended = pummel(&format!("scan {short} --rates 0.1:0.1:1 --goal p50:1s --seed 1")).expect(3);
+    let run = ended.json().at("runs")[0].clone();
+    assert_eq!((&run["requests"], &run["met"], &run["carried"]), (&0.into(), &Value::Null, &true.into()));
+    let said = format!("{}{}", ended.errors, ended.text);
+    assert!(said.contains("no request was due") && said.contains("no request due"), "{said}");
+    assert!(!ended.errors.contains("goal missed"), "{said}");
 }
 
 #[test]
