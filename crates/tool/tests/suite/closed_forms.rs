@@ -95,12 +95,17 @@ fn expires_as_said(
     // A warm-up of its own would leave misses at its end without their stores.
     let intervals = result.at("intervals").as_array().expect("they are a list").iter();
     let warm = intervals.filter(|interval| interval["at_s"].as_f64() >= Some(5.0));
-    let counts = warm.fold((0, 0), |(hits, misses), interval| {
+    let mut counts = (0, 0);
+    for interval in warm {
         let get = |name: &str| interval["ops"]["get"][name].as_u64().expect("a count");
         let expired = interval["cache"]["expired"].as_u64().expect("a count");
-        assert!(expired * 50 >= get("misses") * 49, "{interval}");
-        (hits + get("hits"), misses + get("misses"))
-    });
+        // memcached reads its clock a second after the last time, and somewhat later each time, so that now and then it leaves
+        // out a second: records die younger than they ever should.
+        if expired * 50 < get("misses") * 49 {
+            return Err(format!("records were missed for other causes than their age: {interval}"));
+        }
+        counts = (counts.0 + get("hits"), counts.1 + get("misses"));
+    }
     // The database takes its time, and until it is asked and its answer is stored some more passes.
     let more_us = result.number("ops/add/response_us/mean") + result.number("ops/get/reaction_us/mean");
     is_near(counts, hits_of_ttl(2.0, life_s, 0.25 + more_us * 1e-6), within)
