@@ -47,7 +47,7 @@ impl ResourceUse {
         if let Some(slots) = case.slots().filter(|slots| *slots > 0 && !case.is_closed) {
             // Requests that end in the drain take their slots for longer than the phase lasts.
             let share = (case.slots_taken() / slots as f64).min(1.0);
-            uses.push(ResourceUse::growing(case, "the connections", share));
+            uses.push(ResourceUse::growing(case, "the client's connections", share));
         }
         uses.extend(ResourceUse::cards_of(case));
         for server in &case.servers {
@@ -70,7 +70,7 @@ impl ResourceUse {
                 reading.memory_limit_bytes,
             ));
             uses.extend(ResourceUse::standing(
-                format!("the connections of the server{place}"),
+                format!("the connection limit of the server{place}"),
                 reading.connections,
                 reading.connections_max,
             ));
@@ -121,16 +121,17 @@ mod tests {
     #[test]
     fn every_resource_that_is_known_is_listed() {
         let run = Scenario { service: 3 * MILLISECOND, ..quiet() };
-        assert_eq!(uses(&run), named(&[("the client thread", 10), ("the connections", 30)]));
+        assert_eq!(uses(&run), named(&[("the client thread", 10), ("the client's connections", 30)]));
         let all = [
             ("the client thread", 10),
-            ("the connections", 30),
+            ("the client's connections", 30),
             ("the CPU of the server", 45),
             ("the memory of the server", 9),
-            ("the connections of the server", 1),
+            ("the connection limit of the server", 1),
         ];
         assert_eq!(uses(&run.seen(&[0.45, 0.1], 1)), named(&all));
-        let slots = uses(&closed()).into_iter().filter(|(name, _)| name == "the connections").count();
+        let slots =
+            uses(&closed()).into_iter().filter(|(name, _)| name == "the client's connections").count();
         assert_eq!(slots, 0, "in closed loop all slots are taken, which is what was asked for");
     }
 

@@ -162,14 +162,18 @@ fn wait_behind_lag(case: &Case<'_>) -> Option<Visible> {
 
 fn lag_sentence(visible: &[&Slip], shares: &LagShare, completed: u64) -> String {
     if visible.is_empty() {
+        // Without the same requests the share is a ratio of two quantiles.
+        let (at_p50, at_p99) = match shares.same_requests {
+            true => ("of responses near p50", "near p99"),
+            false => ("of the response at p50", "at p99"),
+        };
         return match (shares.p50, shares.p99) {
-            (Some(p50), Some(p99)) => format!(
-                "The times may be believed: lag is {} of the response at p50, {} at p99.",
-                percent(p50),
-                percent(p99)
-            ),
+            (Some(p50), Some(p99)) => {
+                let (p50, p99) = (percent(p50), percent(p99));
+                format!("The times may be believed: lag is {p50} {at_p50}, {p99} {at_p99}.")
+            }
             (Some(p50), None) => {
-                format!("Lag is {} of the response at p50; the response at p99 is not known.", percent(p50))
+                format!("Lag is {} {at_p50}; the response at p99 is not known.", percent(p50))
             }
             _ if completed > 0 => {
                 "So many requests got no answer that the response is known neither at p50 nor at p99; lag is judged at \
@@ -292,7 +296,7 @@ mod tests {
     fn lag_is_named_beside_the_response_where_it_is_a_tenth_of_it() {
         let trust = quiet().summary().trust;
         assert!(trust.ok && trust.doubt.is_none());
-        assert_eq!(trust.says, "The times may be believed: lag is 7 % of the response at p50, 7 % at p99.");
+        assert_eq!(trust.says, "The times may be believed: lag is 7 % of responses near p50, 7 % near p99.");
         let short = Scenario { lag: 15 * MICROSECOND, ..quiet() }.summary().trust;
         assert!(short.ok, "too short to be worth a sentence: {}", short.says);
         let tail = Scenario { late: (20, 100 * MICROSECOND), ..quiet() }.summary().trust;
@@ -318,6 +322,10 @@ mod tests {
             !estimated.lag_share.same_requests && estimated.says.starts_with("About 71 % of p99"),
             "{estimated:?}"
         );
+        let (mut measurement, plan) = (quiet().measurement(), quiet().plan());
+        measurement.groups[0].ops.entry(Verb::Get).lag_by_response = CellSums::default();
+        let says = Summary::of(&measurement, &plan).trust.says;
+        assert_eq!(says, "The times may be believed: lag is 7 % of the response at p50, 7 % at p99.");
     }
 
     #[test]

@@ -185,10 +185,12 @@ fn sureness(page: &mut Page, document: &Document, totals: &RequestTotals) {
     if let Some((name, _)) = open {
         let enough_s = spells(name).filter(|spells| *spells > 0.0).map(|spells| {
             let enough_s = document.seconds * (SPELLS_ENOUGH / spells);
-            format!(": about {} would show it", rough_text(enough_s))
+            format!("; about {} would be long enough", rough_text(enough_s))
         });
         let enough = enough_s.unwrap_or_default();
-        page.line(&format!("Of all responses, the tail from {name} on is not known from above (?){enough}."));
+        page.line(&format!(
+            "The run is too short to bound the tail of all responses from {name} on (?){enough}."
+        ));
     } else if let Some((name, _)) =
         named.find(|(name, _)| spells(name).is_some_and(|own| own < SPELLS_ENOUGH))
     {

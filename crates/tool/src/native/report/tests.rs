@@ -137,8 +137,8 @@ Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest t
              the time, 0 stalls; 11.5 MB of memory
 Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came together (an upper
              bound for all but the last)
-Used         the client thread 12 %, the connections 0.6 %
-Trust        The times may be believed: lag is 3 % of the response at p50, 2 % at p99.
+Used         the client thread 12 %, the client's connections 0.6 %
+Trust        The times may be believed: lag is 3 % of responses near p50, 2 % near p99.
 Limit        Nobody: requests were answered as they came (1,000/s). Next to give way: the client
              thread, used for 12 %, at about 8,000/s.
 ";
@@ -220,8 +220,8 @@ Clock        the kernel's receive stamps; 9 (0.5 %) shared by replies that came 
              bound for all but the last)
 Goal         response time p50 within 1.00 ms: met (63.1 us)
 Goal         response time p99.9 within 2.00 s: MISSED (> 1.00 s)
-Used         the client thread 12 %, the connections 100 %
-Trust        Lag is 3 % of the response at p50; the response at p99 is not known.
+Used         the client thread 12 %, the client's connections 100 %
+Trust        Lag is 3 % of responses near p50; the response at p99 is not known.
 Limit        The server or the path to it, by exclusion: 3 % of the requests got no answer, and the
              generator's own lag was p99 2.67 us.
 ";
@@ -278,8 +278,8 @@ Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest t
              the time, 0 stalls; 11.5 MB of memory
 Clock        the kernel's receive stamps; 9 (0.4 %) shared by replies that came together (an upper
              bound for all but the last)
-Used         the client thread 12 %, the connections 0.6 %
-Trust        The times may be believed: lag is 3 % of the response at p50, 2 % at p99.
+Used         the client thread 12 %, the client's connections 0.6 %
+Trust        The times may be believed: lag is 3 % of responses near p50, 2 % near p99.
 Limit        Nobody: requests were answered as they came (1,000/s). Next to give way: the client
              thread, used for 12 %, at about 8,000/s.
 ";
@@ -341,8 +341,8 @@ Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest t
              the time, 0 stalls; 11.5 MB of memory
 Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came together (an upper
              bound for all but the last)
-Used         the client thread 12 %, the connections 0.6 %
-Trust        The times may be believed: lag is 3 % of the response at p50, 2 % at p99.
+Used         the client thread 12 %, the client's connections 0.6 %
+Trust        The times may be believed: lag is 3 % of responses near p50, 2 % near p99.
 Limit        Nobody: requests were answered as they came (1,000/s). Next to give way: the client
              thread, used for 12 %, at about 8,000/s.
 ";
@@ -423,7 +423,7 @@ fn what_was_seen_of_the_server_stands_above_the_verdict() {
     let lines = [
         "\nServer       127.0.0.1:11211: memcached 1.6.18, 1 serving thread; 400 us of its CPU for each request; 3 evictions\n",
         "\nNot read     the kernel does not say what the hypervisor took\n",
-        "\nUsed         the client thread 12 %, the connections 0.6 %, the CPU of the server 40 %, the memory of the server 25 %\n",
+        "\nUsed         the client thread 12 %, the client's connections 0.6 %, the CPU of the server 40 %, the memory of the server 25 %\n",
         "\nTrust        The times may be believed: lag is ",
         "\nLimit        The records: the server does not hold them all (3 evictions",
     ];
