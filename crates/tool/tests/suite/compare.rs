@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::common::{Ended, Memcached, Reserved, Running, Serve, pummel};
+use crate::common::{Ended, Memcached, Reserved, Running, Serve, in_some_quiet_moment, pummel};
 use serde_json::Value;
 
 fn runs(ended: &Ended) -> Vec<Value> {
@@ -113,6 +113,20 @@ fn a_goal_that_one_repetition_misses_is_missed() {
     assert!(ended.text.contains("A goal was MISSED in 2 of 2 runs"), "{}", ended.text);
 }
 
+/// A comparison of sides of which the generator was never the limit, as it is on a machine that gives it no CPU: such figures are
+/// not comparable.
+fn judged(mut compare: impl FnMut() -> Ended) -> Ended {
+    let mut last = None;
+    in_some_quiet_moment(|| {
+        let ended = compare();
+        let doubt = ended.text.contains("not comparable: the generator was the limit");
+        let text = ended.text.clone();
+        last = Some(ended);
+        if doubt { Err(text) } else { Ok(()) }
+    });
+    last.expect("they were compared")
+}
+
 #[test]
 fn a_slower_server_is_found_and_fails_the_gate() {
     let [quick, slow_server] = ["5ms", "25ms"].map(|time| Serve::start(&format!("--service-time {time}")));
@@ -128,7 +142,7 @@ fn a_slower_server_is_found_and_fails_the_gate() {
         "--within",
         "rate:99%",
     ];
-    let ended = pummel_words(&[slow("ab", &quick.name), words.to_vec()].concat()).expect(3);
+    let ended = judged(|| pummel_words(&[slow("ab", &quick.name), words.to_vec()].concat())).expect(3);
     let line = ended.text.lines().find(|line| line.starts_with("p50 ")).expect("a line");
     assert!(line.contains("% slower (") && line.ends_with("6 pairs, p = 0.031"), "{}", ended.text);
     assert!(ended.text.contains("--worse p50:50%: FAILED"), "{}", ended.text);
@@ -211,7 +225,7 @@ fn servers_are_started_for_each_run_and_ended_after_it() {
     };
     let (quick, late) = (serve("--service-time 5ms"), serve("--service-time 25ms"));
     let words = ["--a-program", &quick, "--b-program", &late, "--pairs", "6", "--metric", "p50"];
-    let ended = pummel_words(&[slow("ab", &place.name), words.to_vec()].concat()).expect(0);
+    let ended = judged(|| pummel_words(&[slow("ab", &place.name), words.to_vec()].concat())).expect(0);
     let line = ended.text.lines().find(|line| line.starts_with("p50 ")).expect("a line");
     assert!(line.contains("% slower ("), "{}", ended.text);
     assert!(TcpStream::connect(&place.name).is_err(), "a server is left");
@@ -226,8 +240,17 @@ fn stored_runs_of_one_side_after_the_other_are_never_called_different() {
     let [quick, late] = ["--service-time 5ms", "--service-time 25ms"].map(Serve::start);
     let repeated =
         |server: &str| pummel_words(&[slow("run", server), vec!["--repeat", "6"]].concat()).expect(0);
-    let (first, second) = (repeated(&quick.name), repeated(&late.name));
-    let [first, second] = [&first, &second].map(|ended| ended.path("result.json").display().to_string());
+    let mut sides = None;
+    let accepted = judged(|| {
+        let (first, second) = (repeated(&quick.name), repeated(&late.name));
+        let files = [&first, &second].map(|ended| ended.path("result.json").display().to_string());
+        let words = ["compare", &files[0], &files[1], "--worse", "p50:10%", "--accept-order"];
+        let accepted = pummel_words(&words);
+        sides = Some((first, second, files));
+        accepted
+    });
+    assert!(accepted.expect(3).text.contains("6 runs a side, p = "), "it is accepted");
+    let (_first, _second, [first, second]) = sides.expect("both were measured");
     let gated = pummel_words(&["compare", &first, &second, "--worse", "p50:10%"]).expect(1);
     assert!(
         gated.text.contains("A was measured before B: a slower hour would look the same"),
@@ -236,8 +259,6 @@ fn stored_runs_of_one_side_after_the_other_are_never_called_different() {
     );
     assert!(gated.text.contains("    --server: A 127.0.0.1:"), "{}", gated.text);
     assert_eq!(gated.json().at("paired"), &Value::Bool(false));
-    let accepted = ["compare", &first, &second, "--worse", "p50:10%", "--accept-order"];
-    assert!(pummel_words(&accepted).expect(3).text.contains("6 runs a side, p = "), "it is accepted");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::common::agent::{Agent, list};
@@ -103,6 +103,8 @@ struct Screen {
     keyboard: File,
     terminal: OwnedFd,
     grid: Arc<Mutex<Grid>>,
+    /// Reads until the last process has closed the terminal.
+    reader: JoinHandle<()>,
     folder: tempfile::TempDir,
 }
 
@@ -138,14 +140,14 @@ impl Screen {
         let grid = Arc::new(Mutex::new(Grid::default()));
         grid.lock().expect("nobody panicked").resize(size);
         let fed = Arc::clone(&grid);
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
             // A terminal whose last holder is gone is an error of its reader.
             while let Ok(count @ 1..) = output.read(&mut bytes) {
                 fed.lock().expect("nobody panicked").feed(&bytes[..count]);
             }
         });
-        Screen { process: Process(child), keyboard, terminal, grid, folder }
+        Screen { process: Process(child), keyboard, terminal, grid, reader, folder }
     }
 
     fn press(&mut self, keys: &str) {
@@ -193,8 +195,7 @@ impl Screen {
     /// Waits for the end, and keeps the folder of the process.
     fn end_with_folder(mut self) -> (i32, String, tempfile::TempDir) {
         let status = until("the end", || self.process.0.try_wait().expect("it was started"));
-        // The last words are still on their way through the terminal.
-        thread::sleep(Duration::from_millis(100));
+        until("the last words", || self.reader.is_finished().then_some(()));
         let plain = self.seen(|grid| grid.plain.clone());
         (shell_status(status), plain, self.folder)
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Json, Memcached, Place, Running, backends, pummel, quiet};
+use crate::common::{Json, Memcached, Place, Running, backends, in_some_quiet_moment, pummel, quiet};
 
 /// Checks that the sampled requests are those that one in `every` makes, nearly all with a stamp, and that both parts of
 /// their service times are no longer than the whole.
@@ -68,16 +68,24 @@ fn a_thread_that_is_stopped_shows_nothing_of_it_in_what_followed_its_requests() 
     let _alone = quiet();
     let server = Memcached::start();
     let words = format!("run -s {} --time 4s --interval 100ms -c 4 --records 500 --stamps tx:1", server.name);
-    let mut running = Running::start(&words);
-    running.wait_for_progress();
-    let (least_s, _) = running.process.pause(Duration::from_millis(700));
-    let result = running.end().expect(0).json();
-    // The run was measured while its process stood still: replies lay unread, or, where the thread was stopped between a
-    // reply and the next request, that request left late.
-    let seen_us = result.number("totals/reaction_us/max").max(result.number("totals/lag_us/max"));
-    assert!(seen_us > 0.9e6 * least_s, "the pause is not in the measured phase, but {seen_us} us");
-    let served = result.number("transmit/served_us/max");
-    assert!(served < 0.5e6 * least_s, "{served} us after the request had left, of a pause of {least_s} s");
+    // Where the server has no CPU for a tenth of a second, its replies come in the midst of the pause.
+    in_some_quiet_moment(|| {
+        let mut running = Running::start(&words);
+        running.wait_for_progress();
+        let (least_s, _) = running.process.pause(Duration::from_millis(700));
+        let result = running.end().expect(0).json();
+        // The run was measured while its process stood still: replies lay unread, or, where the thread was stopped between a
+        // reply and the next request, that request left late.
+        let seen_us = result.number("totals/reaction_us/max").max(result.number("totals/lag_us/max"));
+        if seen_us <= 0.9e6 * least_s {
+            return Err(format!("the pause is not in the measured phase, but {seen_us} us"));
+        }
+        let served = result.number("transmit/served_us/max");
+        match served < 0.5e6 * least_s {
+            true => Ok(()),
+            false => Err(format!("{served} us after the request had left, of a pause of {least_s} s")),
+        }
+    });
 }
 
 #[test]
