@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::common::agent::{Agent, list};
 use crate::common::{Ended, Json, Memcached, Place, Reserved, Running, Serve};
@@ -192,6 +193,9 @@ fn agents_whose_recordings_differ_are_named() {
     assert!(ended.errors.contains(said) || ended.errors.contains(turned), "{}", ended.errors);
 }
 
+/// How long a run is waited for that may measure for 60 s.
+const UNTIL_MAX: Duration = Duration::from_secs(120);
+
 /// A run of two agents whose ends are found while it goes on. Replies are held so long that the stalls of a busy machine do not
 /// make the median unsteady.
 fn adaptive(words: &str, agents: &[Agent]) -> (Running, Serve) {
@@ -210,7 +214,7 @@ fn agents_measure_until_a_quantile_of_all_of_them_is_known() {
     let runs: Vec<Json> = (0..3)
         .map(|_| {
             let (running, _server) = adaptive(words, &agents);
-            running.end().json()
+            running.end_within(UNTIL_MAX).json()
         })
         .collect();
     assert!(runs.iter().all(|json| json.text("status") == "complete"), "{runs:?}");
@@ -308,7 +312,7 @@ fn one_agent_with_the_whole_load_measures_until_a_quantile_is_known() {
     let agents = [Agent::start_with(&[])];
     let (running, _server) =
         adaptive("--until p50:100% --min-time 1s --max-time 60s --interval 100ms", &agents);
-    let json = running.end().expect(0).json();
+    let json = running.end_within(UNTIL_MAX).expect(0).json();
     assert_eq!((json.text("status"), json.at("until/reached").as_bool()), ("complete", Some(true)));
     assert!(json.number("seconds") < 59.0);
 }

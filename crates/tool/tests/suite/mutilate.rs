@@ -7,7 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::redis::Redis;
-use crate::common::{Ended, Memcached, Nobody, Place, Running, Serve, in_some_quiet_moment, pummel, quiet};
+use crate::common::{
+    Ended, Memcached, Nobody, PATIENCE, Place, Running, Serve, in_some_quiet_moment, pummel, quiet,
+};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, KeyStyle, Style};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
@@ -983,7 +985,7 @@ fn the_native_search_separates_and_confirms_and_writes_the_whole_curve() {
     );
     // On a busy machine rates are not carried now and then: a search makes up to 46 runs around the answer, so it gets the time for
     // 60. A machine that takes the generator's CPU away ends a search without an answer: one of three has one.
-    let search = || Running::start(&words).end();
+    let search = || Running::start(&words).end_within(2 * PATIENCE);
     let mut ended = search();
     for _ in 0..2 {
         if ended.status != 0 {

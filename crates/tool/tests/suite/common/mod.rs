@@ -32,14 +32,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// No test waits longer for anything. A machine that is busy with other things takes a minute for what needs no second on a quiet one.
-pub const PATIENCE: Duration = Duration::from_secs(180);
-
-/// How long a test tries what a busy machine may spoil.
-const TRIES: Duration = Duration::from_secs(120);
-
-/// The longest time that a run in whose midst something happens is given.
-const MIDST_MAX: Duration = Duration::from_secs(15);
+/// No test waits longer for anything.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Seconds after which a built-in server ends whatever became of the test.
 const SERVE_SECONDS_MAX: &str = "300";
@@ -70,7 +64,7 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 #[track_caller]
 pub fn in_some_quiet_moment(mut attempt: impl FnMut() -> Result<(), String>) {
     const ATTEMPTS_MIN: usize = 6;
-    let end = Instant::now() + TRIES;
+    let end = Instant::now() + 2 * PATIENCE;
     let mut attempts: Vec<Result<(), String>> = Vec::new();
     while attempts.len() < ATTEMPTS_MIN || Instant::now() < end {
         attempts.push(attempt());
@@ -90,7 +84,7 @@ pub fn in_the_midst<T>(mut time: Duration, mut begin: impl FnMut(&str) -> (Runni
     loop {
         let (running, done) = begin(&format!("-t {}ms", time.as_millis()));
         // The measuring began later than the process did.
-        if running.started.elapsed() < time / 4 * 3 || time > MIDST_MAX {
+        if running.started.elapsed() < time / 4 * 3 || time > PATIENCE / 4 {
             return (running.end(), done);
         }
         time *= 4;

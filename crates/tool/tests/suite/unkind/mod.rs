@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// No test waits longer for anything.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How much longer than asked a run may take before it is said to hang. A busy machine starts and ends programs slowly;
 /// what a run would hang on here lasts for longer, or for ever.
