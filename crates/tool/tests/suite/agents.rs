@@ -48,16 +48,13 @@ fn what_eight_agents_counted_is_what_the_server_counted() {
     let agents = Agent::many(8);
     let mix = "--mix get:8,set:1,delete:1 --records 1k";
     let words = "-c 16 -t 2s --interval 250ms --samples samples --hdr log";
-    let mut ended = None;
-    in_some_quiet_moment(|| {
+    let (run, server) = in_some_quiet_moment(|| {
         let server = Memcached::start();
         let run =
             pummel(&format!("run -s {} {mix} {words} --agents {}", server.name, list(&agents))).expect(0);
         let slices = run.json().at("intervals").as_array().map_or(0, Vec::len);
-        ended = Some((run, server));
-        if slices >= 7 { Ok(()) } else { Err(format!("{slices} slices of 250 ms in 2 s")) }
+        if slices >= 7 { Ok((run, server)) } else { Err(format!("{slices} slices of 250 ms in 2 s")) }
     });
-    let (run, server) = ended.expect("a run has ended");
     let json = run.json();
     let stats = server.connect().stats();
     let of = |path: &str| json.count_or_none(&format!("whole_run/ops/{path}"));

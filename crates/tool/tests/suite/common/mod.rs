@@ -60,17 +60,19 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 
 /// Runs `attempt` until the first, or two of six in a row, find nothing to say against what they saw: at least six times, and for two
 /// minutes. Noise of a machine that is busy with other things comes and goes, sometimes only after a minute; a wrong definition stays, and
-/// where it is right by chance now and then, it is seldom so twice in a short time.
+/// where it is right by chance now and then, it is seldom so twice in a short time. Returns what the last attempt saw.
 #[track_caller]
-pub fn in_some_quiet_moment(mut attempt: impl FnMut() -> Result<(), String>) {
+pub fn in_some_quiet_moment<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
     const ATTEMPTS_MIN: usize = 6;
     let end = Instant::now() + 2 * PATIENCE;
     let mut attempts: Vec<Result<(), String>> = Vec::new();
     while attempts.len() < ATTEMPTS_MIN || Instant::now() < end {
-        attempts.push(attempt());
+        let seen = attempt();
+        attempts.push(seen.as_ref().map(drop).map_err(String::clone));
         let latest = attempts.iter().rev().take(ATTEMPTS_MIN);
-        if latest.filter(|attempt| attempt.is_ok()).count() >= attempts.len().min(2) {
-            return;
+        let is_enough = latest.filter(|attempt| attempt.is_ok()).count() >= attempts.len().min(2);
+        if let (Ok(seen), true) = (seen, is_enough) {
+            return seen;
         }
     }
     panic!("{} attempts, and never two of six in a row that held: {attempts:#?}", attempts.len());
