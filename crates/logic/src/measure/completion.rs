@@ -279,8 +279,9 @@ fn long_silence_ns(plan: &Plan, measurement: &Measurement) -> Nanos {
         // A single connection receives nothing for a whole timeout where one datagram is lost.
         return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
     }
-    let slowest_ns = measurement.groups.iter().filter_map(|group| {
-        let moments = group.ops.all().times.of(Span::Service).moments();
+    let ops = measurement.groups.iter().flat_map(|group| group.ops.iter());
+    let slowest_ns = ops.filter_map(|(_, op)| {
+        let moments = op.times.of(Span::Service).moments();
         (moments.count > 0).then_some(moments.max)
     });
     let slow_ns = slowest_ns.max().unwrap_or(0).saturating_mul(2).min(timeout_ns / 2);

@@ -37,14 +37,15 @@ impl Little {
 /// result is older than the account, or a part of it is that of a process that was lost.
 pub fn little(measurement: &Measurement) -> Option<Little> {
     let flight = measurement.flight;
-    let all = measurement.ops().all();
-    let timed = all.times.of(Span::Service).count();
+    let ops = || measurement.groups.iter().flat_map(|group| group.ops.iter().map(|(_, op)| op));
+    let timed = ops().map(|op| op.times.of(Span::Service).count()).sum::<u64>();
     if flight.requests == 0 || flight.requests < timed {
         return None;
     }
-    let timed_ns = [Span::Service, Span::Reaction].map(|span| all.times.of(span).moments().sum);
-    let by_request_ns = timed_ns[0]
-        .saturating_add(timed_ns[1])
+    let spans =
+        ops().flat_map(|op| [Span::Service, Span::Reaction].map(|span| op.times.of(span).moments().sum));
+    let by_request_ns = spans
+        .fold(0u128, u128::saturating_add)
         .saturating_add(flight.untimed_ns)
         .saturating_sub(flight.shared_ns);
     Some(Little { by_count_ns: flight.area_ns, by_request_ns, requests: flight.requests })

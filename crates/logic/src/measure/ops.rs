@@ -69,6 +69,11 @@ impl Times {
         }
     }
 
+    /// Takes the memory of all histograms.
+    pub(super) fn reserve(&mut self) {
+        self.0.iter_mut().for_each(Histogram::reserve);
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.iter_mut().for_each(Histogram::clear);
     }
@@ -151,6 +156,13 @@ impl Ops {
     pub fn all(&self) -> OpRecord {
         let mut all = OpRecord::default();
         self.iter().for_each(|(_, op)| all.merge(op));
+        all
+    }
+
+    /// The counts of all verbs together.
+    pub fn counts(&self) -> Counts {
+        let mut all = Counts::default();
+        self.iter().for_each(|(_, op)| all.merge(&op.counts));
         all
     }
 

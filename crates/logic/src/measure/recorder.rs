@@ -36,7 +36,7 @@ impl Recorder {
         let mut ops = Ops::default();
         let mut batches = [const { None }; Verb::COUNT];
         for verb in verbs {
-            ops.entry(verb);
+            ops.entry(verb).times.reserve();
             batches[verb as usize] = Some(Batch::begin());
         }
         Recorder { ops, batches }

@@ -56,7 +56,7 @@ impl CoarseHistogram {
             return;
         }
         self.reach(touched.start >> FOLD_BITS, (touched.end - 1) >> FOLD_BITS);
-        for (index, count) in touched.clone().zip(&fine.cells[touched]) {
+        for (index, count) in touched.zip(fine.touched_cells()) {
             if *count != 0 {
                 let cell = &mut self.counts[(index >> FOLD_BITS) - self.first as usize];
                 *cell = cell.saturating_add(u32::try_from(*count).unwrap_or(u32::MAX));
@@ -113,7 +113,9 @@ impl CoarseHistogram {
         let cell = CoarseHistogram::cell_of(value);
         let fine_cells = |from: usize| (from.max(cell << FOLD_BITS))..(cell + 1) << FOLD_BITS;
         let count = |range: std::ops::Range<usize>| {
-            range.filter_map(|index| fine.cells.get(index)).map(|count| *count as f64).sum::<f64>()
+            let cells =
+                fine.cells.iter().flat_map(|cells| range.clone().filter_map(|index| cells.get(index)));
+            cells.map(|count| *count as f64).sum::<f64>()
         };
         let (within, above) =
             (count(fine_cells(0)), count(fine_cells(index_of(value.min(super::HIGHEST)) + 1)));

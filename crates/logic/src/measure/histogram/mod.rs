@@ -2,7 +2,8 @@
 //!
 //! The layout is that of HdrHistogram with three significant digits and a lowest value of 1: values below 2,048 have a
 //! cell each, and every doubling above has 1,024 cells, so that a cell is never wider than 0.1 % of its values. The
-//! table reaches to 2^63 - 1 from the start and never grows; pages that no value falls into are never touched.
+//! table reaches to 2^63 - 1 and never grows. It takes memory with its first value, or with [`Histogram::reserve`];
+//! pages that no value falls into are never touched.
 
 mod cells;
 mod coarse;
@@ -28,7 +29,9 @@ pub use self::sums::{CellSum, CellSums};
 
 /// Counts of values, with count, least, greatest, sum and sum of squares kept exactly beside them.
 pub struct Histogram {
-    cells: Box<[u64; CELLS]>,
+    /// `None` until a first value is counted: most histograms of a run stay empty, and a table of zeros is dear where the
+    /// allocator has to write it.
+    cells: Option<Box<[u64; CELLS]>>,
     count: u64,
     /// The least value, which is also in the first touched cell; `u64::MAX` when nothing was recorded.
     min: Nanos,
@@ -45,25 +48,35 @@ const SMALL: Nanos = (1 << 40) - 1;
 const PAGE: usize = 512;
 
 impl Histogram {
-    /// An empty histogram.
+    /// An empty histogram, which has no table yet.
     pub fn new() -> Histogram {
+        Histogram { cells: None, count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 }
+    }
+
+    /// Takes the memory of the table, so that no value that is recorded later has to.
+    pub fn reserve(&mut self) {
+        self.table();
+    }
+
+    #[inline(always)]
+    fn table(&mut self) -> &mut [u64; CELLS] {
+        self.cells.get_or_insert_with(Histogram::zeros)
+    }
+
+    /// Allocates a table. It is not inlined, so that recording stays small.
+    #[cold]
+    #[inline(never)]
+    fn zeros() -> Box<[u64; CELLS]> {
         // Through a vector, because memory that is asked for as zeroed is not touched.
         let cells = vec![0; CELLS].into_boxed_slice().try_into();
-        Histogram {
-            cells: cells.expect("the length is that of the array"),
-            count: 0,
-            min: u64::MAX,
-            max: 0,
-            sum: 0,
-            sum_squares: 0,
-        }
+        cells.expect("the length is that of the array")
     }
 
     /// Counts `value` once.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
         let value = value.min(HIGHEST);
-        self.cells[index_of(value)] += 1;
+        self.table()[index_of(value)] += 1;
         self.count += 1;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -81,7 +94,7 @@ impl Histogram {
             return;
         }
         let value = value.min(HIGHEST);
-        self.cells[index_of(value)] += count;
+        self.table()[index_of(value)] += count;
         self.count += count;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -114,9 +127,10 @@ impl Histogram {
         }
         let (mut min, mut max) = (self.min, self.max);
         let (mut sum, mut sum_squares) = (0u128, 0u128);
+        let table = self.table();
         for (at, &value) in values.iter().enumerate() {
             let cell = index_of(value);
-            self.cells[cell] += 1;
+            table[cell] += 1;
             on(at, cell);
             min = min.min(value);
             max = max.max(value);
@@ -131,8 +145,10 @@ impl Histogram {
 
     /// Adds everything that `other` counted, as if it had been recorded here.
     pub fn merge(&mut self, other: &Histogram) {
-        let touched = other.touched();
-        for (cell, more) in self.cells[touched.clone()].iter_mut().zip(&other.cells[touched]) {
+        if other.count == 0 {
+            return;
+        }
+        for (cell, more) in self.table()[other.touched()].iter_mut().zip(other.touched_cells()) {
             // Read before written: most cells between the least and the greatest value are 0, and a page of zeros that
             // is only read takes no memory.
             if *more != 0 {
@@ -149,7 +165,8 @@ impl Histogram {
     /// Makes the histogram empty; only pages with counts are written.
     pub fn clear(&mut self) {
         let touched = self.touched();
-        for page in self.cells[touched].chunks_mut(PAGE) {
+        let cells = self.cells.iter_mut().flat_map(|cells| cells[touched.clone()].chunks_mut(PAGE));
+        for page in cells {
             if page.iter().any(|cell| *cell != 0) {
                 page.fill(0);
             }
@@ -216,9 +233,8 @@ impl Histogram {
 
     /// The cells that hold something: least value, greatest value, count.
     pub fn cells(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> {
-        let touched = self.touched();
-        let start = touched.start;
-        self.cells[touched]
+        let start = self.touched().start;
+        self.touched_cells()
             .iter()
             .enumerate()
             .filter(|(_, count)| **count != 0)
@@ -227,6 +243,11 @@ impl Histogram {
 
     fn touched(&self) -> std::ops::Range<usize> {
         if self.count == 0 { 0..0 } else { index_of(self.min)..index_of(self.max) + 1 }
+    }
+
+    /// The cells from the least value to the greatest.
+    fn touched_cells(&self) -> &[u64] {
+        self.cells.as_ref().map_or(&[], |cells| &cells[self.touched()])
     }
 }
 
@@ -255,7 +276,7 @@ impl Clone for Histogram {
 
 impl PartialEq for Histogram {
     fn eq(&self, other: &Histogram) -> bool {
-        self.moments() == other.moments() && self.cells[self.touched()] == other.cells[other.touched()]
+        self.moments() == other.moments() && self.touched_cells() == other.touched_cells()
     }
 }
 

@@ -22,7 +22,7 @@ impl Histogram {
     pub fn to_sparse(&self) -> SparseHistogram {
         let mut cells = Vec::new();
         let mut gap = 0;
-        for cell in &self.cells[self.touched()] {
+        for cell in self.touched_cells() {
             match cell {
                 0 => gap += 1,
                 count => cells.push((std::mem::take(&mut gap), *count)),
@@ -59,9 +59,10 @@ impl Histogram {
             return Err(wrong("the exact figures do not belong to it"));
         }
         let mut at = first;
+        let table = self.table();
         for (place, (gap, number)) in cells.iter().enumerate() {
             at += *gap as usize + usize::from(place > 0);
-            self.cells[at] = self.cells[at].saturating_add(*number);
+            table[at] = table[at].saturating_add(*number);
         }
         self.count = self.count.saturating_add(exact.count);
         self.min = self.min.min(exact.min);

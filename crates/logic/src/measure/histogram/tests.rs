@@ -77,7 +77,7 @@ proptest! {
         let mut histogram = of(&before);
         histogram.clear();
         prop_assert_eq!(&histogram, &Histogram::new());
-        prop_assert!(histogram.cells.iter().all(|cell| *cell == 0));
+        prop_assert!(histogram.cells.iter().flat_map(|cells| cells.iter()).all(|cell| *cell == 0));
         after.iter().for_each(|value| histogram.record(*value));
         prop_assert_eq!(histogram, of(&after));
     }
@@ -120,4 +120,23 @@ fn a_rank_is_not_moved_by_rounding() {
     assert_eq!(rank(0.0, 5), 1);
     assert_eq!(rank(1.0, 5), 5);
     assert_eq!(rank(0.5, 0), 1);
+}
+
+#[test]
+fn a_histogram_takes_memory_with_its_first_value_or_when_it_is_reserved() {
+    let has_memory = |histogram: &Histogram| histogram.cells.is_some();
+    let mut histogram = Histogram::new();
+    histogram.merge(&Histogram::new());
+    histogram.merge_sparse(&Histogram::new().to_sparse()).unwrap();
+    histogram.record_all(&[]);
+    histogram.record_many(7, 0);
+    histogram.clear();
+    assert!(!has_memory(&histogram) && !has_memory(&histogram.clone()));
+    assert_eq!((histogram.at_rank(1), histogram.cells().count()), (None, 0));
+    histogram.record(7);
+    assert!(has_memory(&histogram) && has_memory(&histogram.clone()));
+    let mut reserved = Histogram::new();
+    reserved.reserve();
+    assert!(has_memory(&reserved));
+    assert_eq!(reserved, Histogram::new(), "a table of zeros counts nothing");
 }

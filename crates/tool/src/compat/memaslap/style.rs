@@ -95,7 +95,7 @@ impl<'a> MemaslapStyle<'a> {
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
             out.line(reason);
         }
-        let unfinished = measurement.ops().all().counts.unfinished;
+        let unfinished = measurement.ops().counts().unfinished;
         if let UdpReplies::Awaited(_) = self.udp_replies {
             tell_silence(out);
         } else if self.display.datagrams && unfinished > 0 {
@@ -129,7 +129,7 @@ impl<'a> MemaslapStyle<'a> {
         if !found.is_empty() {
             out.line(format_args!("VERIFICATION FAILED: {}.", found.join(", ")));
         }
-        let misses = measurement.ops().all().counts.misses;
+        let misses = measurement.ops().counts().misses;
         if misses > 0 && self.display.replicates {
             out.line(format_args!(
                 "{misses} gets found nothing: each goes to any of the {} servers by chance, and what another server took \
@@ -165,7 +165,7 @@ impl<'a> MemaslapStyle<'a> {
     fn watch_udp(&mut self, interval: &mut Interval, out: &mut StyleOutput) {
         let all = self.run.job.plan.transport == Transport::Udp;
         let answered = |recorder: &mut Recorder| match all {
-            true => recorder.ops().all().counts.completed,
+            true => recorder.ops().counts().completed,
             false => recorder.ops().get(Verb::Get).map_or(0, |op| op.counts.completed),
         };
         let heard = interval.groups.iter_mut().map(answered).sum::<u64>() > 0;

@@ -93,7 +93,7 @@ pub fn order_statistic_us(plan: &Plan, measurement: &Measurement, nth: f64) -> f
 
 /// The requests of this process per second, and their number.
 pub fn local_rate(plan: &Plan, measurement: &Measurement, summary: &Summary) -> (f64, u64) {
-    let completed = own_ops(plan, measurement).all().counts.completed;
+    let completed = own_ops(plan, measurement).counts().completed;
     let rate = if summary.seconds > 0.0 { completed as f64 / summary.seconds } else { 0.0 };
     (rate, completed)
 }

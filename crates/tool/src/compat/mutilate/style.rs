@@ -278,7 +278,7 @@ impl<'a> MutilateStyle<'a> {
 
     /// Says how many requests failed, with the servers' words.
     fn say_failures(&self, measurement: &Measurement, out: &mut StyleOutput) {
-        let failed = measurement.ops().all().counts.failed();
+        let failed = measurement.ops().counts().failed();
         if failed == 0 {
             return;
         }
@@ -292,7 +292,7 @@ impl<'a> MutilateStyle<'a> {
 
     /// Says how much of the rate was not sent, which the original's report does not show.
     fn say_unsent(&self, measurement: &Measurement, out: &mut StyleOutput) {
-        let counts = measurement.ops().all().counts;
+        let counts = measurement.ops().counts();
         let (due, rate) = (counts.requests(), self.runs.qps());
         let share = 100.0 * counts.unsent as f64 / due.max(1) as f64;
         // A few are due and wait for their connections at any moment, and so when the run ends.
