@@ -10,6 +10,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pummel_engine::sys;
+use pummel_logic::time::Nanos;
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::serve::error::ServeError;
@@ -106,6 +108,15 @@ impl Listener {
         unreachable!("the last try ends in one way or the other")
     }
 
+    /// Makes the kernel stamp what the clients of a TCP listener send.
+    pub(super) fn stamp_arrivals(&self) -> io::Result<()> {
+        match self {
+            // Accepted sockets inherit the option.
+            Listener::Tcp(listener) => sys::set_receive_stamps(listener.as_fd()),
+            Listener::Unix(..) => Ok(()),
+        }
+    }
+
     /// The address or path, as a client names it.
     pub(super) fn address(&self) -> io::Result<String> {
         match self {
@@ -127,7 +138,7 @@ impl Listener {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
-                Ok(Socket::Tcp(stream))
+                Ok(Socket::Tcp(stream, None))
             }
             Listener::Unix(listener, _) => {
                 let (stream, _) = listener.accept()?;
@@ -187,7 +198,8 @@ pub(super) struct ClientStream {
 
 #[derive(Debug)]
 enum Socket {
-    Tcp(TcpStream),
+    /// With the wall time at which the kernel received the newest bytes that were read, where it stamped them.
+    Tcp(TcpStream, Option<Nanos>),
     Unix(UnixStream),
 }
 
@@ -208,6 +220,15 @@ impl ClientStream {
             return Err(io::Error::other(error));
         }
         tls.reader().read(into)
+    }
+
+    /// The wall time at which the kernel received the newest bytes that were read, in nanoseconds; `None` where it did not
+    /// stamp them.
+    pub(super) fn received_wall(&self) -> Option<Nanos> {
+        match &self.socket {
+            Socket::Tcp(_, stamp) => *stamp,
+            Socket::Unix(_) => None,
+        }
     }
 
     /// Whether bytes of the client were decrypted and not read yet: no event of the kernel reports those.
@@ -255,7 +276,7 @@ impl ClientStream {
 
     /// Makes closing send a reset instead of an orderly end, where the kind of socket knows one.
     pub(super) fn close_by_reset(&self) {
-        if let Socket::Tcp(stream) = &self.socket {
+        if let Socket::Tcp(stream, _) = &self.socket {
             // Fails only on a socket that is gone, and then no client sees the difference.
             let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
         }
@@ -265,7 +286,7 @@ impl ClientStream {
 impl AsFd for ClientStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.socket {
-            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Tcp(stream, _) => stream.as_fd(),
             Socket::Unix(stream) => stream.as_fd(),
         }
     }
@@ -274,7 +295,11 @@ impl AsFd for ClientStream {
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            Socket::Tcp(stream) => stream.read(into),
+            Socket::Tcp(stream, stamp) => {
+                let (count, received) = sys::receive_stamped(stream.as_fd(), into)?;
+                *stamp = received;
+                Ok(count)
+            }
             Socket::Unix(stream) => stream.read(into),
         }
     }
@@ -287,7 +312,7 @@ impl Write for Socket {
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Socket::Tcp(stream) => stream.write_vectored(parts),
+            Socket::Tcp(stream, _) => stream.write_vectored(parts),
             Socket::Unix(stream) => stream.write_vectored(parts),
         }
     }

@@ -9,6 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use pummel_engine::backend::stamps::Stamps;
+use pummel_logic::plan::Clock;
 use pummel_logic::server::{DatagramQueue, Ending, Framing, Host, ServerConnection};
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use rustix::buffer::spare_capacity;
@@ -75,6 +77,15 @@ pub enum ServeWait {
     Spin,
 }
 
+/// When requests arrive. A request has arrived when the kernel received it, and not when this thread got a CPU to read it.
+#[derive(Debug)]
+struct Arrivals {
+    /// `None` where the kernel has no receive stamps: what arrives then arrives when it is read.
+    stamps: Option<Stamps>,
+    /// The latest arrival.
+    latest: Nanos,
+}
+
 /// Whether the loop goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -121,6 +132,7 @@ pub(super) struct Server {
     host: Host,
     epoll: OwnedFd,
     timer: OwnedFd,
+    arrivals: Arrivals,
     /// Readable once a signal came; open as long as the server.
     _signals: UnixStream,
     tcp: Vec<Listener>,
@@ -175,6 +187,7 @@ impl Server {
             host,
             epoll,
             timer,
+            arrivals: Arrivals::of(&listeners.tcp),
             _signals: signals,
             tcp: listeners.tcp,
             udp: listeners
@@ -394,7 +407,12 @@ impl Server {
         for _ in 0..EVENTS_MAX {
             match socket.recv_from(&mut self.datagram) {
                 Ok((count, from)) => {
-                    self.host.handle_datagram(queue, &from, &self.datagram[..count], now());
+                    self.host.handle_datagram(
+                        queue,
+                        &from,
+                        &self.datagram[..count],
+                        self.arrivals.read(None),
+                    );
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // A client that is gone makes its datagrams come back as an error; others may have sent something.
@@ -480,7 +498,8 @@ impl Server {
             match connection.stream.read(&mut self.buffer) {
                 Ok(0) => return self.close(slot),
                 Ok(count) => {
-                    self.host.handle_received(&mut connection.state, &self.buffer[..count], now());
+                    let arrived = self.arrivals.read(connection.stream.received_wall());
+                    self.host.handle_received(&mut connection.state, &self.buffer[..count], arrived);
                     if connection.stream.has_unread() {
                         continue;
                     }
@@ -559,6 +578,26 @@ impl Server {
                 self.is_full = false;
             }
         }
+    }
+}
+
+impl Arrivals {
+    fn of(listeners: &[Listener]) -> Arrivals {
+        let has_stamps = listeners.iter().all(|listener| listener.stamp_arrivals().is_ok());
+        let stamps = if has_stamps { Stamps::of(Clock::Kernel).ok().flatten() } else { None };
+        Arrivals { stamps, latest: now() }
+    }
+
+    /// The arrival of bytes that were read just now, which the kernel received at `received_wall`. Arrivals are in the order
+    /// in which they are read, since that of the clients' events is not quite that of their stamps.
+    fn read(&mut self, received_wall: Option<Nanos>) -> Nanos {
+        let read = now();
+        let stamped = self.stamps.as_mut().zip(received_wall).map(|(stamps, wall)| {
+            stamps.renew_when_due(read);
+            stamps.to_monotonic(wall)
+        });
+        self.latest = stamped.unwrap_or(read).clamp(self.latest, read);
+        self.latest
     }
 }
 

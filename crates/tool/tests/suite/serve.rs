@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{Memcached, PATIENCE, in_some_quiet_moment};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 /// A running `pummel serve`, with a truth file. Ends with the test.
@@ -53,6 +53,14 @@ impl Serving {
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).expect("it runs");
+    }
+
+    /// Stops the process, and waits until it stands still.
+    fn stop(&self) {
+        self.signal(Signal::STOP);
+        let change =
+            waitpid(Some(Pid::from_child(&self.process)), WaitOptions::UNTRACED).expect("it is our child");
+        assert!(change.is_some_and(|(_, status)| status.stopped()), "it stands still");
     }
 
     /// Waits for its end, and returns the lines of the truth but for the header.
@@ -861,6 +869,28 @@ fn what_came_before_a_signal_is_carried_out_and_in_the_truth() {
     talk.hear(b"STORED\r\n");
     let truth = serving.truth_at_end();
     assert!(truth.len() == 1 && truth[0].starts_with("request 1 1 set "), "{truth:?}");
+}
+
+#[test]
+fn a_request_has_arrived_when_the_kernel_received_it() {
+    const PAUSE: Duration = Duration::from_millis(400);
+    let serving = Serving::start(&[]);
+    let mut talk = serving.connect();
+    talk.ask(b"set a 0 0 1\r\nx\r\n", b"STORED\r\n");
+    serving.stop();
+    talk.send(b"get a\r\n");
+    let sent = Instant::now();
+    std::thread::sleep(PAUSE);
+    serving.signal(Signal::CONT);
+    talk.hear(b"VALUE a 0 1\r\nx\r\nEND\r\n");
+    let most = sent.elapsed();
+    let truth = serving.end();
+    let times: Vec<u64> = truth[1].split(' ').skip(4).map(|time| time.parse().expect("a time")).collect();
+    let [arrived, answered, held, asked] = times[..] else { panic!("{truth:?}") };
+    // A kernel that is busy receives a segment a little after it was sent.
+    let least = PAUSE / 2;
+    assert!((least..most + PAUSE / 2).contains(&Duration::from_nanos(held)), "held for {held} ns: {truth:?}");
+    assert_eq!((held, asked), (answered - arrived, 0));
 }
 
 #[test]
