@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::common::agent::Agent;
 use crate::common::{Ended, Memcached, Running, until};
 use pummel_tool::agent::proto;
+use memchr::memmem;
 use tempfile::TempDir;
 
 const PUMMEL: &str = env!("CARGO_BIN_EXE_pummel");
@@ -22,12 +23,7 @@ fn changed_build(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
     let mut program = fs::read(PUMMEL).expect("it was built");
     let sources = proto::build().sources;
     for (word, other) in [(&sources[..8], "elsewise")].iter().chain(changes) {
-        let places: Vec<usize> = program
-            .windows(word.len())
-            .enumerate()
-            .filter(|(_, bytes)| *bytes == word.as_bytes())
-            .map(|(at, _)| at)
-            .collect();
+        let places: Vec<usize> = memmem::find_iter(&program, word).collect();
         assert!(!places.is_empty() && word.len() == other.len(), "the program has the word {word}");
         for at in places {
             program[at..at + word.len()].copy_from_slice(other.as_bytes());

@@ -121,7 +121,6 @@ fn udp_and_the_facebook_test_find_everything() {
 
 #[test]
 fn a_datagram_that_is_lost_does_not_make_a_server_gone() {
-    let _alone = quiet();
     for options in ["-U", "-a"] {
         // Soon each client waits for a datagram that does not come.
         let server = Serve::start("--udp-framing per-key --fault udp-drop=10");
@@ -183,7 +182,6 @@ fn servers_that_replicate_have_what_was_set_on_the_other() {
 
 #[test]
 fn a_replicating_server_that_is_lost_is_done_without_until_it_is_back() {
-    let _alone = quiet();
     let ([one, other], _ports) = peers();
     let line = format!("memaslap -s {},{} -p 2 -t 60s -c 4 -X 100 -w 1k -v 1 -P 4k", one.name, other.name);
     let running = Running::start(&line);
@@ -276,7 +274,6 @@ fn threads_are_dealt_to_servers_in_turn() {
 
 #[test]
 fn a_full_server_is_measured_with_the_connections_that_it_takes() {
-    let _alone = quiet();
     let server = Memcached::start_for(20);
     for (options, status) in [("", 0), ("-T 2", 0), ("-n 2", 0), ("--strict", 1)] {
         let ended =

@@ -437,7 +437,6 @@ fn a_search_says_its_steps_and_reports_the_last_run_with_its_peak() {
 
 #[test]
 fn a_search_that_nothing_meets_says_so_and_ends_well() {
-    let _alone = quiet();
     let server = Memcached::start();
     let ended = mutilate(&format!("-s {} -t 1 --noload --search=95:1 -u 1 -r 10 -B", server.name)).expect(0);
     assert!(ended.errors.lines().filter(|line| line.contains("cur_qps = ")).count() >= 3, "{}", ended.errors);
@@ -686,7 +685,6 @@ fn a_wall_clock_that_is_set_back_harms_nothing() {
 
 #[test]
 fn what_is_said_grows_with_the_level_and_quiet_leaves_what_is_fatal() {
-    let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
     let lines = |words: &str| -> Vec<String> {

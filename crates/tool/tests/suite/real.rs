@@ -26,7 +26,6 @@ fn assert_counted(result: &Json, before: &Stats, after: &Stats) {
 
 #[test]
 fn the_whole_run_is_what_the_server_counted() {
-    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let name = &server.name;
@@ -54,7 +53,6 @@ fn the_whole_run_is_what_the_server_counted() {
 
 #[test]
 fn the_whole_run_is_what_the_server_counted_also_by_time_and_in_open_loop() {
-    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let name = &server.name;
@@ -97,7 +95,6 @@ fn a_server_that_is_full_is_said_to_be() {
 
 #[test]
 fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
-    let _alone = quiet();
     // Each attempt has a server that knows of no other.
     let (ended, (server, mut second, before)) = in_the_midst(Duration::from_secs(2), |time| {
         let server = Memcached::start();
@@ -131,7 +128,6 @@ fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
 
 #[test]
 fn requests_without_reply_are_what_the_server_counted() {
-    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let before = second.stats();
@@ -183,7 +179,6 @@ const DAMAGES: [Damage; 5] = [
 
 #[test]
 fn every_corrupted_value_is_found_and_none_else() {
-    let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
     pummel_load(&format!("load -s {name} --records 2000"));
@@ -228,7 +223,6 @@ fn pummel_load(words: &str) {
 
 #[test]
 fn a_million_requests_of_every_op_find_nothing_wrong_with_a_healthy_server() {
-    let _alone = quiet();
     let server = Memcached::start();
     let words = format!(
         "run --no-evidence -s {} -n 1m -T 8 -c 64 -d 8 --records 2000 --verify 1 --mix {EVERY_OP} --value-size uniform:8,400 \
@@ -245,7 +239,6 @@ fn a_million_requests_of_every_op_find_nothing_wrong_with_a_healthy_server() {
 
 #[test]
 fn an_older_value_of_the_same_client_is_stale() {
-    let _alone = quiet();
     let server = Memcached::start();
     let (ended, ()) = in_the_midst(Duration::from_secs(3), |time| {
         let words = format!(
@@ -279,7 +272,6 @@ fn an_older_value_of_the_same_client_is_stale() {
 
 #[test]
 fn a_unix_socket_and_ipv6_are_servers_like_others() {
-    let _alone = quiet();
     let places: &[Place] = if has_ipv6() { &[Place::Unix, Place::Ipv6] } else { &[Place::Unix] };
     for (&place, backend) in places.iter().flat_map(|place| backends().iter().map(move |name| (place, name)))
     {
@@ -308,7 +300,6 @@ fn a_unix_socket_and_ipv6_are_servers_like_others() {
 
 #[test]
 fn two_servers_share_the_clients_evenly_and_have_all_records_each() {
-    let _alone = quiet();
     let second = if has_ipv6() { Place::Ipv6 } else { Place::Ipv4 };
     let servers = [Memcached::start(), Memcached::start_on(second)];
     let list = servers.each_ref().map(|server| server.name.as_str()).join(",");
@@ -352,7 +343,6 @@ const QUANTILES: [(&str, f64); 5] =
 
 #[test]
 fn all_reports_of_a_run_say_the_same() {
-    let _alone = quiet();
     let server = Memcached::start();
     for words in LOOKED_AT {
         let ended = pummel(&format!(

@@ -233,7 +233,6 @@ fn schedule(samples: &[Sample]) -> BTreeSet<(u64, u64, String, u64)> {
 
 #[test]
 fn the_schedule_of_a_seed_is_poisson_and_has_its_rate() {
-    let _alone = quiet();
     let server = Memcached::start();
     // By number: all that is due is sent, however late, also on a machine that has no time for it.
     let words = format!(
@@ -282,7 +281,6 @@ fn assert_exponential(mut gaps_s: Vec<f64>, rate: f64) {
 
 #[test]
 fn a_seed_gives_the_same_schedule_on_one_thread_and_on_two() {
-    let _alone = quiet();
     let server = Memcached::start();
     // By number: all that is due is sent, however late.
     let schedule_on = |threads: u32, seed: u64| {
@@ -302,7 +300,6 @@ fn a_seed_gives_the_same_schedule_on_one_thread_and_on_two() {
 
 #[test]
 fn values_that_the_server_spoils_are_counted_as_it_says() {
-    let _alone = quiet();
     for (fault, kind) in [("flip=50", "flip"), ("wrong-key=70", "wrong-key")] {
         let server = Serve::start(&format!("--fault {fault}"));
         let words = format!("run -s {} --records 1000 --verify 1 --mix get:1 -n 10k -c 5 -d 2", server.name);
@@ -323,7 +320,6 @@ fn values_that_the_server_spoils_are_counted_as_it_says() {
 
 #[test]
 fn values_that_expire_too_early_are_misses_and_no_failures() {
-    let _alone = quiet();
     // They expire 600 s before their 600 s are over.
     let server = Serve::start("--fault early-expiry=600");
     let words = format!(
@@ -339,7 +335,6 @@ fn values_that_expire_too_early_are_misses_and_no_failures() {
 
 #[test]
 fn values_that_ought_to_have_expired_are_hits_and_no_failures() {
-    let _alone = quiet();
     let lives = |fault: &str| {
         let server = Serve::start(fault);
         let words = format!(
