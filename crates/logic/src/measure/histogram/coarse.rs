@@ -113,9 +113,7 @@ impl CoarseHistogram {
         let cell = CoarseHistogram::cell_of(value);
         let fine_cells = |from: usize| (from.max(cell << FOLD_BITS))..(cell + 1) << FOLD_BITS;
         let count = |range: std::ops::Range<usize>| {
-            let cells =
-                fine.cells.iter().flat_map(|cells| range.clone().filter_map(|index| cells.get(index)));
-            cells.map(|count| *count as f64).sum::<f64>()
+            range.filter_map(|index| fine.cells.get(index)).map(|count| *count as f64).sum::<f64>()
         };
         let (within, above) =
             (count(fine_cells(0)), count(fine_cells(index_of(value.min(super::HIGHEST)) + 1)));

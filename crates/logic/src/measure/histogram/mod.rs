@@ -2,8 +2,8 @@
 //!
 //! The layout is that of HdrHistogram with three significant digits and a lowest value of 1: values below 2,048 have a
 //! cell each, and every doubling above has 1,024 cells, so that a cell is never wider than 0.1 % of its values. The
-//! table reaches to 2^63 - 1 and never grows. It takes memory with its first value, or with [`Histogram::reserve`];
-//! pages that no value falls into are never touched.
+//! table reaches to 2^63 - 1. It takes memory with its first value, or with [`Histogram::reserve`], at first for values below
+//! 2^36 (68 s), and for all with the first one that is greater; pages that no value falls into are never touched.
 
 mod cells;
 mod coarse;
@@ -15,7 +15,7 @@ mod sums;
 
 use std::fmt;
 
-use self::cells::{CELLS, highest_of, index_of, lowest_of};
+use self::cells::{CELLS, CELLS_AT_FIRST, highest_of, index_of, lowest_of};
 use crate::time::Nanos;
 
 pub use self::cells::HIGHEST;
@@ -29,9 +29,9 @@ pub use self::sums::{CellSum, CellSums};
 
 /// Counts of values, with count, least, greatest, sum and sum of squares kept exactly beside them.
 pub struct Histogram {
-    /// `None` until a first value is counted: most histograms of a run stay empty, and a table of zeros is dear where the
-    /// allocator has to write it.
-    cells: Option<Box<[u64; CELLS]>>,
+    /// Empty until a first value is counted, and half of the table until one is great: most histograms of a run stay empty, and
+    /// a table of zeros is dear where the allocator has to write it.
+    cells: Vec<u64>,
     count: u64,
     /// The least value, which is also in the first touched cell; `u64::MAX` when nothing was recorded.
     min: Nanos,
@@ -50,33 +50,48 @@ const PAGE: usize = 512;
 impl Histogram {
     /// An empty histogram, which has no table yet.
     pub fn new() -> Histogram {
-        Histogram { cells: None, count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 }
+        Histogram { cells: Vec::new(), count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 }
     }
 
-    /// Takes the memory of the table, so that no value that is recorded later has to.
+    /// Takes the memory of the table for values below 2^36, so that none of those that are recorded later has to.
     pub fn reserve(&mut self) {
-        self.table();
+        self.table(0);
     }
 
+    /// The table, which has the cell `index` at least.
     #[inline(always)]
-    fn table(&mut self) -> &mut [u64; CELLS] {
-        self.cells.get_or_insert_with(Histogram::zeros)
+    fn table(&mut self, index: usize) -> &mut [u64] {
+        if index >= self.cells.len() {
+            self.reach(index);
+        }
+        &mut self.cells
     }
 
-    /// Allocates a table. It is not inlined, so that recording stays small.
+    /// Adds to the cell `index`.
+    #[inline(always)]
+    fn add(&mut self, index: usize, count: u64) {
+        match self.cells.get_mut(index) {
+            Some(cell) => *cell += count,
+            None => self.table(index)[index] += count,
+        }
+    }
+
+    /// Allocates a table that has the cell `index`. It is not inlined, so that recording stays small.
     #[cold]
     #[inline(never)]
-    fn zeros() -> Box<[u64; CELLS]> {
-        // Through a vector, because memory that is asked for as zeroed is not touched.
-        let cells = vec![0; CELLS].into_boxed_slice().try_into();
-        cells.expect("the length is that of the array")
+    fn reach(&mut self, index: usize) {
+        // A new one, because memory that is asked for as zeroed is not touched.
+        let mut cells = vec![0; if index < CELLS_AT_FIRST { CELLS_AT_FIRST } else { CELLS }];
+        let touched = self.touched();
+        cells[touched.clone()].copy_from_slice(&self.cells[touched]);
+        self.cells = cells;
     }
 
     /// Counts `value` once.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
         let value = value.min(HIGHEST);
-        self.table()[index_of(value)] += 1;
+        self.add(index_of(value), 1);
         self.count += 1;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -94,7 +109,7 @@ impl Histogram {
             return;
         }
         let value = value.min(HIGHEST);
-        self.table()[index_of(value)] += count;
+        self.add(index_of(value), count);
         self.count += count;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -127,7 +142,8 @@ impl Histogram {
         }
         let (mut min, mut max) = (self.min, self.max);
         let (mut sum, mut sum_squares) = (0u128, 0u128);
-        let table = self.table();
+        // All bits together are a value that is no less than any of them.
+        let table = self.table(index_of(all));
         for (at, &value) in values.iter().enumerate() {
             let cell = index_of(value);
             table[cell] += 1;
@@ -148,7 +164,9 @@ impl Histogram {
         if other.count == 0 {
             return;
         }
-        for (cell, more) in self.table()[other.touched()].iter_mut().zip(other.touched_cells()) {
+        let touched = other.touched();
+        let table = self.table(touched.end - 1);
+        for (cell, more) in table[touched].iter_mut().zip(other.touched_cells()) {
             // Read before written: most cells between the least and the greatest value are 0, and a page of zeros that
             // is only read takes no memory.
             if *more != 0 {
@@ -165,8 +183,7 @@ impl Histogram {
     /// Makes the histogram empty; only pages with counts are written.
     pub fn clear(&mut self) {
         let touched = self.touched();
-        let cells = self.cells.iter_mut().flat_map(|cells| cells[touched.clone()].chunks_mut(PAGE));
-        for page in cells {
+        for page in self.cells[touched].chunks_mut(PAGE) {
             if page.iter().any(|cell| *cell != 0) {
                 page.fill(0);
             }
@@ -247,7 +264,7 @@ impl Histogram {
 
     /// The cells from the least value to the greatest.
     fn touched_cells(&self) -> &[u64] {
-        self.cells.as_ref().map_or(&[], |cells| &cells[self.touched()])
+        &self.cells[self.touched()]
     }
 }
 

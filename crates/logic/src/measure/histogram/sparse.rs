@@ -59,7 +59,7 @@ impl Histogram {
             return Err(wrong("the exact figures do not belong to it"));
         }
         let mut at = first;
-        let table = self.table();
+        let table = self.table(last);
         for (place, (gap, number)) in cells.iter().enumerate() {
             at += *gap as usize + usize::from(place > 0);
             table[at] = table[at].saturating_add(*number);

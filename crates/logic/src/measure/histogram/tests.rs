@@ -77,7 +77,7 @@ proptest! {
         let mut histogram = of(&before);
         histogram.clear();
         prop_assert_eq!(&histogram, &Histogram::new());
-        prop_assert!(histogram.cells.iter().flat_map(|cells| cells.iter()).all(|cell| *cell == 0));
+        prop_assert!(histogram.cells.iter().all(|cell| *cell == 0));
         after.iter().for_each(|value| histogram.record(*value));
         prop_assert_eq!(histogram, of(&after));
     }
@@ -124,7 +124,7 @@ fn a_rank_is_not_moved_by_rounding() {
 
 #[test]
 fn a_histogram_takes_memory_with_its_first_value_or_when_it_is_reserved() {
-    let has_memory = |histogram: &Histogram| histogram.cells.is_some();
+    let has_memory = |histogram: &Histogram| !histogram.cells.is_empty();
     let mut histogram = Histogram::new();
     histogram.merge(&Histogram::new());
     histogram.merge_sparse(&Histogram::new().to_sparse()).unwrap();
@@ -139,4 +139,14 @@ fn a_histogram_takes_memory_with_its_first_value_or_when_it_is_reserved() {
     reserved.reserve();
     assert!(has_memory(&reserved));
     assert_eq!(reserved, Histogram::new(), "a table of zeros counts nothing");
+    // The first value that is too great for the table at first, and the last one that is not.
+    for (value, cells) in [((1 << 36) - 1, CELLS_AT_FIRST), (1 << 36, CELLS)] {
+        histogram.record(value);
+        assert_eq!(histogram.cells.len(), cells);
+    }
+    assert!(histogram.cells().map(|(lowest, _, count)| (lowest, count)).eq([
+        (7, 1),
+        (lowest_of(CELLS_AT_FIRST - 1), 1),
+        (1 << 36, 1)
+    ]));
 }
