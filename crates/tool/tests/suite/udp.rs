@@ -22,7 +22,6 @@ fn assert_accounted(result: &Json) {
 
 #[test]
 fn the_whole_run_over_udp_is_what_memcached_counted() {
-    let _alone = quiet();
     let server = Memcached::start_on(Place::Udp);
     let mut second = server.connect();
     let name = &server.name;
@@ -62,7 +61,6 @@ fn the_whole_run_over_udp_is_what_memcached_counted() {
 
 #[test]
 fn a_burst_of_multi_gets_is_answered_whole() {
-    let _alone = quiet();
     let server = Memcached::start_on(Place::Udp);
     let words = format!(
         "run -s {} --udp -n 5k -c 2 -d 16 --multiget 25 --records 1k --mix get:1 --verify --value-size 1000",
@@ -238,7 +236,6 @@ fn check_losses(relay: &Relay, words: &str) -> Result<(), String> {
 
 #[test]
 fn both_framings_of_the_built_in_server_read_the_same_with_faults_too() {
-    let _alone = quiet();
     for framing in ["stream", "per-key"] {
         for faults in ["", "--fault udp-drop=101 --fault udp-reorder=53 --fault udp-duplicate=47"] {
             let server = Serve::start(&format!("--udp-framing {framing} {faults}"));
