@@ -16,8 +16,8 @@ thread_local! {
 
 static KEPT: Once = Once::new();
 
-/// Makes the allocator keep for the next run what one run has freed. A run takes some 50 MB, and asking the kernel for every page
-/// of it again was a fifth of the simulation's CPU time.
+/// Makes the allocator keep what a run has freed for the next run: asking the kernel for every page again took a fifth of the
+/// simulation's CPU time.
 fn keep_what_is_freed() {
     #[cfg(target_env = "gnu")]
     for (parameter, bytes) in [(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)] {

@@ -279,8 +279,7 @@ fn long_silence_ns(plan: &Plan, measurement: &Measurement) -> Nanos {
         // A single connection receives nothing for a whole timeout where one datagram is lost.
         return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
     }
-    let ops = measurement.groups.iter().flat_map(|group| group.ops.iter());
-    let slowest_ns = ops.filter_map(|(_, op)| {
+    let slowest_ns = measurement.op_records().filter_map(|op| {
         let moments = op.times.of(Span::Service).moments();
         (moments.count > 0).then_some(moments.max)
     });

@@ -7,7 +7,7 @@
 //! request. An instrument that loses requests, counts them twice or mixes up their times disagrees with itself.
 
 use crate::measure::measurement::Measurement;
-use crate::measure::recorder::Span;
+use crate::measure::recorder::{OpRecord, Span};
 
 pub use crate::measure::flight::{FlightAccount, FlightTime};
 
@@ -37,14 +37,15 @@ impl Little {
 /// result is older than the account, or a part of it is that of a process that was lost.
 pub fn little(measurement: &Measurement) -> Option<Little> {
     let flight = measurement.flight;
-    let ops = || measurement.groups.iter().flat_map(|group| group.ops.iter().map(|(_, op)| op));
-    let timed = ops().map(|op| op.times.of(Span::Service).count()).sum::<u64>();
+    let timed = measurement.op_records().map(|op| op.times.of(Span::Service).count()).sum::<u64>();
     if flight.requests == 0 || flight.requests < timed {
         return None;
     }
-    let spans =
-        ops().flat_map(|op| [Span::Service, Span::Reaction].map(|span| op.times.of(span).moments().sum));
-    let by_request_ns = spans
+    let of_spans =
+        |op: &OpRecord| [Span::Service, Span::Reaction].map(|span| op.times.of(span).moments().sum);
+    let by_request_ns = measurement
+        .op_records()
+        .flat_map(of_spans)
         .fold(0u128, u128::saturating_add)
         .saturating_add(flight.untimed_ns)
         .saturating_sub(flight.shared_ns);

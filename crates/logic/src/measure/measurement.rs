@@ -14,7 +14,7 @@ use crate::measure::histogram::Histogram;
 use crate::measure::interval::Interval;
 use crate::measure::messages::count_message;
 use crate::measure::parts::{ServerRecord, merge_servers};
-use crate::measure::recorder::{Ops, Tally};
+use crate::measure::recorder::{OpRecord, Ops, Tally};
 use crate::measure::replayed::Replayed;
 use crate::measure::transmit::TransmitTimes;
 use crate::measure::uncertainty::Windows;
@@ -330,6 +330,12 @@ impl Measurement {
             self.parts.resize_with(number + 1, Ops::default);
         }
         &mut self.parts[number]
+    }
+
+    /// The records of each verb of each group. What only adds counts or sums up takes them from here: [`Measurement::ops`]
+    /// merges histograms.
+    pub fn op_records(&self) -> impl Iterator<Item = &OpRecord> {
+        self.groups.iter().flat_map(|group| group.ops.iter().map(|(_, op)| op))
     }
 
     /// The requests of all groups together.

@@ -278,6 +278,24 @@ fn replies_are_held_for_the_service_time_and_keep_their_order() {
 }
 
 #[test]
+fn a_reply_is_due_so_long_after_its_request_arrived_however_late_that_was_read() {
+    let mut story = Story::held("0.001");
+    let late = 10 * MILLISECOND;
+    assert!(hear(&mut story.host, &mut story.guest, late, usize::MAX).is_empty());
+    for (arrived, due) in
+        [(late - 5 * MILLISECOND, late), (late - MILLISECOND / 4, late + MILLISECOND * 3 / 4)]
+    {
+        story.host.handle_received(&mut story.guest, b"get a\r\n", arrived);
+        story.now = due - 1;
+        assert_eq!(story.hear().is_empty(), due > late, "it arrived at {arrived}");
+        story.now = due;
+        assert_eq!(story.hear().is_empty(), due == late, "it arrived at {arrived}");
+    }
+    let sent: Vec<String> = story.host.take_notes().map(|note| note.to_string()).collect();
+    assert!(sent[0].starts_with("request 1 1 get 5000000 "), "{sent:?}");
+}
+
+#[test]
 fn requests_of_all_connections_wait_for_one_server_in_the_order_of_their_arrival() {
     let config = HostConfig {
         service_time: Some("0.005".parse().unwrap()),

@@ -80,7 +80,7 @@ pub enum ServeWait {
 /// When requests arrive. A request has arrived when the kernel received it, and not when this thread got a CPU to read it.
 #[derive(Debug)]
 struct Arrivals {
-    /// `None` where the kernel has no receive stamps: what arrives then arrives when it is read.
+    /// `None` where the kernel has no receive stamps: a request then arrives when it is read.
     stamps: Option<Stamps>,
     /// The latest arrival.
     latest: Nanos,
@@ -183,11 +183,18 @@ impl Server {
             Ok((epoll, timer))
         };
         let (epoll, timer) = open().map_err(|errno| wrap(errno.into()))?;
+        let arrivals = Arrivals::of(&listeners.tcp);
+        if arrivals.stamps.is_none() && ledger.is_some() {
+            say(format_args!(
+                "pummel serve: this kernel does not stamp what it receives: in the truth file, a request arrives when the server \
+                 reads it"
+            ));
+        }
         let server = Server {
             host,
             epoll,
             timer,
-            arrivals: Arrivals::of(&listeners.tcp),
+            arrivals,
             _signals: signals,
             tcp: listeners.tcp,
             udp: listeners
@@ -411,7 +418,7 @@ impl Server {
                         queue,
                         &from,
                         &self.datagram[..count],
-                        self.arrivals.read(None),
+                        self.arrivals.read(None, now()),
                     );
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -498,7 +505,7 @@ impl Server {
             match connection.stream.read(&mut self.buffer) {
                 Ok(0) => return self.close(slot),
                 Ok(count) => {
-                    let arrived = self.arrivals.read(connection.stream.received_wall());
+                    let arrived = self.arrivals.read(connection.stream.received_wall(), now());
                     self.host.handle_received(&mut connection.state, &self.buffer[..count], arrived);
                     if connection.stream.has_unread() {
                         continue;
@@ -588,10 +595,10 @@ impl Arrivals {
         Arrivals { stamps, latest: now() }
     }
 
-    /// The arrival of bytes that were read just now, which the kernel received at `received_wall`. Arrivals are in the order
-    /// in which they are read, since that of the clients' events is not quite that of their stamps.
-    fn read(&mut self, received_wall: Option<Nanos>) -> Nanos {
-        let read = now();
+    /// When bytes arrived that were read at `read`, and that the kernel received at the wall time `received_wall`. An arrival is
+    /// never earlier than that of what was read before: queues and expiry need the order, and events come in nearly that of the
+    /// stamps.
+    fn read(&mut self, received_wall: Option<Nanos>, read: Nanos) -> Nanos {
         let stamped = self.stamps.as_mut().zip(received_wall).map(|(stamps, wall)| {
             stamps.renew_when_due(read);
             stamps.to_monotonic(wall)
@@ -615,4 +622,44 @@ fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Arrivals with stamps, and the wall time at which the monotonic clock was at 0.
+    fn stamped(latest: Nanos) -> (Arrivals, Nanos) {
+        let stamps = Stamps::new();
+        let wall_at_zero = stamps.to_monotonic(0).wrapping_neg();
+        (Arrivals { stamps: Some(stamps), latest }, wall_at_zero)
+    }
+
+    #[test]
+    fn a_request_arrives_when_the_kernel_received_it() {
+        let (mut arrivals, zero) = stamped(0);
+        assert_eq!(arrivals.read(Some(zero + 1_000), 5_000), 1_000);
+    }
+
+    #[test]
+    fn no_request_arrives_before_what_was_read_earlier() {
+        let (mut arrivals, zero) = stamped(2_000);
+        assert_eq!(arrivals.read(Some(zero + 1_000), 5_000), 2_000, "the server had not begun");
+        assert_eq!(arrivals.read(None, 6_000), 6_000, "a datagram");
+        assert_eq!(arrivals.read(Some(zero + 5_500), 7_000), 6_000);
+    }
+
+    #[test]
+    fn no_request_arrives_after_it_was_read() {
+        let (mut arrivals, zero) = stamped(0);
+        assert_eq!(arrivals.read(Some(zero + 9_000), 5_000), 5_000, "the wall clock was set");
+    }
+
+    #[test]
+    fn without_stamps_a_request_arrives_when_it_is_read() {
+        let mut arrivals = Arrivals { stamps: None, latest: 0 };
+        assert_eq!(arrivals.read(Some(1_000), 5_000), 5_000);
+        let (mut arrivals, _) = stamped(0);
+        assert_eq!(arrivals.read(None, 5_000), 5_000);
+    }
 }

@@ -13,7 +13,7 @@ const HALF: usize = 1 << HALF_BITS;
 const FINE: u64 = 2 * HALF as u64 - 1;
 /// How many cells there are.
 pub(super) const CELLS: usize = index_of(HIGHEST) + 1;
-/// The cells of values below 2^36, which are a minute.
+/// How many cells there are for values below 2^36 (68 s).
 pub(super) const CELLS_AT_FIRST: usize = index_of((1 << 36) - 1) + 1;
 
 /// How many doublings `value` lies above the values with a cell each.

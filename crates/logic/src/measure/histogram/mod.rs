@@ -29,8 +29,8 @@ pub use self::sums::{CellSum, CellSums};
 
 /// Counts of values, with count, least, greatest, sum and sum of squares kept exactly beside them.
 pub struct Histogram {
-    /// Empty until a first value is counted, and half of the table until one is great: most histograms of a run stay empty, and
-    /// a table of zeros is dear where the allocator has to write it.
+    /// Empty until a first value is counted, and half of the table until a value is 2^36 or greater: most histograms of a run
+    /// stay empty, and a table of zeros is dear where the allocator has to write it.
     cells: Vec<u64>,
     count: u64,
     /// The least value, which is also in the first touched cell; `u64::MAX` when nothing was recorded.
@@ -53,7 +53,7 @@ impl Histogram {
         Histogram { cells: Vec::new(), count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 }
     }
 
-    /// Takes the memory of the table for values below 2^36, so that none of those that are recorded later has to.
+    /// Takes the memory of the table for values below 2^36, so that recording such a value allocates nothing.
     pub fn reserve(&mut self) {
         self.table(0);
     }
@@ -142,7 +142,7 @@ impl Histogram {
         }
         let (mut min, mut max) = (self.min, self.max);
         let (mut sum, mut sum_squares) = (0u128, 0u128);
-        // All bits together are a value that is no less than any of them.
+        // The value that has the bits of all of them is no less than any of them.
         let table = self.table(index_of(all));
         for (at, &value) in values.iter().enumerate() {
             let cell = index_of(value);
