@@ -28,6 +28,10 @@ const EXISTS: u16 = 0x02;
 /// The memory of sent bytes is released when there are more than this.
 const COMPACT_BYTES: usize = 64 * 1024;
 
+/// Copies that wait to be sent, at most. A new peer gets all that is stored at once, which by the default of
+/// [`Limits`](super::store::Limits) is half of this: the other half is for what is stored while the peer takes that.
+const BACKLOG_MAX_BYTES: usize = 128 << 20;
+
 /// The error of a peer that sent bytes which are no reply to a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPeer;
@@ -55,7 +59,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Whether the peer is connected.
+    /// Whether copies are made: the peer is connected, and takes them as quickly as they are made.
     pub fn is_open(&self) -> bool {
         self.open
     }
@@ -128,7 +132,7 @@ impl Copies {
         self.open = false;
         self.taken = self.made;
         (self.sent, self.body) = (0, 0);
-        self.out.clear();
+        self.out = Vec::new();
         self.head.clear();
     }
 
@@ -159,6 +163,10 @@ impl Copies {
             return;
         }
         let body = EXTRAS_BYTES + key.len() + value.len();
+        if self.out.len() - self.sent + HEADER_BYTES + body > BACKLOG_MAX_BYTES {
+            // Without this copy the peer would not have every item; it gets them all when it is connected again.
+            return self.close();
+        }
         let [k0, k1] = (key.len() as u16).to_be_bytes();
         self.out.extend_from_slice(&[REQUEST, code, k0, k1, EXTRAS_BYTES as u8, 0, 0, 0]);
         self.out.extend_from_slice(&(body as u32).to_be_bytes());
@@ -281,6 +289,31 @@ mod tests {
         assert_eq!(one.copies().refused(), (0, None));
         let later = say(&mut other, &mut reader, "get a b c\r\n", 62 * SECOND);
         assert_eq!(later, "VALUE a 0 1\r\nn\r\nVALUE c 0 1\r\n3\r\nEND\r\n", "the expiry goes with it");
+    }
+
+    #[test]
+    fn a_peer_that_takes_copies_too_slowly_is_given_up_and_gets_all_items_later() {
+        let mut one = host();
+        let mut guest = one.accept();
+        one.open_peer(0);
+        let value = vec![b'x'; 1_000_000];
+        let set = [&b"set k 0 0 1000000\r\n"[..], &value, b"\r\n"].concat();
+        let fitting = BACKLOG_MAX_BYTES / (value.len() + HEADER_BYTES + EXTRAS_BYTES + 1);
+        for _ in 0..fitting {
+            one.handle_received(&mut guest, &set, 0);
+        }
+        assert!(one.copies().is_open() && one.copies().owed() == fitting as u64);
+        assert_eq!(heard(&mut one, &mut guest, 0), "");
+        one.handle_received(&mut guest, &set, 0);
+        assert!(!one.copies().is_open() && one.copies().poll_send().is_empty());
+        assert_eq!(
+            heard(&mut one, &mut guest, 0),
+            "STORED\r\n".repeat(fitting + 1),
+            "no reply waits any more"
+        );
+        assert_eq!(say(&mut one, &mut guest, "set other 0 0 1\r\n1\r\n", 0), "STORED\r\n");
+        one.open_peer(0);
+        assert_eq!((one.copies().is_open(), one.copies().owed()), (true, 2));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::protocol::udp::Frame;
 use crate::protocol::{
     self, Codec, Keys, MetaAsk, Op, Outcome, PairList, PairValue, Pairs, Step, Value, Verb,
 };
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
 /// What a request came to: how it ended, and the values that it showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -309,6 +309,18 @@ fn redis_is_answered_as_redis_answers() {
 }
 
 #[test]
+fn an_item_that_outlives_its_expiry_has_no_time_left() {
+    let faults = vec![ServerFault::IgnoreExpiry];
+    let config = HostConfig { dialect: Dialect::Resp, faults, ..HostConfig::default() };
+    let mut table = Table::<Resp2>::with(usize::MAX, config);
+    assert_eq!(table.say(b"SET a 1 PX 1500\r\nTTL a\r\n"), b"+OK\r\n:2\r\n");
+    table.now = 5 * SECOND;
+    assert_eq!(table.say(b"GET a\r\nTTL a\r\nPTTL a\r\n"), b"$1\r\n1\r\n:0\r\n:0\r\n");
+    let longest = "SET a 1;EXPIRE a 9223372036854775807;TTL a";
+    assert_eq!(resp_lines(longest, usize::MAX), "+OK;:1;:18446744073;");
+}
+
+#[test]
 fn what_is_no_resp_is_said_and_closes() {
     for (bytes, words) in [
         (&b"*1\r\n!"[..], ""),
@@ -508,6 +520,54 @@ fn datagrams_without_a_frame_or_in_pieces_are_dropped() {
     }
     host.handle_datagram(&mut post, &1, b"abc", 0);
     assert!(host.poll_datagram(&mut post, SECOND).is_none());
+}
+
+/// A server whose replies are held for a second.
+fn slow_host() -> Host {
+    let service_time = Some("1".parse().expect("a distribution"));
+    Host::new(HostConfig { service_time, truth: Truth::Kept, ..HostConfig::default() }, 0)
+}
+
+/// Asks over UDP, and leaves the answer in the queue.
+fn ask_slowly(host: &mut Host, post: &mut DatagramQueue<u8>, question: &str) {
+    let datagram = [&Frame::single(7).encode()[..], question.as_bytes()].concat();
+    host.handle_datagram(post, &1, &datagram, 0);
+}
+
+#[test]
+fn what_waits_to_be_sent_over_udp_when_the_server_ends_is_told() {
+    for framing in [Framing::PerKey, Framing::Stream] {
+        let (mut host, mut post) = (slow_host(), DatagramQueue::new(framing));
+        ask_slowly(&mut host, &mut post, "get a\r\nversion\r\n");
+        assert!(host.poll_datagram(&mut post, SECOND - 1).is_none());
+        host.handle_queue_closed(post);
+        let truth: Vec<String> = host.take_notes().map(|note| note.to_string()).collect();
+        assert_eq!(truth, ["request 0 1 get 0 - - 1000000000", "request 0 2 version 0 - - 1000000000"]);
+    }
+}
+
+#[test]
+fn replies_over_udp_that_would_fill_the_memory_are_not_sent() {
+    for framing in [Framing::PerKey, Framing::Stream] {
+        let (mut host, mut post) = (slow_host(), DatagramQueue::new(framing));
+        let mut guest = host.accept();
+        let set = [b"set k 0 0 1000000\r\n", &vec![b'x'; 1_000_000][..], b"\r\n"].concat();
+        host.handle_received(&mut guest, &set, 0);
+        ask_slowly(&mut host, &mut post, &format!("get {}\r\n", "k ".repeat(20_000)));
+        assert_eq!(post.next_due(), NEVER, "a reply of 20 GB");
+        for _ in 0..80 {
+            ask_slowly(&mut host, &mut post, "get k\r\n");
+        }
+        let mut sent_bytes = 0;
+        while let Some(letter) = host.poll_datagram(&mut post, SECOND) {
+            sent_bytes += letter.bytes.len();
+        }
+        assert!((50 << 20..=64 << 20).contains(&sent_bytes), "{sent_bytes} bytes");
+        let unsent = host.take_notes().filter(|note| note.to_string().contains(" - - ")).count();
+        assert_eq!(unsent, 1 + 80 - sent_bytes / 1_000_000, "of 81 replies");
+        ask_slowly(&mut host, &mut post, "get k\r\n");
+        assert_eq!(post.next_due(), SECOND, "there is room again");
+    }
 }
 
 proptest::proptest! {

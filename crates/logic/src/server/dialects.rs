@@ -130,6 +130,16 @@ impl DialectRequest<'_> {
         }
     }
 
+    /// Whether it is no request of its dialect, and nothing after it can be understood.
+    pub(super) fn is_broken(&self) -> bool {
+        match self {
+            // Every line is a request, if a wrong one; a line without an end closes the connection by itself.
+            DialectRequest::Text(_) => false,
+            DialectRequest::Binary(request) => request.is_broken(),
+            DialectRequest::Resp(request) => request.is_broken(),
+        }
+    }
+
     /// Whether the request is a copy of an item that was stored on another server.
     pub(super) fn is_copy(&self) -> bool {
         matches!(self, DialectRequest::Binary(request) if request.is_copy())

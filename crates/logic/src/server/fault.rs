@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::contract::Silence;
 use super::store::{ExpiryPolicy, Store};
+use super::truth::Word;
 use crate::rng::{Stream, below, mix};
 use crate::time::{Nanos, SECOND, from_seconds, seconds};
 
@@ -323,7 +324,7 @@ impl Faults {
         if due(self.wrong_key_every, self.values)
             && let Some(other) = store.other_than(key, self.chance.draw_sub(self.values, 1))
         {
-            let detail = format!("from={}", other.key().escape_ascii());
+            let detail = format!("from={}", Word(other.key()));
             self.tamperings.push(Tampering { kind: "wrong-key", key: key.to_vec(), detail });
             value = other.value.clone();
         }

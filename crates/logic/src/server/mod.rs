@@ -3,10 +3,10 @@
 //! `pummel serve` puts sockets around it; tests of workers put a simulated network around it. A [`Host`] is the whole
 //! server and is shared by its connections; a [`ServerConnection`] is one connection. Bytes that came go into
 //! [`Host::handle_received`]; bytes that are due come out of [`Host::poll_send`]. A request takes effect when its last
-//! byte is handed over; its reply is held for a time drawn from the service-time distribution, counted from then, and
-//! never overtakes an earlier reply of its connection. Datagrams go into [`Host::handle_datagram`], with a
-//! [`DatagramQueue`] that keeps the answers until they are due. All dialects share what is stored, the counters and the
-//! faults.
+//! byte is handed over; its reply is held for a time drawn from the service-time distribution, counted from the time at
+//! which, by the caller, that byte arrived, and never overtakes an earlier reply of its connection. Datagrams go into
+//! [`Host::handle_datagram`], with a [`DatagramQueue`] that keeps the answers until they are due. All dialects share what
+//! is stored, the counters and the faults.
 
 mod binary;
 mod context;
@@ -253,7 +253,8 @@ impl Host {
                 ParserStep::Request(request) => {
                     let (verdict, debt) = self.carry_out(&request, session, now);
                     self.owe(&request, verdict, debt, session.connection, owing);
-                    let ends = session.is_closing || verdict == FaultVerdict::Close;
+                    // With some faults nothing of the request is looked at, and so nothing of it asks for the end.
+                    let ends = session.is_closing || verdict == FaultVerdict::Close || request.is_broken();
                     *ending = ends.then_some(Ending::Fin);
                 }
             }

@@ -16,6 +16,10 @@ use crate::time::{MILLISECOND, NEVER, Nanos};
 /// How much later than its due time a reordered datagram leaves, in nanoseconds.
 const OVERTAKEN_NS: Nanos = 2 * MILLISECOND;
 
+/// Memory of the datagrams that wait in a queue, at most. A sender that is not slowed down by replies may ask for any number
+/// of them, and one datagram for a large value thousands of times.
+const QUEUE_MAX_BYTES: usize = 64 << 20;
+
 /// A datagram belongs to no connection; the truth says this number.
 const NO_CONNECTION: u64 = 0;
 
@@ -37,6 +41,8 @@ pub struct DatagramQueue<P> {
     /// By when they are due and in which order they were written.
     letters: BTreeMap<(Nanos, u64), OutgoingDatagram<P>>,
     written: u64,
+    /// Memory of the datagrams that wait.
+    held_bytes: usize,
 }
 
 /// A datagram that waits to be sent.
@@ -53,7 +59,7 @@ pub struct OutgoingDatagram<P> {
 impl<P> DatagramQueue<P> {
     /// An empty queue.
     pub fn new(framing: Framing) -> DatagramQueue<P> {
-        DatagramQueue { framing, letters: BTreeMap::new(), written: 0 }
+        DatagramQueue { framing, letters: BTreeMap::new(), written: 0, held_bytes: 0 }
     }
 
     /// When the next datagram may leave, in nanoseconds; [`NEVER`] if none waits.
@@ -61,15 +67,35 @@ impl<P> DatagramQueue<P> {
         self.letters.first_key_value().map_or(NEVER, |((due, _), _)| *due)
     }
 
+    /// Whether replies of `len` bytes may wait here too.
+    fn has_room_for(&self, len: usize) -> bool {
+        self.held_bytes.saturating_add(len) <= QUEUE_MAX_BYTES
+    }
+
     fn write(&mut self, due: Nanos, letter: OutgoingDatagram<P>) {
         self.written += 1;
+        self.held_bytes += letter.held_bytes();
         self.letters.insert((due, self.written), letter);
+    }
+
+    /// Takes the first datagram out if it is due by `now`.
+    fn take_due(&mut self, now: Nanos) -> Option<OutgoingDatagram<P>> {
+        let letter = self.letters.first_entry().filter(|entry| entry.key().0 <= now)?.remove();
+        self.held_bytes -= letter.held_bytes();
+        Some(letter)
+    }
+}
+
+impl<P> OutgoingDatagram<P> {
+    /// The memory of the datagram.
+    fn held_bytes(&self) -> usize {
+        size_of::<((Nanos, u64), OutgoingDatagram<P>)>() + self.bytes.len() + size_of_val(&*self.debts)
     }
 }
 
 impl Host {
     /// Carries out the requests of a datagram that arrived at `now`. A datagram without a frame or with a part of a
-    /// request is dropped, as memcached does.
+    /// request is dropped, as memcached does. So is a reply for which the queue has no room, before it is made.
     pub fn handle_datagram<P: Clone>(
         &mut self,
         post: &mut DatagramQueue<P>,
@@ -89,6 +115,10 @@ impl Host {
             let (verdict, debt) = self.carry_out(&request, &mut session, now);
             if request.silence() == Silence::Always || self.reply.is_empty() {
                 self.note(ended(NO_CONNECTION, debt.without_reply(), None));
+                continue;
+            }
+            if !post.has_room_for(message.len() + self.reply.len()) {
+                self.note(ended(NO_CONNECTION, debt, None));
                 continue;
             }
             let mut bytes = self.reply.to_bytes();
@@ -114,13 +144,19 @@ impl Host {
         post: &mut DatagramQueue<P>,
         now: Nanos,
     ) -> Option<OutgoingDatagram<P>> {
-        let entry = post.letters.first_entry().filter(|entry| entry.key().0 <= now)?;
-        let letter = entry.remove();
+        let letter = post.take_due(now)?;
         self.store.counts.bytes_written += letter.bytes.len() as u64;
         for &debt in &letter.debts {
             self.note(ended(NO_CONNECTION, debt, debt.whole.then_some(now)));
         }
         Some(letter)
+    }
+
+    /// Takes in that nothing is sent any more of what waits in a queue.
+    pub fn handle_queue_closed<P>(&mut self, post: DatagramQueue<P>) {
+        for debt in post.letters.into_values().flat_map(|letter| letter.debts) {
+            self.note(ended(NO_CONNECTION, debt, None));
+        }
     }
 
     /// Cuts messages into datagrams and applies the faults of datagrams.

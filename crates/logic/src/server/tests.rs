@@ -185,6 +185,15 @@ fn values_of_every_size_up_to_the_limit_come_back_as_they_were() {
 }
 
 #[test]
+fn a_number_in_a_value_of_any_width_is_counted_and_keeps_the_width() {
+    let mut story = Story::plain();
+    let padded = |digit: char| format!("{digit}{}", " ".repeat(65_535));
+    assert_eq!(story.text(&format!("set k 0 0 65536\r\n{}\r\n", padded('1'))), "STORED\r\n");
+    assert_eq!(story.text("incr k 1\r\n"), "2\r\n");
+    assert_eq!(story.text("get k\r\n"), format!("VALUE k 0 65536\r\n{}\r\nEND\r\n", padded('2')));
+}
+
+#[test]
 fn what_is_too_large_is_refused_and_what_it_was_to_replace_is_gone() {
     let mut story = Story::plain();
     story.ask(b"set k 0 0 1\r\nx\r\n");
@@ -220,6 +229,33 @@ fn quit_and_http_and_endless_lines_end_the_connection() {
         let reply = story.ask(&[b"version\r\n", last, b"version\r\n"].concat());
         assert_eq!(reply, b"VERSION 1.6.18-pummel\r\n", "nothing after it is answered");
         assert_eq!(story.guest.poll_close(), Some(Ending::Fin));
+    }
+}
+
+#[test]
+fn what_is_no_request_ends_its_connection_whatever_the_fault() {
+    let key_beyond_the_body = [&[0x80u8, 0, 0, 200][..], &[0; 20]].concat();
+    let (endless, no_word, no_count) = (&[b'*'; 70_000][..], &b"*1\r\n!x\r\n"[..], &b"*99999999\r\n"[..]);
+    for fault in [
+        ServerFault::CloseAfter(1),
+        ServerFault::StallAfter(1),
+        ServerFault::HalfReplyAfter(1),
+        ServerFault::GarbageAfter(1),
+        ServerFault::ErrorEvery(1),
+        ServerFault::Mix(1),
+    ] {
+        for (kind, broken) in [
+            ("an endless line", endless),
+            ("no word", no_word),
+            ("no count", no_count),
+            ("a key beyond the body", &key_beyond_the_body[..]),
+        ] {
+            let mut story = Story::faulty(&[fault]);
+            story.ask(&[broken, broken].concat());
+            assert_eq!(story.guest.poll_close(), Some(Ending::Fin), "{kind} with {fault}");
+            story.ask(broken);
+            assert_eq!(story.host.requests(), 1, "{kind} with {fault}: nothing after it is read");
+        }
     }
 }
 
@@ -478,6 +514,41 @@ fn expiry_faults_are_told() {
     story.now = 6 * SECOND;
     assert_eq!(story.text("get a\r\n"), "END\r\n");
     assert_eq!(story.faults_done(), ["fault early-expiry connection=1 request=2 key=a left_s=4.000000"]);
+}
+
+#[test]
+fn a_command_that_looks_for_its_item_several_times_makes_one_fault_of_expiry() {
+    for (fault, kind, now) in [
+        (ServerFault::IgnoreExpiry, "ignore-expiry", 3 * SECOND),
+        (ServerFault::EarlyExpiry(SECOND), "early-expiry", SECOND * 3 / 2),
+    ] {
+        for request in [
+            "get a a a\r\n",
+            "ma a N0 T50 v t\r\n",
+            "*2\r\n$3\r\nGET\r\n$1\r\na\r\n",
+            "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nx\r\n",
+        ] {
+            let mut story = Story::faulty(&[fault]);
+            story.text("set a 0 2 1\r\n5\r\n");
+            let mut other = story.host.accept();
+            story.host.handle_received(&mut other, request.as_bytes(), now);
+            let faults = story.faults_done();
+            let begin = format!("fault {kind} connection=2 request=2 key=a left_s=");
+            assert!(faults.len() == 1 && faults[0].starts_with(&begin), "{request:?}: {faults:?}");
+        }
+    }
+}
+
+#[test]
+fn every_command_that_meets_the_same_item_makes_a_fault_of_its_own() {
+    let mut story = Story::faulty(&[ServerFault::IgnoreExpiry]);
+    story.text("set a 0 1 1\r\nx\r\nset b 0 1 1\r\nx\r\n");
+    story.now = 2 * SECOND;
+    story.text("get a b\r\nget a\r\n");
+    let fault = |request: u64, key: &str| {
+        format!("fault ignore-expiry connection=1 request={request} key={key} left_s=-1.000000")
+    };
+    assert_eq!(story.faults_done(), [fault(3, "a"), fault(3, "b"), fault(4, "a")]);
 }
 
 #[test]

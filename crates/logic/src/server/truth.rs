@@ -1,6 +1,6 @@
 //! The true acts of the built-in server, as one line per request and per fault.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use crate::time::Nanos;
 
@@ -22,7 +22,7 @@ pub enum Note {
         request: u64,
         /// The first word of the request.
         verb: &'static str,
-        /// When the request was complete, in nanoseconds on the server's clock.
+        /// When the last byte of the request arrived, in nanoseconds on the server's clock.
         arrived: Nanos,
         /// When the last byte of the reply was handed to the socket, in nanoseconds; `None` when there was no reply, or
         /// not all of one.
@@ -65,7 +65,7 @@ impl fmt::Display for Note {
             Note::Fault { kind, connection, request, key, detail } => {
                 write!(out, "fault {kind} connection={connection} request={request}")?;
                 if let Some(key) = key {
-                    write!(out, " key={}", key.escape_ascii())?;
+                    write!(out, " key={}", Word(key))?;
                 }
                 if !detail.is_empty() {
                     write!(out, " {detail}")?;
@@ -73,5 +73,47 @@ impl fmt::Display for Note {
                 Ok(())
             }
         }
+    }
+}
+
+/// Bytes as one word of a line: a byte that is no visible character of ASCII, or a backslash, is written as `\xNN`.
+pub(super) struct Word<'a>(pub(super) &'a [u8]);
+
+impl fmt::Display for Word<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for &byte in self.0 {
+            match byte {
+                b'\\' | ..b'!' | 0x7f.. => write!(out, "\\x{byte:02x}")?,
+                b'!'..=b'~' => out.write_char(char::from(byte))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_any_bytes_is_one_word_of_its_line() {
+        let note = |key: &[u8]| Note::Fault {
+            kind: "flip",
+            connection: 1,
+            request: 2,
+            key: Some(key.to_vec()),
+            detail: "bit=3".to_owned(),
+        };
+        for (key, word) in [
+            (&b"plain~!'\"=:"[..], "plain~!'\"=:"),
+            (b"with blank\r\n\0", "with\\x20blank\\x0d\\x0a\\x00"),
+            (b"\\x20", "\\x5cx20"),
+            (b"\x7f\xc3\xbc", "\\x7f\\xc3\\xbc"),
+            (b"", ""),
+        ] {
+            assert_eq!(note(key).to_string(), format!("fault flip connection=1 request=2 key={word} bit=3"));
+        }
+        let every: Vec<u8> = (0..=255).collect();
+        assert_eq!(note(&every).to_string().split_ascii_whitespace().count(), 6);
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use pummel_engine::sys;
 use pummel_logic::time::Nanos;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::serve::error::ServeError;
@@ -68,8 +70,9 @@ pub(super) enum Listener {
 
 impl Listener {
     pub(super) fn open(listen: &Listen) -> Result<Listener, ServeError> {
-        let wrap =
-            |cause: io::Error| ServeError::new(format!("cannot listen on {listen}{}", hint(&cause)), cause);
+        let wrap = |cause: io::Error| {
+            ServeError::new(format!("cannot listen on {listen}{}", hint(listen, &cause)), cause)
+        };
         let listener = match listen {
             Listen::Tcp(address) => {
                 let addresses: Vec<SocketAddr> = address.to_socket_addrs().map_err(wrap)?.collect();
@@ -90,7 +93,7 @@ impl Listener {
     pub(super) fn open_with_udp(listen: &Listen) -> Result<(Listener, Option<UdpSocket>), ServeError> {
         let any_port = matches!(listen, Listen::Tcp(address) if address.ends_with(":0"));
         let wrap = |cause: io::Error| {
-            ServeError::new(format!("cannot listen on {listen} for UDP{}", hint(&cause)), cause)
+            ServeError::new(format!("cannot listen on {listen} for UDP{}", hint(listen, &cause)), cause)
         };
         for tried in 1.. {
             let listener = Listener::open(listen)?;
@@ -170,21 +173,35 @@ impl AsFd for Listener {
 /// Binds a path, also one where a server that is gone left its socket.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match UnixStream::connect(path) {
-            Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {
-                std::fs::remove_file(path)?;
-                UnixListener::bind(path)
-            }
-            _ => Err(error),
-        },
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_deserted(path) => {
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
         bound => bound,
     }
 }
 
-fn hint(cause: &io::Error) -> &'static str {
-    match cause.kind() {
-        io::ErrorKind::AddrInUse => " (port 0 takes any free one)",
-        io::ErrorKind::PermissionDenied => " (ports below 1024 need root)",
+/// Whether a path is that of a socket at which nobody listens. The kernel refuses connections to any other file, too.
+fn is_deserted(path: &Path) -> bool {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    is_socket && matches!(connect_at_once(path), Err(rustix::io::Errno::CONNREFUSED))
+}
+
+/// Connects to a unix socket, unless that would have to wait for the server.
+fn connect_at_once(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+fn hint(listen: &Listen, cause: &io::Error) -> &'static str {
+    match (listen, cause.kind()) {
+        (Listen::Tcp(_), io::ErrorKind::AddrInUse) => " (port 0 takes any free one)",
+        (Listen::Tcp(_), io::ErrorKind::PermissionDenied) => " (ports below 1024 need root)",
+        (Listen::Unix(_), io::ErrorKind::AddrInUse) => {
+            " (only a socket at which no server listens is taken over)"
+        }
         _ => "",
     }
 }
@@ -265,13 +282,13 @@ impl ClientStream {
         self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
     }
 
-    /// Sends TLS's message that no more bytes follow, where there is TLS.
-    pub(super) fn say_goodbye(&mut self) {
+    /// Sends what TLS took, and its message that no more bytes follow; whether that is all sent. The message is written once,
+    /// however often this is called.
+    pub(super) fn say_goodbye(&mut self) -> io::Result<bool> {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            // The connection is over whether the client gets the message or not.
-            let _ = self.flush();
         }
+        self.flush()
     }
 
     /// Makes closing send a reset instead of an orderly end, where the kind of socket knows one.
@@ -325,6 +342,25 @@ impl Write for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_socket_at_which_nobody_listens_is_taken_over() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("socket");
+        std::fs::write(&path, "no socket").expect("it can be written");
+        assert_eq!(bind_unix(&path).expect_err("it is a file").kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(std::fs::read_to_string(&path).expect("it is still there"), "no socket");
+        std::fs::remove_file(&path).expect("it is there");
+
+        let server = bind_unix(&path).expect("the place is free");
+        assert_eq!(bind_unix(&path).expect_err("it listens").kind(), io::ErrorKind::AddrInUse);
+        rustix::net::listen(&server, 0).expect("it is a listener");
+        // It accepts nobody, and has room for a few, of whom the look above may be one.
+        let _waiting: Vec<OwnedFd> = std::iter::from_fn(|| connect_at_once(&path).ok()).collect();
+        assert_eq!(bind_unix(&path).expect_err("it is busy").kind(), io::ErrorKind::AddrInUse);
+        drop(server);
+        bind_unix(&path).expect("nobody listens any more");
+    }
 
     #[test]
     fn places_to_listen_are_addresses_with_ports_or_paths() {

@@ -105,6 +105,10 @@ impl Peer {
                 self.lose(host, &error, now)
             }
             Link::Opening(..) => Change::None,
+            Link::Open(..) if !host.copies().is_open() => {
+                let error = io::Error::other("it takes copies more slowly than they are made");
+                self.lose(host, &error, now)
+            }
             Link::Open(stream, until) => {
                 let sent = send(stream, host);
                 match host.copies().owed() {
@@ -155,6 +159,10 @@ impl Peer {
 
     fn read(&mut self, host: &mut Host, now: Nanos) -> io::Result<Change> {
         let Link::Open(stream, until) = &mut self.link else { return Ok(Change::None) };
+        if !host.copies().is_open() {
+            // The copies were given up: nothing that the peer says is a reply to one.
+            return Ok(Change::None);
+        }
         let mut change = Change::None;
         loop {
             match stream.read(&mut self.buffer) {

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use pummel_engine::backend::stamps::Stamps;
 use pummel_logic::plan::Clock;
 use pummel_logic::server::{DatagramQueue, Ending, Framing, Host, ServerConnection};
-use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
+use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -37,6 +37,17 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// When the last request came, what is owed is sent for at most this long.
 const DRAIN_MAX_NS: Nanos = 5 * SECOND;
+
+/// After a signal, what the kernel had received is read for at most this long: clients that go on asking must not keep the
+/// server from ending.
+const LAST_LOOK_MAX_NS: Nanos = SECOND / 2;
+
+/// By how much a stamp may lie behind the read, and by how much ahead of it, before the clocks are compared again.
+const STAMP_OLD_NS: Nanos = MILLISECOND;
+const STAMP_AHEAD_NS: Nanos = MICROSECOND;
+
+/// Between two comparisons of the clocks for the sake of such stamps: on a busy server every stamp may be old.
+const DOUBT_GAP_NS: Nanos = 10 * MILLISECOND;
 
 const EVENTS_MAX: usize = 256;
 
@@ -84,6 +95,8 @@ struct Arrivals {
     stamps: Option<Stamps>,
     /// The latest arrival.
     latest: Nanos,
+    /// Before this time, no doubtful stamp makes the clocks be compared.
+    doubt_from: Nanos,
 }
 
 /// Whether the loop goes on.
@@ -107,6 +120,8 @@ struct Connection {
     blocked: bool,
     /// The earliest time at which the queue of due replies names this connection.
     scheduled: Nanos,
+    /// Bytes of replies that TLS took, where the socket did not take them all. They count as sent when it has.
+    unflushed: usize,
 }
 
 /// A UDP socket, and the datagrams that are to be sent there.
@@ -250,17 +265,33 @@ impl Server {
                 self.handle_all(&mut events);
             }
             if self.is_signalled {
-                // What came before the signal is part of the truth, also from connections that were only just accepted.
-                self.wait_for_events(&mut events)?;
-                self.handle_all(&mut events);
+                self.take_what_came(&mut events)?;
                 self.stage = Stage::Over;
             }
         }
         for connection in self.connections.drain(..).flatten() {
             self.host.handle_closed(connection.state);
         }
+        for listener in self.udp.drain(..) {
+            self.host.handle_queue_closed(listener.queue);
+        }
         self.write_truth()?;
         self.ledger.take().map_or(Ok(()), Ledger::finish)
+    }
+
+    /// Carries out what the kernel had received before a signal: it is part of the truth, also where it takes many reads, or came
+    /// by connections that are only now accepted.
+    fn take_what_came(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), ServeError> {
+        let end = now() + LAST_LOOK_MAX_NS;
+        loop {
+            self.wait_for_events(events)?;
+            let is_nothing_new = events.iter().all(|event| matches!(event.data.u64(), SIGNAL | TIMER));
+            self.handle_all(events);
+            self.write_truth()?;
+            if is_nothing_new || end <= now() {
+                return Ok(());
+            }
+        }
     }
 
     fn write_truth(&mut self) -> Result<(), ServeError> {
@@ -327,6 +358,7 @@ impl Server {
                 for slot in 0..self.connections.len() {
                     self.renew_interest(slot);
                 }
+                self.forget_listeners();
                 for listener in &self.udp {
                     // It was added, so it can only be there.
                     let _ = epoll::delete(&self.epoll, &listener.socket);
@@ -466,8 +498,13 @@ impl Server {
              many files a process may have open"
         ));
         self.is_full = true;
+        self.forget_listeners();
+    }
+
+    /// Ends the events of connections that wait to be accepted.
+    fn forget_listeners(&self) {
         for listener in &self.tcp {
-            // It was added, so it can only be there.
+            // It was added, so it can only be there, or have been taken out for want of descriptors.
             let _ = epoll::delete(&self.epoll, listener);
         }
     }
@@ -486,11 +523,10 @@ impl Server {
             self.connections.len() - 1
         });
         self.generations += 1;
-        let interest = EventFlags::IN;
-        let added = epoll::add(&self.epoll, stream.as_fd(), EventData::new_u64(slot as u64), interest);
-        let generation = self.generations;
-        self.connections[slot] =
-            Some(Connection { stream, state, generation, interest, blocked: false, scheduled: NEVER });
+        let connection = Connection::new(stream, state, self.generations);
+        let name = EventData::new_u64(slot as u64);
+        let added = epoll::add(&self.epoll, connection.stream.as_fd(), name, connection.interest);
+        self.connections[slot] = Some(connection);
         if added.is_err() {
             self.close(slot);
         } else {
@@ -522,31 +558,8 @@ impl Server {
     /// Sends what is due, and arranges what is to come: the next due time, the closing, the interest in events.
     fn send(&mut self, slot: usize) {
         let Some(connection) = &mut self.connections[slot] else { return };
-        match connection.stream.flush() {
-            Ok(all) => connection.blocked |= !all,
-            Err(_) => return self.close(slot),
-        }
-        while !connection.blocked {
-            let at = now();
-            let due = self.host.poll_send(&mut connection.state, at);
-            if due.is_empty() {
-                break;
-            }
-            match connection.stream.write(due.parts()) {
-                Ok(count) => {
-                    connection.blocked = count < due.len() || !connection.stream.is_flushed();
-                    self.host.handle_sent(&mut connection.state, count, at);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_transient(&error) => connection.blocked = true,
-                Err(_) => return self.close(slot),
-            }
-        }
-        if let Some(ending) = connection.state.poll_close() {
-            match ending {
-                Ending::Reset => connection.stream.close_by_reset(),
-                Ending::Fin => connection.stream.say_goodbye(),
-            }
+        let is_broken = connection.send_replies(&mut self.host).is_err();
+        if is_broken || connection.state.poll_close().is_some_and(|ending| connection.end(ending)) {
             return self.close(slot);
         }
         if connection.state.waits_for_copy()
@@ -581,8 +594,70 @@ impl Server {
             self.free.push(slot);
             self.host.handle_closed(connection.state);
             drop(connection.stream);
-            if self.is_full && self.start_accepting().is_ok() {
+            if self.is_full && self.stage == Stage::Open && self.start_accepting().is_ok() {
                 self.is_full = false;
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn new(stream: ClientStream, state: ServerConnection, generation: u64) -> Connection {
+        let interest = EventFlags::IN;
+        Connection { stream, state, generation, interest, blocked: false, scheduled: NEVER, unflushed: 0 }
+    }
+
+    /// Sends replies that are due, as far as the socket takes them.
+    fn send_replies(&mut self, host: &mut Host) -> io::Result<()> {
+        self.flush(host)?;
+        while !self.blocked {
+            let at = now();
+            let due = host.poll_send(&mut self.state, at);
+            if due.is_empty() {
+                break;
+            }
+            match self.stream.write(due.parts()) {
+                Ok(count) => {
+                    let is_flushed = self.stream.is_flushed();
+                    self.blocked = count < due.len() || !is_flushed;
+                    if is_flushed {
+                        host.handle_sent(&mut self.state, count, at);
+                    } else {
+                        self.unflushed = count;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_transient(&error) => self.blocked = true,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what TLS holds back. Until that is all sent, the connection is blocked: replies that were offered to TLS must not be
+    /// offered again.
+    fn flush(&mut self, host: &mut Host) -> io::Result<()> {
+        let at = if self.unflushed > 0 { now() } else { NEVER };
+        if !self.stream.flush()? {
+            self.blocked = true;
+        } else if self.unflushed > 0 {
+            host.handle_sent(&mut self.state, std::mem::take(&mut self.unflushed), at);
+        }
+        Ok(())
+    }
+
+    /// Ends the stream in the way that the server wants; whether it can be closed, or has to wait until the socket takes more.
+    fn end(&mut self, ending: Ending) -> bool {
+        match ending {
+            Ending::Reset => {
+                self.stream.close_by_reset();
+                true
+            }
+            Ending::Fin => {
+                // Where the stream is broken, nobody hears that it ends.
+                let is_said = self.stream.say_goodbye().unwrap_or(true);
+                self.blocked |= !is_said;
+                is_said
             }
         }
     }
@@ -592,20 +667,40 @@ impl Arrivals {
     fn of(listeners: &[Listener]) -> Arrivals {
         let has_stamps = listeners.iter().all(|listener| listener.stamp_arrivals().is_ok());
         let stamps = if has_stamps { Stamps::of(Clock::Kernel).ok().flatten() } else { None };
-        Arrivals { stamps, latest: now() }
+        Arrivals { stamps, latest: now(), doubt_from: 0 }
     }
 
     /// When bytes arrived that were read at `read`, and that the kernel received at the wall time `received_wall`. An arrival is
     /// never earlier than that of what was read before: queues and expiry need the order, and events come in nearly that of the
     /// stamps.
     fn read(&mut self, received_wall: Option<Nanos>, read: Nanos) -> Nanos {
-        let stamped = self.stamps.as_mut().zip(received_wall).map(|(stamps, wall)| {
-            stamps.renew_when_due(read);
-            stamps.to_monotonic(wall)
-        });
+        let stamped = received_wall.and_then(|wall| self.stamped(wall, read));
         self.latest = stamped.unwrap_or(read).clamp(self.latest, read);
         self.latest
     }
+
+    /// The stamp `wall` on the monotonic clock; `None` where there are no stamps.
+    fn stamped(&mut self, wall: Nanos, read: Nanos) -> Option<Nanos> {
+        let stamps = self.stamps.as_mut()?;
+        stamps.renew_when_due(read);
+        let stamped = stamps.to_monotonic(wall);
+        Some(without_doubt(stamped, read, || {
+            if read < self.doubt_from {
+                return stamped;
+            }
+            self.doubt_from = read.saturating_add(DOUBT_GAP_NS);
+            stamps.renew();
+            stamps.to_monotonic(wall)
+        }))
+    }
+}
+
+/// The stamp of bytes that were read at `read`: `stamped`, or, where that is unlikely, what a new comparison of the clocks makes of
+/// it. The wall clock may have been set since the last one. If the stamp is true, and the read late, it stays as it was.
+fn without_doubt(stamped: Nanos, read: Nanos, compare_again: impl FnOnce() -> Nanos) -> Nanos {
+    let is_ahead = stamped > read.saturating_add(STAMP_AHEAD_NS);
+    let is_old = stamped.saturating_add(STAMP_OLD_NS) < read;
+    if is_ahead || is_old { compare_again() } else { stamped }
 }
 
 fn is_transient(error: &io::Error) -> bool {
@@ -626,13 +721,155 @@ fn raise_descriptor_limit() {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::path::Path;
+
+    use pummel_engine::backend::tls;
+    use pummel_logic::server::{HostConfig, Truth};
+    use rcgen::{CertificateParams, KeyPair};
+    use rustix::net::sockopt;
+    use rustls::crypto::ring;
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
     use super::*;
+    use crate::serve::listen::Listen;
+
+    /// What a server of the name `localhost` shows, and a client that believes it.
+    fn certified(folder: &Path) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        let file = |name: &str, text: String| {
+            let path = folder.join(name).display().to_string();
+            std::fs::write(&path, text).expect("the folder can be written to");
+            path
+        };
+        let (cert, key) = (file("cert.pem", certificate.pem()), file("key.pem", key.serialize_pem()));
+        let server = tls::server_config(&cert, &key, None).expect("they belong together");
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.der().clone()).expect("it is a certificate");
+        let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has ciphers for TLS 1.2 and 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        (server, Arc::new(client))
+    }
+
+    /// A connection of a server over TLS, and its client; neither waits for the other.
+    struct Secured {
+        host: Host,
+        connection: Connection,
+        client: ClientConnection,
+        socket: UnixStream,
+        heard: Vec<u8>,
+    }
+
+    impl Secured {
+        /// A connection after its handshake, through `listener` at `path`. The server holds `value` under the key `k`.
+        fn open(
+            listener: &Listener,
+            path: &Path,
+            configs: &(Arc<ServerConfig>, Arc<ClientConfig>),
+            value: &[u8],
+        ) -> Secured {
+            let mut host = Host::new(HostConfig { truth: Truth::Kept, ..HostConfig::default() }, 0);
+            let mut writer = host.accept();
+            let set = [format!("set k 0 0 {}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat();
+            host.handle_received(&mut writer, &set, 0);
+            let socket = UnixStream::connect(path).expect("it listens");
+            socket.set_nonblocking(true).expect("an option of every socket");
+            let stream = listener.accept(Some(&configs.0)).expect("one waits");
+            sockopt::set_socket_send_buffer_size(stream.as_fd(), 65_536).expect("an option of every socket");
+            let connection = Connection::new(stream, host.accept(), 1);
+            let name = ServerName::try_from("localhost").expect("a name");
+            let client = ClientConnection::new(Arc::clone(&configs.1), name).expect("it fits");
+            let mut secured = Secured { host, connection, client, socket, heard: Vec::new() };
+            while secured.client.is_handshaking() {
+                secured.speak();
+                secured.serve();
+                secured.hear();
+            }
+            secured
+        }
+
+        /// Sends what the client has to say.
+        fn speak(&mut self) {
+            while self.client.wants_write() {
+                self.client.write_tls(&mut self.socket).expect("it is little");
+            }
+        }
+
+        /// Lets the server read, and send as much as goes.
+        fn serve(&mut self) {
+            let mut buffer = [0; 1024];
+            while let Ok(count @ 1..) = self.connection.stream.read(&mut buffer) {
+                self.host.handle_received(&mut self.connection.state, &buffer[..count], 0);
+            }
+            loop {
+                self.connection.blocked = false;
+                self.connection.send_replies(&mut self.host).expect("the client is there");
+                // TLS takes a part of a long reply, and more of it when the socket took that.
+                if !self.connection.blocked || !self.connection.stream.is_flushed() {
+                    return;
+                }
+            }
+        }
+
+        /// Reads what has come to the client.
+        fn hear(&mut self) {
+            while let Ok(1..) = self.client.read_tls(&mut self.socket) {
+                self.client.process_new_packets().expect("the server speaks TLS");
+                // It ends where nothing more has come, or the server took its leave.
+                let _ = self.client.reader().read_to_end(&mut self.heard);
+            }
+        }
+    }
+
+    #[test]
+    fn replies_over_tls_are_sent_and_their_connection_over_once_the_socket_took_them() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let configs = certified(folder.path());
+        let path = folder.path().join("socket");
+        let listener = Listener::open(&Listen::Unix(path.clone())).expect("the place is free");
+        let mut held_back = 0;
+        for len in (100_000..500_000).step_by(20_000) {
+            let value = vec![b'x'; len];
+            let mut secured = Secured::open(&listener, &path, &configs, &value);
+            secured.client.writer().write_all(b"get k\r\nquit\r\n").expect("it has room");
+            secured.speak();
+            secured.serve();
+            let is_sent = |host: &mut Host| {
+                host.take_notes().any(|note| {
+                    let line = note.to_string();
+                    line.contains(" get ") && !line.contains(" - - ")
+                })
+            };
+            if !secured.connection.stream.is_flushed() {
+                held_back += 1;
+                assert_eq!(secured.connection.state.poll_close(), None, "{len} bytes");
+                assert!(!is_sent(&mut secured.host), "{len} bytes");
+            }
+            let mut rounds = 0..100;
+            while !secured.connection.state.poll_close().is_some_and(|end| secured.connection.end(end)) {
+                assert!(rounds.next().is_some(), "{len} bytes: the connection does not end");
+                secured.hear();
+                secured.serve();
+            }
+            secured.hear();
+            let reply = [format!("VALUE k 0 {len}\r\n").as_bytes(), &value, b"\r\nEND\r\n"].concat();
+            assert!(secured.heard == reply, "{len} bytes, of which {} came", secured.heard.len());
+            assert!(is_sent(&mut secured.host), "{len} bytes");
+        }
+        assert!(held_back > 0, "every socket took everything at once");
+    }
 
     /// Arrivals with stamps, and the wall time at which the monotonic clock was at 0.
     fn stamped(latest: Nanos) -> (Arrivals, Nanos) {
         let stamps = Stamps::new();
         let wall_at_zero = stamps.to_monotonic(0).wrapping_neg();
-        (Arrivals { stamps: Some(stamps), latest }, wall_at_zero)
+        (Arrivals { stamps: Some(stamps), latest, doubt_from: 0 }, wall_at_zero)
     }
 
     #[test]
@@ -652,12 +889,38 @@ mod tests {
     #[test]
     fn no_request_arrives_after_it_was_read() {
         let (mut arrivals, zero) = stamped(0);
-        assert_eq!(arrivals.read(Some(zero + 9_000), 5_000), 5_000, "the wall clock was set");
+        assert_eq!(arrivals.read(Some(zero + SECOND), 5_000), 5_000, "the wall clock was set");
+    }
+
+    #[test]
+    fn a_stamp_that_is_unlikely_is_moved_by_a_new_comparison_of_the_clocks() {
+        let read = 100 * SECOND;
+        let never = || -> Nanos { unreachable!("the stamp is likely") };
+        for likely in [read + STAMP_AHEAD_NS, read, read - 10 * MICROSECOND, read - STAMP_OLD_NS] {
+            assert_eq!(without_doubt(likely, read, never), likely);
+        }
+        let arrived = read - 5 * MICROSECOND;
+        for (set, old_offset) in [("back", arrived - SECOND), ("ahead", arrived + SECOND), ("far", NEVER)] {
+            assert_eq!(without_doubt(old_offset, read, || arrived), arrived, "the wall clock was set {set}");
+        }
+        let late = read - 60 * SECOND;
+        assert_eq!(without_doubt(late, read, || late - 30), late - 30, "the server stood still for a minute");
+    }
+
+    #[test]
+    fn a_request_that_was_read_late_arrived_when_the_kernel_received_it() {
+        let (mut arrivals, zero) = stamped(0);
+        // Each is compared with clocks that a machine may slew meanwhile.
+        for (received, read) in [(5, 8 * SECOND), (6, 8 * SECOND + 1), (7, 9 * SECOND)] {
+            let received = received * SECOND;
+            let arrived = arrivals.read(Some(zero + received), read);
+            assert!(arrived.abs_diff(received) < MILLISECOND, "{arrived} and not {received}");
+        }
     }
 
     #[test]
     fn without_stamps_a_request_arrives_when_it_is_read() {
-        let mut arrivals = Arrivals { stamps: None, latest: 0 };
+        let mut arrivals = Arrivals { stamps: None, latest: 0, doubt_from: 0 };
         assert_eq!(arrivals.read(Some(1_000), 5_000), 5_000);
         let (mut arrivals, _) = stamped(0);
         assert_eq!(arrivals.read(None, 5_000), 5_000);

@@ -217,7 +217,7 @@ fn what_an_mset_stored_is_what_every_read_finds() {
     let server = Redis::start(&[]);
     let words = format!(
         "run -s {} --protocol resp3 --no-load --mix mset:1 --multiset 50 --popularity sequential --records 1000 \
-         --key-prefix mset: --value-size uniform:1,3000 -n 20 -c 1 --verify --quiet",
+         --key-prefix mset: --value-size uniform:1,3000 -n 20 -c 1 --quiet",
         server.name()
     );
     let result = pummel(&words).expect(0).json();

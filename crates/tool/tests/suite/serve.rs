@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Memcached, PATIENCE, in_some_quiet_moment};
+use crate::common::{Memcached, PATIENCE, in_some_quiet_moment, until};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
@@ -61,6 +61,18 @@ impl Serving {
         let change =
             waitpid(Some(Pid::from_child(&self.process)), WaitOptions::UNTRACED).expect("it is our child");
         assert!(change.is_some_and(|(_, status)| status.stopped()), "it stands still");
+    }
+
+    /// Waits for its end, and returns the CPU time that it used, in seconds.
+    fn cpu_s_at_end(&self) -> f64 {
+        // The fields of proc(5) behind the name, which is in parentheses: the state comes first. A tick has 10 ms.
+        const CPU_TICKS: [usize; 2] = [11, 12];
+        until("the server's end", || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).ok()?;
+            let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
+            let ticks = CPU_TICKS.map(|at| fields[at].parse::<u32>().expect("a number"));
+            (fields[0] == "Z").then(|| f64::from(ticks[0] + ticks[1]) / 100.0)
+        })
     }
 
     /// Waits for its end, and returns the lines of the truth but for the header.
@@ -872,6 +884,35 @@ fn what_came_before_a_signal_is_carried_out_and_in_the_truth() {
 }
 
 #[test]
+fn what_came_before_a_signal_is_carried_out_however_many_reads_it_takes() {
+    // So many bytes fit into a socket that nobody reads, and are several reads of the server.
+    const REQUESTS: usize = 6_000;
+    let serving = Serving::start(&[]);
+    serving.stop();
+    let mut talk = serving.connect();
+    talk.send(&b"get a\r\n".repeat(REQUESTS));
+    serving.signal(Signal::TERM);
+    serving.signal(Signal::CONT);
+    talk.hear(&b"END\r\n".repeat(REQUESTS));
+    let truth = serving.truth_at_end();
+    assert_eq!(truth.len(), REQUESTS);
+    assert!(truth.iter().all(|line| line.starts_with("request 1 ") && line.contains(" get ")), "{truth:?}");
+}
+
+#[test]
+fn a_server_that_reads_nothing_more_sleeps_although_others_want_to_connect() {
+    let serving = Serving::start(&["--service-time", "2s", "--max-requests", "1"]);
+    let mut talk = serving.connect();
+    talk.send(b"get a\r\n");
+    let waiting: Vec<Talk> = (0..50).map(|_| serving.connect()).collect();
+    talk.hear(b"END\r\n");
+    let cpu_s = serving.cpu_s_at_end();
+    assert!(cpu_s < 0.5, "it used {cpu_s} s of CPU time in 2 s");
+    assert_eq!(serving.truth_at_end().len(), 1);
+    drop(waiting);
+}
+
+#[test]
 fn a_request_has_arrived_when_the_kernel_received_it() {
     const PAUSE: Duration = Duration::from_millis(400);
     let serving = Serving::start(&[]);
@@ -1019,6 +1060,19 @@ fn it_listens_in_several_places_and_leaves_no_socket_behind() {
             assert!(!path.exists());
         }
     }
+}
+
+#[test]
+fn a_file_in_the_place_of_a_socket_is_left_as_it_is() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let path = folder.path().join("notes");
+    std::fs::write(&path, "precious").expect("the folder can be written to");
+    let place = path.to_str().expect("a path in UTF-8");
+    let output = pummel_serve(&["--listen", place, "--max-seconds", "1"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(place) && said.contains("in use") && output.stdout.is_empty(), "{said}");
+    assert_eq!(std::fs::read_to_string(&path).expect("it is still there"), "precious");
 }
 
 #[test]

@@ -340,6 +340,17 @@ fn udp_replies_are_held_for_the_service_time() {
 }
 
 #[test]
+fn a_request_over_udp_that_is_not_answered_before_the_end_is_in_the_truth() {
+    let serving = Serve::start("--udp-framing per-key --service-time 30s");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    socket.connect(&serving.name).expect("an address");
+    socket.send(&[&[0, 1, 0, 0, 0, 1, 0, 0][..], b"get a\r\n"].concat()).expect("the server listens");
+    let truth = serving.truth();
+    assert_eq!(truth.requests.len(), 1);
+    assert_eq!((truth.requests[0].verb.as_str(), truth.requests[0].held_ns), ("get", None));
+}
+
+#[test]
 fn options_that_do_not_go_together_are_refused() {
     for args in [
         "--tls-cert /a",

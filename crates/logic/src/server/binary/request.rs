@@ -156,6 +156,11 @@ impl Request<'_> {
         self.header.opaque == MARK
     }
 
+    /// Whether its lengths contradict each other, so that what follows it cannot be found.
+    pub(in crate::server) fn is_broken(&self) -> bool {
+        matches!(self.body, Body::Broken)
+    }
+
     pub(in crate::server) fn silence(&self) -> Silence {
         if self.command.is_some_and(|command| command.quiet) { Silence::Quiet } else { Silence::Never }
     }

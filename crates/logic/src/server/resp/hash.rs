@@ -11,31 +11,64 @@ pub(super) fn pairs(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || Some((take(&mut rest)?, take(&mut rest)?)))
 }
 
-/// The hash with a field set; whether the field is new.
-pub(super) fn with(bytes: &[u8], field: &[u8], value: &[u8]) -> (Vec<u8>, bool) {
-    let mut hash = Vec::with_capacity(bytes.len() + field.len() + value.len() + 8);
-    let mut found = false;
-    for (name, old) in pairs(bytes) {
-        let same = name == field;
-        found |= same;
-        push(&mut hash, name);
-        push(&mut hash, if same { value } else { old });
-    }
-    if !found {
-        push(&mut hash, field);
-        push(&mut hash, value);
-    }
-    (hash, !found)
+/// A field that is set.
+struct Change<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+    /// Its place among the fields that are set.
+    place: usize,
+    is_new: bool,
 }
 
-/// The hash without a field.
-pub(super) fn without(bytes: &[u8], field: &[u8]) -> Vec<u8> {
+/// The hash with these fields set, and how many of them are new. The last value counts of a field that is there twice.
+pub(super) fn with<'a>(bytes: &[u8], fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> (Vec<u8>, usize) {
+    let mut changes: Vec<Change<'a>> = fields
+        .enumerate()
+        .map(|(place, (name, value))| Change { name, value, place, is_new: true })
+        .collect();
+    changes.sort_by_key(|change| change.name);
+    changes.dedup_by(|later, earlier| {
+        let same = later.name == earlier.name;
+        if same {
+            earlier.value = later.value;
+        }
+        same
+    });
     let mut hash = Vec::with_capacity(bytes.len());
-    for (name, value) in pairs(bytes).filter(|(name, _)| *name != field) {
+    for (name, old) in pairs(bytes) {
         push(&mut hash, name);
-        push(&mut hash, value);
+        match changes.binary_search_by(|change| change.name.cmp(name)) {
+            Ok(at) => {
+                push(&mut hash, changes[at].value);
+                changes[at].is_new = false;
+            }
+            Err(_) => push(&mut hash, old),
+        }
     }
-    hash
+    changes.retain(|change| change.is_new);
+    changes.sort_unstable_by_key(|change| change.place);
+    for change in &changes {
+        push(&mut hash, change.name);
+        push(&mut hash, change.value);
+    }
+    (hash, changes.len())
+}
+
+/// The hash without these fields, and how many it had of them.
+pub(super) fn without<'a>(bytes: &[u8], fields: impl Iterator<Item = &'a [u8]>) -> (Vec<u8>, usize) {
+    let mut names: Vec<&[u8]> = fields.collect();
+    names.sort_unstable();
+    let mut hash = Vec::with_capacity(bytes.len());
+    let mut removed = 0;
+    for (name, value) in pairs(bytes) {
+        if names.binary_search(&name).is_ok() {
+            removed += 1;
+        } else {
+            push(&mut hash, name);
+            push(&mut hash, value);
+        }
+    }
+    (hash, removed)
 }
 
 fn push(hash: &mut Vec<u8>, part: &[u8]) {
@@ -54,17 +87,38 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
+    /// The hash with fields set that are written as `name=value`, and how many of them are new.
+    fn set(hash: &[u8], fields: &[&str]) -> (Vec<u8>, usize) {
+        let fields = fields.iter().filter_map(|field| field.split_once('='));
+        with(hash, fields.map(|(name, value)| (name.as_bytes(), value.as_bytes())))
+    }
+
     #[test]
     fn fields_are_set_replaced_and_taken_away() {
-        let (hash, new) = with(&[], b"one", b"1");
-        assert!(new);
-        let (hash, new) = with(&hash, b"", b"nothing");
-        assert!(new);
-        let (hash, new) = with(&hash, b"one", b"");
-        assert!(!new);
+        let (hash, new) = set(&[], &["one=1"]);
+        assert_eq!(new, 1);
+        let (hash, new) = set(&hash, &["=nothing"]);
+        assert_eq!(new, 1);
+        let (hash, new) = set(&hash, &["one="]);
+        assert_eq!(new, 0);
         assert_eq!(pairs(&hash).collect::<Vec<_>>(), [(&b"one"[..], &b""[..]), (b"", b"nothing")]);
         assert_eq!((get(&hash, b""), get(&hash, b"two")), (Some(&b"nothing"[..]), None));
-        assert_eq!(pairs(&without(&hash, b"one")).count(), 1);
+        let (hash, removed) = without(&hash, [&b"one"[..], b"two", b"one"].into_iter());
+        assert_eq!((pairs(&hash).count(), removed), (1, 1));
+    }
+
+    #[test]
+    fn many_fields_at_once_are_set_as_one_after_the_other() {
+        let fields = ["b=1", "a=2", "c=3", "b=4", "z=5", "a=6"];
+        for count in 0..=fields.len() {
+            let (before, _) = set(&[], &["z=0", "b=0"]);
+            let (mut one_by_one, mut added) = (before.clone(), 0);
+            for field in &fields[..count] {
+                let (hash, new) = set(&one_by_one, &[*field]);
+                (one_by_one, added) = (hash, added + new);
+            }
+            assert_eq!(set(&before, &fields[..count]), (one_by_one, added), "{count} fields");
+        }
     }
 
     #[test]

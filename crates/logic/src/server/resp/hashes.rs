@@ -14,15 +14,11 @@ pub(super) fn hset(call: &mut Call<'_, '_, '_>) {
     let key = call.word(1);
     let Ok(old) = call.stored(key, Form::Hash) else { return };
     let expires = old.as_ref().map_or(NEVER, |old| old.expires);
-    let mut fields = old.map_or_else(Vec::new, |old| old.value.to_vec());
-    let mut added = 0;
-    for n in (2..call.words.count()).step_by(2) {
-        let (changed, new) = hash::with(&fields, call.word(n), call.word(n + 1));
-        fields = changed;
-        added += i64::from(new);
-    }
+    let stored = old.map(|old| old.value).unwrap_or_default();
+    let fields = (2..call.words.count()).step_by(2).map(|n| (call.word(n), call.word(n + 1)));
+    let (fields, added) = hash::with(&stored, fields);
     if call.write(key, &fields, Form::Hash, expires).is_ok() {
-        call.integer(added);
+        call.integer(added as i64);
     }
 }
 
@@ -54,11 +50,7 @@ pub(super) fn hdel(call: &mut Call<'_, '_, '_>) {
         }
         return;
     };
-    let mut fields = item.value.to_vec();
-    for field in call.rest(2) {
-        fields = hash::without(&fields, field);
-    }
-    let removed = hash::pairs(&item.value).count() - hash::pairs(&fields).count();
+    let (fields, removed) = hash::without(&item.value, call.rest(2));
     if fields.is_empty() {
         call.context.store.delete(key, Match::Any, call.context.now);
     } else if removed > 0 && call.keep(key, &fields, Form::Hash, item.expires).is_err() {

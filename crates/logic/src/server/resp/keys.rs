@@ -76,7 +76,8 @@ fn remaining(call: &mut Call<'_, '_, '_>, unit_ns: Nanos) {
     let units = match call.context.store.peek(call.word(1), now).map(|item| item.expires) {
         None => -2,
         Some(NEVER) => -1,
-        Some(expires) => ((expires - now + unit_ns / 2) / unit_ns) as i64,
+        // With the fault `ignore-expiry`, there are items whose time is over.
+        Some(expires) => (expires.saturating_sub(now).saturating_add(unit_ns / 2) / unit_ns) as i64,
     };
     call.integer(units);
 }

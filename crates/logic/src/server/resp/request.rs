@@ -36,6 +36,13 @@ pub(super) enum RespRequest<'a> {
 #[derive(Debug)]
 pub(in crate::server) struct Request<'a>(pub(super) RespRequest<'a>);
 
+impl Request<'_> {
+    /// Whether it is no request, so that what follows it cannot be understood.
+    pub(in crate::server) fn is_broken(&self) -> bool {
+        matches!(self.0, RespRequest::Broken(_))
+    }
+}
+
 /// The state of one connection's parser: the words of a command that have come.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Parser {
@@ -95,7 +102,11 @@ impl Parser {
         let mut line = std::mem::take(&mut self.line);
         let found = match take_line(&mut line, input, |_| LINE_MAX_BYTES) {
             RequestLine::Need => None,
-            RequestLine::TooLong => Some(Found::Broken("too big inline request")),
+            RequestLine::TooLong => {
+                // Its end has not come: kept, it would be found too long again at every further step.
+                line.clear();
+                Some(Found::Broken("too big inline request"))
+            }
             RequestLine::Whole(line) => Some(self.read_line(line)),
             RequestLine::Kept => {
                 let found = self.read_line(without_end(&line));

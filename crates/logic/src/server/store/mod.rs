@@ -6,7 +6,7 @@ mod meta;
 mod number;
 mod recency;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub enum ExpiryPolicy {
     Early(Nanos),
 }
 
-/// A read at which an item was treated as living or expired against its expiry time.
+/// A command for which an item was treated as living or expired against its expiry time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lapse {
     /// The item's key.
@@ -115,6 +115,8 @@ pub struct Store {
     /// When a delayed `flush_all` takes effect, in nanoseconds.
     flush_due: Nanos,
     lapses: Vec<Lapse>,
+    /// The keys of `lapses`: a command that looks for an item several times is one lapse.
+    lapsed: HashSet<Arc<[u8]>, BuildHasherDefault<DefaultHasher>>,
     /// Keys under which an item was stored, where changes are recorded.
     changes: Option<Vec<Arc<[u8]>>>,
     /// The counters.
@@ -139,6 +141,7 @@ impl Store {
             flushed_cas: 0,
             flush_due: NEVER,
             lapses: Vec::new(),
+            lapsed: HashSet::default(),
             changes: None,
             counts: StoreCounts::default(),
         }
@@ -359,12 +362,13 @@ impl Store {
         self.items.iter().flatten().filter(move |item| item.cas > flushed_cas && item.expires > now)
     }
 
-    /// Takes the moments at which expiry was not kept.
+    /// Takes the moments at which expiry was not kept since the last call, one for each key.
     pub fn take_lapses(&mut self) -> Vec<Lapse> {
+        self.lapsed.clear();
         std::mem::take(&mut self.lapses)
     }
 
-    /// The index of the living item of this key. An expired item is removed, unless it expired too early: every read
+    /// The index of the living item of this key. An expired item is removed, unless it expired too early: every command
     /// that misses such an item is recorded.
     fn find(&mut self, key: &[u8], now: Nanos) -> Option<usize> {
         self.carry_out_flush(now);
@@ -385,8 +389,10 @@ impl Store {
         };
         item.used = true;
         if does != ought {
-            let expires = item.expires;
-            self.lapses.push(Lapse { key: key.to_vec(), expires });
+            let (expires, lapsed) = (item.expires, item.key.clone());
+            if self.lapsed.insert(lapsed) {
+                self.lapses.push(Lapse { key: key.to_vec(), expires });
+            }
         }
         if does {
             self.counts.get_expired += 1;

@@ -32,17 +32,18 @@ impl Store {
             _ => number.saturating_sub(delta),
         };
         // A number that became shorter keeps the value's length: memcached writes it in place and pads it with spaces.
-        let text = format!("{number:<len$}");
+        let mut text = number.to_string().into_bytes();
+        text.resize(text.len().max(len), b' ');
         if text.len() == len {
             self.last_cas += 1;
             let cas = self.last_cas;
             let item = self.item_mut(place);
-            item.value = Arc::from(text.as_bytes());
+            item.value = Arc::from(text);
             item.cas = cas;
             let key = item.key.clone();
             self.note_change(key);
         } else {
-            self.store(Some(place), key, Arc::from(text.as_bytes()), flags, expires, now);
+            self.store(Some(place), key, Arc::from(text), flags, expires, now);
         }
         Outcome::Number(number)
     }
