@@ -68,7 +68,7 @@ fn traces() -> Vec<(Format, Vec<u8>)> {
             client: Some(client),
             ..Row::read(name.as_bytes())
         };
-        own.extend_from_slice(&ptr::record(&row));
+        own.extend_from_slice(&ptr::record(&row.within_second(), header.resolution_ns));
     }
     vec![(Format::Twitter, twitter), (Format::Kvcache, kvcache), (Format::Oracle, oracle), (Format::Ptr, own)]
 }

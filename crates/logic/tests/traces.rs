@@ -95,8 +95,8 @@ fn goldens() -> Vec<Golden> {
         Row { at_ns: 7, missed: true, ..Row::read(b"twelve-chars") },
     ];
     let header = ptr::Header { resolution_ns: 1, rows: 2, source: 0, lost: 0 };
-    let ptr_bytes =
-        [header.to_bytes().to_vec(), ptr::record(&ptr_rows[0]).to_vec(), ptr::record(&ptr_rows[1]).to_vec()];
+    let record = |row: &Row<'_>| ptr::record(row, header.resolution_ns).to_vec();
+    let ptr_bytes = [header.to_bytes().to_vec(), record(&ptr_rows[0]), record(&ptr_rows[1])];
     vec![
         text(
             Format::Twitter,
@@ -135,7 +135,7 @@ fn goldens() -> Vec<Golden> {
             Format::Cdn,
             "timestamp,cacheKey,OpType,objectSize,responseSize,responseHeaderSize,rangeStart,rangeEnd,TTL,SamplingRate,cacheHit\n\
              1.5,obj,1,1000,500,10,0,0,3600,1,1\n2,obj2,1,7,7,1,0,0,-1,1,0\n3,obj3\n",
-            &["1500000000 get obj/3 1000 3600 - x1", "2000000000~ get obj2/4 7 0 - x1"],
+            &["1500000000 get obj/3 1000 3600 - x1", "2000000000 get obj2/4 7 0 - x1"],
             1,
             0,
         ),
@@ -156,8 +156,20 @@ fn goldens() -> Vec<Golden> {
         text(
             Format::Csv(None),
             "time,key\n1970-01-01T00:00:01Z,a\n1970-01-01T00:00:01.5Z,b\n2,c\n",
-            &["1000000000~ get a/1 ? 0 - x1", "1500000000 get b/1 ? 0 - x1", "2000000000~ get c/1 ? 0 - x1"],
+            &["1000000000~ get a/1 ? 0 - x1", "1500000000 get b/1 ? 0 - x1", "2000000000 get c/1 ? 0 - x1"],
             0,
+            0,
+        ),
+        text(
+            Format::Csv(None),
+            "time,op,key,missed\n1,get,a,1\n2,get,b,0\n2,get,c,\n3,set,d,1\n3,get,e,yes\n4,get,f\n",
+            &[
+                "1000000000~ get a/1 ? 0 - x1 missed",
+                "2000000000~ get b/1 ? 0 - x1",
+                "2000000000~ get c/1 ? 0 - x1",
+                "3000000000~ set d/1 ? 0 - x1",
+            ],
+            2,
             0,
         ),
         of_records(
@@ -608,6 +620,40 @@ fn a_byte_order_mark_is_no_part_of_the_first_column() {
     }
     assert_eq!(rows, [(5 * SECOND, b"a".to_vec()), (7 * SECOND, b"b".to_vec())]);
     assert_eq!(detect(b"\xef\xbb\xbf0,k,1,1,1,get,0\n"), Some(Format::Twitter));
+}
+
+#[test]
+fn lines_without_a_request_are_no_gap_in_the_numbers_of_a_log() {
+    let text = "ts=1.1 gid=1 type=item_get key=a status=found\n\
+                ts=1.2 gid=2 type=conn_new rip=127.0.0.1 rport=1 transport=tcp cfd=2\n\
+                ts=1.3 gid=4 type=item_get key=%zz status=found\nts=1.4 gid=3 type=eviction key=b\n\
+                ts=1.5 gid=5 type=item_get key=a status=found\n\
+                ts=1.6 gid=8 type=item_get key=a status=found\n";
+    let (rows, account) = read(&Format::Watch, text.as_bytes());
+    assert_eq!((rows.len(), account.skipped, account.bad), (3, 2, 1));
+    assert_eq!(account.lost, 2, "the lines 6 and 7 are missing");
+}
+
+#[test]
+fn a_window_that_is_replayed_again_begins_when_it_is_over() {
+    let dues = |rows: &[Row<'_>], (from_ns, to_ns): (Nanos, Option<Nanos>), passes: u32| {
+        let window = TraceReplay { from_ns, to_ns, ..replay(TracePace::Trace { speed: 1.0 }) };
+        let said = shaped(&window, 1, whole(), rows, passes).0;
+        let due = |said: &String| said.split(' ').next().and_then(|due| due.parse::<Nanos>().ok());
+        said.iter().filter_map(due).collect::<Vec<Nanos>>()
+    };
+    let s = |halves: &[u64]| halves.iter().map(|half| half * (SECOND / 2)).collect::<Vec<Nanos>>();
+    let rows: Vec<Row<'_>> = (0..10).map(|second| at((5 + second) * SECOND, b"k")).collect();
+    assert_eq!(dues(&rows, (2 * SECOND, Some(5 * SECOND)), 2), s(&[0, 2, 4, 6, 8, 10]));
+    // A trace that ends before its window does.
+    assert_eq!(dues(&rows[..4], (2 * SECOND, Some(60 * SECOND)), 2), s(&[0, 2, 4, 6]));
+    // A row of a whole second takes the second, also where the window ends in its midst.
+    let seconds: Vec<Row<'_>> = rows.iter().map(|row| row.within_second()).collect();
+    let half = 5 * SECOND - SECOND / 2;
+    assert_eq!(dues(&seconds, (2 * SECOND, Some(half)), 2), s(&[0, 2, 4, 6, 8, 10]));
+    // The gap behind the last row is the mean one of a pass, however many there were.
+    let close = [at(0, b"a"), at(SECOND / 2, b"b")];
+    assert_eq!(dues(&close, (0, None), 3), s(&[0, 1, 2, 3, 4, 5]));
 }
 
 #[test]

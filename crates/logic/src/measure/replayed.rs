@@ -88,6 +88,9 @@ impl Replayed {
     pub fn merge(&mut self, other: &Replayed) {
         let mut asked = self.asked();
         asked.merge(&other.asked());
+        // The counts are those of the process that read the most; what one of them could not read, the replay has not asked.
+        let is_whole = self.is_whole && other.is_whole;
+        let error = self.error.take().or_else(|| other.error.clone());
         if other.rows > self.rows {
             let (late_rows, latest_ns, starved_ns) = (self.late_rows, self.latest_ns, self.starved_ns);
             *self = Replayed { late_rows, latest_ns, starved_ns, ..other.clone() };
@@ -96,7 +99,7 @@ impl Replayed {
         self.latest_ns = self.latest_ns.max(other.latest_ns);
         self.starved_ns = self.starved_ns.max(other.starved_ns);
         self.set_asked(&asked);
-        self.error = self.error.take().or_else(|| other.error.clone());
+        (self.is_whole, self.error) = (is_whole, error);
     }
 
     /// Warnings about the replay that a reader of the result needs, in addition to [`Replayed::notices`].
@@ -146,11 +149,27 @@ mod tests {
 
     #[test]
     fn processes_that_read_one_trace_count_its_rows_once_and_their_lateness_together() {
-        let mut one = Replayed { rows: 10, late_rows: 2, latest_ns: 5, ..Replayed::default() };
+        let mut one =
+            Replayed { rows: 10, is_whole: true, late_rows: 2, latest_ns: 5, ..Replayed::default() };
         one.merge(&Replayed { rows: 12, is_whole: true, late_rows: 3, latest_ns: 4, ..Replayed::default() });
         assert_eq!((one.rows, one.is_whole, one.late_rows, one.latest_ns), (12, true, 5, 5));
         one.merge(&Replayed { rows: 3, late_rows: 1, ..Replayed::default() });
         assert_eq!((one.rows, one.late_rows), (12, 6));
+    }
+
+    #[test]
+    fn a_trace_that_one_process_could_not_read_is_not_whole_whichever_of_them_comes_first() {
+        let good = Replayed { rows: 12, is_whole: true, ..Replayed::default() };
+        let bad = Replayed { rows: 5, error: Some("cannot read 't'".to_owned()), ..Replayed::default() };
+        for (first, second) in [(&good, &bad), (&bad, &good)] {
+            let mut sum = first.clone();
+            sum.merge(second);
+            assert_eq!((sum.rows, sum.is_whole, sum.error.as_deref()), (12, false, Some("cannot read 't'")));
+        }
+        let worse = Replayed { rows: 9, error: Some("another reason".to_owned()), ..Replayed::default() };
+        let mut sum = bad.clone();
+        sum.merge(&worse);
+        assert_eq!(sum.error, bad.error, "the first reason is kept");
     }
 
     #[test]

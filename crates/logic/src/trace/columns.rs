@@ -3,7 +3,7 @@
 use crate::protocol::Verb;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::trace::found::{ColumnKind as Kind, Found, Sink};
-use crate::trace::hash::hash_bytes;
+use crate::trace::hash::client_of_name;
 use crate::trace::number::{date, decimal, whole, whole_32};
 use crate::trace::row::{KEY_MAX_BYTES, Row, VALUE_MAX_BYTES, is_key};
 
@@ -29,6 +29,8 @@ enum Column {
     Client,
     KeySize,
     Count,
+    /// 1 for a read that missed when it was recorded.
+    Missed,
 }
 
 /// The columns of a trace.
@@ -36,6 +38,8 @@ enum Column {
 pub struct Columns {
     columns: Vec<Column>,
     kind: Kind,
+    /// A time with a fraction was read: those without one are whole by chance.
+    has_fractions: bool,
 }
 
 impl Columns {
@@ -46,7 +50,7 @@ impl Columns {
     pub(super) fn of_header(line: &[u8], kind: Kind) -> Result<Columns, ColumnsError> {
         let name = |name: &[u8]| column_of(kind, name.trim_ascii());
         let columns: Vec<Column> = line.split(|&byte| byte == b',').take(COLUMNS_MAX).map(name).collect();
-        let columns = Columns { columns, kind };
+        let columns = Columns { columns, kind, has_fractions: false };
         let has = |column: Column| columns.columns.contains(&column);
         let is_header = match kind {
             Kind::Kvcache => has(Column::Key) && has(Column::Op) && has(Column::Size),
@@ -80,27 +84,28 @@ impl Columns {
             }
             columns[place] = column;
         }
-        let columns = Columns { columns, kind: Kind::Csv };
+        let columns = Columns { columns, kind: Kind::Csv, has_fractions: false };
         if columns.columns.contains(&Column::Key) { Ok(columns) } else { Err(wanted()) }
     }
 
     /// Takes in a line behind the header.
-    pub(super) fn line(&self, line: &[u8], sink: &mut Sink<'_>) -> Found {
+    pub(super) fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Found {
+        let Columns { columns, kind, has_fractions } = self;
         let mut row = Row { value_bytes: None, ..Row::read(&[]) };
-        let mut operation = (self.kind == Kind::Cdn).then_some(Operation::Verb(Verb::Get));
+        let mut operation = (*kind == Kind::Cdn).then_some(Operation::Verb(Verb::Get));
         let mut key_bytes = 0;
         let mut seen = 0;
-        for (column, text) in self.columns.iter().zip(line.split(|&byte| byte == b',')) {
+        for (column, text) in columns.iter().zip(line.split(|&byte| byte == b',')) {
             seen += 1;
             let text = text.trim_ascii();
             let is_read = match column {
                 Column::Ignored => true,
-                Column::Time { unit_ns, dates } => self.time(text, *unit_ns, *dates, &mut row),
+                Column::Time { unit_ns, dates } => time(text, (*unit_ns, *dates), has_fractions, &mut row),
                 Column::Key => {
                     row.key = text;
                     is_key(text)
                 }
-                Column::Op if self.kind == Kind::Cdn => true,
+                Column::Op if *kind == Kind::Cdn => true,
                 Column::Op => {
                     operation = operation_of(text);
                     operation.is_some()
@@ -117,7 +122,8 @@ impl Columns {
                     true
                 }),
                 Column::Client => {
-                    row.client = (!text.is_empty()).then(|| whole(text).unwrap_or_else(|| hash_bytes(text)));
+                    let number = || whole(text).unwrap_or_else(|| client_of_name(text));
+                    row.client = (!text.is_empty()).then(number);
                     true
                 }
                 Column::KeySize => whole_32(text).is_some_and(|bytes| {
@@ -128,27 +134,22 @@ impl Columns {
                     row.count = count;
                     true
                 }),
+                Column::Missed => {
+                    row.missed = text == b"1";
+                    matches!(text, b"" | b"0" | b"1")
+                }
             };
             if !is_read {
                 return Found::Bad;
             }
         }
         // A line that is cut before its last column that is read holds no request.
-        let last = self.columns.iter().rposition(|column| *column != Column::Ignored).unwrap_or(0);
+        let last = columns.iter().rposition(|column| *column != Column::Ignored).unwrap_or(0);
         if seen <= last || row.count == 0 || !is_key(row.key) {
             return Found::Bad;
         }
         row.key_bytes = key_bytes.clamp(row.key.len(), KEY_MAX_BYTES) as u16;
         self.hand_over(row, operation, sink)
-    }
-
-    /// Reads a time into a row.
-    fn time(&self, text: &[u8], unit_ns: Nanos, dates: bool, row: &mut Row<'_>) -> bool {
-        let read = decimal(text, unit_ns).or_else(|| if dates { date(text) } else { None });
-        let Some((at_ns, has_fraction)) = read else { return false };
-        row.at_ns = at_ns;
-        row.resolution_ns = if has_fraction || unit_ns < MILLISECOND { 1 } else { unit_ns as u32 };
-        true
     }
 
     /// Passes on a row whose columns are read.
@@ -158,12 +159,24 @@ impl Columns {
             Some(Operation::Verb(verb)) => row.verb = verb,
             Some(Operation::Other) => return Found::Skipped,
         }
+        row.missed &= row.verb.reads();
         if self.kind == Kind::Kvcache && row.verb.reads() && row.value_bytes == Some(0) {
             (row.missed, row.value_bytes) = (true, None);
         }
         sink(&row);
         Found::Rows
     }
+}
+
+/// Reads a time, in such units or as a date, into a row.
+fn time(text: &[u8], (unit_ns, dates): (Nanos, bool), has_fractions: &mut bool, row: &mut Row<'_>) -> bool {
+    let read = decimal(text, unit_ns).or_else(|| if dates { date(text) } else { None });
+    let Some((at_ns, has_fraction)) = read else { return false };
+    // Programs write 2.0 as 2, too.
+    *has_fractions |= has_fraction;
+    row.at_ns = at_ns;
+    row.resolution_ns = if *has_fractions || unit_ns < MILLISECOND { 1 } else { unit_ns as u32 };
+    true
 }
 
 /// The content of a column with this name.
@@ -182,6 +195,7 @@ fn column_of(kind: Kind, name: &[u8]) -> Column {
         (Kind::Csv, b"time_us") => Column::Time { unit_ns: 1_000, dates: false },
         (Kind::Csv, b"time_ns") => Column::Time { unit_ns: 1, dates: false },
         (Kind::Csv, b"client") => Column::Client,
+        (Kind::Csv, b"missed") => Column::Missed,
         _ => Column::Ignored,
     }
 }
@@ -191,7 +205,7 @@ fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::Kvcache => "a header with key, op and size",
         Kind::Cdn => "a header with cacheKey and objectSize, or twelve columns",
-        Kind::Csv => "a header with key, and any of time, op, size, ttl, client, key_size and count",
+        Kind::Csv => "a header with key, and any of time, op, size, ttl, client, key_size, count and missed",
     }
 }
 

@@ -16,6 +16,11 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     scramble(state.rotate_left(23) ^ u64::from_le_bytes(last))
 }
 
+/// The number of a client that a trace names by these bytes: 63 bits, which formats with numbers of at most 19 digits hold.
+pub fn client_of_name(bytes: &[u8]) -> u64 {
+    hash_bytes(bytes) >> 1
+}
+
 /// Whether a key with this hash is among a share of all keys, which `salt` chooses. The condition is that of SHARDS
 /// (Waldspurger et al., FAST 2015): the hash, as a share of the greatest one, is below `share`.
 #[inline]
@@ -38,6 +43,14 @@ mod tests {
         }
         assert_ne!(hash_bytes(b"a"), hash_bytes(b"a\0"));
         assert_ne!(hash_bytes(b""), hash_bytes(b"\0"));
+    }
+
+    #[test]
+    fn the_number_of_a_client_has_at_most_19_digits() {
+        let clients: std::collections::BTreeSet<u64> =
+            (0u64..10_000).map(|client| client_of_name(&client.to_le_bytes())).collect();
+        assert_eq!(clients.len(), 10_000);
+        assert!(clients.iter().all(|client| client.to_string().len() <= 19));
     }
 
     #[test]

@@ -19,11 +19,11 @@
 //! | 24..28 | client |
 //! | 28..30 | length of the key in bytes |
 //! | 30 | the operation's place in [`Verb::ALL`] |
-//! | 31 | flags: 1 missed, 2 the length of the value is not known, 4 the client is not known |
+//! | 31 | flags: 1 missed, 2 the length of the value is not known, 4 the client is not known, 8 the time is exact to a second, or, where the header says a second, to a nanosecond |
 
 use crate::protocol::Verb;
 use crate::rng::scramble;
-use crate::time::{Nanos, SECOND};
+use crate::time::SECOND;
 use crate::trace::row::{KEY_MAX_BYTES, PADDING, Row, VALUE_MAX_BYTES};
 
 /// The first bytes of a file.
@@ -47,6 +47,7 @@ const BEGIN_BYTES: usize = 16;
 const MISSED: u8 = 1;
 const SIZE_UNKNOWN: u8 = 2;
 const CLIENT_UNKNOWN: u8 = 4;
+const OTHER_RESOLUTION: u8 = 8;
 
 /// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +92,9 @@ impl Header {
     }
 }
 
-/// The record of one request of a row; a row that stands for several requests has as many records.
-pub fn record(row: &Row<'_>) -> [u8; RECORD_BYTES] {
+/// The record of one request of a row, in a file whose header says `resolution_ns`; a row that stands for several requests has
+/// as many records.
+pub fn record(row: &Row<'_>, resolution_ns: u32) -> [u8; RECORD_BYTES] {
     let mut bytes = [0; RECORD_BYTES];
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     bytes[..8].copy_from_slice(&row.at_ns.to_le_bytes());
@@ -105,7 +107,8 @@ pub fn record(row: &Row<'_>) -> [u8; RECORD_BYTES] {
     bytes[30] = row.verb as u8;
     bytes[31] = flag(row.missed, MISSED)
         | flag(row.value_bytes.is_none(), SIZE_UNKNOWN)
-        | flag(row.client.is_none(), CLIENT_UNKNOWN);
+        | flag(row.client.is_none(), CLIENT_UNKNOWN)
+        | flag(is_whole_second(row.resolution_ns) != is_whole_second(resolution_ns), OTHER_RESOLUTION);
     bytes
 }
 
@@ -116,14 +119,21 @@ pub(super) fn row<'a>(header: &Header, record: &[u8], key: &'a mut [u8; KEY_MAX_
     let u32_at = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"));
     let key_bytes = u16::from_le_bytes([record[28], record[29]]);
     let verb = *Verb::ALL.get(usize::from(record[30]))?;
-    let (value_bytes, flags) = (u32_at(16), record[31]);
+    let (at_ns, value_bytes, flags) = (u64_at(0), u32_at(16), record[31]);
     let is_row = (1..=KEY_MAX_BYTES).contains(&usize::from(key_bytes))
         && is_replayed(verb)
         && value_bytes <= VALUE_MAX_BYTES
-        && flags < 8;
+        && flags < 16;
+    let resolution_ns = match flags & OTHER_RESOLUTION != 0 {
+        true if is_whole_second(header.resolution_ns) => 1,
+        true => SECOND as u32,
+        // A time between the steps of the header is exact, whatever the header says.
+        false if !at_ns.is_multiple_of(header.resolution_ns.into()) => 1,
+        false => header.resolution_ns,
+    };
     is_row.then(|| Row {
-        at_ns: u64_at(0),
-        resolution_ns: header.resolution_ns,
+        at_ns,
+        resolution_ns,
         verb,
         key: made_key(u64_at(8), key_bytes.into(), key),
         key_bytes,
@@ -156,9 +166,9 @@ pub fn made_key(hash: u64, len: usize, into: &mut [u8; KEY_MAX_BYTES]) -> &[u8] 
     &into[..len]
 }
 
-/// Whether times of so many nanoseconds are exact to a whole second only.
-pub fn is_whole_seconds(resolution_ns: Nanos) -> bool {
-    resolution_ns == SECOND
+/// Whether times of this resolution are exact to a whole second only.
+fn is_whole_second(resolution_ns: u32) -> bool {
+    u64::from(resolution_ns) == SECOND
 }
 
 #[cfg(test)]
@@ -180,12 +190,34 @@ mod tests {
             ..Row::read(b"a-key")
         };
         let mut key = [0; KEY_MAX_BYTES];
-        let back = super::row(&header, &record(&row), &mut key).expect("a record");
+        let back = super::row(&header, &record(&row, 1_000), &mut key).expect("a record");
         assert_eq!(back.key.len(), 30);
-        assert_eq!(Row { key: row.key, resolution_ns: 1, ..back }, row);
+        assert_eq!(Row { key: row.key, ..back }, row);
         let unknown = Row { value_bytes: None, client: None, missed: true, ..row };
-        let back = super::row(&header, &record(&unknown), &mut key).expect("a record");
+        let back = super::row(&header, &record(&unknown, 1_000), &mut key).expect("a record");
         assert_eq!((back.value_bytes, back.client, back.missed), (None, None, true));
+    }
+
+    #[test]
+    fn times_are_as_exact_as_they_were_whatever_the_header_says() {
+        for resolution_ns in [1, 1_000_000, SECOND as u32] {
+            let header = Header { resolution_ns, rows: 0, source: 0, lost: 0 };
+            for (row, is_second) in [
+                (Row { at_ns: 2 * SECOND, ..Row::read(b"k") }.within_second(), true),
+                (Row { at_ns: 2 * SECOND, ..Row::read(b"k") }, false),
+                (Row { at_ns: 2 * SECOND + 7, ..Row::read(b"k") }, false),
+            ] {
+                let mut key = [0; KEY_MAX_BYTES];
+                let back = super::row(&header, &record(&row, resolution_ns), &mut key).expect("a record");
+                assert_eq!(back.at_ns, row.at_ns);
+                assert_eq!(is_whole_second(back.resolution_ns), is_second, "{resolution_ns} {row:?}");
+            }
+        }
+        // A record without the flag, as a file whose header was taken from its first row has them.
+        let header = Header { resolution_ns: SECOND as u32, rows: 0, source: 0, lost: 0 };
+        let plain = record(&Row { at_ns: SECOND / 2, ..Row::read(b"k") }, 1);
+        let mut key = [0; KEY_MAX_BYTES];
+        assert_eq!(row(&header, &plain, &mut key).expect("a record").resolution_ns, 1);
     }
 
     #[test]
@@ -203,9 +235,9 @@ mod tests {
     #[test]
     fn bytes_that_are_no_record_are_none() {
         let header = Header { resolution_ns: 1, rows: 0, source: 0, lost: 0 };
-        let good = record(&Row::read(b"k"));
+        let good = record(&Row::read(b"k"), 1);
         for (place, byte) in
-            [(28, 0), (28, 251), (29, 1), (30, 19), (30, Verb::Version as u8), (31, 8), (19, 0x41)]
+            [(28, 0), (28, 251), (29, 1), (30, 19), (30, Verb::Version as u8), (31, 16), (19, 0x41)]
         {
             let mut bad = good;
             bad[place] = byte;

@@ -118,6 +118,10 @@ struct Steps {
     /// Shift of the trace's times in this pass, because of the passes before it.
     pass_shift_ns: Nanos,
     pass: u32,
+    /// Rows that were kept in the passes before this one.
+    kept_before: u64,
+    /// End of the latest second of this pass whose rows are spread over it, from the first row on.
+    spread_until_ns: Nanos,
     /// The row that waits for the time of the next one, where each makes several requests.
     held: Option<(Row<'static>, Vec<u8>)>,
     /// Beginning of the part under way, on the scaled time of the trace.
@@ -159,6 +163,8 @@ impl Shaper {
                 last_ns: 0,
                 pass_shift_ns: 0,
                 pass: 0,
+                kept_before: 0,
+                spread_until_ns: 0,
                 held: None,
                 origin_ns: 0,
                 part_requests: 0,
@@ -215,17 +221,8 @@ impl Shaper {
         placed.flush(&mut |row| steps.take(&rules, parts, row, sink));
         steps.release(&rules, parts, None, sink);
         if again {
-            let first = steps.first_ns.unwrap_or(0);
-            let length = steps.last_ns.saturating_sub(first);
-            // The next pass begins when the trace's last second is over, or a mean gap behind the last row.
-            let gap = match steps.counts.kept {
-                0 | 1 => SECOND,
-                rows => (length / (rows - 1)).max(1),
-            };
-            steps.pass_shift_ns += if rounds_to_seconds(length) { length + SECOND } else { length + gap };
+            steps.begin_pass(replay);
             placed.restart();
-            (steps.first_ns, steps.last_ns) = (None, 0);
-            steps.pass += 1;
             return;
         }
         while parts.pop_front().is_some() {
@@ -255,7 +252,14 @@ impl Shaper {
             steps.counts.unsayable += u64::from(row.count);
             return None;
         }
-        is_sampled(row.key_hash(), self.salt, self.replay.sample).then_some(Row { at_ns, ..*row })
+        if !is_sampled(row.key_hash(), self.salt, self.replay.sample) {
+            return None;
+        }
+        if u64::from(row.resolution_ns) == SECOND {
+            let end_ns = (at_ns / SECOND * SECOND).saturating_add(SECOND).saturating_sub(first);
+            steps.spread_until_ns = steps.spread_until_ns.max(end_ns);
+        }
+        Some(Row { at_ns, ..*row })
     }
 }
 
@@ -317,6 +321,23 @@ impl Steps {
         if next_ns.is_some() {
             self.held = Some((held, key));
         }
+    }
+
+    /// Begins the next pass when the part of the trace that is replayed is over: what lies outside of it takes no time.
+    fn begin_pass(&mut self, replay: &TraceReplay) {
+        let length = self.last_ns.saturating_sub(self.first_ns.unwrap_or(0));
+        // Where the trace ends first, its last second is over then, or a mean gap behind the last row.
+        let gap = match self.counts.kept - self.kept_before {
+            0 | 1 => SECOND,
+            rows => (length.saturating_sub(replay.from_ns) / (rows - 1)).max(1),
+        };
+        let end = length.saturating_add(if rounds_to_seconds(length) { SECOND } else { gap });
+        let end = replay.to_ns.map_or(end, |to| end.min(to)).max(self.spread_until_ns);
+        let pass_ns = end.saturating_sub(replay.from_ns);
+        self.pass_shift_ns = self.pass_shift_ns.saturating_add(pass_ns);
+        self.pass += 1;
+        self.kept_before = self.counts.kept;
+        (self.first_ns, self.last_ns, self.spread_until_ns) = (None, 0, 0);
     }
 
     /// Notes the length of the next store of a row's key.

@@ -88,6 +88,14 @@ impl Stat {
         }
     }
 
+    /// The time that the trace takes, in nanoseconds: from the first row to the latest one, with the whole of its second where
+    /// times are whole seconds. `None` where rows have no times, or all the same.
+    pub fn length_ns(&self) -> Option<Nanos> {
+        let (first, last) = self.span?;
+        let last_second_ns = if self.whole_seconds { SECOND } else { 0 };
+        Some((last - first).saturating_add(last_second_ns)).filter(|length_ns| *length_ns > 0)
+    }
+
     /// Number of requests.
     pub fn requests(&self) -> u64 {
         self.by_verb.iter().sum()

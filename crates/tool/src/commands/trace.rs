@@ -1,13 +1,13 @@
 //! `pummel trace`: summaries, first rows and conversions of traces, in bounded memory whatever their length.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use pummel_engine::run::{TraceFiles, fill_block};
+use pummel_engine::sys;
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
@@ -21,7 +21,7 @@ use pummel_logic::trace::{Format, Reader, detect};
 use crate::exit_status::{Exit, answer};
 use crate::job::UsageError;
 use crate::job::trace_files::FilesByPath;
-use crate::report::output::print;
+use crate::report::output::{Output, Pieces, explained, print};
 use crate::stderr::say;
 use crate::values;
 
@@ -193,6 +193,10 @@ impl Stopped {
         match self {
             Stopped::Usage(error) => answer(&error.into()),
             Stopped::Failed(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Complete,
+            Stopped::Failed(error) if error.kind() == io::ErrorKind::Interrupted => {
+                say("interrupted: nothing is written");
+                Exit::Interrupted
+            }
             Stopped::Failed(error) => {
                 say(format_args!("error: {error}"));
                 Exit::Failed
@@ -238,7 +242,7 @@ pub fn read(
         };
         let mut file = files.open(number).map_err(unread)?;
         let mut block = vec![0; BLOCK_BYTES];
-        let mut count = fill_block(&mut *file, &mut block).map_err(unread)?;
+        let mut count = next_block(&mut *file, &mut block).map_err(unread)?;
         let format = named.clone().or_else(|| detect(&block[..count])).ok_or_else(|| {
             let what = format!(
                 "the format of '{}' is not known from its content: --format names it",
@@ -249,7 +253,7 @@ pub fn read(
         let mut reader = Reader::new(&format, None);
         while count > 0 && !state.is_done {
             reader.read(&block[..count], &mut |row| state.take(row, &format));
-            count = fill_block(&mut *file, &mut block).map_err(unread)?;
+            count = next_block(&mut *file, &mut block).map_err(unread)?;
         }
         let met = reader.end(&mut |row| state.take(row, &format));
         if !state.is_done {
@@ -267,6 +271,27 @@ pub fn read(
         return Err(io::Error::new(io::ErrorKind::InvalidData, what).into());
     }
     Ok((format, account))
+}
+
+/// Reads the next block of a file.
+///
+/// # Errors
+/// Returns the error of the file, and one of the kind `Interrupted` after a signal of which the process hears itself.
+fn next_block(file: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
+    let count = fill_block(&mut UntilInterrupted(file), block)?;
+    if sys::interrupts() > 0 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(count) }
+}
+
+/// A file that has no more bytes once a signal has cut short the wait for them.
+struct UntilInterrupted<'a>(&'a mut dyn Read);
+
+impl Read for UntilInterrupted<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted && sys::interrupts() > 0 => Ok(0),
+            result => result,
+        }
+    }
 }
 
 /// A receiver of rows that may fail, or ask for the end.
@@ -316,18 +341,18 @@ fn stat_text(stat: &Stat, format: &Format, account: &Account) -> String {
     if stat.has_clients {
         lines.push(format!("clients    about {}", stat.clients()));
     }
-    if let Some((first, last)) = stat.span.filter(|(first, last)| last > first) {
-        let seconds = (last - first) as f64 / SECOND as f64;
+    if let Some(length_ns) = stat.length_ns() {
+        let seconds = length_ns as f64 / SECOND as f64;
         lines.push(format!(
             "time       {seconds:.3} s, {:.1} requests/s, busiest second {}",
             requests as f64 / seconds,
             stat.peak_second
         ));
+        if stat.whole_seconds {
+            lines.push("           whole seconds: see --within-second".to_owned());
+        }
     } else {
-        lines.push("time       the rows have no times: --pace fast or --rate".to_owned());
-    }
-    if stat.whole_seconds && stat.span.is_some_and(|(first, last)| last > first) {
-        lines.push("           whole seconds: see --within-second".to_owned());
+        lines.push("time       the rows have no times, or all the same: --pace fast or --rate".to_owned());
     }
     lines.push(quantiles("key", &stat.key_bytes, "bytes"));
     lines.push(quantiles("value", &stat.value_bytes, "bytes"));
@@ -357,112 +382,168 @@ fn quantiles(what: &str, histogram: &Histogram, unit: &str) -> String {
 }
 
 fn head(args: &HeadArgs) -> Result<(), Stopped> {
-    let mut text = String::from("time_s,op,key,key_size,size,ttl,client,count\n");
+    let mut text = b"time_s,op,key,key_size,size,ttl,client,count\n".to_vec();
     let mut left = args.rows;
     read(&args.source, &mut |row, _| {
         if left > 0 {
-            text += &format!("{},{}\n", csv_row(row), row.count);
+            write_columns(&mut text, row, String::from_utf8_lossy(row.key).as_bytes())?;
+            text.push(b'\n');
         }
         left = left.saturating_sub(1);
         Ok(left > 0)
     })?;
-    Ok(print(text.as_bytes())?)
+    Ok(print(&text)?)
 }
 
-/// A row as `time,op,key,key_size,size,ttl,client`.
-fn csv_row(row: &Row<'_>) -> String {
+/// Writes a row as `time,op,key,key_size,size,ttl,client,count`.
+fn write_columns(out: &mut dyn Write, row: &Row<'_>, key: &[u8]) -> io::Result<()> {
     let (seconds, rest) = (row.at_ns / SECOND, row.at_ns % SECOND);
-    let time = match u64::from(row.resolution_ns) == SECOND {
-        true => seconds.to_string(),
-        false => format!("{seconds}.{rest:09}"),
-    };
+    match u64::from(row.resolution_ns) == SECOND {
+        true => write!(out, "{seconds},{},", row.verb.name())?,
+        false => write!(out, "{seconds}.{rest:09},{},", row.verb.name())?,
+    }
+    out.write_all(key)?;
     let size = row.value_bytes.map_or_else(String::new, |bytes| bytes.to_string());
     let client = row.client.map_or_else(String::new, |client| client.to_string());
-    let key = String::from_utf8_lossy(row.key);
-    format!("{time},{},{key},{},{size},{},{client}", row.verb.name(), row.key_bytes, row.ttl_s)
+    write!(out, ",{},{size},{},{client},{}", row.key_bytes, row.ttl_s, row.count)
 }
 
-/// Writes the rows of a trace that are wanted into a file.
+/// Writes the rows of a trace that are wanted into a file, which takes its place when the trace was read to its end: it may be one
+/// of those that are read.
 fn write(source: &SourceArgs, target: &TargetFile, wanted: &dyn Fn(&Row<'_>) -> bool) -> Result<(), Stopped> {
     let name = target.output.to_string_lossy().into_owned();
     let plain = name.strip_suffix(".gz").unwrap_or(&name);
     let form = target.to.as_deref().unwrap_or(if plain.ends_with(".csv") { "csv" } else { "ptr" });
-    let unwritten = |error: io::Error| {
-        io::Error::new(error.kind(), format!("cannot write '{}': {error}", name.escape_debug()))
-    };
-    let mut out = Output::create(&name).map_err(unwritten)?;
-    let (mut kept, mut all, mut has_header) = (0u64, 0u64, false);
+    let unwritten = |error: io::Error| explained(&target.output, &error);
+    let output = Output::prepare(&target.output)?;
+    if output.is_kept() {
+        // A signal that ended the process would leave the unfinished file beside its place.
+        sys::on_interrupt()?;
+    }
+    let mut out = Packing::begin(&output, name.ends_with(".gz")).map_err(unwritten)?;
+    let (mut kept, mut all, mut resolution_ns, mut losses) = (0u64, 0u64, None, Losses::default());
     read(source, &mut |row, format| {
         all += u64::from(row.count);
-        if !wanted(row) {
+        if !wanted(row) || !losses.note(form, row) {
             return Ok(true);
         }
         kept += u64::from(row.count);
-        if !std::mem::replace(&mut has_header, true) {
-            write_header(&mut out, form, row, format)?;
+        if resolution_ns.is_none() {
+            write_header(&mut out, form, row, format).map_err(unwritten)?;
         }
-        write_row(&mut out, form, row)?;
+        let resolution_ns = *resolution_ns.get_or_insert(row.resolution_ns);
+        write_row(&mut out, form, row, resolution_ns).map_err(unwritten)?;
         Ok(true)
     })?;
-    if !has_header && form == "csv" {
+    if resolution_ns.is_none() && form == "csv" {
         writeln!(out, "{CSV_HEADER}").map_err(unwritten)?;
     }
     out.finish().map_err(unwritten)?;
     say(format_args!("{kept} of {all} requests are written to '{}'", name.escape_debug()));
+    losses.notices(form).into_iter().for_each(say);
     Ok(())
 }
 
-/// The destination of a trace.
-enum Output {
-    Plain(BufWriter<Box<dyn Write>>),
-    Packed(BufWriter<GzEncoder<File>>),
+/// The requests that a format of a file cannot hold as they were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    /// Requests that are left out, by their keys and by their operations.
+    keys: u64,
+    operations: u64,
+    /// Requests that are written, and mean something else when they are read: by their lengths, clients and times.
+    lengths: u64,
+    clients: u64,
+    times: u64,
 }
 
-impl Output {
-    /// Creates the file of this name; `-` is standard output.
-    fn create(name: &str) -> io::Result<Output> {
-        let plain = |file: Box<dyn Write>| Output::Plain(BufWriter::with_capacity(BLOCK_BYTES, file));
-        if name == "-" {
-            return Ok(plain(Box::new(io::stdout().lock())));
+impl Losses {
+    /// Counts the requests of a row that the format cannot hold. Returns whether the row can be written.
+    fn note(&mut self, form: &str, row: &Row<'_>) -> bool {
+        let count = u64::from(row.count);
+        let is_twitter = match form {
+            "ptr" => return true,
+            form => form == "twitter",
+        };
+        // No reader takes a comma for a part of a column.
+        if row.key.contains(&b',') {
+            self.keys += count;
+            return false;
         }
-        let file = File::create(name)?;
-        Ok(match name.ends_with(".gz") {
+        // No reader of these formats knows more operations.
+        if matches!(row.verb, Verb::Gat | Verb::Gats) || is_twitter && row.verb == Verb::Touch {
+            self.operations += count;
+            return false;
+        }
+        if is_twitter {
+            let is_empty = row.value_bytes.unwrap_or(0) == 0;
+            let is_other =
+                row.verb.reads() && !row.missed && is_empty || row.stores() && row.value_bytes.is_none();
+            self.lengths += if is_other { count } else { 0 };
+            self.clients += if row.client.is_none() { count } else { 0 };
+            self.times += if row.at_ns.is_multiple_of(SECOND) { 0 } else { count };
+        }
+        true
+    }
+
+    /// A sentence for each kind of loss.
+    fn notices(&self, form: &str) -> Vec<String> {
+        let each = [
+            (self.keys, format!("are left out: format {form} holds no keys with commas")),
+            (self.operations, format!("are left out: format {form} has no word for their operation")),
+            (self.lengths, format!("are written with length 0, that of missed reads in format {form}")),
+            (self.clients, "name no client, and are written as those of client 0".to_owned()),
+            (self.times, "are written with the time of the whole second before theirs".to_owned()),
+        ];
+        let told = each.into_iter().filter(|(count, _)| *count > 0);
+        told.map(|(count, what)| format!("{count} requests {what}")).collect()
+    }
+}
+
+/// The destination of a trace, packed or not.
+enum Packing {
+    Plain(BufWriter<Pieces>),
+    Packed(BufWriter<GzEncoder<Pieces>>),
+}
+
+impl Packing {
+    fn begin(output: &Output, is_packed: bool) -> io::Result<Packing> {
+        let pieces = output.begin()?;
+        Ok(match is_packed {
             true => {
-                let packer = GzEncoder::new(file, Compression::default());
-                Output::Packed(BufWriter::with_capacity(BLOCK_BYTES, packer))
+                let packer = GzEncoder::new(pieces, Compression::default());
+                Packing::Packed(BufWriter::with_capacity(BLOCK_BYTES, packer))
             }
-            false => plain(Box::new(file)),
+            false => Packing::Plain(BufWriter::with_capacity(BLOCK_BYTES, pieces)),
         })
     }
 
     fn finish(self) -> io::Result<()> {
-        match self {
-            Output::Plain(mut out) => out.flush(),
-            Output::Packed(out) => {
-                out.into_inner().map_err(io::IntoInnerError::into_error)?.finish().map(drop)
-            }
-        }
+        let pieces = match self {
+            Packing::Plain(out) => out.into_inner().map_err(io::IntoInnerError::into_error)?,
+            Packing::Packed(out) => out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?,
+        };
+        pieces.complete()
     }
 }
 
-impl Write for Output {
+impl Write for Packing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Output::Plain(out) => out.write(bytes),
-            Output::Packed(out) => out.write(bytes),
+            Packing::Plain(out) => out.write(bytes),
+            Packing::Packed(out) => out.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Output::Plain(out) => out.flush(),
-            Output::Packed(out) => out.flush(),
+            Packing::Plain(out) => out.flush(),
+            Packing::Packed(out) => out.flush(),
         }
     }
 }
 
 /// The names of the columns that are written.
-const CSV_HEADER: &str = "time,op,key,key_size,size,ttl,client,count";
+const CSV_HEADER: &str = "time,op,key,key_size,size,ttl,client,count,missed";
 
 fn write_header(out: &mut dyn Write, form: &str, row: &Row<'_>, format: &Format) -> io::Result<()> {
     match form {
@@ -482,25 +563,25 @@ fn write_header(out: &mut dyn Write, form: &str, row: &Row<'_>, format: &Format)
     }
 }
 
-fn write_row(out: &mut dyn Write, form: &str, row: &Row<'_>) -> io::Result<()> {
+/// Writes a row into a file whose header says `resolution_ns`.
+fn write_row(out: &mut dyn Write, form: &str, row: &Row<'_>, resolution_ns: u32) -> io::Result<()> {
     match form {
-        "csv" => writeln!(out, "{},{}", csv_row(row), row.count),
+        "csv" => {
+            write_columns(out, row, row.key)?;
+            writeln!(out, ",{}", u8::from(row.missed))
+        }
         "ptr" => {
-            let record = ptr::record(row);
+            let record = ptr::record(row, resolution_ns);
             (0..row.count).try_for_each(|_| out.write_all(&record))
         }
         _ => {
             // The format has whole seconds, no counts, and 0 for what a read missed.
             let size = row.value_bytes.filter(|_| !row.missed).unwrap_or(0);
-            let (seconds, key, client) =
-                (row.at_ns / SECOND, String::from_utf8_lossy(row.key), row.client.unwrap_or(0));
-            let line = format!(
-                "{seconds},{key},{},{size},{client},{},{}\n",
-                row.key_bytes,
-                row.verb.name(),
-                row.ttl_s
-            );
-            (0..row.count).try_for_each(|_| out.write_all(line.as_bytes()))
+            let (seconds, client, verb) = (row.at_ns / SECOND, row.client.unwrap_or(0), row.verb.name());
+            let mut line = format!("{seconds},").into_bytes();
+            line.extend_from_slice(row.key);
+            writeln!(line, ",{},{size},{client},{verb},{}", row.key_bytes, row.ttl_s)?;
+            (0..row.count).try_for_each(|_| out.write_all(&line))
         }
     }
 }

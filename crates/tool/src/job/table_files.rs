@@ -5,7 +5,6 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
-use tempfile::NamedTempFile;
 
 use crate::report::document::Document;
 use crate::report::output::{Output, explained};
@@ -21,10 +20,16 @@ const SAMPLES: &str = "samples";
 /// The tables of a result.
 #[derive(Debug)]
 pub struct TableFiles {
-    folder: PathBuf,
     outputs: Vec<(Output, fn(&Document) -> Table)>,
-    /// The file of `--samples`, which also becomes a table.
-    samples: Option<PathBuf>,
+    samples: Option<SamplesTable>,
+}
+
+/// The file of `--samples`, which also becomes a table.
+#[derive(Debug)]
+struct SamplesTable {
+    file: PathBuf,
+    path: PathBuf,
+    output: Output,
 }
 
 impl TableFiles {
@@ -44,7 +49,12 @@ impl TableFiles {
         for (name, make) in TABLES {
             outputs.push((Output::prepare(&path_of(folder, name))?, make));
         }
-        Ok(TableFiles { folder: folder.to_owned(), outputs, samples: samples.map(Path::to_owned) })
+        let samples_table = |file: &Path| -> io::Result<SamplesTable> {
+            let path = path_of(folder, SAMPLES);
+            Ok(SamplesTable { file: file.to_owned(), output: Output::prepare(&path)?, path })
+        };
+        let samples = samples.map(samples_table).transpose()?;
+        Ok(TableFiles { outputs, samples })
     }
 
     /// Writes the tables.
@@ -57,17 +67,17 @@ impl TableFiles {
             output.finish(&render(&make(document), &facts))?;
         }
         let Some(samples) = &self.samples else { return Ok(()) };
-        let path = path_of(&self.folder, SAMPLES);
-        self.write_samples(samples, &path, &facts).map_err(|error| explained(&path, &error))
+        samples.write(&facts).map_err(|error| explained(&samples.path, &error))
     }
+}
 
-    /// Reads the requests again, and writes them beside their place, where they are moved when they are whole.
-    fn write_samples(&self, samples: &Path, path: &Path, facts: &[(String, String)]) -> io::Result<()> {
-        let lines = BufReader::new(File::open(samples)?).lines().skip(1);
+impl SamplesTable {
+    /// Reads the requests again, and writes them piece by piece, since they are too many for the memory.
+    fn write(&self, facts: &[(String, String)]) -> io::Result<()> {
+        let lines = BufReader::new(File::open(&self.file)?).lines().skip(1);
         let mut rows = SampleRows::new(lines, GROUP_ROWS);
         let first = rows.next_table()?;
-        let temporary = NamedTempFile::new_in(&self.folder)?;
-        let out = temporary.reopen()?;
+        let out = self.output.begin()?;
         let mut file =
             TableFile::begin(out, first.as_ref().unwrap_or(&no_samples()), facts).map_err(plain)?;
         let mut next = first;
@@ -75,8 +85,7 @@ impl TableFiles {
             file.add(&table).map_err(plain)?;
             next = rows.next_table()?;
         }
-        file.end().map_err(plain)?;
-        temporary.persist(path).map(drop).map_err(|error| error.error)
+        file.end().map_err(plain)?.complete()
     }
 }
 

@@ -35,6 +35,7 @@ const NOT_BESIDE: &[&str] = &[
     "--recache",
     "--stale",
     "--meta-details",
+    "--fill",
     "--noreply",
     "--verify",
     "--load",
@@ -64,6 +65,7 @@ const DUE_TIMES: &str = "its requests are due at their own times, or at the one 
 fn why_not_beside(flag: &str) -> &'static str {
     match flag {
         "--warmup" | "--warmup-until" => "'--trace-warmup' replays a part of it before the measurement",
+        "--fill" => "'--fills own' stores each missed key by a set",
         "--until" => "a replay ends with its trace, or with '--time' or '--requests'",
         "--stage" | "--burst" | "--phases" => DUE_TIMES,
         "--conn-rate" | "--calls-per-connection" | "--measure-connections" => {
@@ -83,7 +85,9 @@ impl Typed<RunArgs> {
             return Ok(false);
         }
         let idle = NOT_BESIDE.iter().find(|flag| self.has(flag)).copied();
-        if self.has("--arrivals") && self.args.pace.rate.is_none() {
+        // A run in closed loop of a series has none, whatever its other runs have.
+        let has_arrivals = self.has("--arrivals") && self.args.pace.arrivals.is_some();
+        if has_arrivals && self.args.pace.rate.is_none() {
             return Err(UsageError::Missing(
                 "'--arrivals' with '--trace' is accepted only with '--rate', which is missing".to_owned(),
             ));
@@ -92,6 +96,7 @@ impl Typed<RunArgs> {
             let accepted = format!("expected one rate with '--trace', such as 20k: {DUE_TIMES}");
             return Err(self.unread("--rate <RATE>", &ValueError(accepted)));
         }
+        self.check_within_second()?;
         let is_idle = self.has("--read-through") && self.fills() == Fills::Recorded;
         match idle.or_else(|| is_idle.then_some("--read-through")) {
             None => Ok(true),
@@ -104,6 +109,16 @@ impl Typed<RunArgs> {
                 Err(UsageError::Missing(format!("'{flag}' is not accepted with '--trace': {why}")))
             }
         }
+    }
+
+    /// Refuses `--within-second` where the times of the trace do not decide when requests are due.
+    fn check_within_second(&self) -> Result<(), UsageError> {
+        if !self.has("--within-second") || matches!(self.trace_pace(), TracePace::Trace { .. }) {
+            return Ok(());
+        }
+        let why = "'--within-second' is accepted only where requests are due at the times of the trace (--pace trace), and not \
+                   at a rate or as fast as they are answered";
+        Err(UsageError::Missing(why.to_owned()))
     }
 
     /// Whether the stores of the trace, or the misses of the replay, store what reads miss.
@@ -197,7 +212,12 @@ impl Typed<RunArgs> {
             recorded,
         };
         let measured = Stop { time_ns: self.args.pace.time, requests: self.args.pace.requests };
-        let warm_up = args.trace_warmup.map(|stop| phase("warmup", stop, false));
+        // It is told in rows, and each makes several requests.
+        let of_rows = |rows: u64| rows.saturating_mul(replay.amplify.into());
+        let warm_up = args.trace_warmup.map(|stop| {
+            let stop = Stop { time_ns: stop.time_ns, requests: stop.requests.map(of_rows) };
+            phase("warmup", stop, false)
+        });
         Ok(warm_up.into_iter().chain([phase("measure", measured, true)]).collect())
     }
 }

@@ -29,6 +29,21 @@ enum Kind {
     Appended(PathBuf),
 }
 
+/// What is written piece by piece. A file has its old content until [`Pieces::complete`], and keeps it where that is not reached.
+#[derive(Debug)]
+pub struct Pieces {
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Standard(io::Stdout),
+    /// A device or a pipe, or the end of a file.
+    Open(File),
+    /// A file beside the one that it replaces.
+    Beside(NamedTempFile, PathBuf),
+}
+
 /// Links that are followed one after the other, as many as Linux follows.
 const LINKS_MAX: usize = 40;
 
@@ -113,12 +128,63 @@ impl Output {
             Kind::Regular(_) => self.checkpoint(report),
         }
     }
+
+    /// Opens it for what is too long to be held in memory. Waits for the reader of a named pipe.
+    ///
+    /// # Errors
+    /// Returns the system's error when it cannot be opened; the message does not name the path.
+    pub fn begin(&self) -> io::Result<Pieces> {
+        let place = match &self.kind {
+            Kind::Standard => {
+                sys::check_stdout()?;
+                Place::Standard(io::stdout())
+            }
+            Kind::Special(path) => Place::Open(OpenOptions::new().write(true).open(path)?),
+            Kind::Appended(path) => Place::Open(OpenOptions::new().append(true).create(true).open(path)?),
+            Kind::Regular(path) => Place::Beside(temporary_for(path)?, path.clone()),
+        };
+        Ok(Pieces { place })
+    }
+}
+
+impl Pieces {
+    /// Ends what was written: a file takes its place.
+    ///
+    /// # Errors
+    /// Returns the system's error when it cannot be written to its end or moved to its place; a file then has its old content.
+    pub fn complete(mut self) -> io::Result<()> {
+        self.flush()?;
+        match self.place {
+            Place::Standard(_) | Place::Open(_) => Ok(()),
+            Place::Beside(temporary, path) => moved(temporary, &path),
+        }
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.place {
+            Place::Standard(out) => out.write(bytes),
+            Place::Open(file) => file.write(bytes),
+            Place::Beside(temporary, _) => temporary.as_file_mut().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.place {
+            Place::Standard(out) => out.flush(),
+            Place::Open(file) => file.flush(),
+            Place::Beside(temporary, _) => temporary.as_file_mut().flush(),
+        }
+    }
 }
 
 fn prepare(path: &Path) -> io::Result<Kind> {
     let path = destination(path);
     match fs::metadata(&path) {
         Ok(present) if present.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        // What else is written there would stand behind this report, and the reader of a pipe would take it for a part of it.
+        Ok(present) if is_pipe(&present) && is_standard_output(&present) => return Ok(Kind::Standard),
         Ok(present) if !present.is_file() => {
             // Writing nothing is enough for a device to say that it is full. A pipe is not opened: that would wait for
             // its reader.
@@ -169,15 +235,25 @@ pub(crate) fn probe_room(path: &Path) -> io::Result<()> {
 
 /// Replaces a file by one with this content. The old file is there until the new one is complete.
 fn replace(path: &Path, report: &[u8]) -> io::Result<()> {
-    let mut temporary = temporary_beside(path)?;
+    let mut temporary = temporary_for(path)?;
+    temporary.as_file_mut().write_all(report)?;
+    moved(temporary, path)
+}
+
+/// Makes a file beside the one that it will replace, with what belongs to that one.
+fn temporary_for(path: &Path) -> io::Result<NamedTempFile> {
+    let temporary = temporary_beside(path)?;
     if let Ok(present) = fs::symlink_metadata(path)
         && present.is_file()
     {
         take_over_permissions(temporary.as_file(), &present)?;
     }
-    temporary.as_file_mut().write_all(report)?;
-    temporary.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    Ok(temporary)
+}
+
+/// Moves a file that is complete to its place.
+fn moved(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
+    temporary.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// Appends a report to a file, after an empty line.
@@ -211,7 +287,7 @@ fn take_over_permissions(new: &File, old: &fs::Metadata) -> io::Result<()> {
     new.set_permissions(old.permissions())
 }
 
-/// Whether a file is what standard output goes to, as that of `/dev/stdout` with `>> FILE`.
+/// Whether a file is what standard output goes to, as that of `/dev/stdout` with `>> FILE` or before `|`.
 fn is_standard_output(file: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let standard = io::stdout().as_fd().try_clone_to_owned().map(File::from);
@@ -390,6 +466,28 @@ mod tests {
         fs::create_dir(&path).unwrap();
         assert!(output.finish(b"report").is_err());
         assert_eq!(names(directory.path()), ["r.json"]);
+    }
+
+    #[test]
+    fn what_is_written_piece_by_piece_takes_its_place_when_it_is_complete() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.csv");
+        fs::write(&path, "old").unwrap();
+        let output = Output::prepare(&path).unwrap();
+        let mut given_up = output.begin().unwrap();
+        given_up.write_all(b"half of it").unwrap();
+        drop(given_up);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let mut pieces = output.begin().unwrap();
+        for piece in ["new ", "text"] {
+            pieces.write_all(piece.as_bytes()).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+        }
+        pieces.complete().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new text");
+        assert_eq!(names(directory.path()), ["t.csv"]);
+        Output::prepare(Path::new("/dev/null")).unwrap().begin().unwrap().complete().unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
 
     #[test]

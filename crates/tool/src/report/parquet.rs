@@ -77,13 +77,10 @@ fn schema_of(table: &Table) -> Result<TypePtr, ParquetError> {
 fn field_of(column: &Column) -> Result<Type, ParquetError> {
     let (physical, converted, repetition) = match column.values {
         Values::Words(_) => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED),
-        // The number of a record may have all 64 bits.
-        Values::Counts(_) if column.name == "key" => {
-            (Physical::INT64, ConvertedType::UINT_64, Repetition::REQUIRED)
-        }
         Values::Counts(_) => (Physical::INT64, ConvertedType::NONE, Repetition::REQUIRED),
         Values::Smalls(_) => (Physical::INT32, ConvertedType::NONE, Repetition::REQUIRED),
         Values::Moments(_) => (Physical::INT64, ConvertedType::NONE, Repetition::OPTIONAL),
+        Values::Keys(_) => (Physical::INT64, ConvertedType::UINT_64, Repetition::OPTIONAL),
         Values::Numbers(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::OPTIONAL),
     };
     Type::primitive_type_builder(&column.name, physical)
@@ -100,7 +97,7 @@ fn properties_of(table: &Table, facts: &[(String, String)]) -> WriterPropertiesP
         .set_created_by(format!("pummel {}", crate::report::VERSION))
         .set_key_value_metadata(Some(facts));
     for column in &table.columns {
-        if matches!(column.values, Values::Counts(_) | Values::Moments(_) | Values::Smalls(_)) {
+        if !matches!(column.values, Values::Words(_) | Values::Numbers(_)) {
             let path = ColumnPath::new(vec![column.name.clone()]);
             builder = builder
                 .set_column_dictionary_enabled(path.clone(), false)
@@ -124,9 +121,9 @@ fn write(out: &mut SerializedColumnWriter<'_>, values: &Values) -> Result<(), Pa
             let smalls: Vec<i32> = smalls.iter().map(|small| *small as i32).collect();
             out.typed::<Int32Type>().write_batch(&smalls, None, None)
         }
-        Values::Moments(moments) => {
-            let known: Vec<i64> = moments.iter().flatten().map(|moment| *moment as i64).collect();
-            out.typed::<Int64Type>().write_batch(&known, Some(&present(moments)), None)
+        Values::Moments(values) | Values::Keys(values) => {
+            let known: Vec<i64> = values.iter().flatten().map(|value| *value as i64).collect();
+            out.typed::<Int64Type>().write_batch(&known, Some(&present(values)), None)
         }
         Values::Numbers(numbers) => {
             let known: Vec<f64> = numbers.iter().flatten().copied().collect();
@@ -172,7 +169,9 @@ mod tests {
             Values::Words(values) => values[row].clone(),
             Values::Counts(values) => values[row].to_string(),
             Values::Smalls(values) => values[row].to_string(),
-            Values::Moments(values) => values[row].map_or(String::new(), |it| it.to_string()),
+            Values::Moments(values) | Values::Keys(values) => {
+                values[row].map_or(String::new(), |it| it.to_string())
+            }
             Values::Numbers(values) => values[row].map_or(String::new(), |it| Field::Double(it).to_string()),
         }
     }
@@ -198,7 +197,7 @@ mod tests {
     fn every_kind_of_value_comes_back_also_the_greatest() {
         let table = Table::new(vec![
             ("word".to_owned(), Values::Words(vec!["a".to_owned(), "ä\"".to_owned()])),
-            ("key".to_owned(), Values::Counts(vec![u64::MAX, 0])),
+            ("key".to_owned(), Values::Keys(vec![Some(u64::MAX), None])),
             ("small".to_owned(), Values::Smalls(vec![7, i32::MAX as u32])),
             ("moment".to_owned(), Values::Moments(vec![None, Some(i64::MAX as u64)])),
             ("number".to_owned(), Values::Numbers(vec![Some(0.5), None])),
@@ -209,6 +208,6 @@ mod tests {
         let read = rows(file.end().expect("it ends"));
         assert_eq!(read.len(), 4);
         assert_eq!(read[0], ["a", "18446744073709551615", "7", "", "0.5"]);
-        assert_eq!(read[3], ["ä\"", "0", "2147483647", "9223372036854775807", ""]);
+        assert_eq!(read[3], ["ä\"", "", "2147483647", "9223372036854775807", ""]);
     }
 }

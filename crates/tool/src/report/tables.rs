@@ -33,6 +33,8 @@ pub enum Values {
     Smalls(Vec<u32>),
     /// Nanoseconds; `None` for an event that did not happen.
     Moments(Vec<Option<u64>>),
+    /// Numbers of records, which may have all 64 bits; `None` for a key that is none of them.
+    Keys(Vec<Option<u64>>),
     /// Numbers; `None` where they are not known.
     Numbers(Vec<Option<f64>>),
 }
@@ -44,7 +46,7 @@ impl Values {
             Values::Words(values) => values.len(),
             Values::Counts(values) => values.len(),
             Values::Smalls(values) => values.len(),
-            Values::Moments(values) => values.len(),
+            Values::Moments(values) | Values::Keys(values) => values.len(),
             Values::Numbers(values) => values.len(),
         }
     }
@@ -190,7 +192,7 @@ pub fn no_samples() -> Table {
 fn sample_table(
     times: [Vec<Option<u64>>; 5],
     words: [Vec<String>; 2],
-    (keys, places): (Vec<u64>, [Vec<u32>; 2]),
+    (keys, places): (Vec<Option<u64>>, [Vec<u32>; 2]),
 ) -> Table {
     let [due, ready, sent, arrived, read] = times.map(Values::Moments);
     let [op, outcome] = words.map(Values::Words);
@@ -203,7 +205,7 @@ fn sample_table(
         ("read_ns", read),
         ("op", op),
         ("outcome", outcome),
-        ("key", Values::Counts(keys)),
+        ("key", Values::Keys(keys)),
         ("client", client),
         ("group", group),
     ];
@@ -225,7 +227,7 @@ impl<I: Iterator<Item = std::io::Result<String>>> SampleRows<I> {
     pub fn next_table(&mut self) -> std::io::Result<Option<Table>> {
         let mut times: [Vec<Option<u64>>; 5] = Default::default();
         let mut words: [Vec<String>; 2] = Default::default();
-        let (mut keys, mut places): (Vec<u64>, [Vec<u32>; 2]) = Default::default();
+        let (mut keys, mut places): (Vec<Option<u64>>, [Vec<u32>; 2]) = Default::default();
         while keys.len() < self.rows_max {
             let Some(line) = self.lines.next().transpose()? else { break };
             let wrong =
@@ -234,13 +236,16 @@ impl<I: Iterator<Item = std::io::Result<String>>> SampleRows<I> {
             let [due, ready, sent, arrived, read, op, outcome, key, client, group] = cells[..] else {
                 return Err(wrong());
             };
+            let known = |cell: &str| -> std::io::Result<Option<u64>> {
+                if cell.is_empty() { Ok(None) } else { cell.parse().map(Some).map_err(|_| wrong()) }
+            };
             for (column, cell) in times.iter_mut().zip([due, ready, sent, arrived, read]) {
-                let time = if cell.is_empty() { None } else { Some(cell.parse().map_err(|_| wrong())?) };
-                column.push(time);
+                column.push(known(cell)?);
             }
             words[0].push(op.to_owned());
             words[1].push(outcome.to_owned());
-            keys.push(key.parse().map_err(|_| wrong())?);
+            // The keys of a trace are no numbers of records.
+            keys.push(known(key)?);
             for (column, cell) in places.iter_mut().zip([client, group]) {
                 column.push(cell.parse().map_err(|_| wrong())?);
             }
@@ -278,7 +283,9 @@ mod tests {
             Values::Words(values) => values[row].clone(),
             Values::Counts(values) => values[row].to_string(),
             Values::Smalls(values) => values[row].to_string(),
-            Values::Moments(values) => values[row].map_or(String::new(), |value| value.to_string()),
+            Values::Moments(values) | Values::Keys(values) => {
+                values[row].map_or(String::new(), |value| value.to_string())
+            }
             Values::Numbers(values) => match (column.name.as_str(), values[row]) {
                 ("at_s" | "seconds" | "rate", Some(value)) => format!("{value:.3}"),
                 (_, value) => value.map_or(String::new(), |value| value.to_string()),
@@ -309,11 +316,13 @@ mod tests {
 
     #[test]
     fn requests_are_read_in_tables_and_what_is_none_is_refused() {
-        let lines = ["1,2,3,,,get,unfinished,7,0,0", "4,,,,,set,unsent,9,3,1", "5,5,6,9,9,get,hit,1,2,0"];
+        let lines = ["1,2,3,,,get,unfinished,7,0,0", "4,,,,,set,unsent,,3,1", "5,5,6,9,9,get,hit,1,2,0"];
         let given = lines.into_iter().map(|line| Ok(line.to_owned()));
         let mut rows = SampleRows::new(given, 2);
         let first = rows.next_table().expect("requests").expect("two of them");
-        assert_eq!((first.rows(), counts(&first, "key")), (2, &[7, 9][..]));
+        assert_eq!(first.rows(), 2);
+        // A request of a trace has no number of a record.
+        assert_eq!(first.columns[7].values, Values::Keys(vec![Some(7), None]));
         assert_eq!(first.columns[3].values, Values::Moments(vec![None, None]));
         assert_eq!(rows.next_table().expect("requests").expect("one").rows(), 1);
         assert_eq!(rows.next_table().expect("the end"), None);

@@ -38,6 +38,64 @@ fn the_tables_of_a_run_hold_its_intervals_its_histograms_and_its_samples() {
     assert_eq!(sum, result.count("totals/completed") as i64);
 }
 
+#[cfg(feature = "parquet")]
+#[test]
+fn requests_of_a_trace_have_no_number_of_a_record_in_their_table() {
+    use std::fs::File;
+
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    let (server, folder) = (Serve::start(""), tempfile::tempdir().expect("a folder"));
+    let trace = folder.path().join("t.csv");
+    std::fs::write(&trace, "op,key\nset,a\nget,a\nget,b\n").expect("written");
+    let ended = pummel(&format!(
+        "run -s {} --trace {} --pace fast --quiet --samples samples --parquet tables",
+        server.name,
+        trace.display()
+    ));
+    let ended = ended.expect(0);
+    let file = File::open(ended.path("tables/samples.parquet")).expect("it is written");
+    let reader = SerializedFileReader::new(file).expect("a file of Parquet");
+    let keys: Vec<(String, String)> = reader
+        .get_row_iter(None)
+        .expect("rows")
+        .map(|row| {
+            let row = row.expect("a row");
+            let (name, key) = row.get_column_iter().nth(7).expect("a column");
+            (name.clone(), key.to_string())
+        })
+        .collect();
+    assert_eq!(keys, vec![("key".to_owned(), "null".to_owned()); 3]);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn the_table_of_samples_is_a_file_like_the_others_and_its_place_is_looked_at_before_the_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let server = Serve::start("");
+    let words = format!("run -s {} -n 40 -c 2 --samples samples --parquet tables", server.name);
+    let ended = pummel(&words).expect(0);
+    let mode = |name: &str| {
+        let path = ended.path("tables").join(name);
+        std::fs::metadata(path).expect("it is written").permissions().mode()
+    };
+    assert_eq!(mode("samples.parquet"), mode("intervals.parquet"));
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("samples.parquet")).expect("a directory in its place");
+    let samples = folder.path().join("samples.csv");
+    let refused = pummel(&format!(
+        "run -s {} -n 40 --samples {} --parquet {}",
+        server.name,
+        samples.display(),
+        folder.path().display()
+    ));
+    let refused = refused.expect(1);
+    let words = &refused.errors;
+    assert!(words.contains("samples.parquet") && words.contains("a file is needed"), "{words}");
+    assert!(!samples.exists() && !refused.path("result.json").exists(), "nothing was measured");
+}
+
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn a_build_without_parquet_says_where_there_is_one() {

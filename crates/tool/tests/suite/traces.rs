@@ -55,7 +55,8 @@ fn a_trace_is_described_and_its_first_rows_are_shown() {
         "requests   4000",
         "get      3600 (90.00 %)",
         "keys       about 40",
-        "busiest second 200",
+        "time       20.000 s, 200.0 requests/s, busiest second 200",
+        "whole seconds: see --within-second",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -66,6 +67,10 @@ fn a_trace_is_described_and_its_first_rows_are_shown() {
         first,
         "time_s,op,key,key_size,size,ttl,client,count\n0,set,key-0,10,20,600,0,1\n0,set,key-1,10,21,600,1,1\n"
     );
+    let (_, short, _) = trace(&["stat", "-"], Some("7,k,1,5,1,get,0\n7,j,1,5,1,get,0\n"));
+    assert!(short.contains("time       1.000 s, 2.0 requests/s"), "{short}");
+    let (_, timeless, _) = trace(&["stat", "-"], Some("key,op\nk,get\n"));
+    assert!(timeless.contains("the rows have no times, or all the same"), "{timeless}");
     let (status, _, why) = trace(&["stat", name(&saved(&folder, "x", "hello\nworld\n"))], None);
     assert!(status == Some(1) && why.contains("--format"), "{why}");
     let (status, _, why) = trace(&["stat", "--format", "nonsense", name(&path)], None);
@@ -109,6 +114,139 @@ fn traces_are_converted_sampled_and_divided_without_losing_a_row() {
     let sampled = rows(&at("s.csv"));
     assert!((600..1_400).contains(&sampled), "{sampled}");
     assert_eq!(trace(&["shard", "3/2", name(&path), "-o", name(&at("x"))], None).0, Some(2));
+}
+
+#[test]
+fn an_output_that_is_also_the_input_or_whose_input_cannot_be_read_loses_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, path) = (saved(&folder, "t", &twitter()), folder.path().join("own.csv"));
+    assert_eq!(trace(&["convert", name(&source), "-o", name(&path)], None).0, Some(0));
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    assert_eq!(text.lines().count(), 4_001);
+    let (status, _, why) = trace(&["convert", name(&path), "-o", name(&path)], None);
+    assert!(status == Some(0) && why.contains("4000 of 4000"), "{why}");
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text);
+    let bad = saved(&folder, "bad", "hello\nworld\n");
+    let none = folder.path().join("none");
+    for words in [
+        ["convert", name(&none), "-o", name(&path)],
+        ["convert", name(&bad), "-o", name(&path)],
+        ["convert", name(&path), "-o", "/nonexistent/t.csv"],
+    ] {
+        assert_eq!(trace(&words, None).0, Some(1), "{words:?}");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text, "{words:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&source).expect("it is there"), twitter());
+    let left = std::fs::read_dir(folder.path()).expect("the folder").count();
+    assert_eq!(left, 3, "nothing is left beside them");
+    for place in ["-", "/dev/stdout"] {
+        let (status, piped, why) = trace(&["convert", "--to", "csv", name(&source), "-o", place], None);
+        assert_eq!((status, piped == text), (Some(0), true), "{place}: {why}");
+    }
+}
+
+#[test]
+fn rows_with_and_without_fractions_of_a_second_keep_their_times_in_every_format() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let rows = "1,a\n1.5,b\n2,c\n2,d\n2.25,e\n3,f\n3,g\n";
+    let path = saved(&folder, "t.csv", &format!("time,key\n{rows}"));
+    let times = |path: &Path| -> Vec<String> {
+        let (status, said, why) = trace(&["head", "-n", "99", name(path)], None);
+        assert_eq!(status, Some(0), "{why}");
+        said.lines().skip(1).map(|row| row.split(',').next().expect("a time").to_owned()).collect()
+    };
+    let exact = |second: &str, rest: &str| format!("{second}.{rest}0000000");
+    let expected = [
+        "1".to_owned(),
+        exact("1", "50"),
+        exact("2", "00"),
+        exact("2", "00"),
+        exact("2", "25"),
+        exact("3", "00"),
+        exact("3", "00"),
+    ];
+    assert_eq!(times(&path), expected);
+    for made in ["t.ptr", "u.csv", "v.ptr.gz"] {
+        let (status, _, why) = trace(&["convert", name(&path), "-o", name(&at(made))], None);
+        assert_eq!(status, Some(0), "{why}");
+        assert_eq!(times(&at(made)), expected, "{made}");
+    }
+    // A shard that lacks the rows with a fraction does not know from its own rows that the others are exact.
+    let whole = saved(&folder, "w.csv", "time,key\n0,a\n0.5,b\n1,a\n1,a\n2,a\n");
+    let kept: Vec<Vec<String>> = (1..=2)
+        .map(|part| {
+            let (part, made) = (format!("{part}/2"), at(&format!("{part}.ptr")));
+            let words = ["shard", "--by", "key", &part, name(&whole), "-o", name(&made)];
+            assert_eq!(trace(&words, None).0, Some(0));
+            let is_empty = std::fs::metadata(&made).expect("it was written").len() == 0;
+            if is_empty { Vec::new() } else { times(&made) }
+        })
+        .collect();
+    let mut kept = kept.concat();
+    kept.sort_unstable();
+    let one = exact("1", "00");
+    assert_eq!(kept, ["0".to_owned(), exact("0", "50"), one.clone(), one, exact("2", "00")]);
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_told_and_the_rest_comes_back_as_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let read = |path: &Path, format: &str| {
+        let (status, said, why) = trace(&["head", "-n", "99", "--format", format, name(path)], None);
+        assert_eq!((status, why.as_str()), (Some(0), ""));
+        said.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let log = "1339518090.420270 [0 127.0.0.1:60866] \"set\" \"x\" \"6\"\n\
+               1339518091.500000 [0 127.0.0.1:60867] \"get\" \"x\"\n\
+               1339518092.500000 [0 127.0.0.1:60867] \"expire\" \"x\" \"60\"\n\
+               1339518093.000000 [0 127.0.0.1:60867] \"get\" \"a,b\"\n";
+    let path = saved(&folder, "log", log);
+    let own = read(&path, "monitor");
+    let (status, _, why) = trace(&["convert", "--to", "csv", name(&path), "-o", name(&at("l.csv"))], None);
+    assert!(status == Some(0) && why.contains("3 of 4 requests are written"), "{why}");
+    assert!(why.contains("1 requests are left out: format csv holds no keys with commas"), "{why}");
+    assert_eq!(read(&at("l.csv"), "csv"), own[..3]);
+    let made = at("l.twr");
+    let (status, _, why) = trace(&["convert", "--to", "twitter", name(&path), "-o", name(&made)], None);
+    for told in [
+        "2 of 4 requests are written",
+        "1 requests are left out: format twitter holds no keys with commas",
+        "1 requests are left out: format twitter has no word for their operation",
+        "1 requests are written with length 0, that of missed reads in format twitter",
+        "2 requests are written with the time of the whole second before theirs",
+    ] {
+        assert!(status == Some(0) && why.contains(told), "{told}: {why}");
+    }
+    assert!(!why.contains("client"), "{why}");
+    let clients = |rows: &[String]| -> Vec<String> {
+        rows.iter().map(|row| row.split(',').nth(6).expect("a client").to_owned()).collect()
+    };
+    assert_eq!(clients(&read(&made, "twitter")), clients(&own[..2]));
+    // A read that missed is one in either format.
+    let missed = saved(&folder, "m", "0,k,1,0,7,get,0\n0,k,1,5,7,set,60\n");
+    let stat = |path: &Path| trace(&["stat", name(path)], None).1;
+    for (made, form) in [("m.csv", "csv"), ("m.twr", "twitter"), ("m.ptr", "ptr")] {
+        let (status, _, why) = trace(&["convert", "--to", form, name(&missed), "-o", name(&at(made))], None);
+        assert!(status == Some(0) && why.lines().count() == 1, "{why}");
+        let said = stat(&at(made));
+        assert!(said.contains("note       1 reads missed when they were recorded"), "{made}: {said}");
+    }
+}
+
+#[test]
+fn a_warm_up_of_rows_takes_all_requests_that_are_made_of_them() {
+    let (server, folder) = (Serve::start(""), tempfile::tempdir().expect("a folder"));
+    let path = saved(&folder, "t.csv", &twitter());
+    let words = format!(
+        "run -s {} -c 4 --trace {} --pace fast --trace-warmup 100 --trace-amplify 3 --quiet",
+        server.name,
+        name(&path)
+    );
+    let result = pummel(&words).expect(0).json();
+    assert_eq!((result.count("trace/kept"), result.count("trace/requests")), (4_000, 12_000));
+    assert_eq!(result.count("totals/requests"), 11_700);
 }
 
 #[test]
@@ -191,6 +329,11 @@ fn options_that_have_no_effect_beside_a_trace_are_refused() {
     refused("--trace t --pace trace:0", "speed");
     refused("--trace t --loop", "endless passes");
     refused("--trace t --trace-format metadump", "load --fill");
+    refused("--trace t --fills own --fill add", "'--fill' is not accepted with '--trace': '--fills own'");
+    for pace in ["--rate 5k", "--pace fast"] {
+        let words = format!("--trace t {pace} --within-second poisson");
+        refused(&words, "'--within-second' is accepted only where requests are due at the times of");
+    }
     refused("--pace fast", "--trace");
     refused("--trace t --trace-warmup 1s --pace fast", "warm-up");
     let folder = tempfile::tempdir().expect("a folder");
@@ -202,6 +345,36 @@ fn options_that_have_no_effect_beside_a_trace_are_refused() {
     refused("--trace - --repeat 3", "the first would take all of standard input");
     let missing = pummel("run -s 127.0.0.1:1 --trace /nonexistent/trace").expect(1).errors;
     assert!(missing.contains("cannot read '/nonexistent/trace'"), "{missing}");
+}
+
+/// 400 reads of 50 keys in four seconds.
+fn slow(folder: &TempDir) -> PathBuf {
+    let rows: String = (0..400).map(|row| format!("{},key-{},6,20,1,get,0\n", row / 100, row % 50)).collect();
+    saved(folder, "slow", &rows)
+}
+
+#[test]
+fn a_series_in_closed_loop_does_not_wait_for_the_times_of_a_trace() {
+    let (server, folder) = (Serve::start(""), tempfile::tempdir().expect("a folder"));
+    let trace = format!("--trace {} --no-evidence", name(&slow(&folder)));
+    let ended = pummel(&format!("scan -s {} {trace} --over connections:1:2", server.name)).expect(0);
+    let result = ended.json();
+    assert_eq!(result.text("plan/phases/0/work/trace/pace"), "fast");
+    assert_eq!(result.at("runs")[1]["requests"], 400);
+    for sweep in ["scan --over connections:1:2", "scan --rates 1:2:1", "search --goal p99:1s", "curve"] {
+        let errors = pummel(&format!("{sweep} -s 127.0.0.1:1 {trace} --pace trace:2")).expect(2).errors;
+        assert!(errors.contains("'--pace' is accepted with 'pummel run' only"), "{sweep}: {errors}");
+    }
+}
+
+#[test]
+fn a_trace_that_takes_longer_than_its_rate_allows_is_not_carried() {
+    // One connection and 5 ms for each request: 200 per second, of 2,000 that are asked for.
+    let (server, folder) = (Serve::start("--service-time 5ms"), tempfile::tempdir().expect("a folder"));
+    let words = format!("-s {} -c 1 --trace {} --no-evidence", server.name, name(&slow(&folder)));
+    let ended = pummel(&format!("scan {words} --rates 2k:2k:1k")).expect(0);
+    assert_eq!(ended.json().at("runs")[0]["carried"], false);
+    assert!(ended.errors.contains("not carried"), "{}", ended.errors);
 }
 
 #[test]

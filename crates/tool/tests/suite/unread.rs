@@ -1,6 +1,6 @@
 //! What is written is not read: standard error, standard output, samples, logs. Runs end in time all the same.
 
-use std::io::{PipeReader, Write, pipe};
+use std::io::{PipeReader, Read, Write, pipe};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -102,6 +102,20 @@ fn a_result_for_dev_stdout_is_added_to_the_file_that_standard_output_goes_to() {
     let text = std::fs::read_to_string(&path).expect("it is still there");
     let result = text.strip_prefix("before\n").expect("what was there before comes first");
     let json = Json(serde_json::from_str(result).expect("the result follows"));
+    assert_eq!(json.text("status"), "complete");
+}
+
+#[test]
+fn a_result_for_dev_stdout_is_all_that_the_reader_of_a_pipe_gets() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut reader, out) = pipe().expect("a pipe");
+    let words = format!("run -s {} --records 10 -n 10 --json /dev/stdout", server.name);
+    let child = start(&words, directory.path(), out.into(), Stdio::null());
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("text");
+    assert_eq!(end(child), Some(0));
+    let json = Json(serde_json::from_str(&text).expect("one result and nothing else"));
     assert_eq!(json.text("status"), "complete");
 }
 

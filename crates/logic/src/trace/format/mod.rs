@@ -48,7 +48,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("twitter", "Twitter's cache traces: time,key,key size,value size,client,operation,TTL"),
     ("kvcache", "CacheLib's key-value traces: a header with key,op,size and more"),
     ("cdn", "CacheLib's CDN traces"),
-    ("csv", "a header with time, key, op, size, ttl, client, key_size, count; or csv:time=1,key=3"),
+    ("csv", "a header with time, key, op, size, ttl, client, key_size, count, missed; or csv:time=1,key=3"),
     ("oracle", "libCacheSim's oracleGeneral, 24 bytes a record"),
     ("twr", "libCacheSim's twr, 20 bytes a record"),
     ("twr-ns", "libCacheSim's twrNS, 22 bytes a record"),

@@ -4,7 +4,7 @@ use super::quoted::argument;
 use crate::protocol::Verb;
 use crate::time::{Nanos, SECOND};
 use crate::trace::found::{Found, Sink};
-use crate::trace::hash::hash_bytes;
+use crate::trace::hash::client_of_name;
 use crate::trace::number::{decimal, whole, whole_32};
 use crate::trace::row::{Row, VALUE_MAX_BYTES, is_key};
 
@@ -49,7 +49,7 @@ impl Monitor {
                 _ => rest = rest.strip_prefix(b" ")?,
             }
         }
-        Some(Head { at_ns, client: hash_bytes(address), is_inner: address == b"lua" })
+        Some(Head { at_ns, client: client_of_name(address), is_inner: address == b"lua" })
     }
 
     fn argument(&self, place: usize) -> Option<&[u8]> {

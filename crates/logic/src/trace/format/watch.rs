@@ -20,8 +20,8 @@ const PENDING: usize = 1_024;
 /// The reader of one log.
 #[derive(Clone, Debug, Default)]
 pub(in crate::trace) struct Watch {
-    /// Lines by their number and their place in the file.
-    waiting: BTreeMap<(u64, u64), Event>,
+    /// Lines by their number and their place in the file; `None` for those without a request.
+    waiting: BTreeMap<(u64, u64), Option<Event>>,
     taken: u64,
     /// The number of the last line that left `waiting`.
     last_gid: Option<u64>,
@@ -58,24 +58,20 @@ impl Watch {
         if let Some(skipped) = fields.skipped {
             return Found::Lost(skipped);
         }
-        let Some(at_ns) = fields.at.and_then(time) else { return Found::Bad };
-        let Some(kind) = fields.kind else { return Found::Bad };
-        let gid = fields.gid.unwrap_or(self.taken);
-        let event = match kind {
-            b"item_get" | b"item_store" | b"deleted" | b"item_delete" => {
-                match self.event(at_ns, kind, &fields) {
-                    Some(event) => event,
-                    None => return Found::Bad,
-                }
-            }
-            _ => return Found::Skipped,
+        let (event, found) = match self.event_of(&fields) {
+            Ok(event) => (Some(event), Found::Rows),
+            Err(found) => (None, found),
         };
-        self.taken += 1;
-        self.waiting.insert((gid, self.taken), event);
+        // The number of a line without a request is no gap.
+        if event.is_some() || fields.gid.is_some() {
+            let gid = fields.gid.unwrap_or(self.taken);
+            self.taken += 1;
+            self.waiting.insert((gid, self.taken), event);
+        }
         while self.waiting.len() > WINDOW {
             self.settle_first(sink);
         }
-        Found::Rows
+        found
     }
 
     /// Hands over all waiting rows. Returns how many requests are known to be lost, by gaps in the numbers.
@@ -87,6 +83,17 @@ impl Watch {
             self.release(sink);
         }
         std::mem::take(&mut self.lost)
+    }
+
+    /// The request of a line, or what the line is without one.
+    fn event_of(&mut self, fields: &Fields<'_>) -> Result<Event, Found> {
+        let at_ns = fields.at.and_then(time).ok_or(Found::Bad)?;
+        match fields.kind.ok_or(Found::Bad)? {
+            kind @ (b"item_get" | b"item_store" | b"deleted" | b"item_delete") => {
+                self.event(at_ns, kind, fields).ok_or(Found::Bad)
+            }
+            _ => Err(Found::Skipped),
+        }
     }
 
     fn event(&mut self, at_ns: Nanos, kind: &[u8], fields: &Fields<'_>) -> Option<Event> {
@@ -130,6 +137,7 @@ impl Watch {
             self.lost = self.lost.saturating_add(gid.saturating_sub(last).saturating_sub(1));
         }
         self.last_gid = Some(self.last_gid.map_or(gid, |last| last.max(gid)));
+        let Some(event) = event else { return };
         let number = self.first_pending + self.pending.len() as u64;
         if event.verb == Verb::Get {
             self.last_reads.insert(event.owner, number);
