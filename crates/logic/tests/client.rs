@@ -154,6 +154,7 @@ impl Story {
                 Action::Open(lane) => self.clients[client].handle_opened(lane, now),
                 Action::Wait(until) => return Wanted::Wait(until),
                 Action::Done => return Wanted::Done,
+                Action::DoneUntil(until) => panic!("a trace is replayed until {until}"),
                 Action::Unsent { verb, .. } => panic!("{verb:?} was given up"),
                 Action::Ask { op, ticket, .. } => {
                     let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
@@ -452,9 +453,10 @@ fn a_stopped_client_asks_nothing_more_and_owns_up_to_what_was_due_before() {
     assert!(story.is_done(0, BEGIN + 262 * US), "no connection is opened any more");
     assert!(story.clients[0].retire() && !story.clients[0].retire(), "it counts once");
     story.clients[0].stop(BEGIN + 263 * US);
+    story.clients[0].call_back();
     assert!(
         story.is_done(0, BEGIN + 264 * US) && story.clients[0].retire(),
-        "and once more when it is stopped"
+        "and once more when it is called back"
     );
     assert_eq!(story.unsent(0, BEGIN + 262 * US).len(), 2, "due at 100 and 200");
 }
@@ -777,6 +779,17 @@ fn a_follow_up_that_was_due_and_could_not_be_sent_is_unsent() {
 }
 
 #[test]
+fn a_client_that_is_stopped_does_not_ask_what_answers_asked_for() {
+    let mut story = Story::new(1, &Task { requests: 1, ..Task::new(reading_through(0, 1)) });
+    story.asks(0, BEGIN);
+    story.answer(0, Outcome::Miss, BEGIN + 10 * US, BEGIN + 10 * US);
+    let now = BEGIN + 20 * US;
+    story.clients[0].stop(now);
+    assert!(story.is_done(0, now));
+    assert_eq!(story.unsent(0, now), [Verb::Set], "the store of the missed key was due");
+}
+
+#[test]
 fn stores_that_wait_for_a_long_delay_take_bounded_memory_and_the_rest_is_unsent() {
     let misses = FOLLOW_UPS_MAX as u64 + 100;
     let end = BEGIN + SECOND;
@@ -988,7 +1001,10 @@ fn a_get_that_is_read_modify_write_is_followed_by_a_set_of_its_key_and_both_are_
         assert_eq!((set.ticket.verb, set.ticket.origin), (Verb::Set, Origin::PairEnd));
         assert_eq!((&set.keys, set.len_bytes), (&get.keys, 100));
         assert_eq!(set.ticket.due, BEGIN + 12 * US, "due when it was read");
-        assert_eq!(set.ticket.index, BEGIN, "the pair began when the get was due");
+        assert_eq!(set.ticket.index, get.ticket.index, "both are of one draw");
+        let began = |story: &mut Story| story.clients[0].end_pair(&set.ticket);
+        assert_eq!(began(&mut story), Some(BEGIN), "the pair began when the get was due");
+        assert_eq!(began(&mut story), None, "a pair ends once");
         story.answer(0, Outcome::Stored, BEGIN + 20 * US, BEGIN + 20 * US);
         assert!(story.is_done(0, BEGIN + 21 * US));
     }

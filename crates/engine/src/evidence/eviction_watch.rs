@@ -35,6 +35,7 @@ pub struct EvictionWatch {
     /// The reason why a server reported nothing in this round.
     why: Option<String>,
     sighting: Sighting,
+    is_over: bool,
 }
 
 impl EvictionWatch {
@@ -47,12 +48,13 @@ impl EvictionWatch {
             has_told: false,
             why: None,
             sighting: Sighting::Nothing,
+            is_over: false,
         }
     }
 
     /// Due time of the next round, on the monotonic clock; `None` if no further round follows.
     pub fn next_at(&self) -> Option<Nanos> {
-        (self.sighting == Sighting::Nothing).then_some(self.next_at)
+        (!self.is_over && self.sighting == Sighting::Nothing).then_some(self.next_at)
     }
 
     /// Takes the counters of a server in a round, or the reason why there are none. `reading` interprets two readings.
@@ -87,6 +89,11 @@ impl EvictionWatch {
             self.sighting = Sighting::Untold(self.why.clone().unwrap_or_default());
         }
         &self.sighting
+    }
+
+    /// Ends the watch in the middle of a round: no further round follows.
+    pub fn end(&mut self) {
+        self.is_over = true;
     }
 }
 

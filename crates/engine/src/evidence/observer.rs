@@ -259,7 +259,8 @@ impl<B: Backend> Observer<B> {
             evictions.take_in(number, told, reading);
         }
         if !goes_on() {
-            return;
+            // The warm-up is over. A further round would be over at once, and the next one due.
+            return evictions.end();
         }
         match evictions.end_round(clock::now()) {
             Sighting::Nothing => {}
@@ -465,5 +466,45 @@ fn reading_of(dialect: Dialect, before: &Told, after: &Told, settings: &Facts) -
 fn note(result: io::Result<()>, obstacle: &mut Option<String>) {
     if let (Err(error), None) = (result, &obstacle) {
         *obstacle = Some(format!("its statistics could not be waited for: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn no_server_is_asked_for_evictions_after_the_round_in_which_the_run_was_stopped() {
+        let mut plan = Plan::default();
+        plan.adaptive.first_eviction = true;
+        let servers: Arc<[Server]> = Arc::<[Server; 0]>::new([]);
+        let observed = Observed {
+            loaded: Arc::clone(&servers),
+            servers,
+            tls: None,
+            handshake: Arc::new(Handshake::none()),
+            asks_all: true,
+        };
+        let backend = Epoll::new(Wait::Block, Clock::User, &plan.socket).unwrap();
+        let mut observer =
+            Observer::new(&plan, observed, Some(backend), |epoll, conn| epoll.socket(conn), None);
+        let (moments, newest, is_stopped) = (Moments::new(0), Newest::default(), Cell::new(false));
+        moments.announce(Moment::Open);
+        let stopped = || is_stopped.get();
+        let watch = RunWatch { moments: &moments, newest: &newest, stopped: &stopped };
+        let has_round = |observer: &Observer<Epoll>| {
+            observer.eviction_watch.as_ref().and_then(EvictionWatch::next_at).is_some()
+        };
+        observer.look_for_eviction(&watch);
+        assert!(has_round(&observer), "a round is followed by another while the run goes on");
+        is_stopped.set(true);
+        let mut rounds = 0;
+        while rounds < 10 && has_round(&observer) {
+            observer.look_for_eviction(&watch);
+            rounds += 1;
+        }
+        assert_eq!(rounds, 1);
     }
 }

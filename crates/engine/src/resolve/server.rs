@@ -11,7 +11,7 @@ use crate::backend::Target;
 use crate::resolve::error::ConnectError;
 use crate::sys::Address;
 
-/// The addresses to connect from, which connections take in turn. May be empty.
+/// The addresses to connect from, which the connections of each server take in turn. May be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     addresses: Vec<IpAddr>,
@@ -38,11 +38,11 @@ impl Sources {
         self.addresses.iter().copied().filter(move |source| source.is_ipv4() == v4)
     }
 
-    /// The source of connection number `connection` to `address`, with port 0 for a port of the kernel's choice; `None`
-    /// without sources.
-    fn pick(&self, connection: u64, address: &SocketAddr) -> Option<SocketAddr> {
+    /// The source of connection number `rank` of a server, to its `address`, with port 0 for a port of the kernel's choice;
+    /// `None` without sources.
+    fn pick(&self, rank: u64, address: &SocketAddr) -> Option<SocketAddr> {
         let count = self.of_kind(address).count() as u64;
-        let turn = connection.checked_rem(count)?;
+        let turn = rank.checked_rem(count)?;
         self.of_kind(address).nth(turn as usize).map(|source| SocketAddr::new(source, 0))
     }
 }
@@ -156,9 +156,9 @@ impl Server {
         }
     }
 
-    /// The target of attempt number `attempt` of connection number `connection`, over this transport.
-    pub fn target_over(&self, transport: Transport, connection: u64, attempt: usize) -> Target {
-        match (transport, self.target(connection, attempt)) {
+    /// The target of attempt number `attempt` of the server's connection number `rank`, over this transport.
+    pub fn target_over(&self, transport: Transport, rank: u64, attempt: usize) -> Target {
+        match (transport, self.target(rank, attempt)) {
             (Transport::Udp, Target::Tcp { address, source }) => Target::Udp { address, source },
             (_, target) => target,
         }
@@ -171,14 +171,14 @@ impl Server {
         addresses.iter().any(|address| TcpStream::connect_timeout(address, share).is_ok())
     }
 
-    /// The target of attempt number `attempt` of connection number `connection`. Attempts take the addresses in turn: a
-    /// caller begins with 0, adds 1 after a refusal, and keeps a number that worked. Connections take the sources in
-    /// turn.
-    pub fn target(&self, connection: u64, attempt: usize) -> Target {
+    /// The target of attempt number `attempt` of connection number `rank` among those to this server. Attempts take the
+    /// addresses in turn: a caller begins with 0, adds 1 after a refusal, and keeps a number that worked. The server's
+    /// connections take the sources in turn.
+    pub fn target(&self, rank: u64, attempt: usize) -> Target {
         match &self.address {
             ServerAddress::Tcp(addresses) => {
                 let address = addresses[attempt % addresses.len()];
-                Target::Tcp { address, source: self.sources.pick(connection, &address) }
+                Target::Tcp { address, source: self.sources.pick(rank, &address) }
             }
             ServerAddress::Unix(path) => Target::Unix(path.clone()),
         }
@@ -265,10 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_taken_in_turn_over_connections() {
+    fn the_connections_of_a_server_take_the_sources_in_turn() {
         let sources = sources(&["127.0.0.1", "::1", "127.0.0.2"]);
         let server = Server::resolve("127.0.0.1:7", &sources).unwrap();
-        let source_of = |connection| match server.target(connection, 0) {
+        let source_of = |rank| match server.target(rank, 0) {
             Target::Tcp { source, .. } => source.unwrap().to_string(),
             other => unreachable!("the server is at an internet address: {other:?}"),
         };

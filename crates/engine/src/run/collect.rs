@@ -9,7 +9,7 @@ use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, shortfall
 use pummel_logic::measure::evidence::our_requests;
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
 use pummel_logic::measure::interval_sum::IntervalSum;
-use pummel_logic::measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
+use pummel_logic::measure::measurement::{Measurement, Samples, Status, WorkerTime, intervals_merged_notice};
 use pummel_logic::measure::replayed::Replayed;
 use pummel_logic::measure::tally::Tally;
 use pummel_logic::measure::uncertainty::{Windows, tick_ns};
@@ -119,6 +119,8 @@ pub(super) struct Collector<'a, 'w> {
     stopped_at: Option<Nanos>,
     /// Requests of phases in which the observer does not look.
     unobserved: Tally,
+    /// How busy each worker was, by its number, in the recorded phases that it has ended.
+    times: BTreeMap<usize, WorkerTime>,
     /// CPU time that the process had used when a recorded phase began, or when a worker ended it.
     cpu: CpuTime,
     /// What ends phases before their time.
@@ -181,6 +183,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             messages_dropped: 0,
             stopped_at: None,
             unobserved: Tally::default(),
+            times: BTreeMap::new(),
             cpu: CpuTime::default(),
             early_end: EarlyEnd::of(plan, context.process_share.is_whole()),
             rate_control: RateControl::of(context),
@@ -441,8 +444,14 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// Takes in the end of a recorded phase on one worker.
     fn recorded_phase(&mut self, end: &PhaseEnd) {
         let measurement = &mut self.measurement;
-        measurement.connections.open += end.open;
-        measurement.generator.workers.push(end.time);
+        let phases_before = &self.context.plan.phases[..end.phase];
+        if !phases_before.iter().any(|phase| phase.recorded) {
+            measurement.connections.open += end.open;
+        }
+        let time = self.times.entry(end.worker).or_default();
+        time.busy_ns += end.time.busy_ns;
+        time.wall_ns += end.time.wall_ns;
+        measurement.generator.workers = self.times.values().copied().collect();
         measurement.flight.merge(&end.flight);
         // The time that was asked for, or the time until the run was stopped.
         let over = end.end.min(self.stopped_at.unwrap_or(NEVER));

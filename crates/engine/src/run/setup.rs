@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pummel_logic::client::Client;
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::plan::share::{ClientId, depth_at_start, loaders};
+use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_mates};
 use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::{Codec, Verb};
 use pummel_logic::unsent::draws_of_client;
@@ -51,7 +51,7 @@ struct WorkerParts {
 fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients: &[ClientId]) -> WorkerParts {
     let number = sender.worker;
     let setup = setup_of(context, clients);
-    let options = report_options_of(context, &setup.endpoints);
+    let options = report_options_of(context, clients);
     let stamped = context.plan.engine.stamps.is_some();
     let interval = || empty_interval(context).stamping(stamped).of_worker(number);
     let intervals = std::array::from_fn(|_| Box::new(interval()));
@@ -81,11 +81,11 @@ fn setup_of(context: &RunContext<'_>, ids: &[ClientId]) -> WorkerSetup {
     for &id in ids {
         let servers = servers_of_client(context, id);
         clients.push(client_of(context, id, &servers));
-        let first = plan.clients_before(id) * lanes as u64;
-        endpoints.extend((first..).zip(servers.iter()).map(|(connection, &server)| {
+        let ranks = ranks_of(plan, id, &servers);
+        endpoints.extend(ranks.zip(servers.iter()).map(|(rank, &server)| {
             Endpoint {
                 server,
-                connection,
+                rank,
                 transport: context
                     .phases
                     .first()
@@ -105,6 +105,34 @@ fn setup_of(context: &RunContext<'_>, ids: &[ClientId]) -> WorkerSetup {
         depth: plan.groups.iter().map(|group| depth_at_start(group.depth)).max().unwrap_or(1),
         handshake: Arc::clone(&context.handshake),
     }
+}
+
+/// The ranks of a client's connections among all connections of the plan to their servers, by lane. The lanes of a client go
+/// to `servers`: to one of the plan, or to all of them in turn.
+fn ranks_of(plan: &Plan, id: ClientId, servers: &[u32]) -> impl Iterator<Item = u64> {
+    let lanes = servers.len() as u64;
+    let (client, turn) = match servers.iter().all(|server| *server == servers[0]) {
+        true => (rank_at_server(plan, id, servers[0]), 1),
+        false => (plan.clients_before(id), plan.servers.len() as u64),
+    };
+    let first = client * (lanes / turn);
+    (0..lanes).map(move |lane| first + lane / turn)
+}
+
+/// The rank of a client, all of whose lanes go to `server`, among the clients of the plan at that server.
+fn rank_at_server(plan: &Plan, id: ClientId, server: u32) -> u64 {
+    let block_of = |group: usize| match plan.window() {
+        Some(window) => u64::from(window.pool.block),
+        None => u64::from(plan.groups[group].policy.block),
+    };
+    let among_mates = |group: usize, number: u64| {
+        let clients = u64::from(plan.groups[group].clients);
+        rank_among_mates(number, clients, plan.servers.len() as u64, block_of(group))
+    };
+    // The number of the first client of a group at the server, which a small group does not have.
+    let first = |group: usize| u64::from(server) * block_of(group);
+    let before: u64 = (0..id.group).map(|group| among_mates(group, first(group)).1).sum();
+    before + among_mates(id.group, id.number).0
 }
 
 /// The servers that the lanes of a client go to.
@@ -166,18 +194,19 @@ fn limits_of(plan: &Plan) -> WorkerLimits {
     }
 }
 
-fn report_options_of(context: &RunContext<'_>, endpoints: &[Endpoint]) -> ReportOptions {
+fn report_options_of(context: &RunContext<'_>, clients: &[ClientId]) -> ReportOptions {
     let plan = context.plan;
+    let lanes = plan.lanes();
     let churns = plan.churning_group().is_some();
     ReportOptions {
-        checks: if context.verifies() { endpoints.len() } else { 0 },
+        checks: if context.verifies() { clients.len() * lanes } else { 0 },
         churn_account: churns.then(|| plan.sequence().map(|_| weight_of(plan))),
         checks_grow: churns && context.verifies(),
         rows: context.wants.rows,
         departures: context.wants.departures,
         connections: context.wants.connections,
         waits_for_intervals: context.choice.is_none(),
-        first_connection: endpoints.first().map_or(0, |endpoint| endpoint.connection) + 1,
+        first_connection: clients.first().map_or(0, |client| plan.clients_before(*client) * lanes as u64) + 1,
         successes_only: plan.groups.iter().map(|group| group.policy.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !context.servers.iter().any(Server::is_unix),
         times_servers: plan.servers.len() > 1,

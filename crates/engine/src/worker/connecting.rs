@@ -60,8 +60,8 @@ impl<C: Codec> WorkerState<C> {
             connection.in_wheel = true;
             self.wheel.insert(slot as u32, since.saturating_add(self.limits.timeout_ns));
         }
-        let Endpoint { server, connection: number, transport } = self.endpoints[slot];
-        let target = self.servers[server as usize].target_over(transport, number, attempt as usize);
+        let Endpoint { server, rank, transport } = self.endpoints[slot];
+        let target = self.servers[server as usize].target_over(transport, rank, attempt as usize);
         backend.open(connection.id(slot), &target);
         true
     }

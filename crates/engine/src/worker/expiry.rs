@@ -1,5 +1,5 @@
 //! The timeouts of connections: a connection whose deadline has come in the timing wheel is checked, and given up if it
-//! is late.
+//! is late and nothing for it lies unread.
 
 use std::sync::Arc;
 
@@ -12,50 +12,66 @@ use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, WorkerState};
 use crate::worker::trouble::Trouble;
 
-/// Checks the connections whose deadline has come in the timing wheel, and gives up those that are late.
+/// Checks the connections whose deadline has come in the timing wheel. Returns whether some are late; they are kept in
+/// `expired`.
 #[inline]
-pub fn expire<C: Codec>(
+pub fn finds_late<C: Codec>(state: &mut WorkerState<C>, now: Nanos) -> bool {
+    state.wheel.expire(now, &mut state.expired);
+    if state.expired.is_empty() {
+        return false;
+    }
+    let mut expired = std::mem::take(&mut state.expired);
+    expired.retain(|&slot| {
+        state.connections[slot as usize].in_wheel = false;
+        is_late(state, slot as usize, now)
+    });
+    state.expired = expired;
+    !state.expired.is_empty()
+}
+
+/// Gives up the connections that [`finds_late`] found and that are late still.
+pub fn give_up_late<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,
     backend: &mut dyn Backend,
     now: Nanos,
 ) {
-    state.wheel.expire(now, &mut state.expired);
-    if state.expired.is_empty() {
-        return;
-    }
     let mut expired = std::mem::take(&mut state.expired);
     for slot in expired.drain(..) {
-        state.connections[slot as usize].in_wheel = false;
-        expire_one(state, population, slot as usize, backend, now);
+        if is_late(state, slot as usize, now) {
+            give_up(state, population, slot as usize, backend, now);
+        }
     }
     state.expired = expired;
 }
 
-fn expire_one<C: Codec>(
+/// Whether a connection is late. One that will be is in the timing wheel afterwards.
+fn is_late<C: Codec>(state: &mut WorkerState<C>, slot: usize, now: Nanos) -> bool {
+    let timeout_ns = state.limits.timeout_ns;
+    let connection = &mut state.connections[slot];
+    let deadline = match (connection.state(), connection.opening_since()) {
+        (ConnectionState::Closed | ConnectionState::Queued, _) => NEVER,
+        (_, Some(since)) => since.saturating_add(timeout_ns),
+        (_, None) => connection.session.deadline(timeout_ns),
+    };
+    let is_late = deadline <= now;
+    if !is_late && deadline != NEVER && !connection.in_wheel {
+        connection.in_wheel = true;
+        state.wheel.insert(slot as u32, deadline);
+    }
+    is_late
+}
+
+fn give_up<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,
     slot: usize,
     backend: &mut dyn Backend,
     now: Nanos,
 ) {
-    let timeout_ns = state.limits.timeout_ns;
     let connection = &mut state.connections[slot];
     let id = connection.id(slot);
     let opening_since = connection.opening_since();
-    let deadline = match (connection.state(), opening_since) {
-        (ConnectionState::Closed | ConnectionState::Queued, _) => return,
-        (_, Some(since)) => since.saturating_add(timeout_ns),
-        (_, None) => connection.session.deadline(timeout_ns),
-    };
-    if deadline == NEVER {
-        return;
-    }
-    if deadline > now {
-        connection.in_wheel = true;
-        state.wheel.insert(slot as u32, deadline);
-        return;
-    }
     if connection.session.is_over_datagrams() && connection.session.deadline(0) != NEVER {
         return give_up_overdue(state, population, slot, backend, now);
     }

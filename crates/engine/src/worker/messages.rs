@@ -151,6 +151,8 @@ pub enum ConnectionEvent {
 /// What a worker knows at the end of a phase.
 #[derive(Debug)]
 pub struct PhaseEnd {
+    /// Number of the worker.
+    pub worker: usize,
     /// Index of the phase in the Plan.
     pub phase: usize,
     /// The requests of the phase, where they are not in slices.

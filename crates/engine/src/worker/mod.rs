@@ -40,7 +40,7 @@ use crate::backend::{Backend, Close};
 use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
-use crate::worker::expiry::expire;
+use crate::worker::expiry::{finds_late, give_up_late};
 use crate::worker::feed::RowFeed;
 use crate::worker::meeting::{Meeting, Readiness};
 use crate::worker::messages::PhaseFate;
@@ -50,6 +50,12 @@ pub use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
 pub use crate::worker::state::ClientEntry;
 use crate::worker::state::{CloseCause, WorkerState};
 use crate::worker::steering::{Follower, SteeredRate};
+
+/// Most looks for what lies unread when few connections are open: the largest socket buffers are empty after fewer.
+const LOOKS_MAX: usize = 64;
+
+/// How many connections are served by one look at the least, however many have something to read.
+const SERVED_BY_A_LOOK: usize = 64;
 
 /// One thread's backend, clients, connections and measurements.
 #[derive(Debug)]
@@ -245,15 +251,11 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             state.reporter.worked(now, woke);
             now = backend.wait_from(woke, until)?;
             state.reporter.waited(until.max(woke), now);
-            backend.drain(&mut |conn, event| handle(state, population, conn, event, now));
-            backend.handshakes(&mut |handshake| state.reporter.shook_hands(handshake));
-            state.close_broken(backend);
-            population.redial(state, backend);
-            state.send_handshakes(backend);
-            if state.reporter.has_stamps_to_handle() {
-                state.reporter.handle_stamps(backend);
+            take_events(state, population, backend, now, || ());
+            if finds_late(state, now) {
+                take_what_lies_unread(state, population, backend)?;
+                give_up_late(state, population, backend, now);
             }
-            expire(state, population, backend, now);
             if state.reporter.tick(now)
                 && let Some(follower) = follower
             {
@@ -282,6 +284,51 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         let missing = population.end_phase(state, backend, over);
         account_for(state, missing, over, now);
     }
+}
+
+/// Hands over what the backend has, and does what follows from it at once. Calls `seen` for each event.
+#[inline]
+fn take_events<C: Codec, B: Backend>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    backend: &mut B,
+    now: Nanos,
+    mut seen: impl FnMut(),
+) {
+    backend.drain(&mut |conn, event| {
+        seen();
+        handle(state, population, conn, event, now);
+    });
+    backend.handshakes(&mut |handshake| state.reporter.shook_hands(handshake));
+    state.close_broken(backend);
+    population.redial(state, backend);
+    state.send_handshakes(backend);
+    if state.reporter.has_stamps_to_handle() {
+        state.reporter.handle_stamps(backend);
+    }
+}
+
+/// Takes what lies unread: a look serves only so many connections and so many bytes, and a signal may have ended the wait
+/// before anything was looked at. A peer that never stops sending is not waited for.
+#[cold]
+fn take_what_lies_unread<C: Codec, B: Backend>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    backend: &mut B,
+) -> io::Result<()> {
+    let mut empty_looks = 0;
+    for _ in 0..LOOKS_MAX + state.connections.len() / SERVED_BY_A_LOOK {
+        let now = backend.now();
+        let now = backend.wait(now)?;
+        let mut is_empty = true;
+        take_events(state, population, backend, now, || is_empty = false);
+        empty_looks = if is_empty { empty_looks + 1 } else { 0 };
+        // The first look may only ask again for a receive that had found no buffer.
+        if empty_looks == 2 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {

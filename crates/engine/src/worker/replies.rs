@@ -142,8 +142,10 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
             return;
         }
         self.reporter.answer(self.client.group(), self.client.number(), answer, message);
-        if answer.ticket.origin == Origin::PairEnd {
-            self.reporter.pair_ended(&{ *answer });
+        if answer.ticket.origin == Origin::PairEnd
+            && let Some(due) = self.client.end_pair(answer.ticket)
+        {
+            self.reporter.pair_ended(due, &{ *answer });
         }
         if self.client.handle_answer(self.lane, answer, self.maker) {
             let counts = self.maker.take_cache_counts();

@@ -115,6 +115,14 @@ impl<C: Codec> WorkerState<C> {
                     model.handle_done(self, number, backend, now);
                     break;
                 }
+                Action::DoneUntil(at) => {
+                    if at < entry.due {
+                        entry.due = at;
+                        self.due.push(Reverse((at, number as u32)));
+                    }
+                    model.handle_done(self, number, backend, now);
+                    break;
+                }
             }
         }
         if asked > 0 {
@@ -196,6 +204,8 @@ impl<C: Codec> WorkerState<C> {
 
     /// Handles that the backend took some of the `offered` bytes of a connection.
     fn handle_handed<A: ReplyAccount>(&mut self, slot: usize, handed: Handed, offered: usize) {
+        // Requests that ask for no reply end here.
+        self.reporter.note_server(self.endpoints[slot].server);
         let connection = &mut self.connections[slot];
         if handed.taken < offered {
             connection.fill();

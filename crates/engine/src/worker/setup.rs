@@ -48,8 +48,8 @@ pub struct WorkerSetup {
 pub struct Endpoint {
     /// Index of the server in the Plan.
     pub server: u32,
-    /// Number of the connection over all threads, which selects its source address.
-    pub connection: u64,
+    /// Rank of the connection among those to its server, over all threads, from 0; it selects the source address.
+    pub rank: u64,
     /// What carries its requests.
     pub transport: Transport,
 }

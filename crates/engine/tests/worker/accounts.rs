@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::plan::{Depth, Plan};
+use pummel_logic::plan::{Arrivals, Depth, Group, Plan, Stop};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::MILLISECOND;
@@ -195,6 +195,41 @@ fn a_number_of_requests_is_made_and_accounted_for() {
             assert_accounted(&outcome, 1_003, &format!("seed {seed}"));
         }
     }
+}
+
+#[test]
+fn two_measured_phases_have_the_connections_and_the_workers_of_one() {
+    let mut plan = plan();
+    plan.engine.threads = 2;
+    plan.phases = vec![plan.phases[0].clone(), plan.phases[0].clone()];
+    let server = server();
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!(outcome.measurement.measured_ns, 200 * MILLISECOND);
+    let connections = &outcome.measurement.connections;
+    assert_eq!((connections.asked, connections.open), (4, 4));
+    let workers = &outcome.measurement.generator.workers;
+    assert_eq!(workers.len(), 2);
+    let has_both = |ns| (200 * MILLISECOND..210 * MILLISECOND).contains(&ns);
+    assert!(workers.iter().all(|worker| has_both(worker.wall_ns) && worker.busy_ns > 0), "{workers:?}");
+}
+
+#[test]
+fn a_phase_that_ends_on_time_waits_for_no_client_that_was_done_before() {
+    let mut plan = at_rate(plan(), 1_000.0);
+    plan.groups[0].arrivals = Arrivals::Constant;
+    plan.groups[0].policy.ends_on_time = true;
+    plan.groups.push(Group { name: "done early".to_string(), clients: 4, ..Group::default() });
+    // The second group makes its half of the requests at once, and the first has no time for its own.
+    let stop = Stop { time_ns: Some(100 * MILLISECOND), requests: Some(4_000) };
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), stop)];
+    let server = server();
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
+    let completed = |group: usize| outcome.measurement.groups[group].ops.counts().completed;
+    assert_eq!(completed(1), 2_000);
+    assert!((90..=100).contains(&completed(0)), "{}", completed(0));
+    let worked_ns = outcome.measurement.generator.workers[0].wall_ns;
+    assert!((100 * MILLISECOND..101 * MILLISECOND).contains(&worked_ns), "the drain is over: {worked_ns}");
 }
 
 /// A measurement without what comes from the real machine.

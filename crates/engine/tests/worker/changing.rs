@@ -8,15 +8,17 @@ use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Counts;
 use pummel_logic::plan::{
-    Arrivals, Burst, BurstStates, Changes, Depth, Engine, Part, Plan, RatePoint, RateShape, Sine, Stop,
+    Arrivals, Burst, BurstStates, Changes, Depth, Engine, Group, Part, Plan, RatePoint, RateShape, Route,
+    Sine, Stop,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::StreamOwner;
-use pummel_logic::server::HostConfig;
+use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
+use crate::lanes::{over, run_over};
 use crate::peer::Server;
-use crate::setup::{Outcome, measuring, mix, plan, run};
+use crate::setup::{Outcome, measuring, mix, plan, run, schedule};
 
 /// How long the runs measure.
 const LENGTH_NS: Nanos = 2 * SECOND;
@@ -140,6 +142,34 @@ fn the_requests_of_the_parts_are_those_that_were_due_in_them() {
             assert_eq!(sum, outcome.counts(), "all parts together are the phase");
             assert_eq!(sum.unsent > 0, depth == 2, "{sum:?}");
         }
+    }
+}
+
+/// A client in closed loop owes no request but that which it could not send when its connection was lost, however many parts
+/// the phase has.
+#[test]
+fn requests_that_a_closed_loop_cannot_send_beside_a_load_with_parts_are_counted_once() {
+    let closing = HostConfig { faults: vec![ServerFault::CloseAfter(10)], ..HostConfig::default() };
+    let servers = [closing, HostConfig::default()].map(Server::new);
+    let parts = [0, 500, 1_500].map(|at_ms| Part::plain(format!("from {at_ms}"), at_ms * MILLISECOND));
+    let changes = Changes { parts: parts.to_vec(), ..Changes::default() };
+    let mut plan = over(&servers, Route::All, changing(changes, Arrivals::Constant));
+    for depth in [1, 4] {
+        let depth_limit = Depth::Limit(depth);
+        let closed = Group { name: "closed".to_owned(), clients: 2, depth: depth_limit, ..Group::default() };
+        plan.groups.truncate(1);
+        plan.groups.push(closed);
+        let outcome = run_over(&servers, &plan, 1, NetworkConditions::calm());
+        assert_eq!(outcome.measurement.measured_ns, LENGTH_NS);
+        let due: usize = schedule(&plan, LENGTH_NS).iter().map(Vec::len).sum();
+        let of_group = |group: usize| outcome.measurement.groups[group].ops.all().counts;
+        assert_eq!(of_group(0).requests(), due as u64, "all that was due in open loop");
+        assert!(of_group(0).unsent > 0 && of_group(1).completed > 1_000);
+        assert_eq!(of_group(1).unsent, u64::from(depth), "each slot of the client that lost its server");
+        let mut sum = Counts::default();
+        outcome.measurement.parts.iter().for_each(|ops| sum.merge(&ops.all().counts));
+        assert_eq!(sum, outcome.counts(), "all parts together are the phase");
+        assert_eq!(outcome.measurement.whole_run.ops.all().requests(), sum.requests());
     }
 }
 

@@ -1,9 +1,14 @@
 //! Clients with several lanes: where records live, requests that lanes share, and lanes that are lost.
 
-use pummel_engine::backend::sim::NetworkConditions;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
+use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::plan::{Depth, Plan, Route};
+use pummel_logic::plan::{Depth, Group, Plan, Route};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
@@ -83,6 +88,66 @@ fn connections_are_clients_times_lanes() {
     }
 }
 
+/// Servers that note from which address each connection comes, beside the address that it goes to.
+struct Noting {
+    servers: Cluster,
+    pairs: Arc<Mutex<Vec<(IpAddr, IpAddr)>>>,
+}
+
+impl Peer for Noting {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        if let Target::Tcp { address, source: Some(source) } = target {
+            self.pairs.lock().expect("no peer panics").push((address.ip(), source.ip()));
+        }
+        self.servers.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        self.servers.handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.servers.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        self.servers.poll(conn, now, out)
+    }
+}
+
+#[test]
+fn every_server_is_reached_from_every_source() {
+    // Four connections each: of clients with one lane, of clients with two, and of two groups of clients.
+    for (route, groups) in [
+        (Route::All, vec![4]),
+        (Route::RoundRobin, vec![2]),
+        (Route::Ketama, vec![2]),
+        (Route::All, vec![2, 2]),
+    ] {
+        for threads in [1, 2] {
+            let servers = servers(2);
+            let mut plan = over(&servers, route, plan());
+            plan.engine.threads = threads;
+            plan.socket.source = vec!["127.0.1.1".to_string(), "127.0.1.2".to_string()];
+            let group = |(number, &clients): (usize, &u32)| Group {
+                name: format!("group {number}"),
+                clients,
+                ..Group::default()
+            };
+            plan.groups = groups.iter().enumerate().map(group).collect();
+            let pairs: Arc<Mutex<Vec<(IpAddr, IpAddr)>>> = Arc::default();
+            let outcome = run(&plan, 1, NetworkConditions::calm(), || Noting {
+                servers: Cluster::new(&servers),
+                pairs: Arc::clone(&pairs),
+            });
+            assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+            let pairs = pairs.lock().expect("no peer panics");
+            let distinct: BTreeSet<&(IpAddr, IpAddr)> = pairs.iter().collect();
+            assert_eq!((pairs.len(), distinct.len()), (4, 4), "{route:?} {groups:?}: {pairs:?}");
+        }
+    }
+}
+
 #[test]
 fn round_robin_asks_all_servers_as_often() {
     let servers = servers(3);
@@ -91,6 +156,24 @@ fn round_robin_asks_all_servers_as_often() {
     run_over(&servers, &plan, 1, NetworkConditions::calm());
     let asked: Vec<u64> = servers.iter().map(|server| server.host().requests()).collect();
     assert_eq!(asked, [400, 400, 400]);
+}
+
+#[test]
+fn requests_without_a_reply_count_for_the_server_that_they_were_sent_to() {
+    let servers = servers(2);
+    let mut plan = over(&servers, Route::All, plan());
+    // The first and the third client go to the first server.
+    plan.groups[0].clients = 3;
+    let mut stores = mix(&[(Verb::Set, 1.0)]);
+    stores.noreply = true;
+    plan.phases = vec![measuring(stores, requests(1_200))];
+    for conditions in [NetworkConditions::calm(), NetworkConditions::rough()] {
+        let outcome = run_over(&servers, &plan, 1, conditions);
+        let counted: Vec<u64> = outcome.measurement.servers.iter().map(|server| server.completed).collect();
+        assert_eq!(counted, [800, 400]);
+        let to_first = outcome.rows.iter().filter(|row| row.client.is_multiple_of(2)).count();
+        assert_eq!((to_first, outcome.rows.len()), (800, 1_200));
+    }
 }
 
 #[test]

@@ -104,6 +104,27 @@ fn keys_of_a_server_that_loses_none_are_missed_because_they_expired_or_were_not_
     assert!(adds.completed > 1_500 && adds.outcomes.not_stored > 0, "{adds:?}");
 }
 
+/// The store that ends a pair draws its expiry as any other.
+#[test]
+fn keys_that_expired_after_the_store_of_a_pair_are_missed_because_they_expired() {
+    let work = Mix { read_modify_write: 1.0, fresh: 0.1, ..mix(&[(Verb::Get, 1.0)]) };
+    let mut plan = plan_of(work);
+    plan.data.records = 2_000;
+    plan.data.expiry_s = Dist::Uniform { low: 2.0, high: 6.0 };
+    let outcome = outcome(&plan);
+    let [absent, fresh, stored, never] = known(&outcome);
+    let cache = outcome.counts().cache;
+    assert_eq!((cache.absent, cache.first_touch), (absent, fresh));
+    assert_eq!((cache.expired, cache.other), (stored, never));
+    assert!(fresh > 500 && stored > 500 && never > 500, "{cache:?}");
+    let pairs = outcome.measurement.pairs.as_ref().expect("the plan has pairs");
+    let sets = outcome.measurement.ops().get(Verb::Set).expect("gets are followed by sets").counts;
+    assert_eq!(pairs.count(), sets.completed);
+    // A pair takes as long as its two requests, one after the other.
+    let read_ns = outcome.rows.iter().filter(|row| row.verb == Verb::Get).map(|row| row.read - row.due).min();
+    assert!(read_ns.is_some_and(|read_ns| pairs.moments().min > read_ns), "{:?}", pairs.moments());
+}
+
 #[test]
 fn keys_that_a_server_evicts_are_other_misses() {
     let mut plan = plan_of(Mix { absent: 0.0, ..reading() });

@@ -4,6 +4,8 @@ use std::cell::Cell;
 
 use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::{Run, Watch};
+use pummel_engine::worker::messages::Row;
+use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Arrivals, ChurningClients, Depth, Gap, Late, Phase, Plan, Route, Sequence, Spawns};
 use pummel_logic::protocol::Verb;
@@ -11,7 +13,7 @@ use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
 use crate::peer::{Cluster, Server};
-use crate::setup::{Outcome, measuring, mix, plan, run, time};
+use crate::setup::{Outcome, at_rate, measuring, mix, plan, run, time};
 
 /// Requests, or clients, per second; two milliseconds of them are [`DUE`].
 const RATE: f64 = 1e12;
@@ -96,6 +98,32 @@ fn what_follows_from_misses_does_not_hold_up_the_end() {
     assert!(outcome.counts().requests() >= DUE);
     assert!(outcome.counts().completed > 100);
     assert_in_time(&outcome);
+}
+
+/// The stores of the keys that a read missed are sent one after the other where a client has one request outstanding.
+#[test]
+fn what_follows_from_misses_is_not_sent_behind_the_end_of_a_phase_that_ends_on_time() {
+    let mut plan = at_rate(plan(), 1_000.0);
+    // So many that no key is drawn twice.
+    plan.data.records = 10_000_000;
+    plan.groups[0].policy.ends_on_time = true;
+    let mut reading = mix(&[(Verb::Get, 1.0)]);
+    (reading.multiget, reading.read_through_ns) = (5, Some(0));
+    plan.phases = vec![measuring(reading, time(100 * MILLISECOND))];
+    for threads in [1, 2] {
+        plan.engine.threads = threads;
+        let slow = HostConfig { service_time: Some(Dist::Fixed(0.003)), ..HostConfig::default() };
+        let server = Server::new(slow);
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
+        let end = outcome.begin + 100 * MILLISECOND;
+        let sent = outcome.rows.iter().map(|row| row.sent).filter(|&sent| sent != NEVER).max();
+        assert!(sent.is_some_and(|sent| sent < end + MILLISECOND / 10), "{sent:?}, {end}");
+        let is_followed = |row: &&Row| row.verb == Verb::Get && row.read < end;
+        let followed = outcome.rows.iter().filter(is_followed).count() as u64;
+        let stores = outcome.measurement.ops().get(Verb::Set).expect("keys are missed").counts;
+        assert_eq!(stores.requests(), 5 * followed, "each is accounted for: {stores:?}");
+        assert!(stores.completed > 0 && stores.unsent > 0, "{stores:?}");
+    }
 }
 
 #[test]

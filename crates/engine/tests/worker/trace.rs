@@ -6,12 +6,15 @@ use std::sync::Arc;
 use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::{Inputs, TraceFiles};
 use pummel_logic::measure::measurement::Status;
-use pummel_logic::plan::{Arrivals, DealBy, Depth, Fills, Phase, Plan, Stop, TracePace, TraceReplay, Work};
+use pummel_logic::plan::{
+    Arrivals, DealBy, Depth, Fills, Phase, Plan, Route, Stop, TracePace, TraceReplay, Work,
+};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::HostConfig;
+use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
-use crate::peer::Server;
+use crate::lanes::over;
+use crate::peer::{Cluster, Server};
 use crate::setup::{Outcome, plan, requests, run_with_inputs, time};
 
 /// Files in memory; one without contents cannot be read.
@@ -235,6 +238,28 @@ fn clients_whose_server_is_gone_leave_their_rows_unsent_and_the_others_go_on() {
     let counts = outcome.counts();
     assert!(counts.failed() > 0, "requests of the frozen time get no answer");
     assert_eq!(counts.requests(), 3_000, "every row is accounted for: {}", outcome.reason());
+}
+
+#[test]
+fn rows_of_clients_whose_server_is_gone_are_unsent_where_they_were_due_in_the_phase() {
+    // Every 20th request closes its connection, which is not opened again.
+    let closing = HostConfig { faults: vec![ServerFault::CloseAfter(20)], ..HostConfig::default() };
+    let by_key = TraceReplay { by: Some(DealBy::Key), ..replay(REAL) };
+    let servers = [HostConfig::default(), closing.clone()].map(Server::new);
+    let plan = over(&servers, Route::All, replaying(&by_key, &[(time(10 * SECOND), true)], 1));
+    let outcome = run_with_inputs(&plan, &inputs(&[&twitter()]), |worker| {
+        Ok(Sim::new(worker as u64, NetworkConditions::calm(), Cluster::new(&servers)))
+    });
+    let (counts, length_ns) = (outcome.counts(), outcome.measurement.measured_ns);
+    assert!((9 * SECOND..=10 * SECOND).contains(&length_ns), "half of the clients go on: {length_ns}");
+    assert_eq!(counts.requests(), length_ns.div_ceil(10 * MILLISECOND), "{counts:?}");
+    assert!(counts.completed > 300 && counts.failed() > 0 && counts.unsent > 100, "{counts:?}");
+    // The phase is over where no client is left, and so are its rows.
+    let plan = replaying(&by_key, &[(time(20 * SECOND), true)], 1);
+    let outcome = run(&plan, &inputs(&[&twitter()]), &Server::new(closing));
+    let (counts, length_ns) = (outcome.counts(), outcome.measurement.measured_ns);
+    assert!(length_ns < 10 * SECOND, "{length_ns}");
+    assert_eq!(counts.requests(), length_ns.div_ceil(10 * MILLISECOND), "{counts:?}");
 }
 
 #[test]

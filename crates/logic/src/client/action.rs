@@ -25,7 +25,7 @@ pub enum Action<'a> {
         /// What to remember until it is answered.
         ticket: Ticket,
     },
-    /// Count a request as never sent: it is due, and its lane is not open, although other lanes are.
+    /// Count a request as never sent: its lane is lost, or is not open although other lanes are.
     Unsent {
         /// Operation of the request.
         verb: Verb,
@@ -36,6 +36,9 @@ pub enum Action<'a> {
     Wait(Nanos),
     /// The client wants nothing more in this phase.
     Done,
+    /// The client wants to send nothing more in this phase. Unless the phase is over by then, poll it again at this time, when
+    /// a request is due that it cannot send.
+    DoneUntil(Nanos),
 }
 
 /// What a phase assigns to one client.
@@ -56,7 +59,7 @@ pub struct PhaseAssignment {
     pub late: Late,
     /// The least time between two requests of the schedule, in nanoseconds.
     pub spacing_ns: Nanos,
-    /// Nothing of the schedule is sent in the drain: the client is to be stopped at `end`.
+    /// Nothing is sent in the drain: the client is to be stopped at `end`.
     pub ends_on_time: bool,
     /// Most stores that are asked again after a timeout.
     pub repeats: u64,

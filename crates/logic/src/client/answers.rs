@@ -227,6 +227,12 @@ impl Client {
         self.follow(FollowUp { lane, due, verb, key, cas: 0, index, origin, pair_due }, answer.read);
     }
 
+    /// Takes in that the store of this ticket, which is the second half of a pair ([`Origin::PairEnd`]), has ended. Returns when
+    /// the read of the pair was due; `None` for a store that has ended before.
+    pub fn end_pair(&mut self, ticket: &Ticket) -> Option<Nanos> {
+        self.follow_ups.end_store_of_pair(ticket.index)
+    }
+
     /// Remembers the stores that follow the answer to a read that is not for a cas.
     pub(super) fn follow_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         if answer.outcome == Outcome::Win {

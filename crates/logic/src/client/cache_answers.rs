@@ -38,7 +38,7 @@ impl Client {
         let is_renewed = ticket.verb.has_expiry() && ticket.keys == 1 && answer.hits == 1;
         if is_renewed {
             let bits = self.expiry_bits(ticket.verb, ticket.index, maker);
-            let until = maker.lives_until(ticket.verb, answer.sent, Some(bits));
+            let until = maker.lives_until(ticket.verb, answer.sent, bits);
             maker.handle_renewed(socket.server, ticket.key, until);
         }
     }
@@ -50,11 +50,7 @@ impl Client {
         if ticket.origin == Origin::Fill {
             maker.count_fill(answer.outcome == Outcome::NotStored);
         }
-        // In the second half of a pair a time stands in place of the number of the draw.
-        let bits = match ticket.origin {
-            Origin::PairEnd => None,
-            _ => Some(self.expiry_bits(verb, ticket.index, maker)),
-        };
+        let bits = self.expiry_bits(verb, ticket.index, maker);
         match answer.outcome {
             Outcome::Stored => {
                 let until = maker.lives_until(verb, answer.sent, bits);

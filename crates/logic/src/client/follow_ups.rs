@@ -11,13 +11,18 @@ use crate::time::Nanos;
 #[derive(Debug, Default)]
 pub(super) struct FollowUps {
     queue: VecDeque<FollowUp>,
-    /// Requests beyond the limit, which are never asked; `None` where there were none, which is nearly always.
-    dropped: Option<Box<Dropped>>,
+    /// What few clients have; `None` where this one has nothing of it.
+    rare: Option<Box<Rare>>,
 }
 
-/// How many requests of each verb had no place in the queue.
-#[derive(Debug)]
-struct Dropped([u64; Verb::COUNT]);
+/// What few clients keep of the requests that answers asked for.
+#[derive(Debug, Default)]
+struct Rare {
+    /// How many requests of each verb had no place in the queue. They are never asked.
+    dropped: [u64; Verb::COUNT],
+    /// The stores under way that end pairs: the number of the draw of each pair, and when its read was due.
+    pairs: VecDeque<(u64, Nanos)>,
+}
 
 impl FollowUps {
     /// Whether no request waits.
@@ -48,8 +53,7 @@ impl FollowUps {
     pub(super) fn add(&mut self, follow: FollowUp, end: Nanos) {
         if self.queue.len() >= FOLLOW_UPS_MAX {
             if follow.due < end {
-                let dropped = self.dropped.get_or_insert_with(|| Box::new(Dropped([0; Verb::COUNT])));
-                dropped.0[follow.verb as usize] += 1;
+                self.rare.get_or_insert_default().dropped[follow.verb as usize] += 1;
             }
             return;
         }
@@ -63,19 +67,33 @@ impl FollowUps {
     pub(super) fn take_unsent(&mut self, until: Nanos, mut each: impl FnMut(Verb, u64)) {
         let due = self.queue.partition_point(|follow| follow.due < until);
         self.queue.drain(..due).for_each(|follow| each(follow.verb, 1));
-        let Some(dropped) = self.dropped.take() else { return };
+        let Some(rare) = &mut self.rare else { return };
         for verb in Verb::ALL {
-            match dropped.0[verb as usize] {
+            match std::mem::take(&mut rare.dropped[verb as usize]) {
                 0 => {}
                 requests => each(verb, requests),
             }
         }
     }
 
+    /// Remembers that the store of the pair with this draw is asked, whose read was due at `due`.
+    pub(super) fn begin_store_of_pair(&mut self, draw: u64, due: Nanos) {
+        self.rare.get_or_insert_default().pairs.push_back((draw, due));
+    }
+
+    /// Forgets the store of the pair with this draw, which has ended, and returns when the pair's read was due; `None` for a
+    /// store that is not under way.
+    pub(super) fn end_store_of_pair(&mut self, draw: u64) -> Option<Nanos> {
+        let pairs = &mut self.rare.as_mut()?.pairs;
+        // Nearly always the first: servers answer in the order in which they are asked.
+        let place = pairs.iter().position(|(of, _)| *of == draw)?;
+        pairs.remove(place).map(|(_, due)| due)
+    }
+
     /// Forgets all requests of the phase before.
     pub(super) fn clear(&mut self) {
         self.queue.clear();
-        self.dropped = None;
+        self.rare = None;
     }
 }
 
@@ -140,6 +158,15 @@ mod tests {
         assert!(follow_ups.queue.capacity() <= 2 * FOLLOW_UPS_MAX);
         assert_eq!(unsent(&mut follow_ups, NEVER), 3 * limit);
         assert_eq!(unsent(&mut follow_ups, NEVER), 0, "they are counted once");
+    }
+
+    #[test]
+    fn pairs_end_in_any_order_and_once() {
+        let mut follow_ups = FollowUps::default();
+        assert_eq!(follow_ups.end_store_of_pair(7), None);
+        (7..10).for_each(|draw| follow_ups.begin_store_of_pair(draw, 100 * draw));
+        let ended = [8, 7, 8, 9].map(|draw| follow_ups.end_store_of_pair(draw));
+        assert_eq!(ended, [Some(800), Some(700), None, Some(900)]);
     }
 
     #[test]

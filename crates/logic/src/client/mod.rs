@@ -254,18 +254,16 @@ impl Client {
         self.note_closed(was_open, again);
     }
 
-    /// Interrupts the client: it asks nothing any more, and its phase ends at `now`.
+    /// Interrupts the client: it asks nothing any more, and its phase ends at `now`. The worker has to poll the client
+    /// afterwards.
     pub fn stop(&mut self, now: Nanos) {
         self.assignment.end = self.assignment.end.min(now);
         self.stopped = true;
-        // The worker polls the client once more, to learn whether anything is left to do.
-        self.retired = false;
     }
 
     /// Lets the phase of the client end at `end`, unless it ends before that. The worker has to poll the client afterwards.
     pub fn end_at(&mut self, end: Nanos) {
         self.assignment.end = self.assignment.end.min(end);
-        self.retired = false;
     }
 
     /// Follows a rate that was changed: `curve` is the old one up to a moment that lies ahead.
@@ -273,10 +271,9 @@ impl Client {
         if let Some(schedule) = &mut self.schedule {
             schedule.follow(curve);
         }
-        self.retired = false;
     }
 
-    /// Whether the client sends nothing of its schedule in the drain. The worker stops it when its phase is over.
+    /// Whether the client sends nothing in the drain. The worker stops it when its phase is over.
     pub fn ends_on_time(&self) -> bool {
         self.assignment.ends_on_time
     }
@@ -335,9 +332,15 @@ impl Client {
         self.assignment.requests = self.assignment.requests.saturating_add(passed.requests);
     }
 
-    /// Marks the client as done with this phase. Returns whether this is the first call in the phase.
+    /// Marks the client as done with this phase. Returns whether this is the first call since the phase began or the client
+    /// was called back.
     pub fn retire(&mut self) -> bool {
         !std::mem::replace(&mut self.retired, true)
+    }
+
+    /// Takes back that the client is done with this phase, since the worker polls it to learn whether anything is left to do.
+    pub fn call_back(&mut self) {
+        self.retired = false;
     }
 
     /// Whether as many requests are outstanding as the depth allows, so that the client asks nothing before one of them ends.
@@ -436,6 +439,12 @@ impl Client {
         is_due.then(|| (due, due.max(since).max(opened)))
     }
 
+    /// The request that an answer asked for and that is asked next, if there is one. A client that was stopped asks none.
+    #[inline]
+    fn next_follow_up(&self) -> Option<&FollowUp> {
+        self.follow_ups.front().filter(|follow| !self.stopped && follow.due < self.assignment.end)
+    }
+
     /// What has to happen next, and when.
     fn next(&self, now: Nanos) -> Next {
         let opened = match self.first.state {
@@ -454,7 +463,7 @@ impl Client {
     fn next_since(&self, now: Nanos, opened: Nanos) -> Next {
         let is_free = self.slots.is_free();
         let mut wake = NEVER;
-        if let Some(follow) = self.follow_ups.front().filter(|follow| follow.due < self.assignment.end) {
+        if let Some(follow) = self.next_follow_up() {
             // What an answer asked for at once is due, although the answer was read after this turn's time.
             if follow.due <= now.max(self.seen) && is_free {
                 let ready = follow.due.max(self.slots.since()).max(opened);

@@ -197,7 +197,7 @@ impl Client {
         let expiry_bits = self.expiry_bits(verb, index, maker);
         let size_bits = if maker.records.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
         if pair_due != NEVER {
-            ticket.index = pair_due;
+            self.follow_ups.begin_store_of_pair(index, pair_due);
         }
         let op = maker.write(Write { verb, key, version, cas, expiry_bits, size_bits });
         let op = match verb {

@@ -24,11 +24,11 @@ impl Client {
             }
             LaneState::Opening => return Action::Wait(self.assignment.end),
             LaneState::Closed => return Action::Done,
-            LaneState::Lost => return self.give_up_row(maker),
+            LaneState::Lost => return self.give_up_row(now, maker),
         };
         let is_free = self.slots.is_free();
         let mut wake = NEVER;
-        if let Some(&follow) = self.follow_ups.front().filter(|follow| follow.due < self.assignment.end) {
+        if let Some(&follow) = self.next_follow_up() {
             if follow.due <= now.max(self.seen) && is_free {
                 self.follow_ups.pop_front();
                 let ready = follow.due.max(self.slots.since()).max(opened);
@@ -98,10 +98,17 @@ impl Client {
         Action::Ask { lane: 0, op: maker.ask_row(verb, key, cas), ticket }
     }
 
-    /// Gives up the next request of a client without a connection.
-    fn give_up_row(&mut self, maker: &mut RequestMaker) -> Action<'static> {
+    /// Gives up the next request of a client without a connection, once it is due. Where all rows are part of the phase, the
+    /// phase does not wait for those that nobody will send.
+    fn give_up_row(&mut self, now: Nanos, maker: &mut RequestMaker) -> Action<'static> {
         let NextRow::Due(offset) = maker.task.rows().next(self.number) else { return Action::Done };
-        let due = self.due_of_row(offset);
+        let (due, end) = (self.due_of_row(offset), self.assignment.end);
+        if due >= end {
+            return Action::Done;
+        }
+        if due > now && end != NEVER {
+            return Action::DoneUntil(due);
+        }
         let rows = maker.task.rows_mut();
         let (place, verb) = rows.leave_out(self.number);
         rows.release(place);

@@ -1,6 +1,6 @@
 //! How many requests of a client may be outstanding, and since when each slot is free.
 
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 
 /// When each slot was freed. Requests take slots in the order in which answers free them, so that a ring of times is
 /// enough: answers write at one place of it, and requests read at another.
@@ -34,14 +34,19 @@ impl Slots {
         (self.depth, self.outstanding, self.single, self.taking, self.freeing) = (depth, 0, begin, 0, 0);
     }
 
-    /// Number of slots that are free since before `until`.
-    pub(super) fn count_free_since_before(&self, until: Nanos) -> u64 {
+    /// Counts the slots that are free since before `until`, each of them once: a phase with parts counts part by part. No
+    /// request takes a slot afterwards before the next phase.
+    pub(super) fn count_free_since_before(&mut self, until: Nanos) -> u64 {
         let free = self.depth.saturating_sub(self.outstanding) as usize;
-        if self.ring.is_empty() {
-            return u64::from(free > 0 && self.single < until);
+        let (behind, from) = self.ring.split_at_mut(self.taking as usize);
+        let ring = from.iter_mut().chain(behind);
+        let one = if self.depth == 1 { Some(&mut self.single) } else { None };
+        let mut count = 0;
+        for since in one.into_iter().chain(ring).take(free).filter(|since| **since < until) {
+            *since = NEVER;
+            count += 1;
         }
-        let (behind, from) = self.ring.split_at(self.taking as usize);
-        from.iter().chain(behind).take(free).take_while(|since| **since < until).count() as u64
+        count
     }
 
     #[inline]
@@ -79,6 +84,29 @@ impl Slots {
                     self.freeing = 0;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_slot_is_counted_once_in_the_part_in_which_it_was_freed() {
+        for (depth, expected) in [(1, [0, 1, 0]), (3, [0, 1, 1])] {
+            let mut slots = Slots::new(depth, 0);
+            for _ in 0..depth {
+                slots.take();
+            }
+            // At a depth of 3, one request is outstanding.
+            for at in (0..depth.min(2)).map(|freed| 15 + 10 * u64::from(freed)) {
+                slots.free(at);
+            }
+            let counted = [10, 20, 30].map(|until| slots.count_free_since_before(until));
+            assert_eq!(counted, expected, "depth {depth}");
+            slots.renew(depth, 0);
+            assert_eq!(slots.count_free_since_before(1), u64::from(depth), "the next phase begins anew");
         }
     }
 }

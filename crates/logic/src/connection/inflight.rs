@@ -14,8 +14,7 @@ pub struct Ticket {
     pub due: Nanos,
     /// The time in nanoseconds from which on only the generator delayed the request.
     pub ready: Nanos,
-    /// Number of the draw that made the request, counted within its client and phase; in the second half of a pair
-    /// ([`Origin::PairEnd`]) the time in nanoseconds at which the first half was due.
+    /// Number of the draw that made the request, counted within its client and phase.
     pub index: u64,
     /// Index of the request's first key.
     pub key: u64,

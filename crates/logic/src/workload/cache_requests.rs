@@ -109,14 +109,9 @@ impl RequestMaker {
     }
 
     /// The earliest expiry of a key to which a request of this verb gave an expiry at `sent`, by the bits from which
-    /// the expiry was drawn; `None` for the bits if they are no longer known.
-    pub(crate) fn lives_until(&mut self, verb: Verb, sent: Nanos, expiry_bits: Option<u64>) -> Nanos {
-        let bits = match expiry_bits {
-            Some(bits) => bits,
-            None if self.records.sets_expiry(verb) => return NEVER,
-            None => 0,
-        };
-        match self.records.expiry_of(verb, bits) {
+    /// the expiry was drawn.
+    pub(crate) fn lives_until(&mut self, verb: Verb, sent: Nanos, expiry_bits: u64) -> Nanos {
+        match self.records.expiry_of(verb, expiry_bits) {
             0 => NEVER,
             expiry_s => {
                 let life_ns = u64::try_from(expiry_s).unwrap_or(0).saturating_mul(SECOND);

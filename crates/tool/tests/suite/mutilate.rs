@@ -414,6 +414,19 @@ fn a_scan_has_a_line_for_every_rate() {
 }
 
 #[test]
+fn each_run_of_a_scan_has_draws_of_its_own() {
+    let server = Memcached::start();
+    let seed_of_last = |rates: &str| {
+        let words = format!("-s {} -t 1 --scan={rates} -c 2 -B --seed 7 --noload", server.name);
+        mutilate(&words).expect(0).json().at("plan/seed").as_u64().expect("a seed")
+    };
+    assert_eq!(seed_of_last("500:500:250"), 7, "the first run has the seed of the command line");
+    let second = seed_of_last("500:750:250");
+    assert_ne!(second, 7);
+    assert_eq!(seed_of_last("500:750:250"), second, "the seeds follow from it");
+}
+
+#[test]
 fn a_scan_of_one_rate_ends_with_it_also_where_the_rate_is_none() {
     let server = Memcached::start();
     for rates in ["0:5:10", "0:0:1", "100:100:7"] {

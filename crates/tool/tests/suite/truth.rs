@@ -129,6 +129,29 @@ fn a_paused_client_shows_lag_and_reaction_and_accuses_itself() {
     });
 }
 
+#[test]
+fn replies_that_lay_unread_while_the_client_stood_still_are_no_timeouts_however_many() {
+    // More connections than one look at the sockets serves, and a wait that the end of the pause interrupts.
+    let server = Serve::start("--service-time 5ms");
+    for options in ["--backend epoll", "--backend epoll --wait block", "--wait block"] {
+        let words = format!(
+            "run -s {} -t 4s -c 600 --timeout 1s --interval 100ms --records 100 --no-evidence {options}",
+            server.name
+        );
+        // On a busy machine a reply may need a second now and then.
+        in_some_quiet_moment(|| {
+            let mut running = Running::start(&words);
+            running.wait_for_progress();
+            running.process.pause(Duration::from_millis(1_500));
+            let result = running.end().expect(0).json();
+            ensure!(result.count("totals/errors") == 0, "{options}: {}", result.at("totals"));
+            let unread_us = result.number("totals/reaction_us/max");
+            ensure!(unread_us > 1e6, "{options}: the pause is not in the measured phase, but {unread_us} us");
+            Ok(())
+        });
+    }
+}
+
 /// The run of the frozen server: 1,000 requests a second, ten connections.
 fn frozen(extra: &str) -> (Ended, (f64, f64)) {
     let server = Memcached::start();

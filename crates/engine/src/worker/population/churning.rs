@@ -286,7 +286,7 @@ impl Churning {
         let mut connection = Connection::new(slot, 1, limits.depth);
         connection.session.speak(state.codec.renew());
         state.connections.push(connection);
-        state.endpoints.push(Endpoint { server: 0, connection: 0, transport: limits.transport });
+        state.endpoints.push(Endpoint { server: 0, rank: 0, transport: limits.transport });
         state.reporter.make_room(state.connections.len());
         (slot, self.spawner.as_ref().map_or(0, |spawner| spawner.phase().begin))
     }
@@ -302,10 +302,11 @@ impl Churning {
         now: Nanos,
     ) {
         let Some(spawner) = &self.spawner else { return };
-        let server = (number % state.servers.len() as u64) as u32;
+        let servers = state.servers.len() as u64;
+        let server = (number % servers) as u32;
         self.lifetimes[slot] = Lifetime { number, is_alive: true, ..Lifetime::VACANT };
         let endpoint = &mut state.endpoints[slot];
-        (endpoint.server, endpoint.connection) = (server, number);
+        (endpoint.server, endpoint.rank) = (server, number / servers);
         let client = &mut state.entries[slot].client;
         client.succeed(number, server);
         client.begin(spawner.assignment_of(number, due), None);

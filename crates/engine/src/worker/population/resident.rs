@@ -36,10 +36,11 @@ impl<C: Codec> LoadModel<C> for Resident {
     }
 }
 
-/// Wakes all clients at the beginning of a phase.
+/// Wakes all clients, each of which says anew when it is done with the phase.
 pub fn wake_all<C: Codec>(state: &mut WorkerState<C>) {
     state.active = state.entries.len();
     for client in 0..state.entries.len() {
+        state.entries[client].client.call_back();
         state.wake(client);
     }
 }

@@ -312,6 +312,7 @@ impl WorkerReporter {
         self.stored = load.as_ref().map_or(0, |load| load.counts.outcomes.stored);
         let elapsed_ns = now.saturating_sub(self.begin);
         self.sender.say(WorkerMessage::Phase(Box::new(PhaseEnd {
+            worker: self.sender.worker,
             phase: self.phase,
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),

@@ -117,16 +117,16 @@ impl WorkerReporter {
         }
     }
 
-    /// Records the end of a pair whose read was due at `ticket.index`: the reply to its store. A store without a good
-    /// reply ends no pair.
+    /// Records the end of a pair whose read was due at `due`: the reply to its store. A store without a good reply ends no
+    /// pair.
     #[cold]
-    pub fn pair_ended(&mut self, answer: &Answer<'_>) {
+    pub fn pair_ended(&mut self, due: Nanos, answer: &Answer<'_>) {
         let is_timed = answer.stamp != Stamp::Nothing && !self.abandoning;
         if !is_timed || matches!(answer.outcome, Outcome::Error(_)) {
             return;
         }
         if let (ReportMode::Record(_), Some(pairs)) = (&self.mode, &mut self.interval.pairs) {
-            pairs.record(answer.arrived.saturating_sub(answer.ticket.index));
+            pairs.record(answer.arrived.saturating_sub(due));
         }
     }
 

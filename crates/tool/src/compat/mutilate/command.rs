@@ -54,7 +54,7 @@ use crate::job::outlets::FrontFiles;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
 use crate::job::style::StyleOutput;
-use crate::job::{Front, FrontInputs, Job};
+use crate::job::{Front, FrontInputs, Job, seed_of};
 use crate::report::Report;
 use crate::report::output::print;
 use crate::stderr::say;
@@ -279,7 +279,7 @@ fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>
         Ok(driver) => driver,
         Err(exit) => return exit,
     };
-    let mut series = SeriesRunner { runs, driver, agent_settings: None, style: &mut style };
+    let mut series = SeriesRunner { runs, driver, agent_settings: None, made: 0, style: &mut style };
     if let Some((threads, cpus)) = runs.threads_too_many().filter(|_| !runs.display.quiet) {
         series.say(format_args!(
             "WARNING: {threads} threads spin on {cpus} CPUs and take turns, which adds to every latency: --blocking (-B) \
@@ -311,6 +311,8 @@ struct SeriesRunner<'a, 'd, 's> {
     driver: Driver<'d>,
     /// What the agents said of themselves; `None` before they were asked.
     agent_settings: Option<Vec<ProcessSettings>>,
+    /// Runs that were begun.
+    made: u32,
     style: &'s mut MutilateStyle<'a>,
 }
 
@@ -445,11 +447,20 @@ impl SeriesRunner<'_, '_, '_> {
         if !self.runs.agents.is_empty() {
             shared.plan = resolved(shared.plan)?;
         }
+        shared.plan = with_seed_of(shared.plan, self.made);
+        self.made += 1;
         let dealing = Dealing::ByGroups { agents: &shared.agents, own: shared.own };
         let measurement = self.driver.run(&shared.plan, dealing, self.style)?;
         let summary = Summary::of(&measurement, &shared.plan);
         Ok(Ran { plan: shared.plan, measurement, summary })
     }
+}
+
+/// The plan as the run of this number has it: with a seed of its own, since runs with the same draws would err together.
+fn with_seed_of(plan: ValidPlan, number: u32) -> ValidPlan {
+    let mut plan = plan.into_plan();
+    plan.seed = seed_of(plan.seed, number);
+    plan.validate().expect("a plan that is valid is so with every seed")
 }
 
 /// How long an address of a name with several may take to be reached.

@@ -29,6 +29,9 @@ const UNSENT_MIN_PERCENT: f64 = 1.0;
 /// Most notices of a run that are remembered, so that its reason does not repeat them.
 const NOTICED_MAX: usize = 1_000;
 
+/// The words of a reason that tell of a worker that failed.
+const WORKER_FAILED: &str = "a worker could not go on";
+
 /// A line in the original's form; its line numbers say nothing to a user.
 pub fn line(text: impl Display) -> String {
     format!("mutilate.cc(0): {text}")
@@ -414,16 +417,17 @@ fn begins_with(notice: &str, words: &str) -> bool {
 
 /// Whether a run came to nothing or lost connections for good; that servers were silent is none of the original's concern.
 pub fn is_broken(plan: &Plan, measurement: &Measurement) -> bool {
-    let recorded = plan.phases.iter().filter(|phase| phase.recorded).count();
+    let measures = plan.phases.iter().any(|phase| phase.recorded);
     let members = measurement.agents.iter().flat_map(|agents| &agents.members);
     let threads = match measurement.agents {
         Some(_) => members.map(|member| member.threads).sum(),
         None => plan.engine.threads,
     };
-    let workers = threads as usize * recorded;
     let whole = connections_held(measurement);
-    let through = measurement.generator.workers.len() == workers;
-    measurement.status == Status::Partial && !(recorded > 0 && whole && through)
+    let reason = measurement.reason.as_deref().unwrap_or_default();
+    // A worker that has ended a recorded phase is known by its time, and may have failed in a later one.
+    let through = measurement.generator.workers.len() == threads as usize && !reason.contains(WORKER_FAILED);
+    measurement.status == Status::Partial && !(measures && whole && through)
 }
 
 /// Whether no connection was lost for good.
@@ -531,6 +535,8 @@ fn machines_of(plan: &Plan, measurement: &Measurement) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::measure::measurement::WorkerTime;
+
     use crate::compat::mutilate::{MutilateCommand, read};
     use crate::job::FrontInputs;
 
@@ -561,15 +567,39 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_originals_words_for_lost_servers_are_found() {
-        let plan = read(
-            ["-s", "a"].into_iter().map(String::from),
+    /// The plan of a command line.
+    fn plan_of(words: &[&str]) -> Plan {
+        let command = read(
+            words.iter().map(|word| (*word).to_owned()),
             &FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
             &[],
         );
-        let Ok(MutilateCommand::Runs(runs)) = plan else { panic!("a plain command line") };
-        let plan = &runs.job.plan;
+        let Ok(MutilateCommand::Runs(runs)) = command else { panic!("a plain command line") };
+        runs.job.plan.into_plan()
+    }
+
+    #[test]
+    fn a_run_of_two_measured_phases_is_broken_only_where_a_worker_did_not_come_through() {
+        let words = "-s a -T 2 --getset --delete90 -N 1001";
+        let plan = plan_of(&words.split(' ').collect::<Vec<_>>());
+        assert_eq!(plan.phases.iter().filter(|phase| phase.recorded).count(), 2);
+        let ended = |workers: usize, reason: &str| {
+            let groups = plan.groups.iter().map(|group| group.name.clone());
+            let mut measurement = Measurement::new(groups, plan.engine.clock, plan.timeout_ns);
+            measurement.generator.workers = vec![WorkerTime::default(); workers];
+            measurement.mark(Status::Partial, reason);
+            measurement
+        };
+        let silent = "a:11211 was gone at the end, and answered nothing for 2.0 s";
+        assert!(!is_broken(&plan, &ended(2, silent)), "that is none of the original's concern");
+        assert!(is_broken(&plan, &ended(1, silent)), "a worker did not end the first phase");
+        assert!(is_broken(&plan, &ended(2, "a worker could not go on: no memory")));
+        assert!(is_broken(&plan, &ended(2, "agent b: a worker could not go on: no memory")));
+    }
+
+    #[test]
+    fn the_originals_words_for_lost_servers_are_found() {
+        let plan = &plan_of(&["-s", "a"]);
         for (reason, said) in [
             (
                 "1 of 1: a:1: Connection refused (os error 111); nothing",
