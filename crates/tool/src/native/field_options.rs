@@ -1,14 +1,17 @@
 //! Which option of `run` and `load` decides a field of the Plan.
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::validate::Field;
+use pummel_logic::plan::validate::{Field, FieldPath};
 use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 
-/// The option that decides a field; `--plan` for what only a saved plan can say. Of a field of a phase, `is_recorded` says
-/// whether that phase is measured.
-pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
-    match field {
+/// The option that decides the field at a path; `--plan` for what only a saved plan can say. Of a field of a phase, `is_recorded`
+/// says whether that phase is measured. The first group of clients loads, and another one measures beside it.
+pub fn flag_of(path: FieldPath, is_recorded: bool) -> &'static str {
+    match path.field() {
+        Field::Clients if path.index() > 0 => "--measure-connections",
+        Field::Depth if path.index() > 0 => "--measure-depth",
+        Field::Rate if path.index() > 0 => "--measure-rate",
         Field::Servers | Field::Server => "--server",
         Field::Route => "--route",
         Field::Transport => "--udp",
@@ -66,6 +69,7 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Settle => "--warmup",
         Field::FirstEviction => "--warmup-until",
         Field::Until => "--until",
+        Field::UntilLeast => "--min-time",
         Field::Labels => "--label",
         Field::RateShape => "--rate",
         Field::Burst => "--burst",
@@ -87,6 +91,18 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         | Field::ReplayReadThrough
         | Field::DeleteShare
         | Field::PauseUntil => "--plan",
+    }
+}
+
+/// The options that decide a field in the place of this one, where one of them is given instead.
+pub fn in_place_of(flag: &str) -> &'static [&'static str] {
+    match flag {
+        "--time" => &["--max-time", "--stage", "--phases"],
+        "--min-time" => &["--max-time"],
+        "--warmup" => &["--warmup-until"],
+        "--stage" | "--rate" => &["--phases"],
+        "--fresh" | "--absent" => &["--hit-ratio"],
+        _ => &[],
     }
 }
 

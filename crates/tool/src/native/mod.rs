@@ -26,7 +26,7 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::plan::validate::{Field, ValidPlan};
 use pummel_logic::plan::{
     Adaptive, Arrivals, Backend, Changes, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group,
     Labels, Load, Login, Mix, Phase, Plan, Popularity, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style,
@@ -94,23 +94,32 @@ impl<A> Typed<A> {
         UsageError::Value { flag: flag.to_string(), value, accepted }
     }
 
+    /// The option that decides what `flag` decides: that one itself where it is given, else one that is given in its place.
+    fn given_of(&self, flag: &'static str) -> &'static str {
+        if self.has(flag) {
+            return flag;
+        }
+        let mut instead = field_options::in_place_of(flag).iter().copied();
+        instead.find(|other| self.has(other)).unwrap_or(flag)
+    }
+
     /// The plan that these options made, when it can be run.
     fn valid(&self, plan: Plan) -> Result<ValidPlan, UsageError> {
         let recorded: Vec<bool> = plan.phases.iter().map(|phase| phase.recorded).collect();
         let plan = plan.validate().map_err(|invalid| {
             let is_recorded = recorded.get(invalid.path.index()) == Some(&true);
-            let flag = field_options::flag_of(invalid.path.field(), is_recorded);
-            let flag = if flag == "--warmup" && self.has("--warmup-until") { "--warmup-until" } else { flag };
-            let is_of_file = flag == "--stage" && self.has("--phases");
-            let flag = if is_of_file { "--phases" } else { flag };
+            let flag = self.given_of(field_options::flag_of(invalid.path, is_recorded));
             // What a Plan calls a part is a phase of the file.
             let expected = match invalid.expected.strip_prefix("in part ") {
-                Some(rest) if is_of_file => format!("in phase {rest}"),
+                Some(rest) if flag == "--phases" => format!("in phase {rest}"),
                 _ => invalid.expected,
             };
-            let is_of_workload = flag == "--churn" && !self.has(flag);
-            let instead = if is_of_workload { ", or '--churn none', with which keys stay" } else { "" };
-            self.usage(flag, invalid.value, format!("{expected}{instead}"))
+            let more = match (flag, invalid.path.field()) {
+                ("--stage" | "--phases", Field::StopTime) => " for all of them together",
+                ("--churn", _) if !self.has(flag) => ", or '--churn none', with which keys stay",
+                _ => "",
+            };
+            self.usage(flag, invalid.value, format!("{expected}{more}"))
         })?;
         if field_options::sends_expiry(&plan) {
             return Ok(plan);

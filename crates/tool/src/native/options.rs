@@ -292,7 +292,8 @@ pub struct PaceArgs {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time_above_zero, requires = "until",
           allow_hyphen_values = true)]
     pub min_time: Nanos,
-    /// Longest measurement; with --until. If the limit ends many runs, those that end before it are the ones with calm tails
+    /// Longest measurement; with --until. Choose it well above the expected time: if it ends many runs, the others are the ones with
+    /// calm tails
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::time_above_zero, requires = "until",
           allow_hyphen_values = true)]
     pub max_time: Nanos,
@@ -534,7 +535,8 @@ pub struct EngineArgs {
           conflicts_with = "no_evidence")]
     pub server_stats_at: Vec<List<String>>,
     /// Also stamp one request in N when it leaves this machine (`tx`), when it enters the queueing discipline as well (`tx+sched`),
-    /// or have the network card stamp it and its reply (`nic`; the card must be set up for it); append `:N` [N: 64]
+    /// or have the network card stamp it and its reply (`nic`; the card must be set up for it); append `:N`
+    /// [default N: 64]
     #[arg(long, value_name = "tx|tx+sched|nic[:N]", value_parser = transmit_sampling)]
     pub stamps: Option<TransmitSampling>,
     /// CPUs to pin threads to, in turn, such as 0,2-5. Default: not pinned
@@ -623,8 +625,8 @@ pub struct OutputArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Saved plan")]
 pub struct SavedArgs {
-    /// Run a plan that `pummel explain` saved (TOML or JSON). The plan says everything: only --server, which replaces the plan's
-    /// servers, and the options under Output may be combined with it
+    /// Run a plan that `pummel explain` saved (TOML or JSON), or the plan in a JSON result. The plan says everything: only --server,
+    /// which replaces the plan's servers, and the options under Output may be combined with it
     #[arg(long, value_name = "FILE",
           conflicts_with_all = ["PaceArgs", "MixArgs", "TraceArgs", "DataArgs", "EngineArgs", "SocketArgs", "route", "protocol", "udp", "tls",
               "tls_ca", "tls_cert", "tls_key", "tls_server_name", "tls_insecure", "user", "password_file", "database",

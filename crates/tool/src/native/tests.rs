@@ -428,7 +428,14 @@ fn a_share_of_hits_is_asked_for_alone_and_of_records_that_live() {
         ),
         ("--hit-ratio 0.5 --ttl 1h -n 5", "'1h' for '--ttl'"),
         ("--hit-ratio 1.5", "'1.5' for '--hit-ratio"),
-        ("--hit-ratio 0.5 --mix set:1", "--absent"),
+        (
+            "--hit-ratio 0.9 --mix set:1",
+            "'0.9' for '--hit-ratio': it is accepted only with a read (get, gets, gat, gats) in --mix",
+        ),
+        (
+            "--hit-ratio 0.9 --protocol meta --vivify 5",
+            "'0.9' for '--hit-ratio': it is not accepted with --vivify",
+        ),
         ("--fill add", "'add' for '--fill': it is accepted only where missed keys are stored"),
         ("--fill cas --read-through", "expected set or add"),
         (
@@ -441,6 +448,49 @@ fn a_share_of_hits_is_asked_for_alone_and_of_records_that_live() {
         assert!(error.contains(part), "{words}: {error}");
     }
     assert!(job_of("run -s a --hit-ratio 0.5 --ttl 1h -t 30m").is_ok());
+}
+
+#[test]
+fn an_error_names_the_option_that_was_given_and_not_another_that_decides_the_same() {
+    for (words, part) in [
+        ("-t 1us", "'1us' for '--time': expected a time from 1ms to 8760h"),
+        ("--warmup 1us", "'1us' for '--warmup'"),
+        (
+            "--stage 0s:5 --rate 5",
+            "'0s:5' for '--stage': expected a time from 1ms to 8760h for all of them together",
+        ),
+        ("--stage 9000h --rate 5", "'9000h' for '--stage'"),
+        ("--until p99:2% --max-time 1us --min-time 1us", "'1us' for '--max-time': expected a time from 1ms"),
+        (
+            "--until p99:2% --min-time 20m",
+            "'20m' for '--min-time': expected a least time (--min-time, 1200s) that is not above the longest \
+             (--max-time, 600s)",
+        ),
+        (
+            "--until p99:2% --max-time 2s",
+            "'2s' for '--max-time': expected a least time (--min-time, 5s) that is not above the longest (--max-time, 2s)",
+        ),
+        ("--until p99:2% --min-time 9s --max-time 8s", "'9s' for '--min-time'"),
+        ("--mix set:1 --absent 0.5", "'0.5' for '--absent'"),
+    ] {
+        let error = job_of(&format!("run -s a {words}")).expect_err(words);
+        assert!(error.contains(part), "{words}: {error}");
+    }
+}
+
+#[cfg(feature = "agents")]
+#[test]
+fn what_is_wrong_with_the_clients_that_measure_is_told_by_their_own_options() {
+    for (words, part) in [
+        ("-c 300 --measure-connections 0", "'0' for '--measure-connections': expected a whole number from 1"),
+        ("-d 16 --measure-depth 0 --measure-connections 5", "'0' for '--measure-depth'"),
+        ("--rate 20k --measure-rate 0.0000001 --measure-connections 5", "'0.0000001' for '--measure-rate'"),
+        ("-c 0 --measure-connections 5", "'0' for '--connections'"),
+        ("-d 0 --measure-depth 2 --measure-connections 5", "'0' for '--depth'"),
+    ] {
+        let error = job_of(&format!("run -s a --agents x {words}")).expect_err(words);
+        assert!(error.contains(part), "{words}: {error}");
+    }
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn day(text: &str) -> Option<Day> {
 /// The stages of a rate.
 ///
 /// # Errors
-/// Returns [`ValueError`], which says what is accepted, for text that has no stages, and for stages that take no time.
+/// Returns [`ValueError`], which says what is accepted, for text that is no list of stages.
 pub fn stages(text: &str) -> Result<Vec<Stage>, ValueError> {
     let stage = |text: &str| {
         let (time, target) = text.split_once(':').map_or((text, None), |(time, rate)| (time, Some(rate)));

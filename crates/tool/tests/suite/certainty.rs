@@ -127,7 +127,7 @@ fn what_cannot_be_decided_while_a_run_goes_on_is_refused() {
         ("--until p99:2% -n 5", ["--until", "--requests"]),
         ("--until p99", ["--until", "p99:2%"]),
         ("--min-time 2s", ["--min-time", "--until"]),
-        ("--until p99:2% --min-time 20s --max-time 10s", ["--until", "p99:2%"]),
+        ("--until p99:2% --min-time 20s --max-time 10s", ["--min-time", "20s"]),
         ("--warmup auto -n 500", ["--warmup", "-n"]),
         ("--warmup auto:3s -t 2s", ["--warmup", "6s"]),
         ("--warmup soon", ["--warmup", "auto:MAX"]),

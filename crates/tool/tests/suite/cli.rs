@@ -219,6 +219,10 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--protocol binary --mix touch:1 --noreply", &["--noreply", "touch"]),
         ("--mix gat:1 --multiget 66", &["'66' for '--multiget'", "at most 65"]),
         ("--mix get:1,gats:1 --multiget 9 --key-size 250", &["'9' for '--multiget'", "at most 8"]),
+        (
+            "--mix gat:1 --multiget 120 --key-size 5 --churn requests:1000",
+            &["'120' for '--multiget'", "at most 119"],
+        ),
         ("--conn-rate 5 --reconnect", &["'5' for '--conn-rate'", "not accepted with --reconnect"]),
         ("--conn-rate 5 --route ketama", &["'5' for '--conn-rate'", "only with --route all"]),
         ("--conn-rate 5 --calls-per-connection 2 --udp", &["'5' for '--conn-rate'", "only over TCP"]),
@@ -227,6 +231,15 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--no-load --mix get:1 --ttl 60", &["'60' for '--ttl'", "no request has one"]),
         ("--no-load --mix get:1,incr:1 --ttl uniform:1,9", &["--ttl", "stored or touched"]),
         ("--protocol resp3 --mix hset:1 --ttl 1m", &["'1m' for '--ttl'", "no request has one"]),
+        ("--mix set:1 --verify", &["'1' for '--verify'", "an operation that reads"]),
+        (
+            "--mix set:1 --noreply --goal p99:1ms",
+            &["'p99:1ms' for '--goal'", "an operation that is answered"],
+        ),
+        (
+            "--mix set:1 --noreply --until p99:2%",
+            &["'p99:2%' for '--until'", "an operation that is answered"],
+        ),
         ("--nonsense", &["--nonsense"]),
     ];
     for (options, parts) in rows {
@@ -238,6 +251,17 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
     }
     let source = ["run", "-s", "/run/x", "--source", "127.0.0.1"];
     assert_refused(&source, &["'127.0.0.1' for '--source'", "unix sockets have none"]);
+}
+
+#[test]
+fn a_prefix_without_room_for_the_keys_that_no_load_stores_is_refused() {
+    let prefix = "x".repeat(235);
+    let value = format!("'{prefix}' for '--key-prefix'");
+    for options in ["--fresh 0.5", "--absent 0.5", "--mix get:1,add:1 --insert", "--churn requests:1000"] {
+        let words =
+            format!("run -s 127.0.0.1:1 --protocol text --key-size 250 --key-prefix {prefix} {options}");
+        assert_refused(&words.split(' ').collect::<Vec<_>>(), &[&value, "at most 234 bytes"]);
+    }
 }
 
 #[test]
@@ -417,6 +441,9 @@ fn the_help_of_a_series_lists_no_option_that_it_refuses() {
         ("curve", "-c 4", "--interval 1s"),
         ("curve", "-c 4", "--samples x.csv"),
         ("curve", "-c 4", "--conn-rate 10"),
+        ("curve", "-c 4", "--stamps tx"),
+        ("scan", "--rates 1k:2k:1k --trace t", "--within-second burst"),
+        ("ab", "--versus 127.0.0.1:2", "--stamps tx"),
         ("ab", "--versus 127.0.0.1:2", "--goal p99:1ms"),
         ("ab", "--versus 127.0.0.1:2", "--metrics 0"),
         ("ab", "--versus 127.0.0.1:2", "--junit x.xml"),
@@ -616,6 +643,34 @@ fn only_servers_and_outputs_may_stand_beside_a_saved_plan() {
 }
 
 #[test]
+fn several_runs_refuse_a_saved_plan_that_asks_for_what_they_have_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plan.toml");
+    let file = path.to_str().expect("UTF-8");
+    for (options, field) in [
+        ("--fail-on limited", "'fail_on'"),
+        ("--until p99:2%", "'adaptive.until'"),
+        ("--anonymous", "'anonymous'"),
+        ("--server-stats", "'server_stats_ns'"),
+        ("--stamps tx", "'engine.stamps'"),
+        ("--goal p99:1ms", "'goals'"),
+    ] {
+        save(&format!("run -s 127.0.0.1:1 {options}"), &path);
+        let value = format!("invalid value '{file}' for '--plan': expected a plan without {field}");
+        assert_refused(
+            &["ab", "--plan", file, "--versus", "127.0.0.1:2"],
+            &[&value, "with 'pummel run' only"],
+        );
+        let side = format!("--plan {file}");
+        assert_refused(&["ab", "--a", &side, "--b", &side], &[&value, "with 'pummel run' only"]);
+        // Repeated runs have goals.
+        if field != "'goals'" {
+            assert_refused(&["run", "--plan", file, "--repeat", "3"], &[&value, "without --repeat only"]);
+        }
+    }
+}
+
+#[test]
 fn a_saved_plan_that_makes_no_sense_is_refused_with_the_field() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("plan.toml");
@@ -637,6 +692,24 @@ fn a_saved_plan_that_makes_no_sense_is_refused_with_the_field() {
         assert_refused(&["run", "--plan", file], &["--plan", file]);
         assert_refused(&["run", "--plan", file], parts);
     }
+}
+
+#[test]
+fn options_of_a_run_that_are_no_part_of_its_plan_are_explained_too() {
+    let explain = |options: &str| {
+        let words = format!("explain run -s a --seed 1 {options}");
+        let output = pummel(&words.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(0), "{options}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let plan = explain("");
+    for options in ["--repeat 5", "--repeat=5 --restart true", "--format markdown", "--quiet --json -"] {
+        assert_eq!(explain(options), plan, "{options}");
+    }
+    #[cfg(feature = "live")]
+    assert_eq!(explain("--live --steer"), plan);
+    assert_refused(&["explain", "run", "-s", "a", "--repeat", "1"], &["--repeat", "from 2 to 1000"]);
+    assert_refused(&["explain", "mutilate", "--format", "markdown"], &["--format", "text, json"]);
 }
 
 #[test]

@@ -313,6 +313,18 @@ fn what_udp_cannot_do_is_refused_before_anything_is_sent() {
         ("--value-size etc-value", &["--value-size", "datagram"]),
         ("--multiget 54 --key-size 24", &["--multiget", "at most 55"]),
         ("--multiget 60 --key-size 24", &["--multiget", "at most 55"]),
+        (
+            "--mix get:1 --multiget 120 --key-size 5 --no-load --churn requests:1000",
+            &["'120' for '--multiget'", "at most 81"],
+        ),
+        (
+            "--mix get:1,add:1 --insert --key-size 5 --value-size 1370",
+            &["'1370' for '--value-size'", "up to 1359 bytes"],
+        ),
+        (
+            "--mix get:1 --read-modify-write 0.5 --no-load --value-size 5000",
+            &["'5000' for '--value-size'", "up to 1345 bytes"],
+        ),
     ] {
         let fits = options.starts_with("--multiget 54");
         let words = format!("run -s 127.0.0.1:1 --udp {options}");

@@ -67,7 +67,11 @@ fn until(plan: &Plan, until: &Until) -> Result<(), Invalid> {
         return refuse(path(), "", "expected a longest time of the measured phase with it");
     };
     if until.least_ns > most_ns {
-        return refuse(path(), "", "expected a least time that is not above the longest");
+        let (least, most) = (typed_time(until.least_ns), typed_time(most_ns));
+        let expected = format!(
+            "expected a least time (--min-time, {least}) that is not above the longest (--max-time, {most})"
+        );
+        return refuse(Field::UntilLeast.path(), least, expected);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::events;
 use super::field::Field;
 use super::invalid::Invalid;
 use super::requests;
-use crate::arrival::{RATE_MAX, RATE_MIN, RateCurve};
+use crate::arrival::{RATE_MAX, RATE_MIN, RateCurve, check_rate};
 use crate::plan::{
     Arrivals, Burst, BurstSources, BurstStates, PARTS_MAX, POINTS_MAX, Part, Phase, Plan, RateShape, Work,
 };
@@ -45,7 +45,9 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     }
     if let Some(shape) = &changes.rate {
         self::shape(shape)?;
-        ends(phase, &RateCurve::of(shape), rate)?;
+        let curve = RateCurve::of(shape);
+        begins(plan, &curve)?;
+        ends(phase, &curve, rate)?;
     }
     parts(&changes.parts, phase)?;
     mixes(&changes.parts, phase)?;
@@ -130,6 +132,19 @@ fn shape(shape: &RateShape) -> Result<(), Invalid> {
             period(day.period_ns)
         }
     }
+}
+
+/// Refuses a rate with which a phase before the measured one could not go: it goes at the rate with which this one begins, or at
+/// its mean where it begins with 0.
+fn begins(plan: &Plan, curve: &RateCurve) -> Result<(), Invalid> {
+    let goes_at_it = |phase: &Phase| !phase.recorded && matches!(phase.work, Work::Mix(_) | Work::Replay(_));
+    let first = curve.rate_at(0);
+    if first == 0.0 || check_rate(first).is_ok() || !plan.phases.iter().any(goes_at_it) {
+        return Ok(());
+    }
+    let expected = "expected a rate that begins with 0 or with 0.000001 to 1000000000000 requests per second, at which the \
+                    phases before the measured one go";
+    refuse(Field::RateShape.path(), first, expected)
 }
 
 /// Refuses a rate under which nothing is due, or fewer requests than the phase needs, and a rate whose mean differs
@@ -282,6 +297,25 @@ mod tests {
             plan.validate().unwrap_or_else(|invalid| panic!("{invalid}: {text}"));
         }
         assert!(!serde_json::to_string(&Plan::default()).expect("a plan is data").contains("changes"));
+    }
+
+    #[test]
+    fn a_rate_begins_with_one_at_which_the_phases_before_it_can_go() {
+        let beginning_with = |rate: f64, has_warm_up: bool| {
+            let mut plan = changing();
+            plan.changes.rate = Some(points(&[(0, rate), (10 * SECOND, 2_000.0 - rate)]));
+            if has_warm_up {
+                let warm_up = Phase { recorded: false, ..plan.phases[0].clone() };
+                plan.phases.insert(0, warm_up);
+            }
+            plan.validate()
+        };
+        for (rate, has_warm_up) in [(1e-9, false), (0.0, true), (0.001, true), (5.0, true)] {
+            assert_eq!(beginning_with(rate, has_warm_up).err(), None, "{rate} {has_warm_up}");
+        }
+        let invalid = beginning_with(1e-9, true).expect_err("no pace is so slow");
+        assert_eq!(invalid.path.to_string(), "changes.rate");
+        assert!(invalid.expected.contains("begins with 0 or with 0.000001"), "{invalid}");
     }
 
     #[test]

@@ -81,6 +81,10 @@ fn spawns(index: usize, churn: &ChurningClients) -> Result<(), Invalid> {
         Spawns::Open { arrivals: Arrivals::Closed, .. } => {
             refuse(Field::SpawnsArrivals.of(index), "closed", "expected arrivals that are not closed")
         }
+        Spawns::Open { arrivals: Arrivals::Trace, .. } => {
+            let expected = "expected arrivals of their own: the rows of a trace say when requests are due";
+            refuse(Field::SpawnsArrivals.of(index), "trace", expected)
+        }
         Spawns::Open { .. } => Ok(()),
     }
 }
@@ -138,6 +142,10 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
     }
     let requests = plan.phases.iter().filter_map(|phase| phase.stop.requests).max().unwrap_or(NUMBER_MAX);
     let stores = mixes().any(|mix| mix.ops[0].0.stores());
+    if stores && plan.phases.len() > 1 && matches!(sequence.sizes, Gap::Rising(_)) {
+        let expected = "expected one phase where sizes rise: they rise on from one phase to the next";
+        return wrong(&"sizes", expected);
+    }
     if stores && largest(sequence.sizes, requests) >= SIZE_MAX_BYTES {
         return wrong(&"sizes", &format!("expected sizes up to {} bytes", SIZE_MAX_BYTES - 1));
     }

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use super::bounds::refuse;
 use super::field::Field;
 use super::invalid::Invalid;
-use super::records::{EXPIRY_MAX_S, longest_key};
+use super::records::{EXPIRY_MAX_S, longest_key, longest_loaded_key};
 use crate::dist::Dist;
-use crate::plan::{Mix, Plan, Protocol, Window, Work};
+use crate::plan::{Mix, Phase, Plan, Protocol, Window, Work};
 use crate::protocol::Verb;
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::workload::value::{COUNTER_MAX_BYTES, HEADER_BYTES, PIECE_MAX_BYTES, largest_of};
@@ -37,13 +37,17 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     if plan.socket.linger_s.is_some() {
         return refused("UDP is accepted only without --linger: it has no connection that could linger");
     }
-    plan.phases.iter().enumerate().try_for_each(|(index, phase)| match &phase.work {
+    // A mix may store under longer keys than a load does, and the bound of its values then holds for both.
+    let is_load = |(_, phase): &(usize, &Phase)| matches!(phase.work, Work::Load(_));
+    let (loads, others): (Vec<_>, Vec<_>) = plan.phases.iter().enumerate().partition(is_load);
+    others.into_iter().chain(loads).try_for_each(|(index, phase)| match &phase.work {
         Work::Load(load) => {
-            store_fits(plan, Verb::Set, false, value_bytes(plan))?;
+            let key_bytes = longest_loaded_key(&plan.data);
+            store_fits(plan, Verb::Set, false, (key_bytes, value_bytes(plan)))?;
             if load.pieces {
-                store_fits(plan, Verb::Set, false, piece_bytes(plan))?;
+                store_fits(plan, Verb::Set, false, (key_bytes, piece_bytes(plan)))?;
             }
-            store_fits(plan, Verb::Set, false, COUNTER_MAX_BYTES as u64)
+            store_fits(plan, Verb::Set, false, (key_bytes, COUNTER_MAX_BYTES as u64))
         }
         Work::Mix(mix) => mix_fits(plan, index, mix),
         Work::Window(window) => window_fits(index, window),
@@ -66,25 +70,29 @@ fn window_fits(index: usize, window: &Window) -> Result<(), Invalid> {
 }
 
 fn mix_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
+    let (key_bytes, value_bytes) = (longest_key(plan), value_bytes(plan));
     for &(verb, _) in &mix.ops {
         match verb {
+            // Pieces are under keys of their own, all of which are loaded ones.
             Verb::Append | Verb::Prepend => {
-                store_fits(plan, Verb::Set, mix.noreply, piece_bytes(plan))?;
-                store_fits(plan, verb, mix.noreply, piece_bytes(plan))?;
+                let piece = (longest_loaded_key(&plan.data), piece_bytes(plan));
+                store_fits(plan, Verb::Set, mix.noreply, piece)?;
+                store_fits(plan, verb, mix.noreply, piece)?;
             }
             verb if verb.reads() => read_fits(plan, index, verb, mix.multiget)?,
-            verb if verb.stores() => store_fits(plan, verb, mix.noreply, value_bytes(plan))?,
+            verb if verb.stores() => store_fits(plan, verb, mix.noreply, (key_bytes, value_bytes))?,
             Verb::Version => {}
             verb => {
-                let words = [" ".len() as u64, longest_key(plan), " ".len() as u64, DELTA_DIGITS];
-                fit(plan, verb, mix.noreply, words.iter().sum(), 0)?;
+                let words = [" ".len() as u64, key_bytes, " ".len() as u64, DELTA_DIGITS];
+                fit(plan, verb, mix.noreply, (key_bytes, words.iter().sum()), 0)?;
             }
         }
     }
-    match mix.read_through_ns {
-        Some(_) => store_fits(plan, Verb::Set, mix.noreply, value_bytes(plan)),
-        None => Ok(()),
+    // Keys are also stored that reads missed, and those of the gets that are the first half of a pair.
+    if mix.read_through_ns.is_some() || mix.has_pairs() {
+        store_fits(plan, Verb::Set, mix.noreply, (key_bytes, value_bytes))?;
     }
+    Ok(())
 }
 
 fn read_fits(plan: &Plan, index: usize, verb: Verb, keys: u32) -> Result<(), Invalid> {
@@ -103,28 +111,40 @@ fn read_fits(plan: &Plan, index: usize, verb: Verb, keys: u32) -> Result<(), Inv
     refuse(Field::MultiGet.of(index), keys, expected)
 }
 
-fn store_fits(plan: &Plan, verb: Verb, noreply: bool, value_bytes: u64) -> Result<(), Invalid> {
+/// Refuses a store that does not fit in one datagram, of a key and a value of up to so many bytes.
+fn store_fits(
+    plan: &Plan,
+    verb: Verb,
+    noreply: bool,
+    (key_bytes, value_bytes): (u64, u64),
+) -> Result<(), Invalid> {
     let cas = if verb == Verb::Cas { 1 + CAS_DIGITS } else { 0 };
-    let line = [1, longest_key(plan), " 0 ".len() as u64, expiry_digits(plan), 1, digits(value_bytes), cas];
-    fit(plan, verb, noreply, line.iter().sum(), value_bytes + "\r\n".len() as u64)
+    let line = [1, key_bytes, " 0 ".len() as u64, expiry_digits(plan), 1, digits(value_bytes), cas];
+    let rest_bytes = value_bytes.saturating_add("\r\n".len() as u64);
+    fit(plan, verb, noreply, (key_bytes, line.iter().sum()), rest_bytes)
 }
 
-/// Refuses a request that does not fit in one datagram: the words behind its first take `words_bytes`, and the part after
-/// its line takes `rest_bytes`.
-fn fit(plan: &Plan, verb: Verb, noreply: bool, words_bytes: u64, rest_bytes: u64) -> Result<(), Invalid> {
+/// Refuses a request that does not fit in one datagram: the words behind its first take `words_bytes` with a key of
+/// `key_bytes`, and the part after its line takes `rest_bytes`.
+fn fit(
+    plan: &Plan,
+    verb: Verb,
+    noreply: bool,
+    (key_bytes, words_bytes): (u64, u64),
+    rest_bytes: u64,
+) -> Result<(), Invalid> {
     let noreply = if noreply { " noreply".len() as u64 } else { 0 };
     let line = verb.name().len() as u64 + words_bytes + noreply + "\r\n".len() as u64;
-    let whole = Frame::LEN_BYTES as u64 + line + rest_bytes;
+    let whole = rest_bytes.saturating_add(Frame::LEN_BYTES as u64 + line);
     if whole <= DATAGRAM_MAX_BYTES as u64 {
         return Ok(());
     }
     let (over, value) = (whole - DATAGRAM_MAX_BYTES as u64, value_bytes(plan));
     let expected = format!(
-        "with --udp values up to {} bytes are accepted where keys are up to {} bytes: the longest {} takes {whole} bytes \
-         with a value of {value}, and has to fit in one datagram of {DATAGRAM_MAX_BYTES} (--key-size, --key-prefix and \
-         --ttl are part of it)",
+        "with --udp values up to {} bytes are accepted where keys are up to {key_bytes} bytes: the longest {} takes \
+         {whole} bytes with a value of {value}, and has to fit in one datagram of {DATAGRAM_MAX_BYTES} (--key-size, \
+         --key-prefix and --ttl are part of it)",
         value.saturating_sub(over),
-        longest_key(plan),
         verb.name(),
     );
     refuse(Field::ValueSize.path(), &plan.data.value_size, expected)
@@ -143,7 +163,9 @@ fn expiry_digits(plan: &Plan) -> u64 {
         Dist::Fixed(seconds) if plan.data.style.expiry_jitter_percent == 0 => digits(*seconds as u64),
         dist => {
             let longer = 1.0 + f64::from(plan.data.style.expiry_jitter_percent) / 100.0;
-            digits(EXPIRY_MAX_S.min((dist.support().1.max(0.0) * longer).round() as u64))
+            // A drawn expiry is rounded before it is made longer.
+            let drawn = dist.support().1.max(0.0).round();
+            digits(EXPIRY_MAX_S.min((drawn * longer).round() as u64))
         }
     }
 }

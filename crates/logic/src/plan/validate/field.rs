@@ -89,6 +89,7 @@ pub enum Field {
     Settle,
     FirstEviction,
     Until,
+    UntilLeast,
     Labels,
     RateShape,
     Burst,
@@ -97,7 +98,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 88] = [
+const PATHS: [(Field, &str); 89] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -181,6 +182,7 @@ const PATHS: [(Field, &str); 88] = [
     (Field::Settle, "adaptive.settle"),
     (Field::FirstEviction, "adaptive.first_eviction"),
     (Field::Until, "adaptive.until"),
+    (Field::UntilLeast, "adaptive.until.least_ns"),
     (Field::Labels, "labels"),
     (Field::RateShape, "changes.rate"),
     (Field::Burst, "changes.burst"),

@@ -11,6 +11,7 @@ mod datagrams;
 mod events;
 mod field;
 mod invalid;
+mod judged;
 mod key_churn;
 mod memory;
 mod phases;
@@ -100,6 +101,7 @@ impl Plan {
         requests::forms_fit(&self)?;
         resp::fits(&self)?;
         requests::meta(&self)?;
+        judged::fits(&self)?;
         windows::fits(&self)?;
         memory::fits(&self)?;
         match self.transport {
@@ -118,5 +120,7 @@ fn timeout(plan: &Plan) -> Result<(), Invalid> {
     bounds::span(Field::Timeout.path(), plan.timeout_ns, least, most)
 }
 
+#[cfg(test)]
+mod sayable_tests;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use super::bounds::{NUMBER_MAX, refuse, size, within};
 use super::field::{Field, FieldPath};
 use super::invalid::Invalid;
 use crate::dist::Dist;
-use crate::plan::{Data, KeyStyle, Phase, Plan, VALUE_CLASSES_MAX, ValueStyle, Work};
+use crate::plan::{Data, EventKind, FlashCrowd, HotKey, KeyStyle, Plan, VALUE_CLASSES_MAX, ValueStyle, Work};
 use crate::workload::key::{DIGITS, digits_of};
 use crate::workload::popularity::RECORDS_MAX;
 
@@ -106,13 +106,37 @@ pub fn expiry(dist: &Dist) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Bytes of the longest key that may be made.
+/// Whether requests ask for keys beyond those that a load stores: fresh and absent ones, those of inserted records, those that
+/// records get later, and new hot ones. Their numbers have more digits. The newest records of a popularity are loaded or inserted
+/// ones.
+pub fn has_keys_beyond_the_load(plan: &Plan) -> bool {
+    let mut works = plan.phases.iter().map(|phase| &phase.work);
+    let is_new = |what: &EventKind| matches!(what, EventKind::Hot(FlashCrowd { key: HotKey::New, .. }));
+    works.any(|work| matches!(work, Work::Mix(mix) if mix.reads_unstored() || mix.inserts))
+        || (0..plan.phases.len()).any(|number| plan.churns(number))
+        || plan.changes.events.iter().any(|event| is_new(&event.what))
+}
+
+/// Bytes of the longest key that a request may ask for.
 pub fn longest_key(plan: &Plan) -> u64 {
-    let unstored = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.reads_unstored());
-    let digits = if plan.phases.iter().any(unstored) { DIGITS } else { digits_of(&plan.data) } as u64;
-    let least = plan.data.key_prefix.len() as u64 + digits;
-    let (_, top) = plan.data.key_size.support();
-    (top.round().clamp(0.0, KEY_SIZE_MAX as f64) as u64).max(least)
+    let data = &plan.data;
+    longest_key_with(data, if has_keys_beyond_the_load(plan) { DIGITS } else { digits_of(data) })
+}
+
+/// Bytes of the longest key that a load may store.
+pub fn longest_loaded_key(data: &Data) -> u64 {
+    longest_key_with(data, digits_of(data))
+}
+
+/// Bytes of the longest key of this data that has room for so many digits.
+fn longest_key_with(data: &Data, digits: usize) -> u64 {
+    let prefix = data.key_prefix.len() as u64;
+    let drawn = data.key_size.support().1.round().clamp(0.0, KEY_SIZE_MAX as f64) as u64;
+    let drawn = match data.style.keys {
+        KeyStyle::Drawn => drawn,
+        KeyStyle::Fnv => (prefix + drawn).min(KEY_SIZE_MAX),
+    };
+    drawn.max(prefix + digits as u64)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::bounds::{HOUR, refuse, span, within};
 use super::field::Field;
 use super::invalid::Invalid;
-use super::records::{EXPIRY_MAX_S, longest_key};
+use super::records::{EXPIRY_MAX_S, has_keys_beyond_the_load, longest_key};
 use crate::dist::Dist;
 use crate::plan::{Fill, Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFamily, Work};
 use crate::protocol::Verb;
@@ -14,7 +14,7 @@ use crate::workload::key::{DIGITS, KEY_MAX_BYTES};
 const MULTIGET_MAX: u64 = 1_000;
 
 /// Operations that work on records that are fields of hashes.
-const FIELD_VERBS: [Verb; 6] = [Verb::Get, Verb::Hget, Verb::Set, Verb::Hset, Verb::Delete, Verb::Version];
+const FIELD_VERBS: [Verb; 5] = [Verb::Get, Verb::Hget, Verb::Set, Verb::Hset, Verb::Delete];
 
 /// Longest line of a gat in the text protocol: memcached may close a connection that sends more without a line end.
 const GAT_LINE_MAX: u64 = 2048;
@@ -169,30 +169,27 @@ fn unstored(index: usize, mix: &Mix) -> Result<(), Invalid> {
             );
         }
         if share > 0.0 && mix.meta.vivify_s.is_some() {
-            return refuse(path, share, "expected 0 with --vivify, which makes every key that is asked for");
+            return refuse(
+                path,
+                share,
+                "it is not accepted with --vivify, which makes every key that is asked for",
+            );
         }
     }
     Ok(())
 }
 
-/// Refuses prefixes that leave no room for keys that are no records.
+/// Refuses prefixes that leave no room for keys beyond those that a load stores.
 pub fn unstored_keys_fit(plan: &Plan) -> Result<(), Invalid> {
-    let bytes = plan.data.key_prefix.len();
-    if (mixes(plan).any(|(_, mix)| mix.reads_unstored()) || plan_churns(plan))
-        && bytes > KEY_MAX_BYTES - DIGITS
-    {
-        let most = KEY_MAX_BYTES - DIGITS;
-        let expected = format!(
-            "expected at most {most} bytes where keys are read that are no records, or where keys change"
-        );
-        return refuse(Field::KeyPrefix.path(), bytes, expected);
+    let (prefix, most) = (&plan.data.key_prefix, KEY_MAX_BYTES - DIGITS);
+    if prefix.len() <= most || !has_keys_beyond_the_load(plan) {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// Whether records get other keys in the course of time.
-fn plan_churns(plan: &Plan) -> bool {
-    (0..plan.phases.len()).any(|number| plan.churns(number))
+    let expected = format!(
+        "expected at most {most} bytes where requests ask for keys that no load stores (fresh, absent, inserted and new \
+         hot ones), and where keys change"
+    );
+    refuse(Field::KeyPrefix.path(), prefix, expected)
 }
 
 /// Refuses operations that the protocol does not have. A command that does not fit is refused by the check of its own
@@ -216,16 +213,25 @@ pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
     refuse(Field::Operations.of(index), name, expected)
 }
 
-/// Refuses operations that do not work on fields of hashes, where records are such fields.
+/// Refuses operations, stores of missed keys and traces that do not work on fields of hashes, where records are such fields.
 fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
     if !has_fields(plan) {
         return Ok(());
     }
     let mut verbs = mixes(plan).flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
-    match verbs.find(|(_, verb)| !FIELD_VERBS.contains(verb)) {
-        Some((index, verb)) => {
-            let expected = format!("where records are fields of hashes, {}", names(&FIELD_VERBS));
-            refuse(Field::Operations.of(index), verb.name(), expected)
+    if let Some((index, verb)) = verbs.find(|(_, verb)| !FIELD_VERBS.contains(verb)) {
+        let expected = format!("where records are fields of hashes, {}", names(&FIELD_VERBS));
+        return refuse(Field::Operations.of(index), verb.name(), expected);
+    }
+    if let Some((index, _)) = mixes(plan).find(|(_, mix)| mix.fill == Fill::Add) {
+        let expected = "expected set where records are fields of hashes: a field is stored whatever is there";
+        return refuse(Field::Fill.of(index), "add", expected);
+    }
+    match plan.phases.iter().position(|phase| matches!(phase.work, Work::Trace(_))) {
+        Some(index) => {
+            let expected = "expected no trace where records are fields of hashes: its rows may ask for operations that \
+                            fields do not have";
+            refuse(Field::Trace.of(index), "trace", expected)
         }
         None => Ok(()),
     }

@@ -176,7 +176,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 68] = [
+    let rows: [(Plan, &str, Change); 71] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -256,6 +256,14 @@ fn what_is_wrong_is_named_by_its_path() {
             let spawns = Spawns::Open { arrivals: Arrivals::Constant, rate: f64::NAN };
             plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
+        (churning(), "groups[0].crowd.births.open.arrivals", |plan| {
+            let spawns = Spawns::Open { arrivals: Arrivals::Trace, rate: 100.0 };
+            plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
+        }),
+        (sequence(), "groups[0].crowd.sequence", |plan| {
+            sequence_of(plan).sizes = Gap::Rising(1.0);
+            plan.phases.push(plan.phases[0].clone());
+        }),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).sizes = Gap::Fixed(2e9)),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).sizes = Gap::Uniform(9.0, 1.0)),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).calls = Some(Gap::Fixed(ENDLESS))),
@@ -289,6 +297,10 @@ fn what_is_wrong_is_named_by_its_path() {
         (windowed(), "phases[0].work.window", |plan| window_of(plan).multiget = 1_000),
         (windowed(), "phases[0].work.window", |plan| window_of(plan).keys[0].share = ENDLESS),
         (windowed(), "phases[0].work.window", |plan| {
+            plan.protocol = Protocol::Meta;
+            (window_of(plan).pool.datagrams, window_of(plan).keys[0].end) = (false, 187);
+        }),
+        (windowed(), "phases[0].work.window", |plan| {
             let pool = &mut window_of(plan).pool;
             (pool.datagrams, pool.replication) = (false, Some(Replication { writers: 2 }));
         }),
@@ -304,6 +316,16 @@ fn what_is_wrong_is_named_by_its_path() {
     for (number, (plan, path, change)) in rows.into_iter().enumerate() {
         assert_eq!(named(plan, change), path, "row {number}");
     }
+}
+
+#[test]
+fn what_is_refused_in_another_plan_is_accepted_where_it_can_be_done() {
+    assert_eq!(named(sequence(), |plan| sequence_of(plan).sizes = Gap::Rising(1.0)), "nothing");
+    let change: Change = |plan| {
+        plan.protocol = Protocol::Meta;
+        (window_of(plan).pool.datagrams, window_of(plan).keys[0].end) = (false, 186);
+    };
+    assert_eq!(named(windowed(), change), "nothing");
 }
 
 #[test]

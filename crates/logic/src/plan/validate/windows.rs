@@ -13,6 +13,10 @@ use crate::workload::window::VALUE_MAX_BYTES;
 /// The greatest weight of a set, a get or a range of lengths.
 const WEIGHT_MAX: f64 = 1e12;
 
+/// Longest key of an object in the meta protocol. The number in front of it may have control characters, so the key is sent in
+/// base64, which makes four bytes of three.
+const META_KEY_MAX_BYTES: u64 = KEY_SIZE_MAX / 4 * 3;
+
 /// Refuses a window whose objects or lengths cannot be drawn.
 pub fn window(index: usize, window: &Window) -> Result<(), Invalid> {
     let path = Field::Window.of(index);
@@ -54,6 +58,13 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         }
     }
     let path = Field::Window.path();
+    let longest_key = first.keys.iter().map(|range| u64::from(range.end)).max().unwrap_or(0);
+    if plan.protocol == Protocol::Meta && longest_key > META_KEY_MAX_BYTES {
+        let expected = format!(
+            "expected keys up to {META_KEY_MAX_BYTES} bytes with --protocol meta, which sends the keys of objects in base64"
+        );
+        return refuse(path, longest_key, expected);
+    }
     let (pool, servers) = (first.pool, plan.servers.len());
     if plan.lanes() > LANES_MAX {
         return refuse(path, plan.lanes(), format!("expected at most {LANES_MAX} sockets for each client"));

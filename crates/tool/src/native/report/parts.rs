@@ -13,7 +13,19 @@ pub(super) fn parts(page: &mut Page, document: &Document) {
     if document.phases.is_empty() {
         return;
     }
-    let names = ["part", "at s", "seconds", "due", "per second", "errors", "unanswered", "p50", "p99", "max"];
+    let names = [
+        "part",
+        "at s",
+        "seconds",
+        "due",
+        "per second",
+        "errors",
+        "unfinished",
+        "unsent",
+        "p50",
+        "p99",
+        "max",
+    ];
     let mut rows = vec![names.map(str::to_owned).to_vec()];
     rows.extend(document.phases.iter().map(row));
     page.line("");
@@ -36,7 +48,8 @@ fn row(part: &PhaseResult) -> Vec<String> {
         grouped(totals.requests),
         number(totals.rate),
         grouped(totals.errors),
-        grouped(totals.unfinished + totals.unsent),
+        grouped(totals.unfinished),
+        grouped(totals.unsent),
         time("p50"),
         time("p99"),
         time("max"),

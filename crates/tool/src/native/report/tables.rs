@@ -169,8 +169,8 @@ fn sureness(page: &mut Page, document: &Document, totals: &RequestTotals) {
     }
     let response = totals.times.of_span(Span::Response);
     let Some(intervals) = &response.ci else {
-        if totals.completed > 0 && document.certainty_missing.is_some() {
-            page.line("The run was too short to say how sure these figures are.");
+        if let Some(why) = &document.certainty_missing {
+            page.line(&format!("No intervals: {why}."));
         }
         return;
     };
