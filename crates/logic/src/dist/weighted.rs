@@ -84,13 +84,16 @@ fn steps_of(ranges: &[Range]) -> Vec<Step> {
     cuts.dedup();
     let mut steps = Vec::new();
     let mut sum = 0.0;
+    // Parts of the least weights that a number can hold would be rounded to nothing. A power of two changes no digit of any other.
+    let greatest = ranges.iter().map(|range| range.weight).fold(0.0, f64::max);
+    let (_, exponent) = libm::frexp(greatest);
     for cut in cuts.windows(2) {
         let (low, high) = (cut[0], cut[1] - 1);
         let count = (high - low + 1) as f64;
         let mass: f64 = ranges
             .iter()
             .filter(|range| range.low <= low && high <= range.high)
-            .map(|range| range.weight * (count / (range.high - range.low + 1) as f64))
+            .map(|range| libm::ldexp(range.weight, -exponent) * (count / (range.high - range.low + 1) as f64))
             .sum();
         if mass > 0.0 {
             sum += mass;
@@ -113,5 +116,36 @@ fn ranges_text(ranges: &[Range]) -> String {
 impl fmt::Display for Weighted {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&ranges_text(&self.ranges))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three overlapping ranges of this weight each.
+    fn alike(weight: f64) -> Weighted {
+        let range = |low: u64| Range { low, high: low + 2, weight };
+        Weighted::new((0..3).map(range).collect()).expect("it is legal")
+    }
+
+    #[test]
+    fn weights_count_relative_to_each_other_however_small_they_are() {
+        let usual = alike(1.0);
+        for weight in [5e-324, 1e-310, f64::MIN_POSITIVE, 0.5, NUMBER_MAX] {
+            let small = alike(weight);
+            assert_eq!((small.support(), small.mean()), ((0.0, 4.0), 2.0), "{weight}");
+            for draw in 0..100 {
+                let u = f64::from(draw) / 100.0;
+                assert_eq!(small.quantile(u), usual.quantile(u), "{weight}: {u}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_weight_that_is_nothing_beside_another_takes_no_place() {
+        let ranges = [(7, 5e-324), (9, 1.0)].map(|(low, weight)| Range { low, high: low, weight });
+        let lopsided = Weighted::new(ranges.to_vec()).expect("it is legal");
+        assert_eq!((lopsided.quantile(0.0), lopsided.quantile(0.999)), (9.0, 9.0));
     }
 }

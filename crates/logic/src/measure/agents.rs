@@ -74,6 +74,11 @@ pub struct Lost {
 }
 
 impl Agents {
+    /// Whether every process said at its end what it measured. Of one that was lost without a word only its slices are known.
+    pub fn have_all_told(&self) -> bool {
+        self.members.iter().all(|member| member.lost.as_ref().is_none_or(|lost| lost.left))
+    }
+
     /// The agents whose wall clocks are certainly too far from the controller's.
     pub fn with_large_offsets(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| {

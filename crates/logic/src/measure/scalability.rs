@@ -12,6 +12,9 @@ const LEVELS_MIN: usize = 6;
 /// The greatest level is at least so many times the least.
 const FACTOR_MIN: f64 = 16.0;
 
+/// Relative variance of rates where none is known: all weigh the same beside their size.
+const VARIANCE_DEFAULT: f64 = 1e-6;
+
 /// Resamplings from which intervals are taken.
 const RESAMPLES: u64 = 400;
 
@@ -22,7 +25,7 @@ pub struct Level {
     pub n: f64,
     /// Completed requests per second.
     pub rate: f64,
-    /// Variance of `rate`.
+    /// Variance of `rate`; 0 where it is not known.
     pub variance: f64,
 }
 
@@ -61,7 +64,10 @@ impl Scalability {
         if levels.len() < LEVELS_MIN || greatest < FACTOR_MIN * least || !levels.iter().all(is_usable) {
             return None;
         }
-        let points: Vec<Point> = levels.iter().map(Point::of).collect();
+        // A level of which nothing is known is not known better than any other.
+        let unknown = levels.iter().map(Level::relative_variance).fold(0.0, f64::max);
+        let unknown = if unknown > 0.0 { unknown } else { VARIANCE_DEFAULT };
+        let points: Vec<Point> = levels.iter().map(|level| Point::of(level, unknown)).collect();
         let fit = fit(&points)?;
         let all = resampled(&points, fit);
         let estimate = |value: f64, of: &dyn Fn(&[f64; 3]) -> f64| {
@@ -83,6 +89,12 @@ impl Scalability {
     }
 }
 
+impl Level {
+    fn relative_variance(&self) -> f64 {
+        self.variance / (self.rate * self.rate)
+    }
+}
+
 /// A level as a point of N / X = c0 + c1 (N - 1) + c2 N (N - 1).
 #[derive(Clone, Copy, Debug)]
 struct Point {
@@ -92,11 +104,12 @@ struct Point {
 }
 
 impl Point {
-    fn of(level: &Level) -> Point {
-        let Level { n, rate, variance } = *level;
-        // A rate that did not vary at all is known to a thousandth.
-        let variance = variance.max(rate * rate * 1e-6);
-        let weight = rate * rate * rate * rate / (n * n * variance);
+    /// The point of a level, whose relative variance is `unknown` where it is not known.
+    fn of(level: &Level, unknown: f64) -> Point {
+        let Level { n, rate, .. } = *level;
+        let relative = level.relative_variance();
+        let relative = if relative > 0.0 { relative } else { unknown };
+        let weight = rate * rate / (n * n * relative);
         Point { terms: [1.0, n - 1.0, n * (n - 1.0)], y: n / rate, weight }
     }
 
@@ -222,6 +235,27 @@ mod tests {
             held += u32::from((law.contention.low..=law.contention.high).contains(&0.05));
         }
         assert!(held >= 40, "{held} of 50");
+    }
+
+    #[test]
+    fn a_level_whose_variance_is_not_known_weighs_as_little_as_the_least_known_one() {
+        let mut all = levels(8, (1_000.0, 0.05, 0.002), 0.01, 3);
+        // The worst known level varies by 5 %, and another one, whose rate is far off, has no interval.
+        all[6].variance = (0.05 * all[6].rate).powi(2);
+        all[2].rate *= 0.8;
+        let law = |variance: f64| {
+            let mut all = all.clone();
+            all[2].variance = variance;
+            Scalability::of(&all).expect("enough levels")
+        };
+        let (unknown, worst) = (law(0.0), law((0.05 * all[2].rate).powi(2)));
+        for (one, other) in [(unknown.gain, worst.gain), (unknown.contention, worst.contention)] {
+            assert!((one.value / other.value - 1.0).abs() < 1e-6, "{unknown:?} {worst:?}");
+        }
+        // Known to a thousandth, as a rate that does not vary, it would draw the law to itself.
+        let best = law((0.001 * all[2].rate).powi(2));
+        let off = |law: &Scalability| (law.gain.value / 1_000.0 - 1.0).abs();
+        assert!(off(&unknown) < 0.03 && off(&best) > 2.0 * off(&unknown), "{unknown:?} {best:?}");
     }
 
     #[test]

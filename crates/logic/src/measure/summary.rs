@@ -1,5 +1,6 @@
 //! The summary of a measurement: the figures that reports print, how far they may be believed, and what set the rate.
 
+use crate::measure::agents::Agents;
 use crate::measure::certainty::Certainty;
 use crate::measure::cross_checks::Utilisation;
 use crate::measure::headroom::ResourceUse;
@@ -8,7 +9,7 @@ use crate::measure::measurement::{Measurement, Status};
 use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
 use crate::measure::trust::Trust;
 use crate::measure::uncertainty::UntilResult;
-use crate::measure::uncertainty::steadiness::{Change, Steadiness};
+use crate::measure::uncertainty::steadiness::{Change, Steadiness, has_constant_load};
 use crate::plan::{Goal, Part, Plan};
 use crate::protocol::Verb;
 use crate::time::{MICROSECOND, Nanos, seconds};
@@ -41,7 +42,8 @@ pub struct Summary {
     pub handshake: Figures,
     /// The goals of the Plan, and whether the run met them.
     pub goals: Vec<GoalResult>,
-    /// CPU time of the generator for each completed request; `None` when nothing was completed.
+    /// CPU time of the generator for each completed request; `None` when nothing was completed, and where a process was lost that
+    /// did not tell its CPU time.
     pub cpu_us_per_request: Option<f64>,
     /// How far the times may be believed.
     pub trust: Trust,
@@ -150,9 +152,10 @@ impl Summary {
         let all = together.all();
         let steadiness = Steadiness::of(measurement, plan, &all);
         let change = steadiness.as_ref().and_then(Steadiness::change);
-        // Figures of no level have no certainty: the windows of a load that changes by plan differ by more than chance.
+        // Figures of no level have no certainty: the windows of a load that changes by plan, or with its trace, differ by more than
+        // chance.
         let is_steady = steadiness.as_ref().is_none_or(Steadiness::is_steady);
-        let sure = Sure { measurement, is_level: is_steady && plan.changes.is_nothing() };
+        let sure = Sure { measurement, is_level: is_steady && has_constant_load(plan) };
         let totals = Totals::of(sure, &all, measured_s, None);
         let groups = measurement.groups.iter().enumerate().map(|(number, group)| GroupSummary {
             name: group.name.clone(),
@@ -162,6 +165,7 @@ impl Summary {
         let until = UntilResult::of(measurement, plan, &all, totals.certainty.as_ref());
         let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
         let completed = all.counts.completed;
+        let is_cpu_known = measurement.agents.as_ref().is_none_or(Agents::have_all_told);
         let case = Case::of(measurement, plan, &all);
         Summary {
             status: measurement.status,
@@ -172,7 +176,7 @@ impl Summary {
             connect: Figures::of(Span::Service, &measurement.connections.connect, &Unanswered::default()),
             handshake: Figures::of(Span::Service, &measurement.connections.handshake, &Unanswered::default()),
             goals: plan.goals.iter().map(|goal| GoalResult::of(*goal, &all, timeout_ns, change)).collect(),
-            cpu_us_per_request: (completed > 0)
+            cpu_us_per_request: (completed > 0 && is_cpu_known)
                 .then(|| cpu_ns as f64 / MICROSECOND as f64 / completed as f64),
             trust: Trust::of(&case, &totals.figures),
             verdict: Verdict::of(&case),

@@ -62,6 +62,13 @@ impl Line {
         self.level + self.slope * (x - self.mean_x)
     }
 
+    /// The upper edge of the 95 % band of the line at `x`.
+    pub fn upper(&self, x: f64) -> f64 {
+        let distance = x - self.mean_x;
+        let variance = self.variance * (1.0 / self.count + distance * distance / self.spread);
+        self.at(x) + student_t(self.count - 2.0, Confidence::P95) * libm::sqrt(variance)
+    }
+
     /// Where the line crosses 0, and where the band does that contains the true line at each x in 95 of 100 cases. `None`
     /// where the line does not rise.
     pub fn crossing(&self) -> Option<Crossing> {
@@ -117,6 +124,16 @@ mod tests {
             missed += u32::from(!is_within);
         }
         assert!((25..=80).contains(&missed), "{missed} of 1,000 missed");
+    }
+
+    #[test]
+    fn the_upper_edge_of_the_band_is_0_where_the_lower_end_of_the_crossing_is() {
+        for seed in 0..20 {
+            let line = Line::fit(&points(0.1, seed)).expect("a line");
+            let low = line.crossing().and_then(|crossing| crossing.low).expect("a clear slope");
+            assert!(line.upper(low).abs() < 1e-9, "{seed}: {}", line.upper(low));
+            assert!(line.upper(low - 0.1) < 0.0 && line.upper(low + 0.1) > 0.0, "{seed}");
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! line contains 0 are the answer, and a run at the lower end has to confirm it by its own upper bound. One run that begins beyond
 //! the upper end and goes on at the answer shows whether the server recovers from overload.
 //!
+//! A server may give way before its times show it: the least rate that was not carried is then the upper end, however far beyond
+//! it the line crosses 0, and the greatest rate below it that a run confirms is the answer.
+//!
 //! If the generator was the limit of the run in closed loop, C is the generator's rate, and the server's is not known:
 //! the line is then drawn over the rate itself, no rate above C is tried, and the answer says so.
 
@@ -34,6 +37,9 @@ const NARROW: f64 = 0.15;
 /// Runs around the crossing lie within this share of it.
 const AROUND: f64 = 0.15;
 
+/// Rates stay below this share of the least one that was not carried.
+const CARRIED: f64 = 0.995;
+
 /// Runs around the crossing.
 const AROUND_RUNS: usize = 10;
 
@@ -58,7 +64,7 @@ const CHANCE: f64 = 1.645;
 /// Runs that do not count end the search when there are so many.
 const UNSOUND_MAX: u32 = 3;
 
-/// How far beyond the upper end of the answer the overload is.
+/// How far beyond the upper end of the answer the overload is, or beyond the capacity where no upper end is known.
 const OVERLOAD: f64 = 1.2;
 
 /// Why a run is made.
@@ -134,10 +140,16 @@ impl Seen {
 pub struct Answer {
     /// The greatest rate that is known to meet the goals, with 95 % confidence, and that a run of its own confirmed.
     pub rate: Option<f64>,
-    /// The rates at which the 95 % band of the line contains the limit.
+    /// The rates between which the limit is reached: those at which the 95 % band of the line contains it, or those from the
+    /// greatest that was carried to `not_carried`. `None` where they are not known, and with `at_least`.
     pub interval: Option<(f64, f64)>,
+    /// The least rate that was not carried, where that is the limit: the band of the line is within the goals up to there.
+    pub not_carried: Option<f64>,
     /// Whether greater rates were not asked for because there are none: the goals are met at least at `rate`.
     pub at_least: bool,
+    /// Whether greater rates than `rate` met the goals too, in runs that were too short to know the quantiles from above; only with
+    /// `at_least`.
+    pub is_open_above: bool,
     /// Whether the interval is as narrow as was asked for; `None` where nothing was asked for.
     pub precise: Option<bool>,
     /// Why there is no rate, or what is left open: a sentence without its full stop.
@@ -310,7 +322,7 @@ impl RateSearch {
 
     /// So many rates at equal distances around `rate`, in random order.
     fn rates_around(&self, rate: f64, count: usize) -> Vec<f64> {
-        let high = (rate * (1.0 + AROUND)).min(self.greatest()).min(self.ceiling * 0.995);
+        let high = (rate * (1.0 + AROUND)).min(self.reachable());
         let low = (rate * (1.0 - AROUND)).min(high * (1.0 - AROUND));
         let distance = (high - low) / (count - 1) as f64;
         let draws = Stream::from_seed(mix(&[self.seed, self.around_runs as u64]));
@@ -340,21 +352,18 @@ impl RateSearch {
 
     /// Looks at the line through all runs: more runs, or the confirmation.
     fn decide(&mut self, last_rate: f64) {
+        let found = self.locate();
+        self.judge_precision();
         let crossing = self.line().and_then(|line| line.crossing());
-        let about = crossing.map_or(last_rate, |crossing| self.rate_at(crossing.at));
-        let interval = crossing.and_then(|crossing| {
-            Some((self.rate_at(crossing.low?), self.rate_at(crossing.high?).min(self.greatest())))
-        });
-        self.answer.interval = interval;
-        let width = interval.map(|(low, high)| if low > 0.0 { high / low - 1.0 } else { f64::INFINITY });
-        self.answer.precise = self.precision.map(|precision| width.is_some_and(|width| width <= precision));
-        let is_known = interval.is_some_and(|(low, _)| low > 0.0) && self.answer.precise != Some(false);
-        match interval {
+        let crossed_at = crossing.map_or(last_rate, |crossing| self.rate_at(crossing.at));
+        let about = self.answer.not_carried.unwrap_or(crossed_at);
+        let is_known = found.is_some_and(|rate| rate > 0.0) && self.answer.precise != Some(false);
+        match found {
             _ if !is_known && self.around_runs + MORE_RUNS <= AROUND_RUNS_MAX => {
                 let left = self.rates_around(about.clamp(self.capacity * 1e-3, self.greatest()), MORE_RUNS);
                 self.stage = Stage::Around { left };
             }
-            Some((low, _)) if low > 0.0 => self.stage = Stage::Confirming { rate: low, made: 0 },
+            Some(rate) if rate > 0.0 => self.stage = Stage::Confirming { rate, made: 0 },
             _ if self.points.len() < LINE_RUNS_MIN => {
                 let text = "the rates around the goal were not carried: the server gives way before its times show it";
                 self.end(text.to_owned());
@@ -366,10 +375,38 @@ impl RateSearch {
         }
     }
 
+    /// Notes between which rates the limit is, by the line and by what was carried. Returns the rate that has to be confirmed;
+    /// `None` where the limit is not known.
+    fn locate(&mut self) -> Option<f64> {
+        (self.answer.interval, self.answer.not_carried) = (None, None);
+        let line = self.line()?;
+        let reachable = self.reachable();
+        if self.ceiling.is_finite() && line.upper(self.z(reachable)) <= 0.0 {
+            self.answer.interval = Some((self.greatest_carried()?, self.ceiling));
+            self.answer.not_carried = Some(self.ceiling);
+            return Some(reachable);
+        }
+        let crossing = line.crossing()?;
+        // A line that crosses beyond the greatest rate is confirmed there, and its upper end is beyond it too.
+        let low = self.rate_at(crossing.low?).min(reachable);
+        self.answer.interval = Some((low, self.rate_at(crossing.high?).min(self.ceiling)));
+        Some(low)
+    }
+
+    /// Notes whether the interval is as narrow as was asked for.
+    fn judge_precision(&mut self) {
+        let is_narrow =
+            |precision: f64| self.answer.interval.is_some_and(|(low, high)| high <= low * (1.0 + precision));
+        self.answer.precise = self.precision.map(is_narrow);
+    }
+
     fn handle_confirmation(&mut self, rate: f64, made: u32, seen: &Seen) {
         if seen.met_surely() {
             self.answer.rate = Some(rate);
-            self.answer.interval.get_or_insert((rate, rate));
+            if let (Some(_), Some((carried, _))) = (self.answer.not_carried, &mut self.answer.interval) {
+                *carried = rate.max(*carried);
+                self.judge_precision();
+            }
             // What the generator cannot send overloads no server.
             let can_overload = self.generator.is_none() || self.overload() <= self.greatest();
             self.stage = if can_overload { Stage::Overload } else { Stage::Done };
@@ -379,10 +416,11 @@ impl RateSearch {
         let is_open = seen.met() && seen.margin_high.is_none();
         if is_open && self.answer.at_least && made < CONFIRMATIONS_MAX {
             // A tail that is open near the capacity is known at a lower rate, where slow spells are shorter.
+            self.answer.is_open_above = true;
             self.stage = Stage::Confirming { rate: rate * LOWER, made };
             return;
         }
-        self.answer.at_least = false;
+        (self.answer.at_least, self.answer.is_open_above) = (false, false);
         if is_open || made >= CONFIRMATIONS_MAX {
             let text = if is_open {
                 "a run is too short to know the quantile from above: longer runs (-t) would show it"
@@ -401,19 +439,23 @@ impl RateSearch {
     }
 
     /// The rate of the next confirmation: the lower end of the new line, and low enough for the upper bound of a run like
-    /// the last one to be within the limit nineteen times of twenty. `None` where there is no line yet.
+    /// the last one to be within the limit nineteen times of twenty; after a run that was not carried, a rate that was. `None` where
+    /// there is no line yet.
     fn after_failure(&mut self, rate: f64, seen: &Seen) -> Option<f64> {
         let line = self.line()?;
-        let crossing = line.crossing()?;
-        let low = self.rate_at(crossing.low?);
+        let low = self.locate()?;
+        self.judge_precision();
         let above = match (seen.margin, seen.margin_high) {
             (Some(margin), Some(high)) => (high - margin).max(0.0),
             _ => 0.0,
         };
-        let slope = (line.at(crossing.at + 1e-3) - line.at(crossing.at)) / 1e-3;
-        let safe = self.rate_at(crossing.at - (above + CHANCE * line.deviation()) / slope);
-        self.answer.interval = Some((low, self.rate_at(crossing.high?).min(self.greatest())));
-        let next = low.min(safe).min(rate * 0.995);
+        let safe = line.crossing().map_or(f64::INFINITY, |crossing| {
+            let slope = (line.at(crossing.at + 1e-3) - line.at(crossing.at)) / 1e-3;
+            self.rate_at(crossing.at - (above + CHANCE * line.deviation()) / slope)
+        });
+        // One small step after the other would end at the most confirmations and not at the limit.
+        let carried = if seen.carried { None } else { self.greatest_carried() };
+        let next = low.min(safe).min(rate * 0.995).min(carried.unwrap_or(f64::INFINITY));
         (next > self.capacity * 1e-3).then_some(next)
     }
 
@@ -428,7 +470,7 @@ impl RateSearch {
 
     fn end(&mut self, reason: String) {
         self.answer.rate = None;
-        self.answer.at_least = false;
+        (self.answer.at_least, self.answer.is_open_above) = (false, false);
         self.answer.reason = Some(reason);
         self.stage = Stage::Done;
     }
@@ -438,8 +480,19 @@ impl RateSearch {
         self.capacity * SHARE_MAX
     }
 
+    /// The greatest rate that is asked for with what is known of those that were not carried, but for the overload.
+    fn reachable(&self) -> f64 {
+        self.greatest().min(self.ceiling * CARRIED)
+    }
+
+    /// The greatest rate of the line that was carried, below all that were not.
+    fn greatest_carried(&self) -> Option<f64> {
+        let carried = self.points.iter().map(|point| point.0).filter(|rate| *rate < self.ceiling);
+        carried.reduce(f64::max)
+    }
+
     fn overload(&self) -> f64 {
-        OVERLOAD * self.answer.interval.map_or(self.greatest(), |(_, high)| high)
+        OVERLOAD * self.answer.interval.map_or(self.capacity, |(_, high)| high)
     }
 
     /// -ln(1 - rate / C), or rate / C where C is the generator's.

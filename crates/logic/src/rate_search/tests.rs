@@ -14,12 +14,15 @@ struct Simulated {
     offset: f64,
     /// The least rate that is not carried.
     gives_way: f64,
+    /// The least rate at which no upper bound is known.
+    open_from: f64,
     seed: u64,
 }
 
 impl Simulated {
     fn new(knee: f64, noise: f64, seed: u64) -> Simulated {
-        Simulated { knee, noise, bound: Some(2.0 * noise), offset: 0.0, gives_way: 1_000.0, seed }
+        let bound = Some(2.0 * noise);
+        Simulated { knee, noise, bound, offset: 0.0, gives_way: 1_000.0, open_from: f64::INFINITY, seed }
     }
 
     fn normal(&self, run: u64) -> f64 {
@@ -36,7 +39,7 @@ impl Simulated {
         Seen {
             rate: rate.min(1_000.0),
             margin: Some(margin),
-            margin_high: self.bound.map(|bound| margin + bound),
+            margin_high: self.bound.filter(|_| rate < self.open_from).map(|bound| margin + bound),
             carried: rate < self.gives_way,
             ..Seen::default()
         }
@@ -120,7 +123,25 @@ fn more_runs_are_made_for_more_precision() {
 fn a_goal_that_is_met_at_the_greatest_rate_is_met_at_least_there() {
     let (answer, runs) = searched(&Simulated::new(999.0, 0.02, 1), None);
     assert!(answer.at_least && answer.rate == Some(980.0), "{answer:?}");
+    assert_eq!((answer.interval, answer.is_open_above), (None, false), "the limit lies somewhere above");
     assert_eq!(count(&runs, Role::Around), 0);
+}
+
+#[test]
+fn a_goal_whose_tail_is_open_at_the_greatest_rate_is_met_at_least_below_and_overloaded_beyond_the_capacity() {
+    for seed in 0..20 {
+        let server = Simulated { open_from: 900.0, ..Simulated::new(999.0, 0.02, seed) };
+        let (answer, runs) = searched(&server, None);
+        assert!(answer.at_least && answer.is_open_above, "{answer:?}");
+        assert!(answer.rate.is_some_and(|rate| (rate - 0.9 * 980.0).abs() < 1e-6), "{answer:?}");
+        assert_eq!((answer.interval, count(&runs, Role::Confirm)), (None, 2), "{answer:?}");
+        let last = runs[runs.len() - 1];
+        assert_eq!((last.role, last.rate), (Role::Overload, Some(1_200.0)));
+    }
+    // A confirmation that misses the goal at last takes the words back.
+    let open = Simulated { open_from: 0.0, ..Simulated::new(999.0, 0.02, 1) };
+    let (answer, _) = searched(&open, None);
+    assert_eq!((answer.rate, answer.at_least, answer.is_open_above), (None, false, false));
 }
 
 #[test]
@@ -146,6 +167,66 @@ fn a_server_that_gives_way_before_the_goal_is_missed_is_searched_below() {
         assert!(rate < 720.0, "{answer:?}");
     }
     assert!(runs.len() < 80);
+}
+
+#[test]
+fn what_a_server_carries_bounds_the_answer_where_its_times_would_allow_more() {
+    // Up to which rates it carries, and up to which its times meet the goal.
+    for (gives_way, knee, noise) in [(970.0, 999.0, 0.02), (720.0, 900.0, 0.05), (400.0, 999.0, 0.1)] {
+        for seed in 0..30 {
+            let server = Simulated { gives_way, ..Simulated::new(knee, noise, seed) };
+            let (answer, runs) = searched(&server, None);
+            let rate = answer.rate.expect("rates below are carried and meet the goal");
+            assert!(rate < gives_way && rate > 0.9 * gives_way, "{gives_way}: {answer:?}");
+            let (low, high) = answer.interval.expect("it is known");
+            assert!(rate <= low && low < gives_way && gives_way <= high, "{gives_way}: {answer:?}");
+            assert_eq!(answer.not_carried, Some(high), "{gives_way}: {answer:?}");
+            assert!(!answer.at_least && count(&runs, Role::Confirm) <= 3, "{gives_way}: {runs:?}");
+            let last = runs[runs.len() - 1];
+            assert_eq!((last.role, last.rate), (Role::Overload, Some(1.2 * high)), "{gives_way}");
+        }
+    }
+}
+
+#[test]
+fn times_that_do_not_rise_are_bounded_by_what_was_carried_and_a_narrow_interval_is_found() {
+    // A server whose times are the same at all rates.
+    let flat = |ask: Ask, run: u64| {
+        let server = Simulated { gives_way: 720.0, ..Simulated::new(750.0, 0.05, 9) };
+        let margin = -0.7 + 0.05 * server.normal(run);
+        Seen { margin: Some(margin), margin_high: Some(margin + 0.1), ..server.run(ask, run) }
+    };
+    let mut search = RateSearch::new(9, Some(0.02));
+    let mut runs = 0;
+    while let Some(ask) = search.next() {
+        runs += 1;
+        assert!(runs <= 80, "the search does not end");
+        search.handle(&flat(ask, runs));
+    }
+    let answer = search.answer();
+    let (low, high) = answer.interval.expect("it is known");
+    assert!(low < 720.0 && high >= 720.0 && answer.rate.is_some_and(|rate| rate <= low), "{answer:?}");
+    assert_eq!((answer.precise, answer.not_carried), (Some(true), Some(high)), "{answer:?}");
+}
+
+#[test]
+fn a_line_that_crosses_beyond_all_that_is_asked_for_has_no_reversed_interval() {
+    // At the greatest rate the goal seems to be missed once, and is met at all others.
+    for seed in 0..50 {
+        let server = Simulated::new(990.0, 0.3, seed);
+        let mut search = RateSearch::new(seed, None);
+        let mut runs = 0;
+        while let Some(ask) = search.next() {
+            runs += 1;
+            assert!(runs <= 80, "the search does not end");
+            let seen = server.run(ask, runs);
+            let is_top = ask.role == Role::Halve && ask.rate.is_some_and(|rate| rate > 970.0);
+            search.handle(&if is_top { Seen { margin: Some(0.1), ..seen } } else { seen });
+        }
+        let answer = search.answer();
+        assert!(answer.interval.is_none_or(|(low, high)| low <= high), "{answer:?}");
+        assert!(answer.interval.is_none_or(|(low, _)| low <= 980.0), "{answer:?}");
+    }
 }
 
 #[test]

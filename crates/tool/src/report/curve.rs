@@ -245,7 +245,8 @@ fn generator_words(curve: &Curve) -> String {
     text
 }
 
-/// The levels of a scan in closed loop with their rates; the variance of a rate follows from its interval.
+/// The levels of a scan in closed loop with their rates; the variance of a rate follows from its interval, and is 0 where that is
+/// not known.
 fn levels(curve: &Curve) -> Vec<Level> {
     let level = |point: &Point| {
         let (_, n) = point.level?;

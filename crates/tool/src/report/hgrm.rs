@@ -36,10 +36,25 @@ pub fn render(document: &Document, op: Option<&str>, span: Span) -> Result<Vec<u
             Some(Err(_)) | None => return Err(NoTable::Histogram),
         }
     }
-    Ok(table(&all, chosen.iter().map(|op| op.unanswered()).sum()).into_bytes())
+    Ok((table(&all) + &missing(&chosen, span, all.count())).into_bytes())
 }
 
-fn table(histogram: &Histogram, unanswered: u64) -> String {
+/// A line about the requests that the table of `count` does not hold; empty where it holds all.
+fn missing(ops: &[&OpResult], span: Span, count: u64) -> String {
+    let sum = |of: fn(&OpResult) -> u64| ops.iter().map(|op| of(op)).sum::<u64>();
+    let (requests, what) = match span {
+        Span::Response | Span::Service => {
+            (sum(OpResult::unanswered), "without an answer took longer than all of these")
+        }
+        // What was not sent has no wait and no lag, and what was not answered did not lie unread.
+        Span::Wait | Span::Lag | Span::Reaction => {
+            (sum(|op| op.requests).saturating_sub(count), "have no such time, and are not among these")
+        }
+    };
+    if requests == 0 { String::new() } else { format!("#[{requests} requests {what}]\n") }
+}
+
+fn table(histogram: &Histogram) -> String {
     let micros = |ns: f64| ns / 1e3;
     let mut text = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
     let hdr = histogram.to_hdr();
@@ -62,11 +77,7 @@ fn table(histogram: &Histogram, unanswered: u64) -> String {
         micros(exact.max as f64),
         histogram.count()
     );
-    text += "#[Values are microseconds]\n";
-    if unanswered > 0 {
-        text += &format!("#[{unanswered} requests without an answer took longer than all of these]\n");
-    }
-    text
+    text + "#[Values are microseconds]\n"
 }
 
 #[cfg(test)]
@@ -95,5 +106,26 @@ mod tests {
             render(&document, Some("incr"), Span::Lag),
             Err(NoTable::Op(vec!["get".into(), "set".into()]))
         );
+    }
+
+    #[test]
+    fn requests_without_an_answer_are_slow_but_neither_waited_for_it_nor_lay_unread() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let last = |document: &Document, span: Span| {
+            let table = String::from_utf8(render(document, Some("get"), span).unwrap()).unwrap();
+            table.lines().last().unwrap_or_default().to_owned()
+        };
+        for span in Span::ALL {
+            assert_eq!(last(&document, span), "#[Values are microseconds]", "{}", span.name());
+        }
+        let get = document.ops.0.iter_mut().find(|(name, _)| name == "get").map(|(_, get)| get).unwrap();
+        (get.requests, get.unfinished) = (get.requests + 3, get.unfinished + 3);
+        for span in Span::ALL {
+            let words = match span {
+                Span::Response | Span::Service => "without an answer took longer than all of these",
+                Span::Wait | Span::Lag | Span::Reaction => "have no such time, and are not among these",
+            };
+            assert_eq!(last(&document, span), format!("#[3 requests {words}]"), "{}", span.name());
+        }
     }
 }

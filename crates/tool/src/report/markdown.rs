@@ -173,7 +173,13 @@ fn not_steady(document: &Document) -> Option<String> {
         return None;
     }
     let Some(change) = &document.change else {
-        return Some("- **NOT STEADY**: the warm-up was over before the load had settled\n".to_owned());
+        let parts = document.merged.iter().filter(|part| part.steady == Some(false));
+        let names: Vec<&str> = parts.map(|part| part.file.as_str()).collect();
+        let why = match document.merged.is_empty() {
+            true => "the warm-up was over before the load had settled".to_owned(),
+            false => format!("results of the sum: {}", foreign(&names.join(", "))),
+        };
+        return Some(format!("- **NOT STEADY**: {why}\n"));
     };
     let text = |value: Option<f64>| match (change.figure.as_str(), value) {
         (_, None) => "not known".to_owned(),

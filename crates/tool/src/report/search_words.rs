@@ -31,13 +31,21 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
         return "\nNo rate was found that meets the goal.\n".to_owned();
     };
     let mut text = match answer.rate {
-        Some(rate) if answer.at_least => format!(
-            "\nThe goal ({goals}) is met at {} requests per second, at least: more were not asked for, since {} are the most \
-             that {} in closed loop.\n",
-            count(rate),
-            count(*capacity),
-            if generator.is_some() { "this generator asked for" } else { "were answered" }
-        ),
+        Some(rate) if answer.at_least => {
+            let most = format!(
+                "{} are the most that {} in closed loop",
+                count(*capacity),
+                if generator.is_some() { "this generator asked for" } else { "were answered" }
+            );
+            let more = match answer.is_open_above {
+                false => format!("more were not asked for, since {most}"),
+                true => format!(
+                    "runs at greater rates met it too, but were too short to know the quantile from above \
+                     ({most})"
+                ),
+            };
+            format!("\nThe goal ({goals}) is met at {} requests per second, at least: {more}.\n", count(rate))
+        }
         Some(rate) => format!(
             "\nThe goal ({goals}) is met at {} requests per second, with 95 % confidence, also by the upper bound of a run \
              of its own there.\n",
@@ -45,10 +53,16 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
         ),
         None => format!("\nNo rate is known to meet the goal ({goals}).\n"),
     };
-    if let Some((low, high)) = answer.interval.filter(|_| !answer.at_least) {
+    if let Some((low, high)) = answer.interval {
+        let carried = answer.not_carried.map_or_else(String::new, |rate| {
+            format!(
+                ": {} were not answered as fast as they were asked, while the times would allow more",
+                count(rate)
+            )
+        });
         text += &format!(
-            "The limit is reached between {} and {} requests per second ({line_runs} runs in random order; {} in closed \
-             loop).\n",
+            "The limit is reached between {} and {} requests per second{carried} ({line_runs} runs in random order; {} in \
+             closed loop).\n",
             count(low),
             count(high),
             count(*capacity)
@@ -94,6 +108,7 @@ pub fn json(search: &SearchResult) -> Value {
     json!({
         "low": answer.interval.map(|(low, _)| low),
         "high": answer.interval.map(|(_, high)| high),
+        "not_carried": answer.not_carried,
         "at_least": answer.at_least,
         "precise": answer.precise,
         "reason": answer.reason,
@@ -188,8 +203,48 @@ mod tests {
     #[test]
     fn a_goal_that_is_met_everywhere_is_met_at_least_there() {
         let answer = Answer { rate: Some(96_040.0), at_least: true, ..Answer::default() };
+        let search = SearchResult { answer, ..found() };
+        let words = said(&search);
+        let first = "is met at 96,040 requests per second, at least: more were not asked for, since 98,000 are the most that were \
+                     answered in closed loop.\n";
+        assert!(words.contains(first) && !words.contains("The limit is reached"), "{words}");
+        let value = json(&search);
+        assert_eq!(
+            (&value["low"], &value["high"], &value["at_least"]),
+            (&Value::Null, &Value::Null, &json!(true))
+        );
+    }
+
+    #[test]
+    fn a_goal_that_was_confirmed_below_runs_that_met_it_too_is_not_said_to_be_the_greatest_rate() {
+        let answer =
+            Answer { rate: Some(86_436.0), at_least: true, is_open_above: true, ..Answer::default() };
         let words = said(&SearchResult { answer, ..found() });
-        assert!(words.contains("96,040 requests per second, at least"), "{words}");
+        assert!(!words.contains("more were not asked for"), "{words}");
+        assert!(
+            words
+                .contains("86,436 requests per second, at least: runs at greater rates met it too, but were"),
+            "{words}"
+        );
+        assert!(words.contains("(98,000 are the most that were answered in closed loop)"), "{words}");
+    }
+
+    #[test]
+    fn a_rate_that_what_is_carried_bounds_says_so() {
+        let answer = Answer {
+            rate: Some(93_000.0),
+            interval: Some((93_000.0, 94_000.0)),
+            not_carried: Some(94_000.0),
+            ..Answer::default()
+        };
+        let search = SearchResult { answer, ..found() };
+        let words = said(&search);
+        let limit = "The limit is reached between 93,000 and 94,000 requests per second: 94,000 were not answered as fast as they \
+                     were asked, while the times would allow more (10 runs in random order; 98,000 in closed loop).\n";
+        assert!(words.contains(limit), "{words}");
+        let value = json(&search);
+        assert_eq!((&value["high"], &value["not_carried"]), (&json!(94_000.0), &json!(94_000.0)));
+        assert_eq!(json(&found())["not_carried"], Value::Null);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The change of one figure from side A to side B, and whether the runs of the two sides alternated.
 
 use super::rank_sum::RankSum;
-use super::signed_rank::SignedRank;
+use super::signed_rank::{SignedRank, seen_factor};
 use crate::rng;
 
 /// Most runs of a side that are compared: the exact tests take a moment for as many.
@@ -31,7 +31,8 @@ pub struct Change {
     pub interval: Option<(f64, f64)>,
     /// The two-sided p; `None` for one run a side.
     pub p: Option<f64>,
-    /// The least change that as many pairs show in 4 of 5 cases; `None` where runs are not paired or fewer than two.
+    /// The least change that as many pairs show in 4 of 5 cases, where no other figure is judged; `None` where runs are not paired or
+    /// fewer than six.
     pub seen: Option<f64>,
     /// Runs of the side that has fewer.
     pub runs: usize,
@@ -42,6 +43,12 @@ impl Change {
     #[must_use]
     pub fn reversed(self) -> Change {
         Change { estimate: -self.estimate, interval: self.interval.map(|(low, high)| (-high, -low)), ..self }
+    }
+
+    /// The least change that as many pairs show in 4 of 5 cases, where the p of `tests` figures are corrected by Holm and this one
+    /// has the least; `None` where they can show none.
+    pub fn seen_among(&self, tests: usize) -> Option<f64> {
+        Some(self.seen? * (seen_factor(self.runs, tests)? / seen_factor(self.runs, 1)?))
     }
 }
 
@@ -124,6 +131,19 @@ mod tests {
         let back = change_of(Design::Paired, &second, &first).expect("six pairs");
         assert!((back.estimate - change.reversed().estimate).abs() < 1e-12);
         assert_eq!(change.reversed().reversed(), change);
+    }
+
+    #[test]
+    fn what_would_have_been_seen_is_more_where_more_figures_are_judged() {
+        let first = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 101.0];
+        let second = [101.0, 99.0, 100.0, 100.5, 100.0, 99.0, 103.0];
+        let change = change_of(Design::Paired, &first, &second).expect("seven pairs");
+        let seen = |tests: usize| change.seen_among(tests);
+        assert_eq!(seen(1), change.seen);
+        assert!(seen(1).is_some() && seen(1) < seen(2), "{change:?}");
+        assert_eq!(seen(4), None, "seven pairs show nothing of four figures");
+        let apart = change_of(Design::Apart, &first, &second).expect("seven runs a side");
+        assert_eq!(apart.seen_among(1), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Probabilities that tests of ranks need: sums of ranks by convolution, chi-square, and points of Student's t.
+//! Probabilities that tests of ranks need: sums of ranks by convolution, chi-square, and points of the normal
+//! distribution and of Student's t.
 
 use crate::measure::uncertainty::special::{incomplete_beta, root};
 
@@ -94,6 +95,12 @@ pub fn chi_square_above(freedom: u32, x: f64) -> f64 {
     (begin + sum.sum::<f64>()).clamp(0.0, 1.0)
 }
 
+/// The point below which a standard normal variable falls with probability `probability`, from 0.5 to 1 - 1e-9.
+pub fn normal_point(probability: f64) -> f64 {
+    let above = |z: f64| 0.5 * libm::erfc(z / core::f64::consts::SQRT_2);
+    root(0.0, 6.0, |z| above(z) - (1.0 - probability))
+}
+
 /// The point below which Student's t with `freedom` degrees of freedom falls with probability `probability`, from 0.5 to
 /// 0.999.
 pub fn student_t_point(probability: f64, freedom: f64) -> f64 {
@@ -103,7 +110,7 @@ pub fn student_t_point(probability: f64, freedom: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
+    use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 
     use super::*;
 
@@ -145,7 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn chi_square_and_students_t_are_those_of_another_library() {
+    fn chi_square_students_t_and_the_normal_are_those_of_another_library() {
+        let normal = Normal::new(0.0, 1.0).expect("a distribution");
+        for probability in [0.8, 0.963_493, 0.975, 0.999] {
+            let (ours, theirs) = (normal_point(probability), normal.inverse_cdf(probability));
+            assert!((ours - theirs).abs() < 1e-6, "{probability}: {ours} beside {theirs}");
+        }
         for freedom in [1, 2, 3, 5, 8, 19, 30] {
             let theirs = ChiSquared::new(f64::from(freedom)).expect("a distribution");
             for x in [0.01, 0.5, 2.0, 7.5, 21.67, 60.0] {

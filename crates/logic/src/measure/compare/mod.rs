@@ -21,4 +21,4 @@ pub use self::holm::adjusted;
 pub use self::median::{RUNS_FOR_INTERVAL, median, median_interval};
 pub use self::rank_sum::RankSum;
 pub use self::repetition::{Advice, Groups, RunFigure, RunSpread};
-pub use self::signed_rank::{SignedRank, seen_change};
+pub use self::signed_rank::{SignedRank, can_differ, seen_change};

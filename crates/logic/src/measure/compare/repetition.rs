@@ -73,16 +73,17 @@ impl RunSpread {
     }
 
     /// The length of a run that makes the interval of the median least for the whole time of the experiment, where a run
-    /// costs `fixed_s` seconds beside the `measured_s` that it measures: sqrt(c w / s_B^2) with w = s_W^2 T (Kalibera and
-    /// Jones, "Rigorous Benchmarking in Reasonable Time", 2013). `None` where chance within a run is not known, or runs do
-    /// not differ at all.
+    /// costs `fixed_s` seconds beside the `measured_s` that it measures: sqrt(c w / T^2) with w = s_W^2 measured_s, and T^2 = s_B^2 - s_W^2,
+    /// since the variance of the figures of runs has that of chance within a run in it (Kalibera and Jones, "Rigorous Benchmarking in
+    /// Reasonable Time", 2013). `None` where chance within a run is not known, or the runs do not differ by more than that explains.
     pub fn advice(&self, fixed_s: f64, measured_s: f64) -> Option<Advice> {
-        let within = self.within?;
-        if self.between <= 0.0 || fixed_s <= 0.0 {
+        let within = self.within.filter(|_| self.is_beyond_chance == Some(true))?;
+        let own = self.between * self.between - within * within;
+        if own <= 0.0 || fixed_s <= 0.0 {
             return None;
         }
         let per_second = within * within * measured_s;
-        Some(Advice { run_s: libm::sqrt(fixed_s * per_second) / self.between })
+        Some(Advice { run_s: libm::sqrt(fixed_s * per_second / own) })
     }
 }
 
@@ -117,6 +118,7 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::{Stream, unit};
 
     fn runs(values: &[f64], half_width: f64) -> Vec<RunFigure> {
         let run = |value: &f64| RunFigure {
@@ -159,12 +161,45 @@ mod tests {
 
     #[test]
     fn dear_starts_and_noisy_runs_ask_for_long_runs() {
-        let spread = RunSpread { between: 0.02, within: Some(0.01), is_beyond_chance: None, groups: None };
-        // c = 4 s, w = 0.0001 * 10 s: sqrt(0.004) / 0.02.
+        let spread =
+            RunSpread { between: 0.02, within: Some(0.01), is_beyond_chance: Some(true), groups: None };
+        // c = 4 s, w = 0.0001 * 10 s, T^2 = 0.0004 - 0.0001: sqrt(0.004 / 0.0003).
         let advice = spread.advice(4.0, 10.0).expect("everything is known");
-        assert!((advice.run_s - 3.162).abs() < 1e-3, "{advice:?}");
+        assert!((advice.run_s - 3.651).abs() < 1e-3, "{advice:?}");
+        // w = 0.000225 * 10 s, T^2 = 0.0004 - 0.000225: sqrt(0.009 / 0.000175).
         let noisier =
-            RunSpread { within: Some(0.02), ..spread }.advice(4.0, 10.0).expect("everything is known");
-        assert!((noisier.run_s / advice.run_s - 2.0).abs() < 1e-9, "{noisier:?}");
+            RunSpread { within: Some(0.015), ..spread }.advice(4.0, 10.0).expect("everything is known");
+        assert!((noisier.run_s - 7.171).abs() < 1e-3, "{noisier:?}");
+    }
+
+    #[test]
+    fn runs_that_differ_by_chance_within_them_have_no_best_length() {
+        let spread =
+            RunSpread { between: 0.02, within: Some(0.02), is_beyond_chance: Some(true), groups: None };
+        assert_eq!(spread.advice(4.0, 10.0), None);
+        for is_beyond_chance in [None, Some(false)] {
+            let unknown = RunSpread { within: Some(0.01), is_beyond_chance, ..spread };
+            assert_eq!(unknown.advice(4.0, 10.0), None);
+        }
+    }
+
+    #[test]
+    fn the_advised_length_is_that_of_the_true_deviations() {
+        // Runs of 10 s whose figures vary by 2 % from run to run and by 3 % within each, and 4 s around each of them:
+        // sqrt(4 * 0.0009 * 10 / 0.0004) s are best.
+        let mut near = 0;
+        for seed in 0..20 {
+            let draws = Stream::from_seed(seed);
+            let normal = |at: u64| (0..12).map(|part| unit(draws.draw(12 * at + part))).sum::<f64>() - 6.0;
+            let run = |at: u64| {
+                let value = 100.0 * libm::exp(0.02 * normal(2 * at) + 0.03 * normal(2 * at + 1));
+                let half = libm::exp(1.96 * 0.03);
+                RunFigure { value, within: Some((value / half, value * half)) }
+            };
+            let runs: Vec<RunFigure> = (0..1_000).map(run).collect();
+            let advice = RunSpread::of(&runs).and_then(|spread| spread.advice(4.0, 10.0));
+            near += u32::from(advice.is_some_and(|advice| (advice.run_s / 9.487 - 1.0).abs() < 0.25));
+        }
+        assert!(near >= 17, "{near} of 20");
     }
 }

@@ -1,6 +1,8 @@
 //! A histogram with 32 cells for each doubling: small enough for every time window of a run, and an exact fold of the
 //! fine one.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::cells::{highest_of, index_of, lowest_of};
@@ -24,6 +26,22 @@ impl CoarseHistogram {
     /// The cell that counts `value`.
     pub fn cell_of(value: Nanos) -> usize {
         index_of(value.min(super::HIGHEST)) >> FOLD_BITS
+    }
+
+    /// The cell of the value at a rank of `fine`, where rank 1 is the least, and which share of that cell's values in `fine` lies beyond
+    /// the rank; `None` where there are fewer values.
+    pub fn cut_at(fine: &Histogram, rank: u64) -> Option<(usize, f64)> {
+        let cell = CoarseHistogram::cell_of(fine.at_rank(rank)?);
+        let (mut within, mut until) = (0u64, 0u64);
+        for (index, count) in fine.touched().zip(fine.touched_cells()) {
+            match (index >> FOLD_BITS).cmp(&cell) {
+                Ordering::Less => until += *count,
+                Ordering::Equal => (within, until) = (within + *count, until + *count),
+                Ordering::Greater => break,
+            }
+        }
+        let beyond = until.saturating_sub(rank);
+        Some((cell, (beyond as f64 / within.max(1) as f64).min(1.0)))
     }
 
     /// Counts a value.
@@ -216,6 +234,24 @@ mod tests {
             let within = values.iter().filter(|value| CoarseHistogram::cell_of(**value) == cell).count();
             assert_eq!((coarse.after_cell(cell), coarse.in_cell(cell)), (above as u64, within as u64));
         }
+    }
+
+    #[test]
+    fn a_cut_divides_its_cell_as_the_values_do() {
+        let values: Vec<Nanos> = (0..5_000u64).map(|i| i * i * 7 + 3).collect();
+        let fine = fine(values.iter().copied());
+        for rank in [1, 2, 77, 2_500, 4_990, 5_000] {
+            let (cell, share) = CoarseHistogram::cut_at(&fine, rank).expect("there are as many");
+            // The values ascend, so that a rank is a place among them.
+            assert_eq!(cell, CoarseHistogram::cell_of(values[rank as usize - 1]), "{rank}");
+            let of_cell = |values: &[Nanos]| {
+                values.iter().filter(|value| CoarseHistogram::cell_of(**value) == cell).count() as f64
+            };
+            let expected = of_cell(&values[rank as usize..]) / of_cell(&values);
+            assert!((share - expected).abs() < 1e-12, "{rank}: {share} {expected}");
+        }
+        assert_eq!(CoarseHistogram::cut_at(&fine, 5_001), None);
+        assert_eq!(CoarseHistogram::cut_at(&Histogram::new(), 1), None);
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Histogram {
     }
 
     /// The counts of a histogram of the HdrHistogram library. Least, greatest, sum and sum of squares are as exact as
-    /// its cells.
+    /// its cells; where those are wider than ours, they are those of the middles of the cells.
     pub fn from_hdr(hdr: &hdrhistogram::Histogram<u64>) -> Histogram {
         let mut histogram = Histogram::new();
         for cell in hdr.iter_recorded() {
@@ -41,8 +41,11 @@ impl Histogram {
             histogram.record_many(hdr.median_equivalent(value), cell.count_at_value());
         }
         if histogram.count > 0 {
-            histogram.min = hdr.lowest_equivalent(hdr.min()).min(HIGHEST);
-            histogram.max = hdr.max().min(HIGHEST);
+            let (min, max) = (hdr.lowest_equivalent(hdr.min()).min(HIGHEST), hdr.max().min(HIGHEST));
+            // The least and the greatest value lie in cells that were counted in.
+            if index_of(min) == index_of(histogram.min) && index_of(max) == index_of(histogram.max) {
+                (histogram.min, histogram.max) = (min, max);
+            }
         }
         histogram
     }
@@ -59,13 +62,18 @@ impl Histogram {
     /// The histogram in a text of [`Histogram::to_base64`], or of another library's V2 encoding, compressed or not.
     ///
     /// # Errors
-    /// Returns [`NotAHistogram`] for a text that is not in base64, or holds no V2 encoding of a histogram.
+    /// Returns [`NotAHistogram`] for a text that is not in base64, or holds no V2 encoding of a histogram, or one of more values
+    /// than can be counted.
     pub fn from_base64(text: &str) -> Result<Histogram, NotAHistogram> {
         let bytes = STANDARD.decode(text).map_err(|error| NotAHistogram(error.to_string()))?;
-        Deserializer::new()
+        let hdr: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
-            .map(|hdr| Histogram::from_hdr(&hdr))
-            .map_err(|error| NotAHistogram(error.to_string()))
+            .map_err(|error| NotAHistogram(error.to_string()))?;
+        let mut counts = hdr.iter_recorded().map(|cell| cell.count_at_value());
+        match counts.try_fold(0u64, u64::checked_add) {
+            Some(_) => Ok(Histogram::from_hdr(&hdr)),
+            None => Err(NotAHistogram("it has too many values".to_owned())),
+        }
     }
 
     /// The histogram whose cells are in a text of [`Histogram::to_base64`] and whose exact figures lie beside it.
@@ -159,6 +167,20 @@ mod tests {
         assert_eq!(Histogram::from_base64(&empty.to_base64()).unwrap(), empty);
         let text = serde_json::to_string(&empty).unwrap();
         assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), empty);
+    }
+
+    #[test]
+    fn a_histogram_of_one_digit_goes_on_to_another_process() {
+        let values = [100, 5_000, 70_000_000_000, 3_000_000_000_000];
+        for digits in [0, 1, 2, 4] {
+            let mut hdr = hdrhistogram::Histogram::<u64>::new_with_bounds(1, NOMINAL_HIGHEST, digits)
+                .expect("the library allows them");
+            values.iter().for_each(|value| hdr.record(*value).expect("it is within the bounds"));
+            let histogram = Histogram::from_hdr(&hdr);
+            let mut merged = Histogram::new();
+            merged.merge_sparse(&histogram.to_sparse()).expect("it is one of ours");
+            assert_eq!(merged, histogram, "{digits} digits");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::measure::figures::time_text;
 use crate::measure::headroom::ResourceUse;
 use crate::measure::recorder::Span;
 use crate::measure::words::{counted, grouped, percent, rate_text};
-use crate::plan::{Phase, Plan, Work};
+use crate::plan::{Event, EventKind, HotKey, Mix, Phase, Plan, Work};
 use crate::protocol::Verb;
 
 /// More keys that were not found, of records that were all stored, than this share are a limit.
@@ -131,16 +131,34 @@ fn keeps_records(plan: &Plan) -> bool {
     let keeps = |phase: &Phase| match &phase.work {
         Work::Load(load) => !load.no_plain,
         Work::Mix(mix) => {
-            let verbs = [Verb::Get, Verb::Gets, Verb::Set, Verb::Replace, Verb::Version];
-            mix.meta.is_nothing()
-                && !mix.reads_unstored()
-                && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
+            only_rewrites(mix) && plan.changes.parts.iter().all(|part| only_rewrites(&part.mix(mix)))
         }
         Work::Pause(_) => true,
         Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => false,
     };
-    let is_kept = plan.data.expiry_s.support() == (0.0, 0.0) && plan.phases.iter().all(keeps);
+    let is_kept = plan.data.expiry_s.support() == (0.0, 0.0)
+        && plan.sequence().is_none()
+        && !plan.changes.events.iter().any(makes_misses)
+        && plan.phases.iter().all(keeps);
     is_kept && matches!(plan.phases.first().map(|phase| &phase.work), Some(Work::Load(_)))
+}
+
+/// Whether all that a mix asks for are the records of the load, and all that it does with them is to read and to store them.
+fn only_rewrites(mix: &Mix) -> bool {
+    let verbs = [Verb::Get, Verb::Gets, Verb::Set, Verb::Replace, Verb::Version];
+    // A record that gets another key is asked for under a key that was never stored.
+    mix.churn.is_none()
+        && mix.meta.is_nothing()
+        && !mix.reads_unstored()
+        && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
+}
+
+/// Whether an event takes records away, or makes a key popular under which nothing is stored.
+fn makes_misses(event: &Event) -> bool {
+    match &event.what {
+        EventKind::Hot(crowd) => crowd.key == HotKey::New,
+        EventKind::Delete(_) | EventKind::Expire(_) => true,
+    }
 }
 
 /// Nothing limited an open loop.

@@ -6,7 +6,10 @@ use crate::measure::evidence::{CardUse, HostNetwork};
 use crate::measure::measurement::LoadResult;
 use crate::measure::recorder::Span;
 use crate::measure::scenario::{Scenario, closed, quiet};
-use crate::plan::{Clock, Load, Mix, Phase, Plan, Stop, Work};
+use crate::plan::{
+    Clock, Event, EventKind, FlashCrowd, HotKey, KeyChurn, Load, Mix, Part, Phase, Plan, RankRange, Stop,
+    Work,
+};
 use crate::protocol::Verb;
 use crate::time::{MICROSECOND, MILLISECOND, SECOND};
 
@@ -579,34 +582,68 @@ fn a_server_that_does_not_hold_the_records_is_the_workload() {
     says(&full.verdict(), Limit::Workload, "lost-records", &words);
 }
 
+/// The verdict on a run that stored so many of 10,000 records before and did not find this number of keys, after a plan with a load
+/// and a mix that was changed.
+fn judged(stored: u64, misses: u64, change: &dyn Fn(&mut Plan)) -> Verdict {
+    let run = quiet().seen(IDLE, 1);
+    let mut measurement = run.measurement();
+    let mut all = measurement.ops().all();
+    (all.counts.misses, all.counts.hits) = (misses, all.counts.hits - misses);
+    measurement.load = Some(LoadResult { records: 10_000, stored, ..LoadResult::default() });
+    let phase = |work| Phase { name: String::new(), work, stop: Stop::default(), recorded: true };
+    let mut plan = run.plan();
+    let mix = Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]);
+    plan.phases = vec![phase(Work::Load(Load::default())), phase(Work::Mix(mix))];
+    change(&mut plan);
+    Verdict::of(&Case::of(&measurement, &plan, &all))
+}
+
+/// Changes the mix of such a plan.
+fn with_mix(plan: &mut Plan, change: impl Fn(&mut Mix)) {
+    let Work::Mix(mix) = &mut plan.phases[1].work else { panic!("it is the second") };
+    change(mix);
+}
+
 #[test]
 fn keys_that_were_stored_and_not_found_are_the_workload() {
-    let run = quiet().seen(IDLE, 1);
-    let judged = |stored: u64, misses: u64, change: &dyn Fn(&mut Plan)| {
-        let mut measurement = run.measurement();
-        let mut all = measurement.ops().all();
-        (all.counts.misses, all.counts.hits) = (misses, all.counts.hits - misses);
-        measurement.load = Some(LoadResult { records: 10_000, stored, ..LoadResult::default() });
-        let phase = |work| Phase { name: String::new(), work, stop: Stop::default(), recorded: true };
-        let mut plan = run.plan();
-        let mix = Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]);
-        plan.phases = vec![phase(Work::Load(Load::default())), phase(Work::Mix(mix))];
-        change(&mut plan);
-        Verdict::of(&Case::of(&measurement, &plan, &all))
-    };
     let words = ["The records: 5 % of the keys were not found, though all 10,000 records were stored before"];
     says(&judged(10_000, 200, &|_| {}), Limit::Workload, "lost-records", &words);
     says(&judged(10_000, 3, &|_| {}), Limit::Nobody, "nobody", &[]);
     says(&judged(9_999, 200, &|_| {}), Limit::Nobody, "nobody", &[]);
-    let deletes = |plan: &mut Plan| {
-        let Work::Mix(mix) = &mut plan.phases[1].work else { panic!("it is the second") };
-        mix.ops.push((Verb::Delete, 1.0));
-    };
+    let deletes = |plan: &mut Plan| with_mix(plan, |mix| mix.ops.push((Verb::Delete, 1.0)));
     says(&judged(10_000, 200, &deletes), Limit::Nobody, "nobody", &[]);
     let expires = |plan: &mut Plan| plan.data.expiry_s = Dist::Fixed(60.0);
     says(&judged(10_000, 200, &expires), Limit::Nobody, "nobody", &[]);
     let unstored = |plan: &mut Plan| drop(plan.phases.remove(0));
     says(&judged(10_000, 200, &unstored), Limit::Nobody, "nobody", &[]);
+}
+
+#[test]
+fn keys_that_the_load_itself_took_away_or_never_stored_are_no_lost_records() {
+    let churns = |plan: &mut Plan| with_mix(plan, |mix| mix.churn = Some(KeyChurn::usual()));
+    says(&judged(10_000, 200, &churns), Limit::Nobody, "nobody", &[]);
+    let with_event = |what: EventKind| {
+        judged(10_000, 200, &|plan| plan.changes.events = vec![Event { at_ns: SECOND, what: what.clone() }])
+    };
+    let range = RankRange { first: 0, last: 99 };
+    let hot = |key| EventKind::Hot(FlashCrowd { key, share: 0.3, rise_ns: 0, hold_ns: SECOND, fall_ns: 0 });
+    for what in [EventKind::Delete(range), EventKind::Expire(range), hot(HotKey::New)] {
+        says(&with_event(what), Limit::Nobody, "nobody", &[]);
+    }
+    // A hot key that is one of the records was stored as they were.
+    says(&with_event(hot(HotKey::Rank(7))), Limit::Workload, "lost-records", &[]);
+    let with_part = |change: &dyn Fn(&mut Part)| {
+        judged(10_000, 200, &|plan| {
+            let mut part = Part::plain("second".to_owned(), SECOND);
+            change(&mut part);
+            plan.changes.parts = vec![Part::plain("first".to_owned(), 0), part];
+        })
+    };
+    says(&with_part(&|_| {}), Limit::Workload, "lost-records", &[]);
+    let deletes = |part: &mut Part| part.ops = Some(vec![(Verb::Get, 9.0), (Verb::Delete, 1.0)]);
+    says(&with_part(&deletes), Limit::Nobody, "nobody", &[]);
+    let churns = |part: &mut Part| part.churn = Some(KeyChurn::usual());
+    says(&with_part(&churns), Limit::Nobody, "nobody", &[]);
 }
 
 #[test]

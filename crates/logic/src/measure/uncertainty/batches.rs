@@ -23,8 +23,8 @@ const LOWER_MAX: usize = 4;
 /// Requests of one kind, in batches of windows of equal length.
 pub struct Batches {
     batches: Vec<Batch>,
-    /// All requests, those of windows that are in no batch too.
-    whole: Batch,
+    /// Number of requests with a time of each kept span or without an answer, those of windows that are in no batch too.
+    requests: [u64; KEPT.len()],
     /// The requests of the windows that are in no batch, which are the oldest.
     left_out: Batch,
 }
@@ -99,10 +99,9 @@ impl Batches {
             return None;
         }
         let mut batches = vec![Batch::default(); count];
-        let (mut whole, mut left_out) = (Batch::default(), Batch::default());
+        let mut left_out = Batch::default();
         let begin = all.len() - count * per_batch;
         for (number, window) in all.enumerate() {
-            whole.add(window, &is_asked);
             let batch = match number.checked_sub(begin) {
                 Some(number) => &mut batches[number / per_batch],
                 None => &mut left_out,
@@ -110,7 +109,11 @@ impl Batches {
             batch.add(window, &is_asked);
             batch.length_ns += windows.measured_ns_of(number, measured_ns);
         }
-        Some(Batches { batches, whole, left_out })
+        // A cell of all batches together could not count the requests of a long run.
+        let requests: [u64; KEPT.len()] = std::array::from_fn(|kept| {
+            batches.iter().chain([&left_out]).map(|batch| batch.requests(kept)).sum()
+        });
+        Some(Batches { batches, requests, left_out })
     }
 
     /// Number of batches.
@@ -139,10 +142,10 @@ impl Batches {
     pub fn above(&self, span: Span, fine: &Histogram, unanswered: u64, quantile: f64) -> Option<Series> {
         let kept = kept(span)?;
         let total = fine.count() + unanswered;
-        if self.whole.requests(kept) != total || total == 0 {
+        if self.requests[kept] != total || total == 0 {
             return None;
         }
-        let cut = self.cut(kept, fine, rank(quantile, total));
+        let cut = Cut::of(fine, rank(quantile, total));
         let above = |batch: &Batch| cut.above(batch.cells(kept)) + batch.op.unanswered as f64;
         Some(self.series(above, |batch| batch.requests(kept) as f64))
     }
@@ -245,10 +248,12 @@ impl Batches {
     /// The interval of the share of keys that were found, around `share`. Where it did not vary at all it is the exact one
     /// of Clopper and Pearson.
     pub fn hit_share(&self, share: f64) -> Option<Range> {
-        let keys = self.whole.op.keys as f64;
+        let sum =
+            |of: fn(&Batch) -> u64| self.batches.iter().chain([&self.left_out]).map(of).sum::<u64>() as f64;
+        let keys = sum(|batch| batch.op.keys);
         let spread = self.spread(|batch| batch.op.hits as f64, |batch| batch.op.keys as f64);
         if keys > 0.0 && spread.variance == 0.0 {
-            return Some(exact_share(self.whole.op.hits as f64, keys));
+            return Some(exact_share(sum(|batch| batch.op.hits), keys));
         }
         let range = self.around(share, |batch| batch.op.hits as f64, |batch| batch.op.keys as f64)?;
         Some(Range { low: range.low.max(0.0), high: range.high.min(1.0) })
@@ -272,17 +277,6 @@ impl Batches {
         let spread = self.spread(part, of);
         let half = student_t(spread.freedom, Confidence::P95) * libm::sqrt(spread.variance);
         Some(Range { low: (figure - half).max(0.0), high: figure + half })
-    }
-
-    /// Where `fine` is cut at a rank: in which coarse cell, and which share of that cell lies above.
-    fn cut(&self, kept: usize, fine: &Histogram, rank: u64) -> Cut {
-        let Some(value) = fine.at_rank(rank) else { return Cut { cell: usize::MAX, share: 0.0 } };
-        let cell = CoarseHistogram::cell_of(value);
-        let cells = self.whole.cells(kept);
-        let above = fine.count() - rank;
-        let within = cells.in_cell(cell);
-        let share = above.saturating_sub(cells.after_cell(cell)) as f64 / within.max(1) as f64;
-        Cut { cell, share: share.min(1.0) }
     }
 
     /// The residuals of the sum of `part` over the sum of `of`.
@@ -338,6 +332,12 @@ struct Cut {
 }
 
 impl Cut {
+    /// Where `fine` is cut at a rank.
+    fn of(fine: &Histogram, rank: u64) -> Cut {
+        let (cell, share) = CoarseHistogram::cut_at(fine, rank).unwrap_or((usize::MAX, 0.0));
+        Cut { cell, share }
+    }
+
     fn above(&self, cells: &CoarseHistogram) -> f64 {
         if self.cell == usize::MAX {
             return 0.0;
@@ -391,9 +391,11 @@ fn exact_share(hits: f64, keys: f64) -> Range {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::measure::uncertainty::BASE_NS;
     use crate::measure::uncertainty::simulated::{Run, queue};
+    use crate::measure::uncertainty::{BASE_NS, WindowTimes};
     use crate::rng::{Stream, unit};
     use crate::time::{MICROSECOND, MILLISECOND};
 
@@ -528,6 +530,38 @@ mod tests {
         assert!(batches.quantile(Span::Response, fine, 0, 0.5).is_some());
         assert_eq!(batches.quantile(Span::Response, fine, 1, 0.5), None, "one more request");
         assert_eq!(batches.quantile(Span::Lag, fine, 0, 0.5), None, "no windows of lag");
+    }
+
+    /// The bounds of two quantiles of twenty windows, three of which have nearly all requests: so many each, in one cell but for 1 or
+    /// 5 % of them.
+    fn bounds_of_many(requests: u64) -> [Bounds; 2] {
+        let mut fine = Histogram::new();
+        let window = |number: u64| {
+            let all = if number < 3 { requests } else { requests / 1_000 };
+            let slow = all / 1_000 * (10 + number % 2 * 40);
+            let mut times = Histogram::new();
+            times.record_many(50_000, all - slow);
+            times.record_many(90_000, slow);
+            fine.merge(&times);
+            let mut cells = CoarseHistogram::default();
+            cells.add(&times);
+            let times = WindowTimes { sum_ns: 0, cells };
+            let op = WindowOp { times: [times.clone(), times], ..WindowOp::default() };
+            Window { groups: vec![BTreeMap::from([(Verb::Get, op)])] }
+        };
+        let windows = Windows::of_each((0..20).map(window).collect());
+        let batches = Batches::of(&windows, 20 * BASE_NS, |_, _| true).expect("twenty batches");
+        [0.5, 0.98].map(|quantile| batches.quantile(Span::Response, &fine, 0, quantile).expect("an interval"))
+    }
+
+    #[test]
+    fn more_requests_in_a_cell_than_a_window_counts_leave_the_intervals_as_they_are() {
+        // Together the three windows have six thousand million requests in one cell, whose count in a window ends at 2^32 - 1.
+        let (few, many) = (bounds_of_many(2_000_000), bounds_of_many(2_000_000_000));
+        for (few, many) in few.into_iter().zip(many) {
+            assert_eq!((few.low, few.high), (many.low, many.high));
+            assert!((few.effective / many.effective - 1.0).abs() < 1e-3, "{few:?} {many:?}");
+        }
     }
 
     #[test]

@@ -25,15 +25,19 @@ pub struct ProcessTimes {
 }
 
 impl ProcessTimes {
-    /// What a process measured; `None` where it has no windows.
+    /// What a process measured; `None` where it has no windows, and where its times are no histogram.
     pub fn of(measurement: &Measurement) -> Option<ProcessTimes> {
+        let windows = measurement.windows.as_ref()?.responses();
         let all = measurement.ops().all();
+        let responses = all.times.of(Span::Response).to_sparse();
+        // What can be added to nothing can be added to everything.
+        Histogram::default().merge_sparse(&responses).ok()?;
         Some(ProcessTimes {
             measured_ns: measurement.measured_ns,
             timeout_ns: measurement.timeout_ns,
-            windows: measurement.windows.as_ref()?.responses(),
+            windows,
             counts: all.counts,
-            responses: all.times.of(Span::Response).to_sparse(),
+            responses,
         })
     }
 }
@@ -51,7 +55,7 @@ struct Together {
 impl Together {
     fn of(process: &ProcessTimes) -> Together {
         let mut responses = Histogram::default();
-        responses.merge_sparse(&process.responses).expect("it was a histogram of this process");
+        responses.merge_sparse(&process.responses).expect("it was added to nothing before");
         Together {
             measured_ns: process.measured_ns,
             timeout_ns: process.timeout_ns,
@@ -68,7 +72,7 @@ impl Together {
                 sum.measured_ns = sum.measured_ns.max(process.measured_ns);
                 sum.windows.merge(&process.windows);
                 sum.counts.merge(&process.counts);
-                sum.responses.merge_sparse(&process.responses).expect("it was a histogram of this process");
+                sum.responses.merge_sparse(&process.responses).expect("it was added to nothing before");
                 Some(sum)
             }
         })
@@ -128,7 +132,9 @@ fn is_below(one: &Bounds, other: &Bounds) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::ops::{OpRecord, Times};
     use crate::measure::uncertainty::simulated::{Run, queue};
+    use crate::protocol::Verb;
     use crate::time::{MICROSECOND, SECOND};
 
     fn process(seed: u64, service_us: f64) -> ProcessTimes {
@@ -176,6 +182,19 @@ mod tests {
         assert!(named.iter().filter(|at| *at % 67 != 5).count() <= 40, "{named:?}");
         let kept = slow.windows.bytes() + serde_json::to_vec(&slow.responses).expect("it is JSON").len();
         assert!((1_000..400_000).contains(&kept), "{kept} bytes");
+    }
+
+    #[test]
+    fn a_process_whose_histogram_has_one_digit_is_compared_too() {
+        let mut hdr = hdrhistogram::Histogram::<u64>::new(1).expect("the library allows one digit");
+        [100, 5_000, 70_000_000_000].into_iter().for_each(|ns| hdr.record(ns).expect("it grows"));
+        let times = Times::of_histograms(std::array::from_fn(|_| Histogram::from_hdr(&hdr)));
+        let requests = queue(7, 0.4, 40.0 * MICROSECOND as f64, 4 * SECOND);
+        let mut measurement = Run::of(4 * SECOND, requests).measurement();
+        let op = OpRecord { times, ..OpRecord::default() };
+        measurement.groups[0].ops.0[Verb::Get as usize] = Some(Box::new(op));
+        let coarse = ProcessTimes::of(&measurement).expect("it is a histogram");
+        assert_eq!(deviations(&[coarse, process(1, 40.0), process(2, 40.0)]).len(), 3);
     }
 
     #[test]

@@ -252,6 +252,12 @@ fn levels_of(
     levels
 }
 
+/// Whether the load of a plan is the same from the beginning of its only measured phase to its end, so that its figures may be those
+/// of one level.
+pub fn has_constant_load(plan: &Plan) -> bool {
+    constant_phase(plan).is_some()
+}
+
 /// The only measured phase of a plan, where its load is the same from its beginning to its end.
 fn constant_phase(plan: &Plan) -> Option<&Phase> {
     let mut recorded = plan.phases.iter().filter(|phase| phase.recorded);
@@ -274,7 +280,7 @@ mod tests {
     use super::*;
     use crate::measure::summary::Summary;
     use crate::measure::uncertainty::simulated::{Run, changing_queue, queue};
-    use crate::plan::{Mix, Pause, RatePoint, RateShape, Stop};
+    use crate::plan::{Mix, Pause, RatePoint, RateShape, Replay, Stop};
     use crate::protocol::Verb;
     use crate::time::{MICROSECOND, SECOND};
 
@@ -352,6 +358,27 @@ mod tests {
         let summary = Summary::of(&measurement, &plan);
         assert_eq!((&summary.totals.certainty, &summary.ops[0].certainty), (&None, &None));
         assert_eq!(summary.steadiness, None);
+    }
+
+    #[test]
+    fn the_figures_of_a_trace_a_recording_and_several_phases_have_no_certainty() {
+        let measurement = Run::of(LENGTH_NS, queue(3, 0.4, SERVICE_NS, LENGTH_NS)).measurement();
+        let certainty = |plan: &Plan| {
+            let summary = Summary::of(&measurement, plan);
+            assert_eq!(summary.steadiness, None);
+            (summary.totals.certainty, summary.ops[0].certainty.clone())
+        };
+        let path = "requests".to_owned();
+        let recording = Replay { path, format: 0, read_through_ns: None, reads_only: false };
+        assert_eq!(certainty(&plan(Work::Replay(recording), None)), (None, None));
+        let mut twice = open_plan();
+        twice.phases.push(twice.phases[0].clone());
+        assert_eq!(certainty(&twice), (None, None));
+        // A phase that is not measured is no second level.
+        let mut warm = open_plan();
+        let warm_up = Phase { recorded: false, ..warm.phases[0].clone() };
+        warm.phases.insert(0, warm_up);
+        assert!(Summary::of(&measurement, &warm).totals.certainty.is_some());
     }
 
     #[test]

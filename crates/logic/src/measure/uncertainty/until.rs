@@ -74,8 +74,9 @@ impl Looks {
 }
 
 impl UntilResult {
-    /// How sure the quantile of a plan's `--until` is at the end of a run; `None` where the plan has none. `certainty` is that of
-    /// all requests, `None` where it is not known.
+    /// How sure the quantile of a plan's `--until` is at the end of a run; `None` where the plan has none, and where it cannot be
+    /// known, since a process was lost that did not tell what it measured. `certainty` is that of all requests, `None` where it is
+    /// not known.
     pub fn of(
         measurement: &Measurement,
         plan: &Plan,
@@ -83,6 +84,9 @@ impl UntilResult {
         certainty: Option<&Certainty>,
     ) -> Option<UntilResult> {
         let until = plan.adaptive.until?;
+        if measurement.agents.as_ref().is_some_and(|agents| !agents.have_all_told()) {
+            return None;
+        }
         let bounds = certainty.and_then(|_| bounds_of(measurement, all, until.quantile));
         let half_width = bounds.and_then(|(bounds, value)| half_width(&bounds, value));
         let longest_ns = plan.phases.iter().find(|phase| phase.recorded).and_then(|phase| phase.stop.time_ns);

@@ -171,6 +171,12 @@ impl Windows {
         Windows { windows: self.windows.iter().map(together).collect(), ..*self }
     }
 
+    /// These windows, the first one first.
+    #[cfg(test)]
+    pub fn of_each(windows: Vec<Window>) -> Windows {
+        Windows { base_ns: BASE_NS, doublings: 0, windows }
+    }
+
     /// Memory of the cells.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {

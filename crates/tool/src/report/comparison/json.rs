@@ -103,7 +103,7 @@ fn row_json(row: &Row) -> Value {
         "ci": row.relative_interval().map(|(low, high)| [low, high]),
         "p": change.and_then(|change| change.p),
         "p_corrected": row.p,
-        "would_have_been_seen": change.and_then(|change| change.seen).map(f64::exp_m1),
+        "would_have_been_seen": row.seen().map(f64::exp_m1),
         "judged": row.is_judged,
         "word": row.word.name(),
         "below_noise": row.is_below_noise(),

@@ -1,7 +1,7 @@
 //! What two sides show: the figures of both, what changed, and what may be claimed of it.
 
 use pummel_logic::measure::compare::{
-    ALPHA, Change, Design, RUNS_TO_CLAIM, adjusted, change_of, median, pairs_in_time, seen_change,
+    ALPHA, Change, Design, RUNS_TO_CLAIM, adjusted, can_differ, change_of, median, pairs_in_time, seen_change,
 };
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::words::counted;
@@ -82,6 +82,8 @@ pub struct Row {
     pub is_judged: bool,
     /// The p of a judged figure, corrected for the number of those; `None` where there is no test.
     pub p: Option<f64>,
+    /// Number of figures for which the p is corrected; 1 for a figure that is not judged.
+    pub tests: usize,
     /// What is said of it.
     pub word: Word,
     /// By how much runs of one thing differ on this machine by themselves: a standard deviation of the logarithm, from a
@@ -96,6 +98,8 @@ pub enum Conclusion {
     Held,
     /// A claim is violated.
     Violated,
+    /// Runs that were made for the comparison found wrong values.
+    WrongValues,
     /// A claim cannot be judged.
     NotJudged,
     /// Runs are missing.
@@ -113,7 +117,7 @@ pub enum Word {
     NoDifference,
     /// The figure is not judged.
     NotJudged,
-    /// Too few runs, or an order of runs that could look like a difference.
+    /// Too few runs, also for the number of judged figures, or an order of runs that could look like a difference.
     NotKnown,
     /// The figure is partly that of the generator, which was the limit of a side.
     NotComparable,
@@ -145,7 +149,7 @@ impl Comparison {
         let may_differ = design == Design::Paired || question.accept_order;
         let mut rows: Vec<Row> = Metric::ALL.map(|metric| Row::of(metric, &sides, design)).to_vec();
         let judged = judged(&sides, question);
-        judge(&mut rows, &judged, may_differ);
+        judge(&mut rows, &judged, design, may_differ);
         let hidden = rows.iter_mut().filter(|row| row.is_judged && row.is_hidden_by_generator(&sides));
         hidden.for_each(|row| row.word = Word::NotComparable);
         let mut comparison = Comparison {
@@ -215,6 +219,18 @@ impl Comparison {
         self.sides[0].runs.len().min(self.sides[1].runs.len())
     }
 
+    /// Why none of the judged figures can be shown to differ, however much they do, as a sentence without its end; `None` where
+    /// that is not because of their number.
+    pub fn too_few_pairs(&self) -> Option<String> {
+        let (pairs, tests) = (self.runs(), self.rows.iter().filter(|row| row.p.is_some()).count());
+        let is_too_few = self.design == Design::Paired && pairs >= RUNS_TO_CLAIM && !can_differ(pairs, tests);
+        let enough = (pairs..).find(|pairs| can_differ(*pairs, tests)).filter(|_| is_too_few)?;
+        Some(format!(
+            "{pairs} pairs can show no difference in any of {tests} judged figures, since each p is corrected for their number by \
+             Holm: it takes {enough} pairs, or fewer figures"
+        ))
+    }
+
     /// In how many runs of each side the generator was the limit, as words; `None` of a side in which it was the limit in at most
     /// half.
     fn limited(&self) -> [Option<String>; 2] {
@@ -225,17 +241,24 @@ impl Comparison {
         })
     }
 
+    /// Values that were wrong or old, in all runs.
+    pub fn wrong_values(&self) -> u64 {
+        self.sides.iter().map(Side::wrong_values).sum()
+    }
+
     /// The row of a metric.
     pub fn row(&self, metric: Metric) -> &Row {
         self.rows.iter().find(|row| row.metric == metric).expect("there is a row for each metric")
     }
 
-    /// What comes of the claims, and of the runs.
+    /// What comes of the claims, and of the runs. Values that were wrong in stored results are told and judge nothing: the command
+    /// that measured them said so.
     pub fn conclusion(&self) -> Conclusion {
         let has = |wanted: fn(&Outcome) -> bool| self.claims.iter().any(|claim| wanted(&claim.outcome));
         match () {
             () if self.interrupted => Conclusion::Interrupted,
             () if self.reason.is_some() => Conclusion::Incomplete,
+            () if self.asked_pairs.is_some() && self.wrong_values() > 0 => Conclusion::WrongValues,
             () if has(|outcome| *outcome == Outcome::Violated) => Conclusion::Violated,
             () if has(|outcome| matches!(outcome, Outcome::NotJudged(_))) => Conclusion::NotJudged,
             () => Conclusion::Held,
@@ -279,6 +302,7 @@ impl Row {
             change: is_known.then(|| change_of(design, &values[0], &values[1])).flatten(),
             is_judged: false,
             p: None,
+            tests: 1,
             word: Word::NotJudged,
             noise: noise_of(metric, sides),
         }
@@ -294,13 +318,19 @@ impl Row {
         self.metric.is_of_the_way() && (second || (first && !is_worse))
     }
 
-    /// Whether the change is smaller than what this machine shows of two sides that are equal: less than as many pairs find in
-    /// 4 of 5 cases where runs differ as a calibration found it.
+    /// The logarithm of the change that 4 of 5 such experiments find; `None` where they can find none, and where runs are not paired.
+    pub fn seen(&self) -> Option<f64> {
+        self.change?.seen_among(self.tests)
+    }
+
+    /// Whether the change is smaller than what this machine shows of two sides that are equal: less than as many pairs, or the
+    /// fewest that can show a change, find in 4 of 5 cases where runs differ as a calibration found it.
     pub fn is_below_noise(&self) -> bool {
+        let several = self.change.filter(|change| change.runs > 1);
         let seen = self
             .noise
-            .zip(self.change)
-            .and_then(|(noise, change)| seen_change(2.0_f64.sqrt() * noise, change.runs));
+            .zip(several)
+            .and_then(|(noise, change)| seen_change(2.0_f64.sqrt() * noise, change.runs.max(RUNS_TO_CLAIM)));
         seen.zip(self.change).is_some_and(|(seen, change)| change.estimate.abs() < seen)
     }
 
@@ -344,14 +374,17 @@ fn judged(sides: &[Side; 2], question: &Question) -> Vec<Metric> {
 }
 
 /// Corrects the p of the judged metrics for their number, and says what may be said.
-fn judge(rows: &mut [Row], judged: &[Metric], may_differ: bool) {
+fn judge(rows: &mut [Row], judged: &[Metric], design: Design, may_differ: bool) {
     let mut judged: Vec<&mut Row> = rows.iter_mut().filter(|row| judged.contains(&row.metric)).collect();
     let tests: Vec<f64> = judged.iter().filter_map(|row| row.change?.p).collect();
     let mut corrected = adjusted(&tests).into_iter();
+    // Six runs a side that are no pairs have a p that is small enough for all figures that there are.
+    let can_show = |change: &Change| design == Design::Apart || can_differ(change.runs, tests.len());
     for row in &mut judged {
         row.is_judged = true;
+        row.tests = tests.len().max(1);
         row.p = row.change.and_then(|change| change.p).and_then(|_| corrected.next());
-        let is_enough = row.change.is_some_and(|change| change.runs >= RUNS_TO_CLAIM);
+        let is_enough = row.change.is_some_and(|change| change.runs >= RUNS_TO_CLAIM && can_show(&change));
         row.word = match row.p {
             Some(p) if is_enough && may_differ && p <= ALPHA => Word::Differ,
             Some(_) if is_enough && may_differ => Word::NoDifference,
@@ -385,8 +418,7 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
             let what = "not steady (--accept-unsteady judges them anyway)";
             doubts.push(runs_that(unsteady, side.runs.len(), name, what));
         }
-        let wrong = side.runs.iter().filter_map(|run| run.wrong_values).sum::<u64>();
-        if wrong > 0 {
+        if side.wrong_values() > 0 {
             doubts.push(format!("wrong values were found in runs of {name}"));
         }
     }

@@ -77,7 +77,7 @@ const FREE_FIELDS: [&str; 8] = [
     "plan.evidence",
 ];
 
-/// Most differences that are kept.
+/// Most differences that are kept of what lies beside the plans.
 const DIFFERENCES_MAX: usize = 40;
 
 impl SideSource {
@@ -122,6 +122,11 @@ impl Side {
         judged_by_default(&self.plan)
     }
 
+    /// Values that were wrong or old, in all runs of the side.
+    pub fn wrong_values(&self) -> u64 {
+        self.runs.iter().filter_map(|run| run.wrong_values).sum()
+    }
+
     /// Runs of the side in which the generator was the limit.
     pub fn generator_limited(&self) -> usize {
         self.runs.iter().filter(|run| run.limit == "generator").count()
@@ -133,26 +138,30 @@ impl Side {
         2 * self.generator_limited() > self.runs.len()
     }
 
+    /// What is known of it beside its plan, and its labels.
     fn facts(&self) -> Value {
-        let plan = json_value(&self.plan.without_labels());
         let SideSource { tool, machine, servers, program, .. } = &self.source;
-        let fields = [("plan", plan)].into_iter().chain([
+        let fields = [
             ("tool", tool.clone()),
             ("machine", machine.clone()),
             ("server", servers.clone()),
             ("program", program.clone()),
             ("labels", json!(self.plan.labels)),
-        ]);
-        Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>())
+        ];
+        let named = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
+        Value::Object(named.collect::<Map<String, Value>>())
     }
 }
 
-/// What differs in the plans, the machines and the servers of two sides. Beyond the first 40 differences nothing is kept. What
-/// only one side says is no difference, but for fields of the Plan.
+/// What differs in the plans of two sides, and then in their machines and servers. Beyond the first 40 differences of machines and
+/// servers nothing is kept; the plans decide what may be judged, and all of their differences are. What only one side says is no
+/// difference, but for fields of the Plan.
 pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
-    let mut found = Vec::new();
-    walk("", &sides[0].facts(), &sides[1].facts(), &mut found);
-    found.truncate(DIFFERENCES_MAX);
+    let mut found = plan_differences(&sides[0].plan, &sides[1].plan);
+    let mut others = Vec::new();
+    walk("", &sides[0].facts(), &sides[1].facts(), &mut others);
+    others.truncate(DIFFERENCES_MAX);
+    found.extend(others);
     found
 }
 
@@ -180,7 +189,7 @@ fn are_named(items: &[Value]) -> bool {
 }
 
 fn walk(name: &str, first: &Value, second: &Value, found: &mut Vec<Difference>) {
-    if first == second || found.len() >= DIFFERENCES_MAX {
+    if first == second {
         return;
     }
     let inner = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };

@@ -52,7 +52,7 @@ fn claim(kind: ClaimKind, metric: Metric, limit: f64) -> Question {
 fn exit(comparison: &Comparison) -> u8 {
     match comparison.conclusion() {
         Conclusion::Held => 0,
-        Conclusion::Violated => 3,
+        Conclusion::Violated | Conclusion::WrongValues => 3,
         Conclusion::NotJudged | Conclusion::Incomplete => 1,
         Conclusion::Interrupted => 130,
     }
@@ -158,11 +158,40 @@ fn few_failed_unsteady_or_different_runs_cannot_be_judged() {
     let mut other = pairs(0.5);
     other[1].plan.groups[0].clients = 99;
     assert_eq!(why(other, &gate), (1, "the plans differ in --connections".to_owned()));
+    // However much the machines differ.
+    let mut elsewhere = pairs(0.5);
+    for (place, side) in elsewhere.iter_mut().enumerate() {
+        let settings = (0..60).map(|setting| (format!("setting-{setting:02}"), serde_json::json!(place)));
+        side.source.machine = settings.collect::<serde_json::Map<_, _>>().into();
+    }
+    elsewhere[1].plan.groups[0].clients = 99;
+    let differing = Comparison::of_results(elsewhere.clone(), &gate).differences;
+    assert_eq!(differing.len(), 1 + 40, "what is shown has a limit");
+    assert_eq!(why(elsewhere, &gate), (1, "the plans differ in --connections".to_owned()));
     // Another place of the servers and another seed are the same load.
     let mut moved = pairs(0.5);
     moved[1].plan.servers = vec!["cache2:11211".to_owned()];
     moved[1].plan.seed = 99;
     assert_eq!(why(moved, &gate), (3, String::new()));
+}
+
+#[test]
+fn wrong_values_end_pairs_that_were_measured_with_the_status_of_a_failed_check() {
+    let mut sides = pairs(0.0);
+    sides[1].runs[3].wrong_values = Some(2);
+    for question in [Question::default(), claim(ClaimKind::Worse, Metric::P99, 0.02)] {
+        let mut comparison = Comparison::of_pairs("ab", sides.clone(), &question);
+        comparison.asked_pairs = Some(10);
+        assert_eq!(exit(&comparison), 3);
+        assert!(text(&comparison).contains("WRONG VALUES FOUND: 2 in all runs"), "{}", text(&comparison));
+        comparison.reason = Some("the server is gone".to_owned());
+        assert_eq!(exit(&comparison), 1, "runs are missing");
+    }
+    // Of stored results nothing can be claimed, and the run that was stored has had its exit status.
+    let stored = Comparison::of_results(sides, &Question::default());
+    assert!(exit(&stored) == 0 && text(&stored).contains("wrong values were found in runs of B"));
+    let right = Comparison::of_pairs("ab", pairs(0.0), &Question::default());
+    assert!(exit(&right) == 0 && !text(&right).contains("WRONG VALUES"), "{}", text(&right));
 }
 
 #[test]
@@ -184,6 +213,48 @@ fn several_judged_figures_pay_for_their_number() {
     let p = row.change.and_then(|change| change.p).expect("there is a test");
     assert!((row.p.expect("it is judged") / p - 2.0).abs() < 1e-9);
     assert!(text(&comparison).contains("Holm"), "{}", text(&comparison));
+}
+
+#[test]
+fn pairs_that_are_too_few_for_the_judged_figures_say_so_and_show_no_equality() {
+    let question = Question { metrics: vec![Metric::P99, Metric::P50], ..Question::default() };
+    let of = |pairs_made: usize, question: &Question| {
+        let sides = pairs(0.5).map(|mut side| {
+            side.runs.truncate(pairs_made);
+            side
+        });
+        Comparison::of_results(sides, question)
+    };
+    let few = of(6, &question);
+    let said = text(&few);
+    let line = said.lines().find(|line| line.starts_with("p99 ")).expect("a line");
+    assert_eq!(few.row(Metric::P99).word, Word::NotKnown);
+    assert!(line.contains("+50") && line.ends_with("; whether they differ is not known"), "{line}");
+    assert!(!said.contains("no difference shown") && !said.contains("would have been seen"), "{said}");
+    assert!(
+        said.contains("Judged: p50, p99. 6 pairs can show no difference in any of 2 judged figures"),
+        "{said}"
+    );
+    assert!(said.contains("it takes 7 pairs, or fewer figures."), "{said}");
+    assert!(headline(&few).contains("6 pairs can show no difference"), "{}", headline(&few));
+    let value: serde_json::Value = serde_json::from_slice(&json(&few)).expect("JSON");
+    assert_eq!(value["figures"]["p99"]["would_have_been_seen"], serde_json::Value::Null);
+    assert_eq!(value["figures"]["p99"]["word"], "not known");
+    // A seventh pair is enough for two figures, and six are for one.
+    assert_eq!(of(7, &question).row(Metric::P99).word, Word::Differ);
+    let one = of(6, &Question::default());
+    assert_eq!((one.row(Metric::P99).word, one.too_few_pairs()), (Word::Differ, None));
+}
+
+#[test]
+fn what_would_have_been_seen_is_more_where_more_figures_are_judged() {
+    let seen = |metrics: Vec<Metric>| {
+        let question = Question { metrics, ..Question::default() };
+        let comparison = Comparison::of_results(pairs(0.0), &question);
+        comparison.row(Metric::P99).seen().expect("ten pairs can show a difference")
+    };
+    let (one, three) = (seen(vec![Metric::P99]), seen(vec![Metric::P99, Metric::P50, Metric::P90]));
+    assert!(three > 1.1 * one && three < 1.6 * one, "{one} {three}");
 }
 
 #[test]

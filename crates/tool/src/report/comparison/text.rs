@@ -43,6 +43,10 @@ pub fn text_of_all(comparisons: &[Comparison]) -> String {
 /// Notes on the figures of a comparison, and the outcome of its claims: paragraphs.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = foot(comparison);
+    let wrong = comparison.wrong_values();
+    if wrong > 0 {
+        notes.push(format!("WRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which."));
+    }
     notes.extend(comparison.claims.iter().map(|claim| claim.words(comparison.names.0[1])));
     if let Some(reason) = &comparison.reason {
         let asked = comparison.asked_pairs.map_or(String::new(), |asked| format!(" of {asked}"));
@@ -177,7 +181,10 @@ pub fn headline(comparison: &Comparison) -> String {
     let Some(row) = row else { return format!("{first} and {second} have no figures.") };
     let name = if row.metric == Metric::Rate { "Rate" } else { row.metric.name() };
     let change = row.relative().map(signed);
-    let why = || comparison.doubts.first().cloned().unwrap_or_default();
+    let why = || {
+        let doubt = comparison.doubts.first().cloned();
+        doubt.or_else(|| comparison.too_few_pairs()).unwrap_or_default()
+    };
     match (row.word, change) {
         (_, None) if row.bounds != [None, None] => {
             let [a, b] = [0, 1].map(|side| side_words(row, side));
@@ -209,7 +216,7 @@ fn change_words(row: &Row, comparison: &Comparison) -> String {
     let (Some(relative), Some(change)) = (row.relative(), row.change) else { return String::new() };
     let interval = row.relative_interval().map(|(low, high)| format!(" ({} .. {})", bare(low), signed(high)));
     let interval = interval.unwrap_or_default();
-    let seen = match (change.seen, comparison.design) {
+    let seen = match (row.seen(), comparison.design) {
         (Some(seen), Design::Paired) if change.interval.is_some() => {
             format!("; {} would have been seen", percent_of_change(seen.exp_m1()))
         }
@@ -222,6 +229,9 @@ fn change_words(row: &Row, comparison: &Comparison) -> String {
             format!("{claim}     {}{noise}", test_words(row, comparison))
         }
         Word::NoDifference => format!("no difference shown{interval}{seen}"),
+        Word::NotKnown if comparison.too_few_pairs().is_some() => {
+            format!("{}{interval}; whether they differ is not known", signed(relative))
+        }
         Word::NotJudged | Word::NotKnown => format!("{}{interval}", signed(relative)),
         Word::NotComparable => format!("{}{interval}, {}", signed(relative), limited_words(comparison)),
     }
@@ -321,7 +331,10 @@ fn foot(comparison: &Comparison) -> Vec<String> {
             _ => "call any of them different (each p is corrected for their number by Holm)",
         };
         let judged = judged.join(", ");
-        notes.push(format!("Judged: {judged}. Of 100 experiments with equal sides at most 5 {rule}."));
+        notes.push(match comparison.too_few_pairs() {
+            Some(why) => format!("Judged: {judged}. {why}."),
+            None => format!("Judged: {judged}. Of 100 experiments with equal sides at most 5 {rule}."),
+        });
     }
     if comparison.design == Design::Paired && runs >= 2 {
         notes.push("A figure of a side is the median of its runs; a change is the middle of the changes of the pairs.".to_owned());

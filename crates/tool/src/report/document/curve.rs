@@ -42,6 +42,8 @@ pub struct CurveSearch {
     pub low: Option<f64>,
     /// Upper end of the interval of the limit, in requests per second.
     pub high: Option<f64>,
+    /// The least rate that was not carried, where that is the limit and the times would allow more.
+    pub not_carried: Option<f64>,
     /// Whether the limit lies above all rates that were asked for.
     pub at_least: bool,
     /// The reason why nothing, or no more, is known.

@@ -3,7 +3,7 @@
 use pummel_logic::measure::certainty::{Band, bands};
 use pummel_logic::measure::measurement::{MESSAGES_KEPT, Measurement, Stamps, WrongKey};
 use pummel_logic::measure::summary::Quantile;
-use pummel_logic::measure::uncertainty::steadiness::Steadiness;
+use pummel_logic::measure::uncertainty::steadiness::{Steadiness, has_constant_load};
 use pummel_logic::measure::uncertainty::{LEVEL, METHOD};
 use pummel_logic::time::{Nanos, seconds};
 use serde::{Deserialize, Serialize};
@@ -90,10 +90,17 @@ impl CertaintyResult {
     pub(super) fn missing(report: &Report<'_>) -> Option<String> {
         let is_missing = report.summary.totals.certainty.is_none() && report.measurement.windows.is_some();
         let is_steady = report.summary.steadiness.as_ref().is_none_or(Steadiness::is_steady);
-        let why = match (report.plan.changes.is_nothing(), is_steady) {
-            (false, _) => "the load changes while it is measured",
-            (true, true) => "the run was too short to say how sure its figures are",
-            (true, false) => "the run was not steady",
+        let why = match () {
+            () if !report.plan.changes.is_nothing() => "the load changes while it is measured",
+            () if report.plan.trace().is_some() => "the load of a trace need not stay at one level",
+            () if report.plan.replays() => "the load of a recording need not stay at one level",
+            () if report.plan.phases.iter().filter(|phase| phase.recorded).count() > 1 => {
+                "several phases were measured, which need not be at one level"
+            }
+            // Records are stored or deleted.
+            () if !has_constant_load(report.plan) => "whether such a load stays at one level is not judged",
+            () if !is_steady => "the run was not steady",
+            () => "the run was too short to say how sure its figures are",
         };
         is_missing.then(|| why.to_owned())
     }

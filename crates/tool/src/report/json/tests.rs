@@ -10,7 +10,7 @@ use crate::report::{VERSION, comparison, repetition};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::{Sample, Span};
-use pummel_logic::plan::{Clock, Goal, Plan, TlsOptions};
+use pummel_logic::plan::{Clock, Goal, Load, Plan, Replay, TlsOptions, Work};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use serde_json::{Value, json};
@@ -242,6 +242,29 @@ fn figures_have_the_intervals_that_are_known() {
     assert_eq!(value["totals"]["rate_ci"], serde_json::json!([1000.0, 1000.0]), "each window has as many");
     let share = &value["ops"]["get"]["hit_share_ci"];
     assert!(share[0].as_f64().expect("an end") < 0.9445 && share[1].as_f64().expect("an end") > 0.9444);
+}
+
+#[test]
+fn a_load_that_need_not_stay_at_one_level_says_why_it_has_no_intervals() {
+    let missing = |change: &dyn Fn(&mut Plan)| {
+        let mut run = Run::new(Keep::Figures).with_windows();
+        change(&mut run.plan);
+        let value = value(&run);
+        assert!(value.get("certainty").is_none() && value["totals"]["response_us"].get("ci").is_none());
+        assert!(value["totals"]["rate_ci"].is_null() && value["steady"].is_null());
+        value["certainty_missing"].clone()
+    };
+    let several = |plan: &mut Plan| {
+        let phase = plan.phases[0].clone();
+        plan.phases.push(phase);
+    };
+    assert_eq!(missing(&several), "several phases were measured, which need not be at one level");
+    let path = "requests".to_owned();
+    let recording = Replay { path, format: 0, read_through_ns: None, reads_only: false };
+    let replays = |plan: &mut Plan| plan.phases[0].work = Work::Replay(recording.clone());
+    assert_eq!(missing(&replays), "the load of a recording need not stay at one level");
+    let stores = |plan: &mut Plan| plan.phases[0].work = Work::Load(Load::default());
+    assert_eq!(missing(&stores), "whether such a load stays at one level is not judged");
 }
 
 #[test]

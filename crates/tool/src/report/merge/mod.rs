@@ -248,6 +248,8 @@ fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
         steady: if is_changed { Some(false) } else { is_each(true).then_some(true) },
         // A change is that of a part; its figures are not those of the sum.
         change: None,
+        // How sure a quantile is follows from the windows too, and those of the parts are about their own figures.
+        until: None,
         intervals: intervals_of(parts),
         merged: parts.iter().map(merged_of).collect(),
         ..sum
@@ -332,7 +334,13 @@ fn generator_of(parts: &[Part<'_>]) -> GeneratorResult {
         sum.why = sum.why.or_else(|| own.why.as_ref().map(|why| format!("{}: {why}", part.name)));
     }
     let cpu_us = (sum.cpu_user_s + sum.cpu_system_s) * 1e6;
-    sum.cpu_us_per_request = (completed > 0).then(|| (cpu_us / completed as f64 * 1e3).round() / 1e3);
+    // A part in which an agent was lost does not know it.
+    let is_known = parts.iter().all(|part| {
+        let document = part.document;
+        document.totals.completed == 0 || document.generator.cpu_us_per_request.is_some()
+    });
+    sum.cpu_us_per_request =
+        (completed > 0 && is_known).then(|| (cpu_us / completed as f64 * 1e3).round() / 1e3);
     let lists = parts.iter().filter_map(|part| part.document.generator.backend.as_deref());
     let used: BTreeSet<&str> = lists.flat_map(|list| list.split(", ")).collect();
     sum.backend = Some(used.into_iter().collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::{Sample, Span};
-use pummel_logic::plan::{FailOn, Goal, Part as ChangePart};
+use pummel_logic::plan::{FailOn, Goal, Part as ChangePart, Until};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::rng::{below, mix};
 use pummel_logic::time::SECOND;
@@ -14,7 +14,7 @@ use crate::native::report::render;
 use crate::report::comparison::{StoredFile, side_of};
 use crate::report::document::ChangeResult;
 use crate::report::example::{Run, sample};
-use crate::report::{json, repetition};
+use crate::report::{json, markdown, repetition};
 
 /// The result of a run that made the requests with these numbers, some of which failed or were never sent.
 fn of_requests(seed: u64, numbers: impl Iterator<Item = u64> + Clone) -> Document {
@@ -156,6 +156,36 @@ fn a_change_of_a_part_is_said_of_the_part_and_not_of_the_sum() {
     assert_eq!((sum.merged[0].steady, &sum.merged[1].change), (Some(true), &documents[1].change));
     let text = render(&sum);
     assert!(text.contains("b.json was not steady: p50 180 us before 6.2 s, 121 us after."), "{text}");
+    let summary = String::from_utf8(markdown::render(&sum)).expect("UTF-8");
+    assert!(summary.contains("- **NOT STEADY**: results of the sum: b.json\n"), "{summary}");
+}
+
+#[test]
+fn a_sum_says_why_it_has_no_intervals_and_not_that_a_run_was_short() {
+    let sum = merged(&parts(&shares(0..500, 2))).expect("a sum");
+    let text = render(&sum);
+    assert!(text.contains("\nNo intervals: results were merged, which keep no windows of time.\n"), "{text}");
+    assert!(!text.contains("too short"), "{text}");
+}
+
+#[test]
+fn intervals_that_were_merged_with_their_neighbours_are_not_added_to_those_of_other_times() {
+    let mut documents = shares(0..500, 2);
+    assert_eq!(merged(&parts(&documents)).expect("a sum").intervals.len(), 2);
+    documents[1].intervals_merged = 1;
+    assert!(merged(&parts(&documents)).expect("a sum").intervals.is_empty());
+}
+
+#[test]
+fn a_sum_of_runs_that_went_on_until_they_were_sure_is_not_said_to_be_unsure() {
+    let mut documents = shares(0..500, 2);
+    for document in &mut documents {
+        document.plan.adaptive.until = Some(Until { quantile: 0.99, half_width: 0.05, least_ns: SECOND });
+    }
+    let sum = merged(&parts(&documents)).expect("a sum");
+    assert!(sum.until.is_none());
+    let text = render(&sum);
+    assert!(!text.contains("UNTIL"), "{text}");
 }
 
 #[test]

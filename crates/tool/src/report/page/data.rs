@@ -41,7 +41,9 @@ pub fn of_run(document: &Document, embed: Embed, room_bytes: usize) -> Option<Pa
             less.intervals.iter_mut().for_each(reduce);
             let mut bytes = pack(&less);
             while bytes.len().div_ceil(3) * 4 > room_bytes && less.intervals.len() > 1 {
+                let before = less.intervals.len();
                 less.intervals = less.intervals.chunks(2).map(merged).collect();
+                less.intervals_merged += (before - less.intervals.len()) as u64;
                 bytes = pack(&less);
             }
             let missing = match document.intervals.len() == less.intervals.len() {

@@ -668,11 +668,14 @@ pub fn of_curve(document: &CurveDocument) -> String {
         .and_then(|search| Some((search.low?, search.high?)))
         .filter(|_| search.is_some_and(|search| !search.at_least));
     let limit = limit.map_or(String::new(), |(low, high)| {
-        format!("between {} and {} requests per second", number(low), number(high))
+        let carried = search.and_then(|search| search.not_carried).map_or("", |_| {
+            ", where requests were no longer answered as fast as they were asked; the times would allow more"
+        });
+        format!("between {} and {} requests per second{carried}", number(low), number(high))
     });
-    let at_least = search.filter(|search| search.at_least).map_or(String::new(), |_| {
-        "more were not asked for: as many as were answered in closed loop".to_owned()
-    });
+    let at_least = search
+        .filter(|search| search.at_least)
+        .map_or(String::new(), |_| "the goal was met up to the greatest rate that was tried".to_owned());
     let limited = document.runs.iter().filter(|run| run.limit == "generator").count();
     let generator_limited = match limited {
         0 => String::new(),

@@ -200,6 +200,11 @@ fn a_run_that_failed_on_something_has_a_badge_for_it() {
     let page = body(&render(&document));
     assert!(page.contains("<li class=\"bad\">FAILED on untrusted</li>"), "{page}");
     assert!(!page.contains("FAILED on errors"), "{page}");
+    document.plan.fail_on = vec![FailOn::Unsteady];
+    document.steady = None;
+    let page = body(&render(&document));
+    assert!(page.contains("<li class=\"bad\">unsteady: not judged</li>"), "{page}");
+    assert!(!page.contains("FAILED"), "{page}");
 }
 
 #[test]
@@ -258,6 +263,8 @@ fn a_page_is_a_result_that_can_be_read_again() {
     let reduced = stored::json_of(&render(&long_run(2_000))).expect("it holds the data");
     let reduced = Document::read(&reduced).expect("a result");
     assert!(reduced.intervals.len() < 2_000);
+    let merged = 2_000 - reduced.intervals.len() as u64;
+    assert_eq!(reduced.intervals_merged, merged, "they are of other times than those of other results");
     assert_eq!(reduced.totals, long_run(2_000).totals, "figures of the run stay as they are");
     let sum: u64 = reduced.intervals.iter().flat_map(|one| one.ops.iter().map(|(_, op)| op.completed)).sum();
     assert_eq!(sum, 60 * 2_000, "counts of merged intervals are exact");

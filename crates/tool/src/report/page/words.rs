@@ -100,7 +100,12 @@ pub fn badges(document: &Document, unit: Unit) -> Vec<(String, Option<bool>)> {
         badges.push((words, Some(goal.met == Some(true))));
     }
     for failure in document.failures() {
-        badges.push((format!("FAILED on {}", failure.on.name()), Some(false)));
+        let name = failure.on.name();
+        let words = match failure.is_known {
+            true => format!("FAILED on {name}"),
+            false => format!("{name}: not judged"),
+        };
+        badges.push((words, Some(false)));
     }
     let verify = &document.verify;
     if verify.checked > 0 || document.plan.verify > 0.0 {
