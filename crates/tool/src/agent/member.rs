@@ -206,7 +206,7 @@ pub fn begin(
         let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
         watch.show(|snapshot| {
             snapshot.belong_to(&task.run_name);
-            snapshot.announce(&task.plan);
+            snapshot.announce_share(&task.plan, &task.part);
         });
         let run = Run::new(&task.plan).with_inputs(&task.inputs).with_process_share(&task.part, &waiting);
         let result = run.start(&mut watch, &|| stop.load(Ordering::Acquire));
@@ -319,7 +319,7 @@ impl<S: Fn(MemberEvent) -> bool> Watch for Speaker<'_, S> {
         if phase.recorded {
             self.began.get_or_insert(at);
         }
-        self.show(|snapshot| snapshot.begin(phase, (clock::wall() + at).saturating_sub(clock::now())));
+        self.show(|snapshot| snapshot.begin(phase, at, (clock::wall() + at).saturating_sub(clock::now())));
         self.say(MemberEvent::Began(self.number(phase)));
     }
 

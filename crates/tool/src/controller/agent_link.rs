@@ -1,5 +1,6 @@
 //! The link of a controller to one agent: its connection, its clocks, and the messages of a run.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -38,7 +39,8 @@ const PATIENCE: Duration = Duration::from_millis(2_500);
 /// it wakes, and does not take its own silence for that of an agent.
 const SILENT_BEATS_MAX: u32 = (PATIENCE.as_millis() / BEAT.as_millis()) as u32;
 
-/// Longest time that one attempt to connect may take, and one answer.
+/// Longest time that one step of an attempt may take: to connect, or one answer; and the time for questions after which no other
+/// one is asked. The whole attempt takes as many round trips as it needs.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// How long a peer that does not speak gRPC may take to greet.
@@ -47,7 +49,7 @@ const GREETING: Duration = Duration::from_millis(500);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Number of questions for an agent's clocks before a run.
+/// Number of questions for an agent's clocks before a run, where they are answered soon enough.
 const QUESTIONS: usize = 16;
 
 /// How often an agent is asked for its clocks while a run goes on.
@@ -55,6 +57,9 @@ const CLOCK: Duration = Duration::from_secs(1);
 
 /// Most commands that wait to be sent.
 const COMMANDS: usize = 64;
+
+/// Most texts of one kind that are taken over from what an agent measured.
+const TEXTS_MAX: usize = 64;
 
 type Client = AgentClient<InterceptedService<Channel, TokenHeader>>;
 
@@ -228,11 +233,10 @@ async fn connect(target: Target, credentials: &Credentials, deadline: Instant) -
     let endpoint = endpoint_of(&target, credentials)?;
     let mut is_greeted = false;
     loop {
-        let why = match timeout(ATTEMPT, say_hello(&endpoint, credentials, &name)).await {
-            Ok(Ok(link)) => return Ok(link),
-            Ok(Err(ConnectFailure::Final(why))) => return Err(format!("agent {name}: {why}")),
-            Ok(Err(ConnectFailure::Passing(why))) => why,
-            Err(_) => "it does not answer".to_owned(),
+        let why = match say_hello(&endpoint, credentials, &name).await {
+            Ok(link) => return Ok(link),
+            Err(ConnectFailure::Final(why)) => return Err(format!("agent {name}: {why}")),
+            Err(ConnectFailure::Passing(why)) => why,
         };
         if !std::mem::replace(&mut is_greeted, true) && speaks_zeromq(&target.address).await {
             return Err(format!(
@@ -294,16 +298,25 @@ enum ConnectFailure {
     Final(String),
 }
 
+/// The outcome of one step of an attempt, which has its own time.
+async fn in_time<T>(step: impl Future<Output = Result<T, ConnectFailure>>) -> Result<T, ConnectFailure> {
+    let late = || ConnectFailure::Passing("it does not answer".to_owned());
+    timeout(ATTEMPT, step).await.unwrap_or_else(|_| Err(late()))
+}
+
 async fn say_hello(
     endpoint: &Endpoint,
     credentials: &Credentials,
     name: &str,
 ) -> Result<AgentLink, ConnectFailure> {
-    let channel = endpoint.connect().await.map_err(|error| ConnectFailure::Passing(chain(&error)))?;
+    let connected =
+        async { endpoint.connect().await.map_err(|error| ConnectFailure::Passing(chain(&error))) };
+    let channel = in_time(connected).await?;
     let mut client = AgentClient::with_interceptor(channel, credentials.token_header.clone())
         .max_decoding_message_size(EVENT_BYTES_MAX);
     let ours = v2::HelloRequest { protocol: PROTOCOL, build: Some(build()) };
-    let hello = client.hello(ours).await.map_err(|status| failure_of(&status))?.into_inner();
+    let greeted = async { client.hello(ours).await.map_err(|status| failure_of(&status)) };
+    let hello = in_time(greeted).await?.into_inner();
     if let Some(why) = mismatch(hello.protocol, hello.build.as_ref(), credentials.allow_version_mismatch) {
         return Err(ConnectFailure::Final(format!("it {why}")));
     }
@@ -311,9 +324,14 @@ async fn say_hello(
         return Err(ConnectFailure::Final(format!("it is held by {}", visible(&hello.holder))));
     }
     let mut offset: Option<ClockOffset> = None;
+    let began = Instant::now();
     for _ in 0..QUESTIONS {
-        let newer = ask_offset(&mut client).await.map_err(|status| failure_of(&status))?;
+        let asked = async { ask_offset(&mut client).await.map_err(|status| failure_of(&status)) };
+        let newer = in_time(asked).await?;
         offset = Some(offset.map_or(newer, |offset| offset.better(newer)));
+        if began.elapsed() >= ATTEMPT {
+            break;
+        }
     }
     let offset = offset.ok_or_else(|| ConnectFailure::Final("it was not asked".to_owned()))?;
     Ok(AgentLink { name: name.to_owned(), hello, offset: Arc::new(Mutex::new(offset)), client })
@@ -477,15 +495,48 @@ fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
         Word::End(end) => {
             let measurement = serde_json::from_slice::<Measurement>(&end.measurement);
             let mut measurement = Box::new(measurement.map_err(|error| foreign(&error.to_string()))?);
-            measurement.reason = measurement.reason.map(|reason| visible(&reason));
+            clean_texts(&mut measurement);
             let cut_short = end.cut_short.map(|cut| CutShort { why: visible(&cut.why), at: cut.at_ns });
             MemberEvent::End { measurement, cut_short }
         }
     }))
 }
 
+/// Makes the texts of what an agent measured fit for a report. Those of its evidence and of its machine are made fit where they are
+/// merged.
+fn clean_texts(measurement: &mut Measurement) {
+    let clean = |words: &mut String| *words = visible(words);
+    let Measurement { reason, detected, messages, load, verify, generator, replayed, .. } = measurement;
+    [reason, detected].into_iter().flatten().for_each(clean);
+    clean_messages(messages);
+    if let Some(load) = load {
+        load.trouble.iter_mut().for_each(clean);
+        clean_messages(&mut load.messages);
+    }
+    verify.first.iter_mut().flat_map(|wrong| [&mut wrong.key, &mut wrong.why]).for_each(clean);
+    let fallbacks = std::mem::take(&mut generator.fallbacks).into_iter().take(TEXTS_MAX);
+    generator.fallbacks = fallbacks.map(|words| visible(&words)).collect();
+    if let Some(replayed) = replayed {
+        replayed.key_estimate.retain(|character| character.is_ascii_graphic());
+        replayed.notices.truncate(TEXTS_MAX);
+        replayed.notices.iter_mut().chain(&mut replayed.error).for_each(clean);
+    }
+}
+
+/// Makes messages of servers fit for a report; those that become one are counted together.
+fn clean_messages(messages: &mut BTreeMap<String, u64>) {
+    for (message, count) in std::mem::take(messages) {
+        let known = messages.entry(visible(&message)).or_default();
+        *known = known.saturating_add(count);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use pummel_logic::measure::load::LoadResult;
+    use pummel_logic::measure::replayed::Replayed;
+    use pummel_logic::measure::verify::WrongKey;
+
     use super::*;
 
     #[test]
@@ -494,6 +545,16 @@ mod tests {
         let cut_short = Some(v2::CutShort { why: dark.clone(), at_ns: 1 });
         let mut measurement = Measurement::new([], pummel_logic::plan::Clock::Kernel, 1);
         measurement.reason = Some(dark.clone());
+        measurement.detected = Some(dark.clone());
+        let messages = || BTreeMap::from([(dark.clone(), 1)]);
+        measurement.messages = messages();
+        let trouble = Some(dark.clone());
+        measurement.load = Some(LoadResult { trouble, messages: messages(), ..LoadResult::default() });
+        measurement.verify.first = vec![WrongKey { key: dark.clone(), why: dark.clone() }];
+        measurement.generator.fallbacks.insert(dark.clone());
+        let (notices, key_estimate) = (vec![dark.clone()], dark.clone());
+        let replayed = Replayed { notices, key_estimate, error: Some(dark.clone()), ..Replayed::default() };
+        measurement.replayed = Some(replayed);
         let measurement = serde_json::to_vec(&measurement).expect("it is JSON").into();
         let words = [
             Word::Refused(v2::Refused { why: dark.clone(), usage: true }),

@@ -10,11 +10,7 @@ use pummel_logic::measure::uncertainty::{EarlyEnds, lead_ns, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
 
-use super::slices::empty_slice;
-
-/// Most ticks that wait for a member's part, some seconds of them: a member that is silent for that long is given up,
-/// and one that sends no ticks is not waited for any longer.
-const OPEN_MAX: usize = 64;
+use super::slices::{OPEN_MAX, empty_slice};
 
 /// How much less than the agreed time a member may have measured, in nanoseconds: the clocks of machines drift, and the
 /// estimate of their difference changes during a run.
@@ -30,7 +26,7 @@ pub(super) struct AgreedEnds<'a> {
     began: Nanos,
     /// Agreed end of the phase, on the same clock.
     agreed: Option<Nanos>,
-    /// Ticks that lack the part of a member, by index; at most [`OPEN_MAX`] beyond those that were tested.
+    /// Ticks that lack the part of a member, by index; at most twice [`OPEN_MAX`] beyond those that were tested.
     open: BTreeMap<u64, Box<Interval>>,
     /// The ticks before this one were tested.
     looked_at: u64,
@@ -114,16 +110,19 @@ impl<'a> AgreedEnds<'a> {
         let Self { open, spares, ends, looked_at, .. } = self;
         // The last of the ticks that have waited for too long.
         let overdue = open.len().checked_sub(OPEN_MAX + 1).and_then(|at| open.keys().nth(at));
-        let end = overdue.map_or(end, |overdue| end.max(overdue + 1));
+        let end = overdue.map_or(end, |overdue| end.max(overdue.saturating_add(1)));
         let mut found = None;
-        while let Some(mut tick) = take_whole(open, end, tick_ns, |part| spares.push(emptied(part))) {
+        loop {
+            // Nor is a tick waited for that is longer than all that wait.
+            let end = if open.len() > 2 * OPEN_MAX { u64::MAX } else { end };
+            let give_back = |part| spares.push(emptied(part));
+            let Some(mut tick) = take_whole(open, end, tick_ns, give_back) else { return found };
             let end_ns =
                 if is_measured { ends.measured_slice(&mut tick) } else { ends.warm_up_slice(&mut tick) };
             found = found.or(end_ns);
-            *looked_at = (*looked_at).max(tick.end_ns.div_ceil(tick_ns)).max(tick.index + 1);
+            *looked_at = (*looked_at).max(tick.end_ns.div_ceil(tick_ns)).max(tick.index.saturating_add(1));
             spares.push(emptied(tick));
         }
-        found
     }
 
     /// Agrees that the phase under way ends so many nanoseconds after its beginning, or as soon as all members can know it: a

@@ -48,14 +48,14 @@ pub struct ConnectedAgents {
 
 impl ConnectedAgents {
     /// Connects to all agents of a fleet, by what its command line and the environment say. Agents that are started read the
-    /// files that `plan` names, and no others. The metrics of all agents have the run's name.
+    /// files that `plans` name, and no others. The metrics of all agents have the run's name.
     ///
     /// # Errors
     /// Returns [`StartError::Usage`] when a file or a variable of the fleet cannot be used, [`StartError::Agents`] when an
     /// agent does not answer or refuses, and [`StartError::Interrupted`] when `stop` returns true first.
     pub fn connect(
         fleet: &Fleet,
-        plan: &Plan,
+        plans: &[&Plan],
         run_name: &str,
         stop: &dyn Fn() -> bool,
     ) -> Result<ConnectedAgents, StartError> {
@@ -70,7 +70,7 @@ impl ConnectedAgents {
             .build()
             .map_err(failed)?;
         let patience = Duration::from_nanos(fleet.patience_ns);
-        let launched = launch_all(fleet, &named_by(plan), patience, stop)?;
+        let launched = launch_all(fleet, &named_by_all(plans), patience, stop)?;
         let placed: Vec<_> = launched.iter().flat_map(LaunchedAgents::agents).cloned().collect();
         let deadline = Instant::now() + patience;
         let links = runtime.block_on(async {
@@ -177,6 +177,11 @@ impl ConnectedAgents {
     }
 }
 
+/// The paths of the files that plans name.
+fn named_by_all(plans: &[&Plan]) -> BTreeSet<String> {
+    plans.iter().flat_map(|plan| named_by(plan)).collect()
+}
+
 /// Starts the agents of a fleet that are to be started for this command line. They read these files, and no others.
 fn launch_all(
     fleet: &Fleet,
@@ -208,4 +213,21 @@ fn name_of_process() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let at = if user.is_empty() { "" } else { "@" };
     format!("{user}{at}{} (process {})", host.trim(), std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::plan::TlsOptions;
+
+    use super::*;
+
+    #[test]
+    fn agents_of_several_plans_read_the_files_of_each() {
+        let plan = |ca: &str| {
+            let tls = TlsOptions { ca: Some(ca.to_owned()), ..TlsOptions::default() };
+            Plan { tls: Some(tls), ..Plan::default() }
+        };
+        let named = named_by_all(&[&plan("a.pem"), &plan("b.pem"), &Plan::default()]);
+        assert_eq!(named.into_iter().collect::<Vec<_>>(), ["a.pem", "b.pem"]);
+    }
 }

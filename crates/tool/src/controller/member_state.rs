@@ -126,6 +126,8 @@ pub(super) struct MemberState {
     pub(super) times: Option<ProcessTimes>,
     /// All its slices before this one have come.
     pub(super) next_slice: u64,
+    /// The user was told that its part of slices comes late.
+    pub(super) is_behind: bool,
     /// All of the member's ticks of the phase under way before this one have come.
     pub(super) next_tick: u64,
     /// The slices that have come, added up for the case that the member is lost. They are packed, since there may be very
@@ -165,6 +167,7 @@ impl MemberState {
             ready: None,
             loaded: Loaded::default(),
             next_slice: 0,
+            is_behind: false,
             next_tick: 0,
             sum: None,
             late_ns: None,

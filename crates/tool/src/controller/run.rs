@@ -10,6 +10,7 @@ use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::completion::{Loaded, load_shortfall, nothing_completed, records_of_share};
 use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
+use pummel_logic::measure::flight::FlightTime;
 use pummel_logic::measure::histogram::CoarseHistogram;
 use pummel_logic::measure::load::LoadResult;
 use pummel_logic::measure::measurement::{Measurement, Status};
@@ -31,7 +32,7 @@ use crate::stderr::visible;
 /// How often to look whether the run is to be stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long agents may take to read and check a plan.
+/// How long agents may take to read and check a plan without a recording.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long members may take to come to an end when it is time for it: for their drain, and for the transfer of what they
@@ -64,6 +65,8 @@ pub(super) struct DistributedRun<'a> {
     ends: AgreedEnds<'a>,
     /// What the members measured that have come to their end.
     all: Measurement,
+    /// Requests of members that were handed to the watch one by one.
+    rows: u64,
     /// The phase that begins next.
     phase: u32,
     /// When the first measured phase began, in nanoseconds since 1970.
@@ -74,6 +77,8 @@ pub(super) struct DistributedRun<'a> {
     is_stopped: bool,
     /// When all members have to be through with what they do; `None` where that cannot be known.
     due: Option<Nanos>,
+    /// How long members may take to accept a plan without a recording.
+    accept_timeout: Duration,
     /// How long members may take to come to an end, in nanoseconds.
     end_timeout_ns: Nanos,
 }
@@ -96,11 +101,13 @@ impl<'a> DistributedRun<'a> {
             slices,
             ends: AgreedEnds::new(plan),
             all: empty_measurement(plan),
+            rows: 0,
             phase: 0,
             started_unix_ns: 0,
             is_interrupted: false,
             is_stopped: false,
             due: None,
+            accept_timeout: ACCEPT_TIMEOUT,
             end_timeout_ns: END_TIMEOUT_NS,
         }
     }
@@ -139,19 +146,20 @@ impl<'a> DistributedRun<'a> {
         Ok(self.finish())
     }
 
-    /// Waits until all members have accepted their orders.
+    /// Waits until all members have accepted their orders. A recording is read for as long as its size takes: a member that reads
+    /// one is waited for while it is heard of.
     fn await_accept(
         &mut self,
         heard: &Receiver<(usize, MemberEvent)>,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), StartError> {
-        let deadline = Instant::now() + ACCEPT_TIMEOUT;
+        let deadline = (!self.plan.replays()).then(|| Instant::now() + self.accept_timeout);
         while let Some(missing) = self.members.iter().find(|member| !member.has_accepted) {
             if stop() {
                 return Err(StartError::Interrupted);
             }
-            if Instant::now() >= deadline {
-                let waited = ACCEPT_TIMEOUT.as_secs();
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                let waited = self.accept_timeout.as_secs();
                 let name = &missing.name;
                 return Err(StartError::Agents(format!(
                     "agent {name} did not accept its order; waited {waited} s"
@@ -265,7 +273,7 @@ impl<'a> DistributedRun<'a> {
         if fits.is_err() {
             return self.lose(number, "what it measured cannot be read".to_owned());
         }
-        member.next_slice = index + 1;
+        member.next_slice = index.saturating_add(1);
         self.add_slices();
     }
 
@@ -274,8 +282,8 @@ impl<'a> DistributedRun<'a> {
         if self.ends.add_part(phase, part).is_err() {
             return self.lose(number, "what it measured cannot be read".to_owned());
         }
-        if phase + 1 == self.phase {
-            self.members[number].next_tick = part.index + 1;
+        if phase.checked_add(1) == Some(self.phase) {
+            self.members[number].next_tick = part.index.saturating_add(1);
         }
         self.look_for_end();
     }
@@ -303,6 +311,7 @@ impl<'a> DistributedRun<'a> {
                 *time = time.saturating_add(began);
             }
         }
+        self.rows = self.rows.saturating_add(rows.len() as u64);
         self.watch.rows(&rows);
     }
 
@@ -346,11 +355,19 @@ impl<'a> DistributedRun<'a> {
         LEAD_NS + LEAD_PER_MEMBER_NS * self.members.len() as Nanos + LEAD_ROUND_TRIPS * 2 * error_ns
     }
 
-    /// Adds the slices that all members have given their part of.
+    /// Adds the slices that all members have given their part of, and those that have waited for a member for too long.
     fn add_slices(&mut self) {
         let here = self.members.iter().filter(|member| member.is_here());
         let end = here.map(|member| member.next_slice).min().unwrap_or(u64::MAX);
-        self.slices.hand_over(end, self.watch);
+        let overdue = self.slices.overdue();
+        let behind = |member: &&mut MemberState| member.is_here() && member.next_slice < overdue;
+        for member in self.members.iter_mut().filter(behind) {
+            if !std::mem::replace(&mut member.is_behind, true) {
+                let who = member.title();
+                self.watch.notice(&format!("{who} is far behind with its part of intervals: they lack it"));
+            }
+        }
+        self.slices.hand_over(end.max(overdue), self.watch);
     }
 
     /// Adds what a member measured to the whole, without its status and its slices, which are known.
@@ -451,11 +468,13 @@ impl<'a> DistributedRun<'a> {
     /// Gives up the members that are there and did not come to an end in time.
     fn give_up_on_laggards(&mut self) {
         self.due = None;
-        for number in 0..self.members.len() {
-            let member = &self.members[number];
-            if member.is_here() && (self.is_stopped || member.ready != Some(self.phase)) {
-                self.lose(number, "it did not come to an end in time".to_owned());
-            }
+        // A loss may begin the next phase, for which no member is late: who is late is decided before the first loss.
+        let is_late =
+            |member: &MemberState| member.is_here() && (self.is_stopped || member.ready != Some(self.phase));
+        let numbers = 0..self.members.len();
+        let late: Vec<usize> = numbers.filter(|&number| is_late(&self.members[number])).collect();
+        for number in late {
+            self.lose(number, "it did not come to an end in time".to_owned());
         }
     }
 
@@ -483,12 +502,18 @@ impl<'a> DistributedRun<'a> {
         let mut all = self.all;
         all.intervals = self.slices.so_far.intervals;
         all.intervals_merged = self.slices.so_far.intervals_merged;
-        let are_all_heard = self.members.iter().all(|member| member.outcome == Some(MemberOutcome::Ended));
-        if let Some(evidence) = all.evidence.as_mut().filter(|_| !are_all_heard) {
-            evidence.forget_our_requests();
+        if !self.members.iter().all(|member| member.outcome == Some(MemberOutcome::Ended)) {
+            forget_figures_of_all(&mut all);
+        }
+        if self.watch.wants().rows {
+            // What was handed over may also be of members that were lost.
+            all.samples.get_or_insert_default().written = self.rows;
         }
         self.ends.finish(clock::now());
-        all.warm_up = self.ends.warm_up;
+        // A member that has the whole load finds the end of the warm-up by itself, and sends no ticks.
+        if !self.members.iter().any(|member| member.share.is_whole()) {
+            all.warm_up = self.ends.warm_up;
+        }
         all.started_unix_ns = self.started_unix_ns;
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
         let completed: u64 = all.groups.iter().map(|group| group.ops.all().counts.completed).sum();
@@ -552,6 +577,15 @@ impl<'a> DistributedRun<'a> {
     }
 }
 
+/// Leaves out what follows only from the whole measurement of every member, where of some of them only slices are known.
+fn forget_figures_of_all(all: &mut Measurement) {
+    if let Some(evidence) = &mut all.evidence {
+        evidence.forget_our_requests();
+    }
+    all.windows = None;
+    all.flight = FlightTime::default();
+}
+
 /// Whether a member's run ended because it lost a connection for good, in a plan that goes on only with all of them.
 fn is_broken(measurement: &Measurement, plan: &Plan) -> bool {
     let connections = &measurement.connections;
@@ -576,23 +610,37 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
 
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_engine::run::Wants;
+    use pummel_logic::measure::measurement::{Keep, Samples, WarmUp, WarmUpEnd};
+    use pummel_logic::measure::summary::Summary;
     use pummel_logic::plan::share::ProcessShare;
-    use pummel_logic::plan::{Phase, Stop};
+    use pummel_logic::plan::{Phase, Replay, Stop, Until, Work};
+    use pummel_logic::protocol::{Outcome, Verb};
     use pummel_logic::time::SECOND;
-    use tokio::sync::mpsc::unbounded_channel;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
     use crate::agent::proto::v2::command::What as Told;
     use crate::controller::member_state::AgentHandle;
+    use crate::controller::slices::{OPEN_MAX, empty_slice};
     use crate::report::example::Run;
 
-    /// Knows whether the phase has begun.
+    /// Knows whether the phase has begun, and takes requests one by one.
     struct BeginWatch<'a>(&'a Cell<bool>);
 
     impl Watch for BeginWatch<'_> {
+        fn wants(&self) -> Wants {
+            Wants {
+                rows: true,
+                departures: false,
+                keep: Keep::Figures,
+                outstanding: false,
+                connections: false,
+            }
+        }
+
         fn begin(&mut self, _phase: &Phase, _at: Nanos) {
             self.0.set(true);
         }
@@ -607,6 +655,21 @@ mod tests {
         plan
     }
 
+    /// So many members with a thread each, and the commands that they get.
+    fn members(plan: &Plan, count: u32) -> (Vec<MemberState>, Vec<UnboundedReceiver<Told>>) {
+        let member = |number: u32| {
+            let clients = plan.groups.iter().map(|_| 0..5).collect();
+            let share = ProcessShare { clients, threads: 1, first_worker: number, workers: count, mark: 1 };
+            let (commands, told) = unbounded_channel();
+            (MemberState::new(format!("m{number}"), share, None, AgentHandle::Agent(commands)), told)
+        };
+        (0..count).map(member).unzip()
+    }
+
+    fn ready(phase: u32) -> MemberEvent {
+        MemberEvent::Ready { phase, loaded: Loaded::default() }
+    }
+
     /// A run of two members that are ready and then say these words, with the commands that they get. `stops`: it is to
     /// stop as soon as the phase has begun.
     fn run_of_two(
@@ -614,18 +677,20 @@ mod tests {
         stops: bool,
         words: impl IntoIterator<Item = (usize, MemberEvent)>,
     ) -> (Measurement, Vec<Vec<Told>>) {
+        run_of(plan, 2, stops, words)
+    }
+
+    /// A run of so many members, as [`run_of_two`] makes it of two.
+    fn run_of(
+        plan: &Plan,
+        count: u32,
+        stops: bool,
+        words: impl IntoIterator<Item = (usize, MemberEvent)>,
+    ) -> (Measurement, Vec<Vec<Told>>) {
         let (say, heard) = channel();
-        let (members, mut told): (Vec<MemberState>, Vec<_>) = (0..2)
-            .map(|number| {
-                let clients = plan.groups.iter().map(|_| 0..5).collect();
-                let share = ProcessShare { clients, threads: 1, first_worker: number, workers: 2, mark: 1 };
-                let (commands, told) = unbounded_channel();
-                (MemberState::new(format!("m{number}"), share, None, AgentHandle::Agent(commands)), told)
-            })
-            .unzip();
-        (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
-        let ready = || MemberEvent::Ready { phase: 0, loaded: Loaded::default() };
-        (0..2).for_each(|number| say.send((number, ready())).unwrap());
+        let (members, mut told) = members(plan, count);
+        (0..members.len()).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
+        (0..members.len()).for_each(|number| say.send((number, ready(0))).unwrap());
         words.into_iter().for_each(|word| say.send(word).unwrap());
         let has_begun = Cell::new(false);
         let mut watch = BeginWatch(&has_begun);
@@ -732,6 +797,187 @@ mod tests {
         assert!(reason.contains("m0 was lost") && reason.contains("m1 was lost"), "{reason}");
         assert!(reason.contains("it did not come to an end in time"), "{reason}");
         assert!(matches!(told[0][..], [Told::Connect(_), Told::Go(_)]), "{told:?}");
+    }
+
+    /// Says a word of member 1 as soon as the second phase has begun.
+    struct SecondWatch {
+        say: Sender<(usize, MemberEvent)>,
+        begun: usize,
+        word: Option<MemberEvent>,
+    }
+
+    impl Watch for SecondWatch {
+        fn begin(&mut self, _phase: &Phase, _at: Nanos) {
+            self.begun += 1;
+            if self.begun == 2
+                && let Some(word) = self.word.take()
+            {
+                self.say.send((1, word)).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_member_that_is_late_for_a_phase_takes_no_other_with_it() {
+        let mut plan = plan(SECOND);
+        let mut warm_up = plan.phases[0].clone();
+        (warm_up.recorded, warm_up.stop.time_ns) = (false, Some(MILLISECOND));
+        plan.phases.insert(0, warm_up);
+        let (members, _told) = members(&plan, 2);
+        let (say, heard) = channel();
+        (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
+        // The first one never comes to the end of the warm-up.
+        for word in [(0, ready(0)), (1, ready(0)), (1, ready(1))] {
+            say.send(word).unwrap();
+        }
+        let word = Some(end(&plan, SECOND, Status::Complete, None));
+        let mut watch = SecondWatch { say, begun: 0, word };
+        let mut run = DistributedRun::new(&plan, members, &mut watch, false);
+        run.end_timeout_ns = 50 * MILLISECOND;
+        let measurement = run.run(&heard, &|| false).expect("it begins");
+        let members = measurement.agents.expect("there are members").members;
+        let lost: Vec<bool> = members.iter().map(|member| member.lost.is_some()).collect();
+        assert_eq!(lost, [true, false], "{:?}", measurement.reason);
+    }
+
+    #[test]
+    fn what_only_the_whole_measurements_of_all_say_is_left_out_where_one_is_lost() {
+        let plan = plan(MILLISECOND);
+        let told = |cut_short: Option<CutShort>| {
+            let mut measurement = Box::new(Run::new(Keep::Figures).with_windows().measurement);
+            measurement.flight.requests = 2_000;
+            MemberEvent::End { measurement, cut_short }
+        };
+        let mut asked = plan.clone();
+        asked.adaptive.until = Some(Until { quantile: 0.5, half_width: 0.5, least_ns: SECOND });
+        let known = |ends: Vec<(usize, MemberEvent)>| {
+            let (measurement, _) = run_of_two(&plan, false, ends);
+            let summary = Summary::of(&measurement, &asked);
+            (
+                measurement.windows.is_some(),
+                measurement.flight.requests,
+                summary.cpu_us_per_request.is_some(),
+                summary.until.is_some(),
+            )
+        };
+        assert_eq!(known(vec![(0, told(None)), (1, told(None))]), (true, 4_000, true, true));
+        assert_eq!(known(vec![(0, told(None))]), (false, 0, false, false));
+        let left = CutShort { why: "its process was told to end".to_owned(), at: clock::now() };
+        let ends = vec![(0, told(None)), (1, told(Some(left)))];
+        assert_eq!(known(ends), (true, 4_000, true, true), "who leaves with a word has told all");
+    }
+
+    /// Keeps notices.
+    struct NoticeWatch(Vec<String>);
+
+    impl Watch for NoticeWatch {
+        fn notice(&mut self, words: &str) {
+            self.0.push(words.to_owned());
+        }
+    }
+
+    #[test]
+    fn a_member_whose_part_of_intervals_is_missing_in_them_is_named_once() {
+        let plan = plan(MILLISECOND);
+        let (members, _told) = members(&plan, 2);
+        let (say, heard) = channel();
+        (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
+        (0..2).for_each(|number| say.send((number, ready(0))).unwrap());
+        for index in 0..OPEN_MAX as u64 + 9 {
+            let mut slice = empty_slice(&plan);
+            slice.restart(index, index * plan.interval_ns);
+            slice.end_ns = slice.start_ns + plan.interval_ns;
+            say.send((0, MemberEvent::Slice(Box::new(Parcel::of(&mut slice))))).unwrap();
+        }
+        let mut watch = NoticeWatch(Vec::new());
+        let mut run = DistributedRun::new(&plan, members, &mut watch, false);
+        // Both are there until all parts have been taken in, also on a busy machine.
+        run.end_timeout_ns = SECOND;
+        let measurement = run.run(&heard, &|| false).expect("it begins");
+        let behind: Vec<&String> = watch.0.iter().filter(|words| words.contains("far behind")).collect();
+        assert_eq!(behind, ["m1 is far behind with its part of intervals: they lack it"]);
+        assert_eq!(measurement.intervals.len(), OPEN_MAX + 9);
+    }
+
+    #[test]
+    fn requests_that_a_lost_member_told_are_among_those_that_are_written() {
+        let plan = plan(MILLISECOND);
+        let row = Row {
+            due: 1,
+            ready: 1,
+            sent: 2,
+            arrived: 3,
+            read: 4,
+            verb: Verb::Get,
+            outcome: Outcome::Hit,
+            key: 5,
+            client: 0,
+            group: 0,
+        };
+        let mut measurement = Box::new(empty_measurement(&plan));
+        measurement.measured_ns = MILLISECOND;
+        measurement.samples = Some(Samples { written: 2, dropped: 1 });
+        let words = [
+            (0, MemberEvent::Rows(vec![row; 2])),
+            (1, MemberEvent::Rows(vec![row; 3])),
+            (0, MemberEvent::End { measurement, cut_short: None }),
+        ];
+        let (measurement, _) = run_of_two(&plan, false, words);
+        assert_eq!(measurement.samples, Some(Samples { written: 5, dropped: 1 }));
+        let (measurement, _) = run_of_two(&plan, false, [(1, MemberEvent::Rows(vec![row; 3]))]);
+        assert_eq!(measurement.samples, Some(Samples { written: 3, dropped: 0 }), "all are lost");
+    }
+
+    #[test]
+    fn a_member_with_the_whole_load_says_how_its_warm_up_ended() {
+        let mut plan = plan(MILLISECOND);
+        let mut warm_up = plan.phases[0].clone();
+        warm_up.recorded = false;
+        plan.phases.insert(0, warm_up);
+        plan.adaptive.first_eviction = true;
+        let found = WarmUp { until: WarmUpEnd::Eviction, elapsed_ns: 7, settled: true, cut_short: false };
+        let warm_up_of = |count: u32| {
+            let words = (0..count as usize).map(|number| (number, ready(1)));
+            let ends = (0..count as usize).map(|number| {
+                let mut measurement = Box::new(empty_measurement(&plan));
+                (measurement.measured_ns, measurement.warm_up) = (MILLISECOND, Some(found));
+                (number, MemberEvent::End { measurement, cut_short: None })
+            });
+            let (measurement, _) = run_of(&plan, count, false, words.chain(ends));
+            measurement.warm_up.expect("it had one")
+        };
+        assert_eq!(warm_up_of(1), found);
+        assert!(!warm_up_of(2).settled, "what several find is decided by their ticks");
+    }
+
+    #[test]
+    fn members_that_read_a_recording_are_waited_for_while_they_are_heard_of() {
+        let of = |plan: &Plan| {
+            let (members, _told) = members(plan, 2);
+            let (say, heard) = channel();
+            let looks = Cell::new(0);
+            let mut watch = SecondWatch { say: say.clone(), begun: 0, word: None };
+            let mut run = DistributedRun::new(plan, members, &mut watch, false);
+            run.accept_timeout = Duration::ZERO;
+            run.end_timeout_ns = 50 * MILLISECOND;
+            // They come to the end of their recordings between two looks.
+            let stop = || {
+                looks.set(looks.get() + 1);
+                if looks.get() == 3 {
+                    (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
+                    (0..2).for_each(|number| say.send((number, ready(0))).unwrap());
+                }
+                false
+            };
+            run.run(&heard, &stop).map(drop)
+        };
+        let mut plan = plan(MILLISECOND);
+        let late = "agent m0 did not accept its order; waited 0 s".to_owned();
+        assert_eq!(of(&plan), Err(StartError::Agents(late)));
+        let path = "recording".to_owned();
+        let replay = Replay { path, format: 0, read_through_ns: None, reads_only: false };
+        plan.phases[0].work = Work::Replay(replay);
+        assert_eq!(of(&plan), Ok(()));
     }
 
     #[test]

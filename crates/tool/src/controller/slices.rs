@@ -10,6 +10,15 @@ use pummel_logic::measure::parcel::{Misfit, Parcel};
 use pummel_logic::measure::parts::{MEMBERS_TIMED_MAX, SlicePart, merge_parts};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;
+use pummel_logic::time::{Nanos, SECOND};
+
+/// Most slices that wait for a member's part where that is some seconds of them: one that is silent for that long is given up, and
+/// one that sends no parts is not waited for any longer.
+pub(super) const OPEN_MAX: usize = 64;
+
+/// For how long slices wait for a member's part at least, in nanoseconds: a controller that stood still hears its members one after
+/// the other.
+const OPEN_NS: Nanos = 5 * SECOND;
 
 /// The slices of a run, and the measurement that they make.
 pub(super) struct MergedSlices<'a> {
@@ -17,8 +26,12 @@ pub(super) struct MergedSlices<'a> {
     /// What was measured so far. Its status says that the run is not over, since a result that is written before the end
     /// may be the last one that is written.
     pub(super) so_far: Measurement,
-    /// Slices that not all members have given their part of, by index.
+    /// Slices that not all members have given their part of, by index; at most twice `open_max`.
     open: BTreeMap<u64, Box<Interval>>,
+    /// Most slices that wait for a member's part.
+    open_max: usize,
+    /// The slices before this one are handed over.
+    next: u64,
     /// Empty slices for reuse, at most as many as were open at one time. They are boxed as they are in `open`.
     #[allow(clippy::vec_box)]
     spares: Vec<Box<Interval>>,
@@ -35,14 +48,18 @@ impl<'a> MergedSlices<'a> {
         so_far.connections.asked = connections_asked;
         let members = if (2..=MEMBERS_TIMED_MAX).contains(&members) { members } else { 0 };
         let (open, parts) = (BTreeMap::new(), BTreeMap::new());
-        MergedSlices { plan, so_far, open, spares: Vec::new(), members, parts }
+        let open_max = OPEN_MAX.max((OPEN_NS / plan.interval_ns.max(1)) as usize);
+        MergedSlices { plan, so_far, open, open_max, next: 0, spares: Vec::new(), members, parts }
     }
 
-    /// Adds the part of a slice of the member of this number.
+    /// Adds the part of a slice of the member of this number. Parts of slices that are handed over are left out.
     ///
     /// # Errors
     /// Returns [`Misfit`] when the part is none of this plan.
     pub(super) fn add_part(&mut self, part: &Parcel, member: usize) -> Result<(), Misfit> {
+        if part.index < self.next {
+            return Ok(());
+        }
         let (plan, spares) = (self.plan, &mut self.spares);
         let spare = || spares.pop().unwrap_or_else(|| empty_slice(plan));
         let slice = self.open.entry(part.index).or_insert_with(spare);
@@ -56,9 +73,15 @@ impl<'a> MergedSlices<'a> {
         Ok(())
     }
 
+    /// The number of the first slice that is waited for: those before it have waited for too long.
+    pub(super) fn overdue(&self) -> u64 {
+        let last = self.open.len().checked_sub(self.open_max + 1).and_then(|at| self.open.keys().nth(at));
+        last.map_or(0, |last| last.saturating_add(1))
+    }
+
     /// Takes the parts of all slices up to this number, which have become one.
     fn take_parts(parts: &mut BTreeMap<u64, Vec<SlicePart>>, last: u64) -> Vec<SlicePart> {
-        let later = parts.split_off(&(last + 1));
+        let later = parts.split_off(&last.saturating_add(1));
         let mut all = Vec::new();
         std::mem::replace(parts, later).into_values().for_each(|more| merge_parts(&mut all, &more));
         all
@@ -72,7 +95,11 @@ impl<'a> MergedSlices<'a> {
             slice.outstanding = None;
             spares.push(slice);
         };
-        while let Some(mut slice) = take_whole(&mut self.open, end, length_ns, &mut give_back) {
+        loop {
+            // Nor is a slice waited for that is longer than all that wait.
+            let end = if self.open.len() > 2 * self.open_max { u64::MAX } else { end };
+            let Some(mut slice) = take_whole(&mut self.open, end, length_ns, &mut give_back) else { return };
+            self.next = self.next.max(slice.end_ns.div_ceil(length_ns)).max(slice.index.saturating_add(1));
             watch.interval(&mut slice);
             let index = slice.index;
             let merged_before = self.so_far.intervals_merged;
@@ -120,7 +147,8 @@ pub(super) fn empty_slice(plan: &Plan) -> Box<Interval> {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::time::{MILLISECOND, SECOND};
+    use pummel_logic::measure::measurement::Slice;
+    use pummel_logic::time::MILLISECOND;
 
     use super::*;
     use crate::report::example::{Run, sample};
@@ -167,5 +195,47 @@ mod tests {
         many.add_part(&part(&plan, 0, 9), 0).expect("it fits");
         many.hand_over(1, &mut Silent);
         assert!(many.so_far.intervals[0].members.is_empty(), "of very many the intervals say nothing");
+    }
+
+    #[test]
+    fn a_member_that_gives_no_parts_is_not_waited_for_for_ever() {
+        let mut plan = Run::new(Keep::Figures).plan;
+        plan.interval_ns = SECOND;
+        let mut slices = MergedSlices::new(&plan, 4, 2);
+        let all = OPEN_MAX as u64 + 36;
+        for index in 0..all {
+            slices.add_part(&part(&plan, index, 2), 0).expect("it fits");
+            let overdue = slices.overdue();
+            slices.hand_over(overdue, &mut Silent);
+            assert!(slices.open.len() <= OPEN_MAX && slices.parts.len() <= OPEN_MAX, "{}", slices.open.len());
+        }
+        let indexes: Vec<u64> = slices.so_far.intervals.iter().map(|slice| slice.index).collect();
+        assert_eq!(indexes, (0..36).collect::<Vec<u64>>(), "what the other one gives is there");
+        slices.add_part(&part(&plan, 3, 9), 1).expect("it fits");
+        assert_eq!((slices.open.len(), slices.parts.len()), (OPEN_MAX, OPEN_MAX), "it comes too late");
+        slices.add_part(&part(&plan, all - 1, 9), 1).expect("it fits");
+        slices.hand_over(all, &mut Silent);
+        let completed = |slice: &Slice| slice.counts().completed;
+        assert_eq!(slices.so_far.intervals.last().map(completed), Some(11), "it may come back");
+        let short = Plan { interval_ns: 10 * MILLISECOND, ..plan.clone() };
+        assert_eq!(MergedSlices::new(&short, 4, 2).open_max, 500, "short slices wait for as long");
+    }
+
+    #[test]
+    fn a_slice_without_an_end_is_not_waited_for_for_ever() {
+        let mut plan = Run::new(Keep::Figures).plan;
+        plan.interval_ns = SECOND;
+        let mut slices = MergedSlices::new(&plan, 4, 2);
+        let mut endless = empty_slice(&plan);
+        endless.end_ns = u64::MAX;
+        slices.add_part(&Parcel::of(&mut endless), 1).expect("it fits");
+        for index in 0..5 * OPEN_MAX as u64 {
+            slices.add_part(&part(&plan, index, 1), 0).expect("it fits");
+            let overdue = slices.overdue();
+            slices.hand_over(overdue, &mut Silent);
+            assert!(slices.open.len() <= 2 * OPEN_MAX, "{}", slices.open.len());
+        }
+        let ends: Vec<u64> = slices.so_far.intervals.iter().map(|slice| slice.end_ns).collect();
+        assert_eq!(ends, [u64::MAX], "it was taken, with all that lie in it");
     }
 }

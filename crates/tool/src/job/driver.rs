@@ -111,6 +111,8 @@ pub struct Extras {
     pub detection: Detection,
     /// Whether this process reads what its plans need also where agents may do all of the work.
     pub always_reads_inputs: bool,
+    /// Other plans than that of the job that are run too, whose files agents may read.
+    pub other_plans: Vec<ValidPlan>,
 }
 
 /// Runs a job of one run and writes its reports.
@@ -136,6 +138,7 @@ fn plan_after<'a>(plan: &'a ValidPlan, measurement: Option<&Measurement>) -> Cow
 /// The state that the runs of a job share.
 pub struct Driver<'a> {
     job: &'a Job,
+    other_plans: Vec<ValidPlan>,
     detection: Detection,
     interrupts: &'static AtomicU32,
     files: ResultFiles,
@@ -197,6 +200,7 @@ impl<'a> Driver<'a> {
         let shown = BTreeSet::new();
         Ok(Driver {
             job,
+            other_plans: extras.other_plans.clone(),
             detection: extras.detection.clone(),
             interrupts,
             files,
@@ -217,9 +221,16 @@ impl<'a> Driver<'a> {
     pub fn runner(&mut self) -> Result<&Runner, NotRun> {
         if self.runner.is_none() {
             let stop = || self.interrupts.load(Ordering::Relaxed) > 0;
-            self.runner = Some(Runner::of(self.job.fleet.as_ref(), &self.job.plan, &self.run_name, &stop)?);
+            let others = self.other_plans.iter().map(|plan| &**plan);
+            let plans: Vec<&Plan> = std::iter::once(&*self.job.plan).chain(others).collect();
+            self.runner = Some(Runner::of(self.job.fleet.as_ref(), &plans, &self.run_name, &stop)?);
         }
         Ok(self.runner.as_ref().expect("it was found just now"))
+    }
+
+    /// Exchanges what is known of the servers: the next run may be of other servers than the last one.
+    pub fn swap_detection(&mut self, detection: &mut Detection) {
+        std::mem::swap(&mut self.detection, detection);
     }
 
     /// Makes a run, to its end or until a signal comes.
@@ -470,7 +481,7 @@ impl Watch for Watching<'_> {
 
     fn notice(&mut self, words: &str) {
         if let Some(snapshot) = &self.snapshot {
-            snapshot.lock().message(clock::wall(), words);
+            snapshot.lock().message(clock::now(), words);
         }
         if self.shown.insert(words.to_owned()) {
             self.tell(Event::Notice(words));
@@ -484,7 +495,7 @@ impl Watch for Watching<'_> {
         if let Some(snapshot) = &self.snapshot {
             let moment = moment();
             let wall_ns = (moment.wall_ns + at).saturating_sub(moment.now_ns);
-            snapshot.lock().begin(phase, wall_ns);
+            snapshot.lock().begin(phase, at, wall_ns);
         }
         self.tell(Event::PhaseBegan(phase, at));
     }

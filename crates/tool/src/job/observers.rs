@@ -164,7 +164,7 @@ impl Observers {
             return None;
         }
         self.drawn_at = now;
-        Some(block::lines(&snapshot.lock(), clock::wall(), glyphs))
+        Some(block::lines(&snapshot.lock(), now, glyphs))
     }
 
     /// Shows the end of the job for as long as `--metrics-linger` says, and pushes its result.

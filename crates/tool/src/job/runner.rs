@@ -77,22 +77,22 @@ impl From<StartError> for NotRun {
 }
 
 impl Runner {
-    /// The runner of a fleet of agents, or of this process without one, ready to run plans that name the files of
-    /// `plan`. The run has this name in metrics.
+    /// The runner of a fleet of agents, or of this process without one, ready to run plans that name the files of `plans`. The
+    /// run has this name in metrics.
     ///
     /// # Errors
     /// When an agent does not answer.
     #[cfg(feature = "agents")]
     pub fn of(
         fleet: Option<&Fleet>,
-        plan: &Plan,
+        plans: &[&Plan],
         run_name: &str,
         stop: &dyn Fn() -> bool,
     ) -> Result<Runner, NotRun> {
         match fleet {
             None => Ok(Runner::Here),
             Some(fleet) => {
-                Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, plan, run_name, stop)?)))
+                Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, plans, run_name, stop)?)))
             }
         }
     }
@@ -104,7 +104,7 @@ impl Runner {
     #[cfg(not(feature = "agents"))]
     pub fn of(
         _fleet: Option<&Fleet>,
-        _plan: &Plan,
+        _plans: &[&Plan],
         _run_name: &str,
         _stop: &dyn Fn() -> bool,
     ) -> Result<Runner, NotRun> {

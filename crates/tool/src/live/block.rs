@@ -21,12 +21,12 @@ const SPARK_WIDTH: usize = 16;
 /// Longest line, so that terminals of 80 columns wrap none.
 const WIDTH_MAX: usize = 79;
 
-/// The lines of the state at this time since 1970: how far the run is, its rate, its times and the generator. Before the first
-/// interval there is one line.
-pub fn lines(snapshot: &Snapshot, now_unix_ns: Nanos, glyphs: Glyphs) -> Vec<String> {
-    let mut lines = vec![progress_line(snapshot, now_unix_ns)];
+/// The lines of the state at this time of the monotonic clock: how far the run is, its rate, its times and the generator. Before the
+/// first interval there is one line.
+pub fn lines(snapshot: &Snapshot, now: Nanos, glyphs: Glyphs) -> Vec<String> {
+    let mut lines = vec![progress_line(snapshot, now)];
     if let Some(slice) = snapshot.recent.back() {
-        lines.push(rate_line(snapshot, now_unix_ns, slice_rate(slice)));
+        lines.push(rate_line(snapshot, now, slice_rate(slice)));
         // The operation that most requests asked stands for the interval.
         let op = slice.ops.values().max_by_key(|op| op.counts.requests());
         if let Some(op) = op {
@@ -37,16 +37,16 @@ pub fn lines(snapshot: &Snapshot, now_unix_ns: Nanos, glyphs: Glyphs) -> Vec<Str
     lines.into_iter().map(|line| line.chars().take(WIDTH_MAX).collect()).collect()
 }
 
-fn progress_line(snapshot: &Snapshot, now_unix_ns: Nanos) -> String {
+fn progress_line(snapshot: &Snapshot, now: Nanos) -> String {
     let word = stage_word(snapshot.stage);
-    let share = share_done(snapshot, now_unix_ns);
+    let share = share_done(snapshot, now);
     let bar = share
         .map_or_else(String::new, |share| format!("{} {:3.0} %  ", bar(share, BAR_WIDTH), share * 100.0));
     let rest = match (snapshot.stage, snapshot.progress) {
         (Stage::Measure, _) => {
             let length_ns = snapshot.plan.as_ref().and_then(|plan| plan.measured_ns);
             let of = length_ns.map_or_else(String::new, |ns| format!(" / {}", clock_text(ns)));
-            format!("{}{of}", clock_text(elapsed_ns(snapshot, now_unix_ns)))
+            format!("{}{of}", clock_text(elapsed_ns(snapshot, now)))
         }
         (_, Some((ended, Some(of)))) => format!("{} of {}", grouped(ended), grouped(of)),
         (_, Some((ended, None))) => format!("{} requests", grouped(ended)),
@@ -55,9 +55,9 @@ fn progress_line(snapshot: &Snapshot, now_unix_ns: Nanos) -> String {
     format!("{word:<10} {bar}{rest}").trim_end().to_owned()
 }
 
-fn rate_line(snapshot: &Snapshot, now_unix_ns: Nanos, rate: f64) -> String {
+fn rate_line(snapshot: &Snapshot, now: Nanos, rate: f64) -> String {
     let asked = snapshot
-        .asked_rate(now_unix_ns)
+        .asked_rate(now)
         .map_or_else(String::new, |asked| format!(" of {}", grouped(asked.round() as u64)));
     let counts = snapshot.so_far.as_ref().map(|so_far| so_far.counts).unwrap_or_default();
     let connections = snapshot.connections;

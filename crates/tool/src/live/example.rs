@@ -72,11 +72,11 @@ pub fn shared() -> Snapshot {
     snapshot
 }
 
-/// A run of five minutes after 42 s, and the time.
+/// A run of five minutes after 42 s, and the time of the monotonic clock.
 pub fn measuring() -> (Snapshot, Nanos) {
     let mut measurement = Measurement::new(["clients".to_owned()], Clock::Kernel, SECOND);
     let plan = Plan::default();
-    let started = 1_700_000_000 * SECOND;
+    let started = 9_000 * SECOND;
     let mut snapshot = Snapshot {
         identity: Identity::default(),
         plan: Some(PlanFacts {
@@ -88,7 +88,8 @@ pub fn measuring() -> (Snapshot, Nanos) {
             ..PlanFacts::default()
         }),
         stage: Stage::Measure,
-        started_unix_ns: started,
+        started_unix_ns: 1_700_000_000 * SECOND,
+        started,
         workers_busy_ns: vec![0],
         keeps_recent: true,
         ..Snapshot::default()

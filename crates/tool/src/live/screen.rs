@@ -18,18 +18,12 @@ pub const LEAST: (usize, usize) = (40, 8);
 /// The size from which on everything is shown at once.
 pub const LARGE: (usize, usize) = (120, 40);
 
-/// Draws the state at this time since 1970.
-pub fn draw(
-    snapshot: &Snapshot,
-    choice: Choice,
-    now_unix_ns: Nanos,
-    size: (usize, usize),
-    glyphs: Glyphs,
-) -> Canvas {
+/// Draws the state at this time of the monotonic clock.
+pub fn draw(snapshot: &Snapshot, choice: Choice, now: Nanos, size: (usize, usize), glyphs: Glyphs) -> Canvas {
     let (width, height) = size;
     let mut canvas = Canvas::new(width, height);
     if width < LEAST.0 || height < LEAST.1 {
-        for (y, line) in block::lines(snapshot, now_unix_ns, glyphs).iter().enumerate() {
+        for (y, line) in block::lines(snapshot, now, glyphs).iter().enumerate() {
             canvas.put(0, y, line, Ink::Plain);
         }
         return canvas;
@@ -38,7 +32,7 @@ pub fn draw(
         help(&mut canvas, snapshot.is_steerable);
         return canvas;
     }
-    head(&mut canvas, snapshot, now_unix_ns);
+    head(&mut canvas, snapshot, now);
     keys(&mut canvas, choice, snapshot.is_steerable);
     let below = height - 1;
     if width >= LARGE.0 && height >= LARGE.1 {
@@ -50,7 +44,7 @@ pub fn draw(
 }
 
 /// The header: the load, and the progress of the run.
-fn head(canvas: &mut Canvas, snapshot: &Snapshot, now_unix_ns: Nanos) {
+fn head(canvas: &mut Canvas, snapshot: &Snapshot, now: Nanos) {
     let width = canvas.width();
     let Some(plan) = &snapshot.plan else {
         canvas.put(0, 0, "pummel", Ink::Bold);
@@ -65,10 +59,10 @@ fn head(canvas: &mut Canvas, snapshot: &Snapshot, now_unix_ns: Nanos) {
     let mix = plan.mix.iter().map(|(op, weight)| format!("{op} {:.0}", weight / total * 100.0));
     let mix = mix.collect::<Vec<_>>().join(" ");
     let length = plan.measured_ns.map_or_else(String::new, |ns| format!(" / {}", clock_text(ns)));
-    let clock = format!("{}{length}", clock_text(elapsed_ns(snapshot, now_unix_ns)));
+    let clock = format!("{}{length}", clock_text(elapsed_ns(snapshot, now)));
     let room = width.saturating_sub(clock.len() + 1);
     // What is asked for now is never cut short for what never changes.
-    let pace = pace_words(snapshot, plan, now_unix_ns);
+    let pace = pace_words(snapshot, plan, now);
     let left = room.saturating_sub(8 + 3 + pace.chars().count());
     let words = match shown(&format!("{}   {mix}", shown(&servers, 30)), left) {
         target if left > 2 => format!("{target}   {pace}"),
@@ -78,7 +72,7 @@ fn head(canvas: &mut Canvas, snapshot: &Snapshot, now_unix_ns: Nanos) {
     canvas.put(8, 0, &shown(&words, room.saturating_sub(8)), Ink::Plain);
     canvas.put_right(width, 0, &clock, Ink::Bold);
     let stage = stage_word(snapshot.stage);
-    match share_done(snapshot, now_unix_ns) {
+    match share_done(snapshot, now) {
         Some(share) => {
             let percent = format!(" {:3.0} %  {stage}", share * 100.0);
             let end = canvas.put(0, 1, &bar(share, width.saturating_sub(22)), Ink::Plain);

@@ -147,11 +147,11 @@ impl Viewer {
     }
 
     fn draw(&self, terminal: &mut Terminal<CrosstermBackend<io::Stderr>>) -> io::Result<()> {
-        let now_unix_ns: Nanos = clock::wall();
+        let now: Nanos = clock::now();
         terminal.draw(|frame| {
             let area = frame.area();
             let size = (usize::from(area.width), usize::from(area.height));
-            let canvas = draw(&self.snapshot.lock(), self.choice, now_unix_ns, size, self.glyphs);
+            let canvas = draw(&self.snapshot.lock(), self.choice, now, size, self.glyphs);
             paint(&canvas, frame.buffer_mut(), self.has_colours);
         })?;
         Ok(())

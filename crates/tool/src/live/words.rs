@@ -54,12 +54,12 @@ pub fn clock_text(ns: Nanos) -> String {
     }
 }
 
-/// The progress of the phase under way, from 0 to 1; `None` if it is not known.
-pub fn share_done(snapshot: &Snapshot, now_unix_ns: Nanos) -> Option<f64> {
+/// The progress of the phase under way at this time of the monotonic clock, from 0 to 1; `None` if it is not known.
+pub fn share_done(snapshot: &Snapshot, now: Nanos) -> Option<f64> {
     let share = match snapshot.stage {
         Stage::Measure => {
             let length_ns = snapshot.plan.as_ref()?.measured_ns.filter(|ns| *ns > 0)?;
-            elapsed_ns(snapshot, now_unix_ns) as f64 / length_ns as f64
+            elapsed_ns(snapshot, now) as f64 / length_ns as f64
         }
         Stage::Over => 1.0,
         _ => {
@@ -70,10 +70,10 @@ pub fn share_done(snapshot: &Snapshot, now_unix_ns: Nanos) -> Option<f64> {
     Some(share.clamp(0.0, 1.0))
 }
 
-/// Time since the measured phase began; 0 before it.
-pub fn elapsed_ns(snapshot: &Snapshot, now_unix_ns: Nanos) -> Nanos {
+/// Time since the measured phase began, at this time of the monotonic clock; 0 before it.
+pub fn elapsed_ns(snapshot: &Snapshot, now: Nanos) -> Nanos {
     match snapshot.stage {
-        Stage::Measure => now_unix_ns.saturating_sub(snapshot.started_unix_ns),
+        Stage::Measure => now.saturating_sub(snapshot.started),
         _ => 0,
     }
 }
@@ -115,10 +115,10 @@ pub fn busy_share(snapshot: &Snapshot) -> Option<f64> {
     (time_ns > 0.0).then(|| slice.turns.busy_ns as f64 / time_ns)
 }
 
-/// The rate that is asked for at this time since 1970, in words.
-pub fn pace_words(snapshot: &Snapshot, plan: &PlanFacts, now_unix_ns: Nanos) -> String {
+/// The rate that is asked for at this time of the monotonic clock, in words.
+pub fn pace_words(snapshot: &Snapshot, plan: &PlanFacts, now: Nanos) -> String {
     let rate = |rate: f64| grouped(rate.round() as u64);
-    match (snapshot.asked_rate(now_unix_ns), plan.mode) {
+    match (snapshot.asked_rate(now), plan.mode) {
         (Some(asked), _) => {
             let paused = snapshot
                 .resumes_at

@@ -73,7 +73,7 @@ pub fn full() -> (Snapshot, ProcessFigures) {
         ..Snapshot::default()
     };
     let process = ProcessFigures {
-        now_unix_ns: 0,
+        now: 0,
         cpu_ns: SECOND,
         resident_bytes: Some(1 << 24),
         open_fds: Some(9),
@@ -88,4 +88,14 @@ fn every_row_of_the_table_is_served_in_its_order() {
     let served: Vec<&str> = families(&snapshot, &process).iter().map(|family| family.row.name).collect();
     let table: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
     assert_eq!(served, table);
+}
+
+#[test]
+fn a_goal_that_is_asked_for_twice_is_one_series() {
+    let (mut snapshot, process) = full();
+    let goals = ["p99:1ms", "p50:1ms", "p99:1ms"].map(|goal| (goal.to_owned(), true));
+    snapshot.result.as_mut().expect("it is over").goals = goals.to_vec();
+    let families = families(&snapshot, &process);
+    let served = families.iter().find(|family| family.row.name == "pummel_goal_met").expect("it is served");
+    assert_eq!(served.samples.len(), 2, "{served:?}");
 }

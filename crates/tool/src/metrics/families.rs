@@ -12,8 +12,8 @@ use crate::snapshot::{OpTotals, Role, RunResult, ServerFigures, Snapshot, Stage}
 /// The kernel's figures of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessFigures {
-    /// The time, in nanoseconds since 1970.
-    pub now_unix_ns: Nanos,
+    /// The time of the monotonic clock, in nanoseconds.
+    pub now: Nanos,
     /// CPU time, in nanoseconds.
     pub cpu_ns: Nanos,
     /// Memory, in bytes; `None` where /proc is not mounted.
@@ -68,7 +68,7 @@ impl Value<'_> {
 pub fn families<'a>(snapshot: &'a Snapshot, process: &ProcessFigures) -> Vec<Family<'a>> {
     let mut to = Collected { common: common_labels(snapshot), families: Vec::new() };
     to.push("pummel_build_info", &[build_info::VERSION, build_info::COMMIT], Value::Count(1));
-    run_info(&mut to, snapshot, process.now_unix_ns);
+    run_info(&mut to, snapshot, process.now);
     requests(&mut to, snapshot);
     if !snapshot.ops.is_empty() {
         to.one("pummel_sent_bytes_total", Some(Value::Count(snapshot.bytes.sent)));
@@ -132,7 +132,7 @@ fn seconds<'a>(ns: Nanos) -> Value<'a> {
     Value::Number(ns as f64 / SECOND as f64)
 }
 
-fn run_info<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot, now_unix_ns: Nanos) {
+fn run_info<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot, now: Nanos) {
     if let (Some(plan), false) = (&snapshot.plan, snapshot.backends.is_empty()) {
         let (backend, seed) = (snapshot.backends.join("+"), plan.seed.to_string());
         let labels = [snapshot.identity.front, plan.protocol, plan.mode, &backend, plan.clock, &seed];
@@ -143,7 +143,7 @@ fn run_info<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot, now_unix_ns: Nan
     }
     let started = (snapshot.started_unix_ns > 0).then(|| seconds(snapshot.started_unix_ns));
     to.one("pummel_start_timestamp_seconds", started);
-    let rate = snapshot.asked_rate(now_unix_ns);
+    let rate = snapshot.asked_rate(now);
     to.one("pummel_target_requests_per_second", rate.map(Value::Number));
 }
 
@@ -266,7 +266,10 @@ fn outcome<'a>(to: &mut Collected<'a>, result: &'a RunResult) {
     for (op, span, quantile, ns) in &result.quantiles {
         to.push("pummel_result_quantile_seconds", &[op, span.name(), &quantile.to_string()], seconds(*ns));
     }
-    for (goal, is_met) in &result.goals {
-        to.push("pummel_goal_met", &[goal], Value::Count(u64::from(*is_met)));
+    for (number, (goal, is_met)) in result.goals.iter().enumerate() {
+        // A goal that is asked for twice is one series.
+        if result.goals[..number].iter().all(|(earlier, _)| earlier != goal) {
+            to.push("pummel_goal_met", &[goal], Value::Count(u64::from(*is_met)));
+        }
     }
 }

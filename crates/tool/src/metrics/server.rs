@@ -340,7 +340,7 @@ pub fn process_figures() -> ProcessFigures {
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
     });
     ProcessFigures {
-        now_unix_ns: clock::wall(),
+        now: clock::now(),
         cpu_ns: cpu.user_ns + cpu.system_ns,
         resident_bytes: resident.map(|kibibytes| kibibytes * 1024),
         // The directory itself is open while it is read.

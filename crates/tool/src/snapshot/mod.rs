@@ -19,7 +19,8 @@ use pummel_logic::measure::measurement::{Measurement, Slice, Status};
 use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
 use pummel_logic::measure::summary::{Figures, QUANTILES, Summary};
 use pummel_logic::measure::trust::Trust;
-use pummel_logic::plan::{Arrivals, Clock, Goal, Phase, Plan, Work};
+use pummel_logic::plan::share::ProcessShare;
+use pummel_logic::plan::{Arrivals, Clock, Goal, Group, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 
@@ -99,7 +100,10 @@ pub struct Snapshot {
     pub progress: Option<(u64, Option<u64>)>,
     /// Beginning of the first measured phase of the last run, in nanoseconds since 1970; 0 before it.
     pub started_unix_ns: Nanos,
-    /// The kernel interfaces of the last run; empty before its first interval.
+    /// The same moment on the monotonic clock, which no step of the time moves.
+    pub started: Nanos,
+    /// The kernel interfaces of the last run whose interfaces are known; empty before the first interval. Where agents make the
+    /// run they are known at its end.
     pub backends: Vec<&'static str>,
     /// The requests of all measured phases, by the word of their operation; empty unless they are asked for.
     pub ops: BTreeMap<&'static str, OpTotals>,
@@ -155,9 +159,9 @@ pub struct PlanFacts {
     pub clock: &'static str,
     /// The seed of the run.
     pub seed: u64,
-    /// Requests per second that are asked for; `None` in closed loop, and where they change.
+    /// Requests per second that are asked for in this process; `None` in closed loop, and where they change.
     pub rate: Option<f64>,
-    /// Requests per second that are asked for where they change; `None` where they do not.
+    /// Requests per second that are asked for in this process where they change; `None` where they do not.
     pub changing: Option<ChangingRate>,
     /// The operations of the measured mix and their weights.
     pub mix: Vec<(&'static str, f64)>,
@@ -176,27 +180,43 @@ pub struct PlanFacts {
 pub struct ChangingRate {
     /// Rate of the clients whose rate changes, from the beginning of the measured phase on.
     curve: Arc<RateCurve>,
-    /// Rate of all other clients.
+    /// Part of these clients that is in this process, from 0 to 1.
+    part: f64,
+    /// Rate of all other clients of this process.
     others: f64,
 }
 
 impl ChangingRate {
-    /// The rates of a plan; `None` where they do not change.
-    fn of(plan: &Plan) -> Option<ChangingRate> {
+    /// The rates of a plan in the process with this share of it, or in one that makes all of it; `None` where they do not change.
+    fn of(plan: &Plan, share: Option<&ProcessShare>) -> Option<ChangingRate> {
         if plan.changes.rate.is_none() && plan.changes.burst.is_none() {
             return None;
         }
         let measured = plan.phases.iter().position(|phase| phase.recorded)?;
         let rate = plan.groups.first()?.rate?;
         let curve = Arc::new(RateCurve::in_phase(plan, measured, rate));
-        let others = plan.groups.iter().skip(1).filter_map(|group| group.rate).sum();
-        Some(ChangingRate { curve, others })
+        let others = rates_of(plan, share).skip(1).flatten().sum();
+        Some(ChangingRate { curve, part: part_of(plan.groups.first()?, 0, share), others })
     }
 
-    /// The rate of all clients so long after the beginning of the measured phase.
+    /// The rate of all clients of this process so long after the beginning of the measured phase.
     pub fn at(&self, since_ns: Nanos) -> f64 {
-        self.curve.rate_at(since_ns) + self.others
+        self.curve.rate_at(since_ns) * self.part + self.others
     }
+}
+
+/// The rate of each group of a plan in the process with this share of it, or in one that makes all of it; `None` in closed loop.
+fn rates_of<'a>(plan: &'a Plan, share: Option<&'a ProcessShare>) -> impl Iterator<Item = Option<f64>> + 'a {
+    let groups = plan.groups.iter().enumerate();
+    groups.map(move |(at, group)| Some(group.rate? * part_of(group, at, share)))
+}
+
+/// The part of the clients of the group with this index that is in the process with this share, from 0 to 1. Clients of a group
+/// have equal rates.
+fn part_of(group: &Group, at: usize, share: Option<&ProcessShare>) -> f64 {
+    let Some(share) = share else { return 1.0 };
+    let clients = share.clients.get(at).map_or(0, |clients| clients.end.saturating_sub(clients.start));
+    clients as f64 / f64::from(group.clients.max(1))
 }
 
 /// The stage of a run.
@@ -369,9 +389,18 @@ impl Snapshot {
         *self = Snapshot { identity, keeps_recent, keeps_ops, ..Snapshot::default() };
     }
 
-    /// Notes that a run of this plan is about to begin.
+    /// Notes that a run of this plan is about to begin, all of which is shown here.
     pub fn announce(&mut self, plan: &Plan) {
-        self.plan = Some(PlanFacts::of(plan));
+        self.announce_facts(PlanFacts::of(plan, None));
+    }
+
+    /// Notes that a run of this plan is about to begin, of which this process makes a share.
+    pub fn announce_share(&mut self, plan: &Plan, share: &ProcessShare) {
+        self.announce_facts(PlanFacts::of(plan, Some(share)));
+    }
+
+    fn announce_facts(&mut self, facts: PlanFacts) {
+        self.plan = Some(facts);
         self.stage = Stage::Connecting;
         self.progress = None;
         self.recent.clear();
@@ -385,8 +414,8 @@ impl Snapshot {
         (connections.asked, connections.open, connections.of_run) = (None, None, (0, 0));
     }
 
-    /// Notes that a phase begins at this time, in nanoseconds since 1970.
-    pub fn begin(&mut self, phase: &Phase, at_unix_ns: Nanos) {
+    /// Notes that a phase begins at `at` of the monotonic clock, which is at this time in nanoseconds since 1970.
+    pub fn begin(&mut self, phase: &Phase, at: Nanos, at_unix_ns: Nanos) {
         let is_first = self.stage != Stage::Measure;
         self.stage = match &phase.work {
             _ if phase.recorded => Stage::Measure,
@@ -395,13 +424,13 @@ impl Snapshot {
         };
         self.progress = None;
         if phase.recorded && is_first {
-            self.started_unix_ns = at_unix_ns;
+            (self.started, self.started_unix_ns) = (at, at_unix_ns);
         }
     }
 
-    /// Requests per second that are asked for at this time, in nanoseconds since 1970; before the measured phase those with which
-    /// it begins. `None` in closed loop.
-    pub fn asked_rate(&self, now_unix_ns: Nanos) -> Option<f64> {
+    /// Requests per second that are asked for at this time of the monotonic clock; before the measured phase those with which it
+    /// begins. `None` in closed loop.
+    pub fn asked_rate(&self, now: Nanos) -> Option<f64> {
         let plan = self.plan.as_ref()?;
         let Some(changing) = &plan.changing else { return plan.rate };
         let since_ns = match self.stage {
@@ -409,7 +438,7 @@ impl Snapshot {
             // Nothing is due in the drain, whose rate is the last one too.
             Stage::Measure => {
                 let last_ns = plan.measured_ns.map_or(Nanos::MAX, |length_ns| length_ns.saturating_sub(1));
-                now_unix_ns.saturating_sub(self.started_unix_ns).min(last_ns)
+                now.saturating_sub(self.started).min(last_ns)
             }
             // The last one that was asked for.
             Stage::Over => self.ended_ns.saturating_sub(1),
@@ -422,7 +451,7 @@ impl Snapshot {
     pub fn steered(&mut self, plan: &Plan, resumes_at: Option<f64>) {
         self.resumes_at = resumes_at;
         if let Some(facts) = &mut self.plan {
-            facts.changing = ChangingRate::of(plan).or(facts.changing.take());
+            facts.changing = ChangingRate::of(plan, None).or(facts.changing.take());
         }
     }
 
@@ -455,12 +484,11 @@ impl Snapshot {
 
     /// Takes the figures that no interval has from the measurement so far.
     pub fn slice(&mut self, plan: &Plan, so_far: &Measurement) {
-        let backends = so_far.generator.backends.iter().map(|backend| backend.name());
-        self.backends = backends.collect();
+        self.note_backends(so_far);
         let connections = &mut self.connections;
         connections.asked = Some(so_far.connections.asked);
         // A run has all connections, or ends: those that are missing were lost meanwhile.
-        if self.identity.role == Role::Run && so_far.connections.churn.is_none() {
+        if self.identity.role == Role::Run && plan.churning_group().is_none() {
             let (lost, back) = connections.of_run;
             connections.open = Some((so_far.connections.asked + back).saturating_sub(lost));
         }
@@ -475,6 +503,14 @@ impl Snapshot {
             if self.so_far.as_ref().is_none_or(is_stale) {
                 self.so_far = Some(SoFar::of(plan, so_far));
             }
+        }
+    }
+
+    /// Takes the kernel interfaces from a measurement that knows them.
+    fn note_backends(&mut self, measured: &Measurement) {
+        let backends = &measured.generator.backends;
+        if !backends.is_empty() {
+            self.backends = backends.iter().map(|backend| backend.name()).collect();
         }
     }
 
@@ -495,10 +531,10 @@ impl Snapshot {
         self.workers_busy_ns[worker] += turns.busy_ns;
     }
 
-    /// Keeps a message of the run under way, which came at this time since 1970.
-    pub fn message(&mut self, at_unix_ns: Nanos, words: &str) {
+    /// Keeps a message of the run under way, which came at this time of the monotonic clock.
+    pub fn message(&mut self, at: Nanos, words: &str) {
         let since_s = match self.stage {
-            Stage::Measure => at_unix_ns.saturating_sub(self.started_unix_ns) as f64 / SECOND as f64,
+            Stage::Measure => at.saturating_sub(self.started) as f64 / SECOND as f64,
             _ => 0.0,
         };
         if self.messages.len() == MESSAGES_MAX {
@@ -513,6 +549,7 @@ impl Snapshot {
         self.progress = None;
         let Some((measurement, summary)) = ended else { return };
         self.ended_ns = measurement.measured_ns;
+        self.note_backends(measurement);
         let mut result = self.result.take().unwrap_or_default();
         result.status = match measurement.status {
             Status::Complete => "complete",
@@ -606,8 +643,9 @@ fn servers_of(plan: &Plan, measurement: &Measurement) -> Vec<ServerFigures> {
 }
 
 impl PlanFacts {
-    fn of(plan: &Plan) -> PlanFacts {
-        let rates: Vec<f64> = plan.groups.iter().filter_map(|group| group.rate).collect();
+    /// The facts of a plan in the process with this share of it, or in one that shows all of it.
+    fn of(plan: &Plan, share: Option<&ProcessShare>) -> PlanFacts {
+        let rates: Vec<f64> = rates_of(plan, share).flatten().collect();
         let is_closed = plan.groups.iter().all(|group| matches!(group.arrivals, Arrivals::Closed));
         let recorded = plan.phases.iter().filter(|phase| phase.recorded);
         let mix = recorded.clone().find_map(|phase| match &phase.work {
@@ -615,7 +653,7 @@ impl PlanFacts {
             _ => None,
         });
         let mix: Vec<(Verb, f64)> = mix.unwrap_or_default();
-        let changing = ChangingRate::of(plan);
+        let changing = ChangingRate::of(plan, share);
         PlanFacts {
             servers: if plan.anonymous { Vec::new() } else { plan.servers.clone() },
             are_asked: plan.server_stats_at.is_empty(),
@@ -655,7 +693,7 @@ impl PlanFacts {
 mod tests {
     use pummel_logic::arrival::steps;
     use pummel_logic::measure::recorder::Sample;
-    use pummel_logic::plan::{Group, Mix, RatePoint, Stop};
+    use pummel_logic::plan::{Backend, ChurningClients, Mix, RatePoint, Spawns, Stop};
     use pummel_logic::protocol::Outcome;
 
     use super::*;
@@ -742,12 +780,13 @@ mod tests {
         let phase = Phase { name: "measure".to_owned(), work, stop, recorded: true };
         let other = Group { rate: Some(5.0), ..group.clone() };
         let mut plan = Plan { groups: vec![group, other], phases: vec![phase], ..Plan::default() };
-        let began = 1_700_000_000 * SECOND;
+        let began = 7 * SECOND;
         let asked = |plan: &Plan| {
             let mut snapshot = Snapshot::default();
             snapshot.announce(plan);
             let before = snapshot.asked_rate(began);
-            snapshot.begin(&plan.phases[0], began);
+            // However the time of day is set, the target goes its way.
+            snapshot.begin(&plan.phases[0], began, 1_700_000_000 * SECOND);
             let during = [0, 1, 3, 9].map(|s| snapshot.asked_rate(began + s * SECOND));
             (before, during)
         };
@@ -760,6 +799,71 @@ mod tests {
         plan.groups.iter_mut().for_each(|group| (group.rate, group.arrivals) = (None, Arrivals::Closed));
         plan.changes.rate = None;
         assert_eq!(asked(&plan), (None, [None; 4]));
+    }
+
+    #[test]
+    fn a_step_of_the_time_moves_no_message() {
+        let stop = Stop { time_ns: Some(4 * SECOND), requests: None };
+        let work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+        let phase = Phase { name: "measure".to_owned(), work, stop, recorded: true };
+        let mut snapshot = Snapshot::default();
+        snapshot.begin(&phase, 7 * SECOND, 1_700_000_000 * SECOND);
+        snapshot.message(9 * SECOND, "words");
+        assert_eq!(snapshot.messages, [(2.0, "words".to_owned())]);
+        assert_eq!(snapshot.started_unix_ns, 1_700_000_000 * SECOND);
+    }
+
+    #[test]
+    fn the_targets_of_all_shares_are_that_of_the_run() {
+        let group = Group { arrivals: Arrivals::Poisson, rate: Some(300.0), clients: 6, ..Group::default() };
+        let stop = Stop { time_ns: Some(4 * SECOND), requests: None };
+        let work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+        let phase = Phase { name: "measure".to_owned(), work, stop, recorded: true };
+        let other = Group { rate: Some(50.0), clients: 1, ..group.clone() };
+        let mut plan = Plan { groups: vec![group, other], phases: vec![phase], ..Plan::default() };
+        let share = |clients: [std::ops::Range<u64>; 2]| ProcessShare {
+            clients: clients.to_vec(),
+            threads: 1,
+            first_worker: 0,
+            workers: 3,
+            mark: 1,
+        };
+        let shares = [share([0..2, 0..0]), share([2..6, 0..0]), share([0..0, 0..1])];
+        let targets = |plan: &Plan| {
+            shares.each_ref().map(|share| {
+                let mut snapshot = Snapshot::default();
+                snapshot.announce_share(plan, share);
+                snapshot.asked_rate(0).map(f64::round)
+            })
+        };
+        assert_eq!(targets(&plan), [Some(100.0), Some(200.0), Some(50.0)]);
+        plan.changes.rate = Some(steps(150.0, &[RatePoint { at_ns: 2 * SECOND, rate: 500.0 }]));
+        assert_eq!(targets(&plan), [Some(50.0), Some(100.0), Some(50.0)]);
+    }
+
+    #[test]
+    fn how_many_connections_are_open_is_not_known_where_clients_come_and_go() {
+        let churn = ChurningClients { spawns: Spawns::Closed, calls: 5, sequence: None };
+        let group = Group { churn: Some(churn), ..Group::default() };
+        let plan = Plan { groups: vec![group], ..Plan::default() };
+        let mut snapshot = Snapshot::default();
+        snapshot.announce(&plan);
+        snapshot.slice(&plan, &measured());
+        assert_eq!((snapshot.connections.asked, snapshot.connections.open), (Some(10), None));
+    }
+
+    #[test]
+    fn kernel_interfaces_that_are_known_at_the_end_stay_known_in_the_next_run() {
+        let plan = Plan::default();
+        let mut snapshot = Snapshot::default();
+        let mut end = measured();
+        end.generator.backends.insert(Backend::Epoll);
+        let summary = Summary::of(&end, &plan);
+        snapshot.end(&plan, Some((&end, &summary)));
+        assert_eq!(snapshot.backends, ["epoll"]);
+        snapshot.announce(&plan);
+        snapshot.slice(&plan, &measured());
+        assert_eq!(snapshot.backends, ["epoll"], "the sum of agents does not know them meanwhile");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -605,6 +606,57 @@ fn pass(from: &TcpStream, to: &TcpStream) {
         let _ = std::io::copy(&mut from, &mut to);
         let _ = to.shutdown(Shutdown::Both);
     });
+}
+
+/// A way to an agent that takes so long in each direction.
+fn long_way(agent: &str, takes: Duration) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let agent = agent.to_owned();
+    thread::spawn(move || {
+        for near in listener.incoming().map_while(Result::ok) {
+            let Ok(far) = TcpStream::connect(&agent) else { return };
+            pass_late(&near, &far, takes);
+            pass_late(&far, &near, takes);
+        }
+    });
+    address
+}
+
+/// Passes everything on, each piece so long after it came, until one of the ends is closed.
+fn pass_late(from: &TcpStream, to: &TcpStream, takes: Duration) {
+    to.set_nodelay(true).expect("it is open");
+    let (mut from, mut to) = (from.try_clone().expect("it is open"), to.try_clone().expect("it is open"));
+    let (say, pieces) = channel::<(Instant, Vec<u8>)>();
+    thread::spawn(move || {
+        let mut bytes = vec![0; 1 << 16];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            if say.send((Instant::now() + takes, bytes[..count].to_vec())).is_err() {
+                return;
+            }
+        }
+    });
+    thread::spawn(move || {
+        for (due, piece) in pieces {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if to.write_all(&piece).is_err() {
+                break;
+            }
+        }
+        // However it ends, the other end hears of it.
+        let _ = to.shutdown(Shutdown::Both);
+    });
+}
+
+#[test]
+fn an_agent_that_is_far_away_is_greeted_however_many_round_trips_that_takes() {
+    let (server, agent) = (Memcached::start(), Agent::start());
+    // The greeting alone takes 17 round trips where answers come at once: more than two seconds here.
+    let way = long_way(&agent.name, Duration::from_millis(75));
+    let json = pummel(&format!("run -s {} -c 4 -n 200 --agents {way}", server.name)).expect(0).json();
+    assert_eq!(json.count("totals/completed"), 200);
+    let error_us = json.at("agents/members")[0]["clock_error_us"].as_f64();
+    assert!(error_us.is_some_and(|error_us| error_us >= 74_000.0), "{error_us:?}");
 }
 
 #[test]

@@ -244,6 +244,11 @@ fn a_measurement_of_agents_ends_when_enough_is_known_although_one_is_lost() {
     assert!(reason.contains(&format!("agent {} was lost", agents[1].name)), "{reason}");
     assert!(!reason.contains("measured"), "the agent that stayed measured all of its time: {reason}");
     assert!(json.number("seconds") < 50.0, "{} s", json.number("seconds"));
+    // What the lost agent did not tell is in no figure of the others.
+    for path in ["until", "certainty", "generator/cpu_us_per_request"] {
+        assert!(json.at(path).is_null(), "{path}: {}", json.at(path));
+    }
+    assert!(!ended.text.contains("NOT REACHED"), "{}", ended.text);
 }
 
 #[test]
@@ -315,4 +320,20 @@ fn one_agent_with_the_whole_load_measures_until_a_quantile_is_known() {
     let json = running.end_within(UNTIL_MAX).expect(0).json();
     assert_eq!((json.text("status"), json.at("until/reached").as_bool()), ("complete", Some(true)));
     assert!(json.number("seconds") < 59.0);
+}
+
+#[test]
+fn one_agent_with_the_whole_load_says_that_a_server_evicted_in_its_warm_up() {
+    let agents = [Agent::start()];
+    let server = Serve::start("--items 2000");
+    let words = format!(
+        "run -s {} -c 8 --rate 1k --records 1000000 --mix get:1 --no-load --popularity uniform --read-through \
+         --warmup-until evictions:60s -t 1s --agents {}",
+        server.name,
+        list(&agents)
+    );
+    let json = Running::start(&words).end().expect(0).json();
+    assert_eq!(json.at("warmup/settled").as_bool(), Some(true), "{}", json.at("warmup"));
+    let seconds = json.number("warmup/seconds");
+    assert!((1.7..60.0).contains(&seconds), "{seconds} s");
 }

@@ -247,15 +247,18 @@ fn an_agent_serves_its_own_part_and_the_controller_the_sum() {
     let result = running.end().expect(0).json();
     let sums = all.last().expect("it waits for one more scrape");
     let completed = "pummel_requests_completed_total";
-    let of_agents: f64 = places[..2]
-        .iter()
-        .map(|place| {
+    let of_agents = |name: &str| -> f64 {
+        let of_agent = |place: &Reserved| {
             let (_, body) = get(&place.name, "/metrics").expect("the agent goes on");
-            sum(&values(&body), completed, "run=\"nightly-7\",role=\"agent\"")
-        })
-        .sum();
+            sum(&values(&body), name, "run=\"nightly-7\",role=\"agent\"")
+        };
+        places[..2].iter().map(of_agent).sum()
+    };
     assert_eq!(sum(sums, completed, "role=\"controller\""), result.count("totals/completed") as f64);
-    assert_eq!(of_agents, result.count("totals/completed") as f64);
+    assert_eq!(of_agents(completed), result.count("totals/completed") as f64);
+    let target = "pummel_target_requests_per_second";
+    assert_eq!((sum(sums, target, "role=\"controller\""), of_agents(target)), (1_000.0, 1_000.0));
+    assert_eq!(sum(sums, "pummel_run_info", "role=\"controller\""), 1.0);
     assert_eq!(sum(sums, "pummel_agents", "state=\"present\""), 2.0);
     assert_eq!(sum(sums, "pummel_build_info", "run=\"nightly-7\",role=\"controller\""), 1.0);
     // What an agent counts belongs to one run: that of the next one begins with nothing.
