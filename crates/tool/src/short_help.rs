@@ -59,7 +59,7 @@ const OPTIONS_OF_COMPARE: &[(&str, &str)] = &[
     ("sides", "Results of A, of B and so on; commas separate those of one side. Or one result of `ab`"),
     ("metric", "Figures to judge: p50, p90, p99, p99.9, rate, client-cpu, server-cpu"),
     ("worse", "Exit with status 3 when B is worse by more than this, such as p99:5%"),
-    ("within", "Exit with status 3 unless B is worse by less than this, such as p99:5%"),
+    ("within", "Exit with status 3 unless B is better, or worse by less, such as p99:5%"),
     ("accept_order", "Also judge runs that did not alternate"),
     ("output", "Write the comparison as an HTML page"),
     ("json", "Write the comparison to a file"),

@@ -283,10 +283,6 @@ const TOOL: Floor = Floor {
             ],
         ),
         ("commands::demo", &["exit_status", "job", "native", "report", "stderr", "values"]),
-        (
-            "commands::explain",
-            &["cli", "compat", "exit_status", "job", "native", "report", "stderr", "values"],
-        ),
         ("commands::man_pages", &["compat", "exit_status", "stderr"]),
         ("commands::detection", &["job", "job::detection", "native", "native::detection"]),
         (
@@ -329,11 +325,13 @@ const TOOL: Floor = Floor {
             ],
         ),
         ("commands::series_files", &["commands::run_maker", "exit_status", "job", "native", "report"]),
+        ("commands::one_run", &["job", "native"]),
         ("commands::judge_options", &["report", "values"]),
         (
             "commands::repeat",
             &[
                 "commands::detection",
+                "commands::one_run",
                 "commands::run_maker",
                 "commands::series_files",
                 "commands::single",
@@ -348,10 +346,25 @@ const TOOL: Floor = Floor {
             ],
         ),
         (
+            "commands::explain",
+            &[
+                "cli",
+                "commands::repeat",
+                "compat",
+                "exit_status",
+                "job",
+                "native",
+                "report",
+                "stderr",
+                "values",
+            ],
+        ),
+        (
             "commands::ab",
             &[
                 "commands::detection",
                 "commands::judge_options",
+                "commands::one_run",
                 "commands::run_maker",
                 "commands::series_files",
                 "exit_status",

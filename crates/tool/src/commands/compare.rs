@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use clap::{Args, ValueEnum, ValueHint};
 
@@ -46,15 +46,16 @@ pub struct CompareArgs {
     /// Write the comparison as JSON to a file, or with - to standard output instead of the text
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
-    /// Format of the output
-    #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
-    pub format: CompareFormat,
+    /// Format of the output. Default: text
+    #[arg(long, value_enum, help_heading = "Output")]
+    pub format: Option<CompareFormat>,
 }
 
 /// The forms of a comparison on standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum CompareFormat {
     /// Text for people
+    #[default]
     Text,
     /// A summary for a job's page or a comment
     Markdown,
@@ -75,10 +76,10 @@ Examples:
   pummel compare ab.json --worse p99:5%
 
 Exit status:
-  0    compared; the claims of --worse and --within hold
+  0    compared; no gate of --worse or --within failed
   1    --worse or --within cannot be judged, or the results of a side do not belong together
   2    wrong usage, or a file is no result
-  3    a claim of --worse or --within does not hold";
+  3    B is shown to be worse than --worse allows, or is not shown to be within --within";
 
 /// Compares stored results.
 pub fn compare(args: &CompareArgs) -> Exit {
@@ -107,26 +108,88 @@ impl From<io::Error> for Refusal {
 }
 
 fn compared(args: &CompareArgs) -> Result<Exit, Refusal> {
-    let json = args.json.as_deref().map(Output::prepare).transpose()?;
-    let page = args.output.as_deref().map(Output::prepare).transpose()?;
+    let places = Places::prepare(args)?;
     let question = args.judge.question(args.accept_order);
     let Stored { comparisons, documents } = stored(args, &question)?;
-    if let Some(output) = &json {
-        output.finish(&comparison::json_of_all(&comparisons))?;
-    }
-    if let Some(output) = &page {
+    let json = || comparison::json_of_all(&comparisons);
+    let page = || {
         let options = PageOptions { title: args.title.clone(), embed: Embed::Full };
         let sides = ComparedSides { comparisons: &comparisons, documents: &documents };
-        output.finish(&of_comparison(&sides, &options))?;
+        of_comparison(&sides, &options)
+    };
+    // Files first: standard output may not be read yet.
+    let mut results = places.write(json, page);
+    if !places.have_standard_output() {
+        results.push(match args.format.unwrap_or_default() {
+            CompareFormat::Text => print(comparison::text_of_all(&comparisons).as_bytes()),
+            CompareFormat::Markdown => print(comparison::markdown_of_all(&comparisons).as_bytes()),
+            CompareFormat::Json => print(&json()),
+        });
     }
-    if ![&json, &page].into_iter().flatten().any(Output::is_standard) {
-        match args.format {
-            CompareFormat::Text => print(comparison::text_of_all(&comparisons).as_bytes())?,
-            CompareFormat::Markdown => print(comparison::markdown_of_all(&comparisons).as_bytes())?,
-            CompareFormat::Json => print(&comparison::json_of_all(&comparisons))?,
+    let troubles = results.into_iter().filter_map(Result::err);
+    Ok(troubles.fold(worst(&comparisons), |_, error| {
+        say(format_args!("error: {error}"));
+        Exit::Failed
+    }))
+}
+
+/// Where the comparison is written, beside or in place of the report on standard output.
+struct Places {
+    json: Option<Output>,
+    page: Option<Output>,
+}
+
+impl Places {
+    /// Checks that each can be written, and has a place of its own.
+    fn prepare(args: &CompareArgs) -> Result<Places, Refusal> {
+        let places = Places {
+            json: args.json.as_deref().map(Output::prepare).transpose()?,
+            page: args.output.as_deref().map(Output::prepare).transpose()?,
+        };
+        places.conflict(args).map_or(Ok(places), |error| Err(Refusal::Usage(error)))
+    }
+
+    /// What two reports in one place are refused with; `None` where there are none.
+    fn conflict(&self, args: &CompareArgs) -> Option<UsageError> {
+        let refused = |flag: &str, path: &Path, accepted: &str| {
+            let value = path.display().to_string();
+            Some(UsageError::Value { flag: flag.to_owned(), value, accepted: accepted.to_owned() })
+        };
+        let is_standard = |output: &Option<Output>| output.as_ref().is_some_and(Output::is_standard);
+        let (json, page) = (is_standard(&self.json), is_standard(&self.page));
+        if let (Some(first), Some(second)) = (&args.json, &args.output) {
+            // `f`, `./f` and the whole path are one file.
+            let is_one = first == second || absolute(first).ok() == absolute(second).ok();
+            if is_one || json && page {
+                return refused(
+                    "--output",
+                    second,
+                    "expected a separate file: --json already writes to this one",
+                );
+            }
+        }
+        let format = args.format.filter(|format| page || *format != CompareFormat::Json)?;
+        let name = format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        let accepted =
+            format!("expected a file with --format {name}: only one of them can have standard output");
+        match (json, page) {
+            (true, _) => refused("--json", args.json.as_deref()?, &accepted),
+            (_, true) => refused("--output", args.output.as_deref()?, &accepted),
+            (false, false) => None,
         }
     }
-    Ok(worst(&comparisons))
+
+    /// Whether one of them has standard output.
+    fn have_standard_output(&self) -> bool {
+        [&self.json, &self.page].into_iter().flatten().any(Output::is_standard)
+    }
+
+    /// Writes both, the second also where the first cannot be written.
+    fn write(&self, json: impl Fn() -> Vec<u8>, page: impl Fn() -> Vec<u8>) -> Vec<io::Result<()>> {
+        let json = self.json.iter().map(|output| output.finish(&json()));
+        let page = self.page.iter().map(|output| output.finish(&page()));
+        json.chain(page).collect()
+    }
 }
 
 /// The exit status of several comparisons: that of one that was violated, else of one that cannot be judged.
@@ -232,7 +295,56 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        compare: CompareArgs,
+    }
+
+    fn args(words: &str) -> CompareArgs {
+        let words = "compare a.json b.json".split(' ').chain(words.split_whitespace());
+        Line::try_parse_from(words).expect("options of compare").compare
+    }
+
+    #[test]
+    fn two_reports_in_one_place_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let (one, again) = (at("x"), at("./x"));
+        for (words, parts) in [
+            (format!("--json {one} -o {one}"), ["'--output'", "--json already writes"]),
+            (format!("--json {one} -o {again}"), ["'--output'", "--json already writes"]),
+            ("--json - -o -".to_owned(), ["'-' for '--output'", "--json already writes"]),
+            ("--json - --format markdown".to_owned(), ["'-' for '--json'", "--format markdown"]),
+            ("--json - --format text".to_owned(), ["'-' for '--json'", "--format text"]),
+            ("-o - --format json".to_owned(), ["'-' for '--output'", "--format json"]),
+        ] {
+            let Err(Refusal::Usage(error)) = Places::prepare(&args(&words)) else { panic!("{words}") };
+            for part in parts {
+                assert!(error.to_string().contains(part), "{words}: {error}");
+            }
+        }
+        for words in [format!("--json {one} -o {}", at("y")), "--json - --format json".to_owned()] {
+            assert!(Places::prepare(&args(&words)).is_ok(), "{words}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_keeps_nothing_else_from_being_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (gone, page) = (folder.path().join("gone"), folder.path().join("page.html"));
+        std::fs::create_dir(&gone).expect("a folder");
+        let words = format!("--json {} -o {}", gone.join("r.json").display(), page.display());
+        let places = Places::prepare(&args(&words)).unwrap_or_else(|_| panic!("both can be written"));
+        std::fs::remove_dir(&gone).expect("it is empty");
+        let results = places.write(Vec::new, || b"page".to_vec());
+        assert_eq!(results.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(std::fs::read(&page).expect("it is written"), b"page");
+    }
 
     #[test]
     fn standard_input_is_named_once() {

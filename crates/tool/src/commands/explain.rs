@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, FromArgMatches, ValueEnum};
 use pummel_engine::sys;
 
+use crate::commands::repeat::RunCommandArgs;
 use crate::compat::mutilate::MutilateCommand;
 use crate::compat::{mcperf, memaslap, mutilate};
 use crate::exit_status::{Exit, answer};
@@ -83,7 +84,14 @@ impl Wanted {
             };
             match name {
                 Some("--plan") => wanted.plan = Some(value_of("--plan", value, &mut rest)?.into()),
-                Some("--format") => wanted.format = format(&value_of("--format", value, &mut rest)?)?,
+                Some("--format") => {
+                    let value = value_of("--format", value, &mut rest)?;
+                    // The form of a report, which a plan has not.
+                    let is_of_report = value == "markdown" && ["run", "load"].contains(&subcommand);
+                    if !is_of_report {
+                        wanted.format = format(&value)?;
+                    }
+                }
                 _ => wanted.words.push(word.clone()),
             }
         }
@@ -99,6 +107,9 @@ impl Wanted {
         }
         if self.words.first().is_some_and(|word| word == "mutilate") {
             return mutilates(&self.words[1..], inputs);
+        }
+        if self.words.first().is_some_and(|word| word == "run") {
+            return runs(&self.words, inputs);
         }
         native::job(self.words.iter().cloned(), inputs)
     }
@@ -117,6 +128,13 @@ impl Wanted {
             }
         }
     }
+}
+
+/// What a command line of `pummel run` means. How often the run is made, and whether it is steered, is no part of the plan.
+fn runs(words: &[OsString], inputs: &FrontInputs) -> Result<Job, clap::Error> {
+    let command = RunCommandArgs::augment_args(Command::new("run").bin_name("pummel run"));
+    let args = RunCommandArgs::from_arg_matches(&command.try_get_matches_from(words)?)?;
+    Ok(native::run(&args.run, inputs)?)
 }
 
 /// What a command line of mcperf's means.

@@ -18,8 +18,8 @@ pub struct JudgeArgs {
     /// be judged; may be repeated
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = worse, allow_hyphen_values = true)]
     pub worse: Vec<Claim>,
-    /// Exit with status 3 unless B is shown to be worse than A by less than this, such as p99:5%, and with status 1 when that
-    /// cannot be judged; may be repeated
+    /// Exit with status 3 unless B is shown to be better than A, or worse by less than this, such as p99:5%, and with status 1 when
+    /// that cannot be judged; may be repeated
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = within, allow_hyphen_values = true)]
     pub within: Vec<Claim>,
     /// Also judge runs that were not steady

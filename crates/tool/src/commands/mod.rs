@@ -15,6 +15,7 @@ pub mod fit;
 pub mod judge_options;
 pub mod man_pages;
 pub mod merge;
+pub mod one_run;
 pub mod page;
 pub mod repeat;
 pub mod run_maker;

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::commands::detection::detected;
+use crate::commands::one_run::{Refused, refuse_options, refuse_saved};
 use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare, refuse_stdin};
 use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
 use crate::commands::single;
@@ -106,19 +107,22 @@ pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
     }
 }
 
+/// What has no meaning for several runs, and the reasons.
+const REFUSED: [Refused; 6] = [
+    ("--fail-on", "it judges one run"),
+    ("--interval", "the result of several runs has no intervals"),
+    ("--until", "runs that are compared have one length"),
+    ("--anonymous", "the result of several runs names its servers"),
+    ("--server-stats", "the result of several runs has no intervals"),
+    ("--stamps", "the result of several runs has no figure of them"),
+];
+
 /// The job of the first run, without files of its own.
 fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
-    let refused = [
-        ("--fail-on", "it judges one run"),
-        ("--interval", "the result of several runs has no intervals"),
-        ("--until", "runs that are compared have one length"),
-        ("--anonymous", "the result of several runs names its servers"),
-        ("--server-stats", "the result of several runs has no intervals"),
-    ];
-    if let Some((flag, why)) = refused.iter().find(|(flag, _)| typed.has(flag)) {
-        return Err(UsageError::Missing(format!("'{flag}' is accepted without --repeat only: {why}")));
-    }
+    let accepted = "without --repeat only";
+    refuse_options(typed, &REFUSED, accepted)?;
     let job = native::run(typed, inputs)?;
+    refuse_saved(typed, &job.plan, &REFUSED, accepted)?;
     refuse_stdin(&job.plan)?;
     check_here(&job)?;
     Ok(Job { outputs: job.outputs.of_series(), ..job })

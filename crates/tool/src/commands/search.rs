@@ -1,6 +1,6 @@
 //! `pummel search`: the greatest rate that meets the goals, with 95 % confidence.
 
-use clap::Args;
+use clap::{Arg, Args};
 use pummel_logic::measure::uncertainty::Windows;
 use pummel_logic::rate_search::{Ask, RateSearch, Recovery, Role, Seen};
 use pummel_logic::time::{Nanos, SECOND};
@@ -8,14 +8,14 @@ use pummel_logic::time::{Nanos, SECOND};
 use crate::commands::run_maker::SeriesEnd;
 use crate::commands::series::{CurveRunner, first_job, hidden_where_refused, prepared, series};
 use crate::exit_status::{Exit, answer};
-use crate::job::{FrontInputs, Job, UsageError};
+use crate::job::FrontInputs;
 use crate::native::{RunArgs, Typed};
 use crate::report::search_words::SearchResult;
 use crate::values::{self, ValueError};
 
 /// Options of `pummel search`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES, mut_args(hidden_where_refused))]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES, mut_args(of_search))]
 pub struct SearchArgs {
     /// Add runs until the interval of the answer is this narrow, such as 2%. Default: ten runs around the answer
     #[arg(long, value_name = "SHARE", value_parser = precision, allow_hyphen_values = true)]
@@ -42,6 +42,10 @@ Exit status:
   3    no rate is known to meet the goal, or a verification failed
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
+/// The help of `--goal`, which a search requires.
+const GOAL: &str = "The limit that the rate has to meet: this quantile of the response time may not be above it, such as p99:1ms; \
+                    may be repeated";
+
 /// The role of the stretch after the overload.
 const AFTER: &str = "after";
 
@@ -55,6 +59,14 @@ fn precision(text: &str) -> Result<f64, ValueError> {
     share.ok_or_else(|| ValueError("expected a share from 0.1% to 50%, such as 2%".to_owned()))
 }
 
+/// An option of a run as a search has it: there is nothing to look for without a goal.
+fn of_search(arg: Arg) -> Arg {
+    if arg.get_id().as_str() == "goal" {
+        return arg.required(true).help(GOAL);
+    }
+    hidden_where_refused(arg)
+}
+
 /// Looks for the greatest rate that meets the goals.
 pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
     let (run, detection) = match prepared(&args.run, inputs, Some(1.0)) {
@@ -62,22 +74,13 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
         Err(error) => return answer(&error.into()),
     };
     // The first run is a closed loop; what its rate will be is not known yet.
-    let job = first_job(&run, inputs, &[None, Some(1.0)]).and_then(with_goals);
+    let job = first_job(&run, inputs, &[None, Some(1.0)]);
     series("search", (&run, detection), inputs, job, |runner, job| {
         let search = RateSearch::new(job.plan.seed, args.precision);
         Searching { search, before: None, overload: None }.run(runner)?;
         let met = runner.search_result().is_some_and(|result| result.answer.rate.is_some());
         Ok(if met { Exit::Complete } else { Exit::Missed })
     })
-}
-
-/// The job, if it has goals that its rates can meet.
-fn with_goals(job: Job) -> Result<Job, SeriesEnd> {
-    if job.plan.goals.is_empty() {
-        let text = "'--goal' is required, such as p99:1ms: it says what the rate has to meet".to_owned();
-        return Err(UsageError::Missing(text).into());
-    }
-    Ok(job)
 }
 
 /// A search under way.

@@ -7,7 +7,7 @@ use pummel_logic::measure::completion::was_nothing_due;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
-use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, Work};
+use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace, Work};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
 use crate::commands::detection::detected;
@@ -22,6 +22,7 @@ use crate::job::{FrontInputs, Job, ReportFormat, UsageError, seed_of};
 use crate::native;
 use crate::native::typed_rate::TypedRate;
 use crate::native::{RunArgs, Typed};
+use crate::report::anonymous;
 use crate::report::curve;
 use crate::report::curve::{Curve, Point};
 use crate::report::forms::{FORMS, Form};
@@ -145,6 +146,11 @@ fn over(text: &str) -> Result<Over, ValueError> {
 
 /// Measures at every rate, or at every level.
 pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
+    if args.over.is_some() && args.run.has("--arrivals") {
+        let why =
+            "'--arrivals' is accepted with '--rates' only: a closed loop asks as soon as it is answered";
+        return answer(&UsageError::Missing(why.to_owned()).into());
+    }
     let (run, detection) = match prepared(&args.run, inputs, args.rates.map(|rates| rates.low)) {
         Ok(found) => found,
         Err(error) => return answer(&error.into()),
@@ -221,6 +227,10 @@ pub struct CurveRunner<'a> {
     driver: Driver<'a>,
     files: Vec<SeriesFile>,
     curve: Curve,
+    /// The plan of the first run.
+    plan: &'a Plan,
+    /// Names of the agents of the last run.
+    agents: Vec<String>,
 }
 
 /// A file that is made from all runs.
@@ -265,6 +275,8 @@ impl<'a> CurveRunner<'a> {
                 search: None,
                 reason: None,
             },
+            plan: &job.plan,
+            agents: Vec::new(),
         })
     }
 
@@ -327,10 +339,13 @@ impl<'a> CurveRunner<'a> {
         stretches: [(&'static str, f64); 2],
         first_ns: Nanos,
     ) -> Result<ValidPlan, String> {
+        if !self.typed.args.trace.trace.is_empty() {
+            return Err("a trace is replayed at one rate".to_owned());
+        }
         let [first, second] = stretches;
         let plan = |typed: &Typed<RunArgs>| native::run(typed, &self.inputs).map(|job| job.plan);
         let usual = plan(&at(self.typed, Some(second.1))).map_err(|why| why.to_string())?;
-        let second_ns = (due_s(&usual, second.1) * SECOND as f64) as Nanos;
+        let second_ns = (due_s(&usual, second.1, None) * SECOND as f64) as Nanos;
         let point = |at_ns, rate| RatePoint { at_ns, rate };
         let points = vec![point(0, first.1), point(first_ns, first.1), point(first_ns, second.1)];
         let mut typed = self.typed.clone();
@@ -355,9 +370,10 @@ impl<'a> CurveRunner<'a> {
         let plan = native::run(typed, &self.inputs).map_err(SeriesEnd::Usage)?.plan;
         let plan = self.next_plan(plan);
         let measurement = self.run(&plan)?;
-        let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate));
         let wrong_values = wrong_values(&measurement, &plan);
         let summary = Summary::of(&measurement, &plan);
+        let replayed = measurement.replayed.as_ref().map(|_| rows_due(&summary));
+        let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate, replayed));
         self.add(Point { role, asked, level, seed: plan.seed, due_s, wrong_values, summary })?;
         Ok(measurement)
     }
@@ -376,6 +392,8 @@ impl<'a> CurveRunner<'a> {
     /// Makes a run.
     fn run(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
         let measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
+        let members = measurement.agents.iter().flat_map(|agents| &agents.members);
+        self.agents = members.map(|member| member.name.clone()).collect();
         match measurement.status {
             Status::Complete => Ok(measurement),
             // It shows nothing, and the other runs of the series may.
@@ -386,7 +404,8 @@ impl<'a> CurveRunner<'a> {
     }
 
     /// Prints the result of a run, and adds it to the curve.
-    fn add(&mut self, point: Point) -> Result<(), SeriesEnd> {
+    fn add(&mut self, mut point: Point) -> Result<(), SeriesEnd> {
+        point.summary.verdict.says = self.told(&point.summary.verdict.says);
         let Point { role, asked, level, .. } = point;
         if !self.typed.args.output.quiet {
             let asked = match (asked, level) {
@@ -408,6 +427,11 @@ impl<'a> CurveRunner<'a> {
             file.output.checkpoint(&(file.render)(&self.curve))?;
         }
         Ok(())
+    }
+
+    /// A sentence about a run as the results tell it.
+    fn told(&self, sentence: &str) -> String {
+        anonymous::sentence(sentence, self.plan, &self.agents)
     }
 
     /// The last run of the curve.
@@ -434,7 +458,7 @@ impl<'a> CurveRunner<'a> {
     /// Writes the curve and says how it ended. Returns the exit status.
     fn conclude(mut self, stop: Option<SeriesEnd>, exit: Exit) -> Exit {
         self.driver.close_view();
-        self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason);
+        self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason).map(|reason| self.told(&reason));
         let exit = match stop.map_or(exit, SeriesEnd::exit) {
             Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
             exit => exit,
@@ -497,7 +521,7 @@ pub fn first_job(
 
 /// Options of `pummel run` that have no meaning for several runs with a rate each, and those that are accepted only
 /// together with such options.
-const REFUSED: [&str; 13] = [
+const REFUSED: [&str; 16] = [
     "burst",
     "calls-per-connection",
     "conn-rate",
@@ -505,12 +529,15 @@ const REFUSED: [&str; 13] = [
     "interval",
     "max-time",
     "min-time",
+    "pace",
     "parquet",
     "phases",
     "plan",
     "rate",
     "stage",
+    "stamps",
     "until",
+    "within-second",
 ];
 
 /// An option as the help of a series shows it; refused options are hidden.
@@ -521,25 +548,46 @@ pub fn hidden_where_refused(arg: Arg) -> Arg {
     if is_refused { arg.hide(true) } else { arg }
 }
 
+/// Whether the runs are shown full screen.
+#[cfg(feature = "live")]
+fn is_live(args: &RunArgs) -> bool {
+    args.output.live
+}
+
+#[cfg(not(feature = "live"))]
+fn is_live(_args: &RunArgs) -> bool {
+    false
+}
+
 /// Refuses what means nothing for several runs of which each has a rate.
 fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
     let args = &typed.args;
     let one_run = "which makes one run and not several";
     let no_rate =
         "since clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
+    let not_timed = "since each run of a series has its rate, or is a closed loop";
     let refused = [
         (args.pace.rate.is_some(), "--rate", one_run),
         (args.pace.phases.is_some(), "--phases", one_run),
+        (args.trace.pace.is_some(), "--pace", not_timed),
+        (typed.has("--within-second"), "--within-second", not_timed),
         (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
         (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
         (typed.has("--interval"), "--interval", one_run),
         (typed.has("--fail-on"), "--fail-on", one_run),
         (typed.has("--parquet"), "--parquet", one_run),
+        (typed.has("--stamps"), "--stamps", "since the result of a series has no figure of them"),
         (args.pace.until.is_some(), "--until", one_run),
         (args.saved.plan.is_some(), "--plan", one_run),
     ];
     let forms = args.output.files.0.iter().filter(|(form, _)| form.series.is_none());
     let forms = forms.map(|(form, _)| (form.flag(), one_run));
+    if typed.has("--server-stats") && !is_live(args) {
+        return Err(UsageError::Missing(
+            "'--server-stats' is accepted with a series only beside '--live', which shows it: the result has no intervals"
+                .to_owned(),
+        ));
+    }
     let refused = refused.into_iter().filter(|(given, ..)| *given);
     match refused.map(|(_, flag, why)| (flag.to_owned(), why)).chain(forms).next() {
         Some((flag, why)) => {
@@ -549,12 +597,13 @@ fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
     }
 }
 
-/// The options of a run at a rate, or in closed loop.
+/// The options of a run at a rate, or in closed loop: a trace has times of its own otherwise.
 fn at(typed: &Typed<RunArgs>, rate: Option<f64>) -> Typed<RunArgs> {
     let mut typed = typed.clone();
     typed.args.pace.rate = rate.map(TypedRate::Constant);
     if rate.is_none() {
         typed.args.pace.arrivals = None;
+        typed.args.trace.pace = (!typed.args.trace.trace.is_empty()).then_some(TracePace::Fast);
     }
     typed
 }
@@ -565,16 +614,26 @@ fn wrong_values(measurement: &Measurement, plan: &Plan) -> Option<u64> {
     (plan.verify > 0.0).then_some(verify.failed + verify.stale)
 }
 
-/// In how many seconds all requests of a run at this rate are due, at the latest but for one in ten thousand runs.
-fn due_s(plan: &Plan, rate: f64) -> f64 {
+/// Requests of a replay that were due; those that store what a read missed are no rows of the trace.
+fn rows_due(summary: &Summary) -> u64 {
+    let counts = &summary.totals.counts;
+    counts.requests().saturating_sub(counts.cache.fills)
+}
+
+/// In how many seconds all requests of a run at this rate are due, at the latest but for one in ten thousand runs. A replay may
+/// have fewer requests, `replayed`, than its plan allows.
+fn due_s(plan: &Plan, rate: f64, replayed: Option<u64>) -> f64 {
     let stop = plan.phases.last().map(|phase| phase.stop).unwrap_or_default();
-    let counted_s = stop.requests.map(|count| (count as f64 + 4.0 * (count as f64).sqrt()) / rate);
+    let counts = stop.requests.into_iter().chain(replayed);
+    let counted_s = counts.min().map(|count| (count as f64 + 4.0 * (count as f64).sqrt()) / rate);
     let timed_s = stop.time_ns.map(seconds);
     counted_s.into_iter().chain(timed_s).fold(f64::INFINITY, f64::min)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::{Command, FromArgMatches};
+
     use super::*;
 
     #[test]
@@ -596,6 +655,41 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    /// The runs of a scan with these options.
+    fn runs(words: &str) -> Typed<RunArgs> {
+        let command = ScanArgs::augment_args(Command::new("scan").no_binary_name(true));
+        let words = "-s a --rates 1k:2k:1k".split(' ').chain(words.split(' '));
+        let matches = command.try_get_matches_from(words).expect("options of scan");
+        ScanArgs::from_arg_matches(&matches).expect("options of scan").run
+    }
+
+    #[test]
+    fn a_replay_in_closed_loop_has_no_arrivals_where_runs_at_a_rate_have_some() {
+        let run = runs("--trace t --arrivals constant");
+        let inputs =
+            FrontInputs { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
+        for rate in [None, Some(1e3)] {
+            if let Err(error) = native::run(&at(&run, rate), &inputs) {
+                panic!("{rate:?}: {error}");
+            }
+        }
+    }
+
+    /// What a scan with these options is refused with.
+    fn refusal(words: &str) -> Option<String> {
+        refuse(&runs(words)).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_no_result_of_a_series_has_is_refused_unless_it_is_shown_meanwhile() {
+        for (words, flag) in [("--stamps tx", "'--stamps'"), ("--server-stats", "'--server-stats'")] {
+            assert!(refusal(words).is_some_and(|error| error.contains(flag)), "{words}");
+        }
+        assert_eq!(refusal("--server-stats-at b"), None);
+        #[cfg(feature = "live")]
+        assert_eq!(refusal("--server-stats=2s --live"), None);
     }
 
     #[test]

@@ -50,32 +50,46 @@ fn without_names(document: Document) -> Document {
     })
 }
 
+/// A sentence about a run of the plan by these agents, with words in the place of names where the plan says so.
+pub fn sentence(text: &str, plan: &Plan, agents: &[String]) -> String {
+    match plan.anonymous {
+        true => replaced(text, &longest_first(names_of_run(plan, agents.iter().map(String::as_str)))),
+        false => text.to_owned(),
+    }
+}
+
 /// The names in a document, the longest first, and the word for each.
 fn names_of(document: &Document) -> Vec<(String, String)> {
-    let mut names: Vec<(String, String)> = Vec::new();
-    for (number, address) in document.plan.servers.iter().enumerate() {
-        let word = format!("server-{}", number + 1);
-        names.push((address.clone(), word.clone()));
-        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-        names.push((host.to_owned(), word));
-    }
-    for (number, address) in document.plan.server_stats_at.iter().enumerate() {
-        let word = format!("asked-server-{}", number + 1);
-        names.push((address.clone(), word.clone()));
-        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-        names.push((host.to_owned(), word));
-    }
     let members = document.agents.iter().flat_map(|agents| &agents.members);
-    for (number, member) in members.enumerate() {
-        names.push((member.name.clone(), format!("agent-{}", number + 1)));
-    }
+    let mut names = names_of_run(&document.plan, members.map(|member| member.name.as_str()));
     let machines = document.evidence.iter().flat_map(|evidence| &evidence.machines);
     let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
     names.extend(cards.map(|card| (card.name.clone(), "card".to_owned())));
-    names.extend(document.plan.login.iter().map(|login| (login.user.clone(), "user".to_owned())));
-    names.extend(document.plan.socket.source.iter().map(|source| (source.clone(), "source".to_owned())));
+    longest_first(names)
+}
+
+/// The names in a plan and of its agents, and the word for each.
+fn names_of_run<'a>(plan: &Plan, agents: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+    let mut names: Vec<(String, String)> = Vec::new();
+    for (role, addresses) in [("server", &plan.servers), ("asked-server", &plan.server_stats_at)] {
+        for (number, address) in addresses.iter().enumerate() {
+            let word = format!("{role}-{}", number + 1);
+            names.push((address.clone(), word.clone()));
+            let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+            names.push((host.to_owned(), word));
+        }
+    }
+    for (number, name) in agents.enumerate() {
+        names.push((name.to_owned(), format!("agent-{}", number + 1)));
+    }
+    names.extend(plan.login.iter().map(|login| (login.user.clone(), "user".to_owned())));
+    names.extend(plan.socket.source.iter().map(|source| (source.clone(), "source".to_owned())));
+    names
+}
+
+/// The names that are not empty, in the order in which they are replaced: the longer of two may hold the shorter one.
+fn longest_first(mut names: Vec<(String, String)>) -> Vec<(String, String)> {
     names.retain(|(name, _)| !name.is_empty());
-    // The longer of two names may hold the shorter one.
     names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     names
 }

@@ -91,6 +91,8 @@ fn what_means_nothing_for_several_runs_is_refused_before_the_first() {
         ("run -s 127.0.0.1:1 --restart true", ["--restart", "--repeat"]),
         ("run -s 127.0.0.1:1 --repeat 2 --hdr x.hlog", ["--hdr", "one run only"]),
         ("run -s 127.0.0.1:1 --repeat 2 --interval 1s", ["--interval", "--repeat"]),
+        ("run -s 127.0.0.1:1 --repeat 2 --stamps tx", ["--stamps", "--repeat"]),
+        ("ab -s 127.0.0.1:1 --versus 127.0.0.1:2 --stamps tx", ["--stamps", "pummel run"]),
         ("ab -s 127.0.0.1:1", ["--versus", "--a-program"]),
         ("ab -s 127.0.0.1:1 --versus 127.0.0.1:2 --samples x.csv", ["--samples", "one run only"]),
         ("ab -s 127.0.0.1:1 --versus 127.0.0.1:2 --worse p98:1%", ["--worse", "p99.9"]),
@@ -103,6 +105,21 @@ fn what_means_nothing_for_several_runs_is_refused_before_the_first() {
         }
         assert_eq!(ended.text, "", "{words}");
     }
+}
+
+#[test]
+fn wrong_values_on_a_side_are_told_and_fail_the_comparison() {
+    let [right, wrong] = ["", "--fault flip=20"].map(Serve::start);
+    let sides = format!("ab -s {} --versus {} --pairs 2", right.name, wrong.name);
+    let ended =
+        pummel(&format!("{sides} -c 2 -n 100 --records 50 --protocol text --mix get:1 --verify")).expect(3);
+    assert!(ended.text.contains("WRONG VALUES FOUND"), "{}", ended.text);
+    let runs = runs(&ended);
+    let of = |side: &str| {
+        let wrong = runs.iter().filter(|run| run["side"] == side);
+        wrong.map(|run| run["wrong_values"].as_u64().expect("values were checked")).sum::<u64>()
+    };
+    assert!(of("a") == 0 && of("b") > 0, "{runs:?}");
 }
 
 #[test]

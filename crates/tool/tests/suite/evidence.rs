@@ -765,6 +765,20 @@ fn anonymous_results_of_the_other_fronts_name_no_server_either() {
 }
 
 #[test]
+fn anonymous_series_name_no_server_in_what_they_say_either() {
+    let server = Memcached::start();
+    // The second server refuses connections, and the reason of the end has its address.
+    let servers = format!("{},127.0.0.1:1", server.name);
+    for sweep in ["scan --rates 100:100:100", "search --goal p99:1s"] {
+        let ended = pummel(&format!("{sweep} -s {servers} -n 10 -c 2 --records 10 --anonymous")).expect(1);
+        let result = ended.json();
+        let (reason, text) = (result.text("reason"), result.0.to_string());
+        assert!(reason.contains("server-2") || reason.contains("address"), "{sweep}: {reason}");
+        assert!(!text.contains("127.0.0.1") && !ended.text.contains("127.0.0.1"), "{sweep}: {text}");
+    }
+}
+
+#[test]
 fn an_anonymous_result_names_no_machine_and_no_server() {
     let server = Memcached::start();
     let agents = Agent::many(2);

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::agent::Agent;
 use crate::common::redis::Redis;
 use crate::common::secured::Certificates;
 use crate::common::{Ended, Memcached, Reserved, Serve, pummel};
@@ -261,4 +262,13 @@ fn a_named_protocol_asks_nothing() {
     pummel(&words).expect(0);
     // One of the run, and one of this question.
     assert_eq!(connections() - before, 2);
+}
+
+#[test]
+fn each_side_of_a_comparison_by_common_agents_is_known_by_its_own_servers() {
+    let (open, closed) = (Memcached::start(), Memcached::start_with_users("name", "word"));
+    let agent = Agent::start();
+    let sides = format!("ab -s {} --versus {} --agents {}", open.name, closed.name, agent.name);
+    let ended = pummel(&format!("{sides} -n 50 -c 2 --records 20 --pairs 2")).expect(1);
+    assert!(ended.errors.contains(&format!("{} requires a login", closed.name)), "{}", ended.errors);
 }

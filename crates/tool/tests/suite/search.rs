@@ -81,6 +81,12 @@ fn an_overload_and_the_return_from_it_are_one_run() {
 }
 
 #[test]
+fn a_search_without_a_goal_is_refused() {
+    let ended = pummel("search -s 127.0.0.1:1").expect(2);
+    assert!(ended.errors.contains("--goal <GOAL>"), "{}", ended.errors);
+}
+
+#[test]
 fn a_precision_that_is_no_share_is_refused() {
     let ended = pummel("search -s 127.0.0.1:1 --goal p99:1ms --precision 2").expect(2);
     assert!(ended.errors.contains("expected a share from 0.1% to 50%"), "{}", ended.errors);

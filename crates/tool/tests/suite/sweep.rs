@@ -59,10 +59,19 @@ fn what_no_run_could_be_made_of_is_refused_before_the_first() {
         );
         assert_refused(&format!("{sweep} --interval 100ms"), &["--interval", "pummel run"]);
         assert_refused(&format!("{sweep} --conn-rate 10"), &["--conn-rate", "pummel run"]);
+        assert_refused(&format!("{sweep} --stamps tx"), &["--stamps", "pummel run"]);
+        assert_refused(&format!("{sweep} --server-stats=1s"), &["--server-stats", "--live"]);
+        assert_refused(
+            &format!("{sweep} --mix set:1 --noreply --goal p50:1ms"),
+            &["--goal", "an operation that is answered"],
+        );
         assert_refused(&format!("{sweep} --cpus 1023"), &["--cpus", "1023"]);
         assert_refused(&format!("{sweep} --tls --tls-ca /nowhere/ca.pem"), &["--tls-ca", "/nowhere/ca.pem"]);
     }
     assert_refused(&format!("{} -d unlimited", sweeps[1]), &["--depth", "closed loop"]);
+    assert_refused("curve -s 127.0.0.1:1 --server-stats", &["--server-stats", "--live"]);
+    let over = "scan -s 127.0.0.1:1 --over connections:1:8 --arrivals constant";
+    assert_refused(over, &["'--arrivals'", "'--rates'", "closed loop"]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::commands::judge_options::JudgeArgs;
 use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare};
 use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
 use crate::exit_status::{Exit, answer};
+use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::inputs::replay_of;
 use crate::job::provenance::told_command_line;
@@ -46,7 +47,7 @@ pub struct AbArgs {
 
 const EXAMPLES: &str = "\
 Each pair is one run of A and one of B with the same seed, in random order, so that a drift in the machine's speed affects both \
-sides alike. The sides differ by one of: --versus (other servers), --a and --b (other options of `pummel run`), or --a-program \
+sides alike. The sides differ by one or more of: --versus (other servers), --a and --b (other options of `pummel run`), --a-program \
 and --b-program (a server that is started for each run and ended after it).
 
 Examples:
@@ -56,10 +57,11 @@ Examples:
     pummel ab -s 127.0.0.1:11311 --a-program './old -p 11311' --b-program './new -p 11311' -t 5s --worse rate:2%
 
 Exit status:
-  0    measured; the claims of --worse and --within hold
+  0    measured; no gate of --worse or --within failed
   1    a run failed, or --worse or --within cannot be judged; the report says why
   2    wrong usage; nothing was sent
-  3    a claim of --worse or --within does not hold
+  3    B is shown to be worse than --worse allows, or is not shown to be within --within, or a value
+       was wrong
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 /// The forms of the result of two sides.
@@ -121,6 +123,8 @@ fn asked(side: SideJob, inputs: &FrontInputs) -> Result<SideJob, SeriesEnd> {
 /// Two sides that are being measured.
 struct Experiment {
     makers: [RunMaker; 2],
+    /// What is known of the servers of each.
+    detections: [Detection; 2],
     labels: [String; 2],
     programs: [Value; 2],
     runs: [Vec<RunFigures>; 2],
@@ -132,9 +136,8 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
     let output = &args.run.typed.args.output;
     let is_shared = sides[0].job.fleet.is_some() && sides[0].job.fleet == sides[1].job.fleet;
     let prepare = |side: usize| {
-        let SideJob { job, detection, .. } = &sides[side];
-        let extras = Extras { detection: detection.clone(), ..Extras::default() };
-        Driver::prepare(job, &extras, &SeriesStyle)
+        let other_plans = if is_shared { vec![sides[1 - side].job.plan.clone()] } else { Vec::new() };
+        Driver::prepare(&sides[side].job, &Extras { other_plans, ..Extras::default() }, &SeriesStyle)
     };
     let mut drivers = vec![prepare(0).map_err(SeriesEnd::Reported)?];
     if !is_shared {
@@ -146,6 +149,7 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
         |side: &SideJob| RunMaker::new(side.job.plan.clone(), side.care.clone()).loading_always(spoils);
     let mut experiment = Experiment {
         makers: sides.each_ref().map(maker),
+        detections: sides.each_ref().map(|side| side.detection.clone()),
         labels: sides.each_ref().map(|side| side.label.clone()),
         programs: sides
             .each_ref()
@@ -178,7 +182,10 @@ impl Experiment {
         let order = if second_side_first(seed, u64::from(pair)) { [1, 0] } else { [0, 1] };
         for side in order {
             let driver = &mut drivers[side.min(drivers.len() - 1)];
-            let run = self.makers[side].make(driver, seed, pair)?;
+            driver.swap_detection(&mut self.detections[side]);
+            let run = self.makers[side].make(driver, seed, pair);
+            driver.swap_detection(&mut self.detections[side]);
+            let run = run?;
             if !quiet {
                 let name = ["A", "B"][side];
                 say(format_args!("pair {} of {}, {name}: {}", pair + 1, self.pairs, run.line()));
@@ -209,7 +216,7 @@ impl Experiment {
 pub fn exit_of(comparison: &Comparison) -> Exit {
     match comparison.conclusion() {
         Conclusion::Held => Exit::Complete,
-        Conclusion::Violated => Exit::Missed,
+        Conclusion::Violated | Conclusion::WrongValues => Exit::Missed,
         Conclusion::NotJudged | Conclusion::Incomplete => Exit::Failed,
         Conclusion::Interrupted => Exit::Interrupted,
     }

@@ -7,6 +7,7 @@ use pummel_logic::plan::{Phase, Plan, Transport, Work};
 
 use super::common_options::CommonOptions;
 use super::words::split;
+use crate::commands::one_run::{Refused, refuse_options, refuse_saved};
 use crate::commands::run_maker::{ServerCare, refuse_stdin};
 use crate::job::detection::Detection;
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
@@ -88,7 +89,7 @@ pub fn sides(
                 .to_owned(),
         ));
     }
-    refuse_for_series(&common.typed, "with 'pummel run' only")?;
+    refuse_options(&common.typed, &REFUSED, ACCEPTED)?;
     let first =
         Given { flag: "--a", options: args.a.as_deref(), servers: None, program: args.a_program.as_deref() };
     let second = Given {
@@ -140,6 +141,7 @@ fn side(
         None => ask(&typed, inputs),
     };
     let job = native::run(&typed, inputs)?;
+    refuse_saved(&typed, &job.plan, &REFUSED, ACCEPTED)?;
     refuse_stdin(&job.plan)?;
     let program = given.program.map(|program| {
         let words = split(program).filter(|words| !words.is_empty());
@@ -193,22 +195,26 @@ fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -
             "'{flag}' is accepted outside of '{}' only: it applies to both sides",
             given.flag
         ))),
-        None => refuse_for_series(&own, "with 'pummel run' only"),
+        None => refuse_options(&own, &REFUSED, ACCEPTED),
     }
 }
 
 /// Options of `pummel run` that have no meaning for runs that are judged together, and the reasons.
-const REFUSED: [(&str, &str); 9] = [
+const REFUSED: [Refused; 10] = [
     ("--goal", "--worse and --within judge a change"),
     ("--fail-on", "--worse and --within judge a change"),
     ("--interval", "the result of several runs has no intervals"),
     ("--until", "runs that are compared have one length"),
     ("--anonymous", "the sides are told apart by their names"),
     ("--server-stats", "the result of several runs has no intervals"),
+    ("--stamps", "the result of several runs has no figure of them"),
     ("--live", "the figures of two sides would be mixed"),
     ("--metrics", "the metrics of two sides would be mixed"),
     ("--push-result", "the metrics of two sides would be mixed"),
 ];
+
+/// Where what is refused here is accepted.
+const ACCEPTED: &str = "with 'pummel run' only";
 
 /// Options that are accepted only together with refused ones, and results that a comparison does not have.
 const WITHOUT_USE: [&str; 7] =
@@ -220,16 +226,6 @@ pub fn hidden_where_refused(arg: Arg) -> Arg {
         WITHOUT_USE.contains(&name) || REFUSED.iter().any(|(flag, _)| flag.trim_start_matches('-') == name)
     });
     if is_refused { arg.hide(true) } else { arg }
-}
-
-/// Refuses what means nothing for runs that are judged together.
-fn refuse_for_series(typed: &Typed<RunArgs>, where_accepted: &str) -> Result<(), UsageError> {
-    match REFUSED.iter().find(|(flag, _)| typed.has(flag)) {
-        Some((flag, why)) => {
-            Err(UsageError::Missing(format!("'{flag}' is accepted {where_accepted}: {why}")))
-        }
-        None => Ok(()),
-    }
 }
 
 /// The sentence of a parser's error, without what surrounds it.

@@ -1,0 +1,54 @@
+//! What is asked of one run alone, and refused where several are judged together: by an option, or by a field of a saved plan.
+
+use pummel_logic::plan::Plan;
+
+use crate::job::UsageError;
+use crate::native::{RunArgs, Typed};
+
+/// An option of `pummel run`, and the reason why it has no meaning for several runs.
+pub type Refused = (&'static str, &'static str);
+
+/// Options that a saved plan has as a field: the option, the field, and whether a plan asks for it.
+type OfPlan = (&'static str, &'static str, fn(&Plan) -> bool);
+
+const OF_PLAN: &[OfPlan] = &[
+    ("--goal", "goals", |plan| !plan.goals.is_empty()),
+    ("--fail-on", "fail_on", |plan| !plan.fail_on.is_empty()),
+    ("--until", "adaptive.until", |plan| plan.adaptive.until.is_some()),
+    ("--anonymous", "anonymous", |plan| plan.anonymous),
+    ("--server-stats", "server_stats_ns", |plan| plan.server_stats_ns.is_some()),
+    ("--stamps", "engine.stamps", |plan| plan.engine.stamps.is_some()),
+];
+
+/// Refuses the first of these options that is given; `accepted` is where they are accepted, such as `without --repeat only`.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] with the option and the reason.
+pub fn refuse_options(typed: &Typed<RunArgs>, refused: &[Refused], accepted: &str) -> Result<(), UsageError> {
+    match refused.iter().find(|(flag, _)| typed.has(flag)) {
+        Some((flag, why)) => Err(UsageError::Missing(format!("'{flag}' is accepted {accepted}: {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a saved plan that asks for what one of these options asks for. `plan` is what the options mean.
+///
+/// # Errors
+/// Returns [`UsageError::Value`] with the file of the plan, its field and the reason.
+pub fn refuse_saved(
+    typed: &Typed<RunArgs>,
+    plan: &Plan,
+    refused: &[Refused],
+    accepted: &str,
+) -> Result<(), UsageError> {
+    let Some(file) = &typed.args.saved.plan else { return Ok(()) };
+    let field_of = |flag: &str| OF_PLAN.iter().find(|(option, _, asks)| *option == flag && asks(plan));
+    match refused.iter().find_map(|(flag, why)| field_of(flag).map(|(_, field, _)| (field, why))) {
+        Some((field, why)) => Err(UsageError::Value {
+            flag: "--plan".to_owned(),
+            value: file.clone(),
+            accepted: format!("expected a plan without '{field}', which is accepted {accepted}: {why}"),
+        }),
+        None => Ok(()),
+    }
+}
