@@ -295,7 +295,11 @@ fn a_server_that_stays_silent_ends_loading_and_never_hangs() {
     let begin = Instant::now();
     let ended = pummel(&format!("run -s {address} --udp -t 1 -c 2 --timeout 100ms")).expect(1);
     assert!(begin.elapsed() < PATIENCE);
-    assert!(ended.json().text("reason").contains("longer than the timeout"));
+    assert!(
+        ended.json().text("reason").contains("longer than the timeout"),
+        "{}",
+        ended.json().text("reason")
+    );
     let ended = pummel(&format!("run -s {address} --udp -t 1 -c 2 --timeout 100ms --no-load")).expect(1);
     assert!(ended.json().text("reason").contains("-U"), "{}", ended.json().text("reason"));
 }
