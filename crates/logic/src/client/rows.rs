@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// Gives up the next request of a client without a connection, once it is due. Where all rows are part of the phase, the
-    /// phase does not wait for those that nobody will send.
+    /// phase does not wait for those that no connection will send.
     fn give_up_row(&mut self, now: Nanos, maker: &mut RequestMaker) -> Action<'static> {
         let NextRow::Due(offset) = maker.task.rows().next(self.number) else { return Action::Done };
         let (due, end) = (self.due_of_row(offset), self.assignment.end);

@@ -276,7 +276,7 @@ pub fn read(
 /// Reads the next block of a file.
 ///
 /// # Errors
-/// Returns the error of the file, and one of the kind `Interrupted` after a signal of which the process hears itself.
+/// Returns the error of the file, and one of the kind `Interrupted` after a signal that this process handles.
 fn next_block(file: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
     let count = fill_block(&mut UntilInterrupted(file), block)?;
     if sys::interrupts() > 0 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(count) }

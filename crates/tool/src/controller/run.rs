@@ -364,7 +364,7 @@ impl<'a> DistributedRun<'a> {
         for member in self.members.iter_mut().filter(behind) {
             if !std::mem::replace(&mut member.is_behind, true) {
                 let who = member.title();
-                self.watch.notice(&format!("{who} is far behind with its part of intervals: they lack it"));
+                self.watch.notice(&format!("{who} is far behind: its part is missing in intervals"));
             }
         }
         self.slices.hand_over(end.max(overdue), self.watch);
@@ -895,7 +895,7 @@ mod tests {
         run.end_timeout_ns = SECOND;
         let measurement = run.run(&heard, &|| false).expect("it begins");
         let behind: Vec<&String> = watch.0.iter().filter(|words| words.contains("far behind")).collect();
-        assert_eq!(behind, ["m1 is far behind with its part of intervals: they lack it"]);
+        assert_eq!(behind, ["m1 is far behind: its part is missing in intervals"]);
         assert_eq!(measurement.intervals.len(), OPEN_MAX + 9);
     }
 

@@ -181,7 +181,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Whether a path is that of a socket at which nobody listens. The kernel refuses connections to any other file, too.
+/// Whether a path is that of a socket without a listening process. The kernel refuses connections to any other file, too.
 fn is_deserted(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     is_socket && matches!(connect_at_once(path), Err(rustix::io::Errno::CONNREFUSED))
@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_socket_at_which_nobody_listens_is_taken_over() {
+    fn only_a_socket_without_a_listening_process_is_taken_over() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("socket");
         std::fs::write(&path, "no socket").expect("it can be written");
@@ -355,11 +355,11 @@ mod tests {
         let server = bind_unix(&path).expect("the place is free");
         assert_eq!(bind_unix(&path).expect_err("it listens").kind(), io::ErrorKind::AddrInUse);
         rustix::net::listen(&server, 0).expect("it is a listener");
-        // It accepts nobody, and has room for a few, of whom the look above may be one.
+        // It accepts no connection, and has room for a few, of which that of the look above may be one.
         let _waiting: Vec<OwnedFd> = std::iter::from_fn(|| connect_at_once(&path).ok()).collect();
         assert_eq!(bind_unix(&path).expect_err("it is busy").kind(), io::ErrorKind::AddrInUse);
         drop(server);
-        bind_unix(&path).expect("nobody listens any more");
+        bind_unix(&path).expect("its server is gone");
     }
 
     #[test]

@@ -654,7 +654,7 @@ impl Connection {
                 true
             }
             Ending::Fin => {
-                // Where the stream is broken, nobody hears that it ends.
+                // Where the stream is broken, the client cannot be told that it ends.
                 let is_said = self.stream.say_goodbye().unwrap_or(true);
                 self.blocked |= !is_said;
                 is_said
