@@ -100,7 +100,7 @@ impl fmt::Display for ServerTrouble {
 /// What is missing from what a Plan asks for, as a sentence without its full stop; `None` where the run is complete.
 pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
     if let Some(failure) = &end.worker_failure {
-        return Some(format!("a worker could not go on: {failure}"));
+        return Some(format!("{WORKER_FAILED}: {failure}"));
     }
     let trouble = end.trouble.as_ref().map(ServerTrouble::to_string);
     let trouble = trouble.as_deref();
@@ -326,6 +326,9 @@ fn because(measurement: &Measurement, trouble: Option<&str>) -> String {
     let said = || Some(format!(": {}", most_said(&measurement.messages)?));
     trouble.map(|trouble| format!(": {trouble}")).or_else(said).unwrap_or_default()
 }
+
+/// How the reason of a run begins in which a worker failed; with agents it follows the name of one.
+pub const WORKER_FAILED: &str = "a worker could not go on";
 
 /// What is said of a run in which no request was due and nothing went wrong.
 const NOTHING_DUE: &str = "nothing completed: no request was due";

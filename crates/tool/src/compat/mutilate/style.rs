@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{RunError, Wants};
 use pummel_engine::worker::messages::Row;
-use pummel_logic::measure::completion::load_shortfall;
+use pummel_logic::measure::completion::{WORKER_FAILED, load_shortfall};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Group, Phase, Plan, Work};
@@ -28,9 +28,6 @@ const UNSENT_MIN_PERCENT: f64 = 1.0;
 
 /// Most notices of a run that are remembered, so that its reason does not repeat them.
 const NOTICED_MAX: usize = 1_000;
-
-/// The words of a reason that tell of a worker that failed.
-const WORKER_FAILED: &str = "a worker could not go on";
 
 /// A line in the original's form; its line numbers say nothing to a user.
 pub fn line(text: impl Display) -> String {
