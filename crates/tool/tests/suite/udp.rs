@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::common::{Json, Memcached, PATIENCE, Place, Serve, in_some_quiet_moment, pummel, quiet};
+use crate::common::{
+    Json, Memcached, PATIENCE, Place, Reserved, Serve, datagrams_alone, in_some_quiet_moment, pummel, quiet,
+};
 
 /// Every op.
 const EVERY_OP: &str = "get:4,gets:1,gat:1,gats:1,set:2,add:1,replace:1,append:1,prepend:1,cas:1,incr:1,decr:1,\
@@ -80,6 +82,7 @@ struct Relay {
     stop: Arc<AtomicBool>,
     fate: Arc<Fate>,
     forward: Option<JoinHandle<()>>,
+    _reserved: Reserved,
 }
 
 /// What becomes of datagrams: of 1,000 so many are lost and so many held back.
@@ -140,7 +143,8 @@ impl Fate {
 
 impl Relay {
     fn to(server: &str, lost: u64, held: u64) -> Relay {
-        let front = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a free port"));
+        let (front, reserved) = datagrams_alone();
+        let front = Arc::new(front);
         let address = front.local_addr().expect("it is bound");
         let stop = Arc::new(AtomicBool::new(false));
         let fate = Arc::new(Fate { lost, held, drawn: AtomicU64::new(1), dropped: AtomicU64::new(0) });
@@ -164,7 +168,7 @@ impl Relay {
                 });
             });
         });
-        Relay { address, stop, fate, forward: Some(forward) }
+        Relay { address, stop, fate, forward: Some(forward), _reserved: reserved }
     }
 
     fn dropped(&self) -> u64 {
@@ -276,7 +280,7 @@ fn agents_that_load_over_datagrams_have_done_their_shares() {
 #[test]
 fn a_port_where_nobody_listens_ends_the_run_at_once_and_says_so() {
     // A socket that hears itself alone: its port is closed to others, and no other process can open it meanwhile.
-    let deaf = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let (deaf, _reserved) = datagrams_alone();
     let nobody = deaf.local_addr().expect("it is bound");
     deaf.connect(nobody).expect("an address of this machine");
     for options in ["--no-load -t 20", "-t 20"] {
@@ -290,7 +294,7 @@ fn a_port_where_nobody_listens_ends_the_run_at_once_and_says_so() {
 
 #[test]
 fn a_server_that_stays_silent_ends_loading_and_never_hangs() {
-    let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let (silent, _reserved) = datagrams_alone();
     let address = silent.local_addr().expect("it is bound");
     let begin = Instant::now();
     let ended = pummel(&format!("run -s {address} --udp -t 1 -c 2 --timeout 100ms")).expect(1);

@@ -135,6 +135,15 @@ impl Reserved {
     }
 }
 
+/// A UDP socket of loopback at whose port nobody listens over TCP as long as both are held. A run over UDP loads over TCP
+/// where somebody listens at the same number, so that a test must keep the servers of other tests away from there.
+pub fn datagrams_alone() -> (UdpSocket, Reserved) {
+    until("a port that is free for TCP and UDP", || {
+        let reserved = Reserved::new();
+        UdpSocket::bind(&reserved.name).ok().map(|socket| (socket, reserved))
+    })
+}
+
 /// The status that a shell shows: that of the program, or 128 and the signal that ended it.
 pub fn shell_status(status: ExitStatus) -> i32 {
     status.code().or(status.signal().map(|signal| 128 + signal)).expect("it ended by itself or by a signal")
