@@ -36,9 +36,9 @@ const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
 
 /// Load generator and benchmark for memcached, Redis and Valkey
 ///
-/// pummel sends requests to a server, as fast as it answers or at a rate of your choice, and reports how long they took,
-/// counted from the moment each was due, so that requests which had to wait are counted with their wait. It says so when
-/// the figures cannot be trusted.
+/// pummel sends requests to a server, as fast as it answers or at a rate of your choice, and reports how long they took.
+/// A time counts from the moment the request was due, so it includes the time for which the request waited to be sent. The
+/// report says so when its figures cannot be trusted.
 #[derive(Parser, Debug)]
 #[command(name = "pummel", version, long_version = LONG_VERSION, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Cli {
@@ -142,11 +142,11 @@ Examples:
   All options, distributions, units and more examples:
     pummel run --help
 
-  memaslap's command line, also under the names memaslap and memcaslap:
+  The command line of memaslap (a link named memaslap or memcaslap accepts it too):
     pummel memaslap --help
-  mutilate's command line, also under the name mutilate:
+  The command line of mutilate (a link named mutilate accepts it too):
     pummel mutilate --help
-  and mcperf's, also under the name mcperf:
+  The command line of mcperf (a link named mcperf accepts it too):
     pummel mcperf --help
 
 Exit status (the three command lines above keep their originals'):

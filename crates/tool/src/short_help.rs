@@ -23,18 +23,31 @@ const OPTIONS: &[(&str, &str)] = &[
     ("json", "Write the result to a file"),
 ];
 
+/// The options that `-h` of `load` names.
+const OPTIONS_OF_LOAD: &[(&str, &str)] = &[
+    ("server", "HOST, HOST:PORT, [IPV6]:PORT or /unix/path; several with commas"),
+    ("connections", "Connections, over all servers and threads"),
+    ("depth", "Most requests outstanding per connection"),
+    ("threads", "Threads"),
+    ("mix", "Operations that will use the records"),
+    ("value_size", "Size of the values in bytes: a number or a distribution"),
+    ("records", "How many records there are"),
+    ("json", "Write the result to a file"),
+];
+
 /// The options that `-h` of `search`, `curve` and `scan` names: these set the rates of their runs, and refuse `--rate`.
 const OPTIONS_OF_SERIES: &[(&str, &str)] = &[
     ("server", "HOST, HOST:PORT, [IPV6]:PORT or /unix/path; several with commas"),
-    ("time", "How long each run measures"),
+    ("time", "How long each run measures [default: 10s]"),
     ("connections", "Connections, over all servers and threads"),
     ("depth", "Most requests outstanding per connection"),
     ("threads", "Threads"),
     ("rates", "Lowest rate, highest rate and step, such as 10k:50k:10k"),
+    ("over", "Levels of connections or threads instead of rates, such as connections:1:64"),
     ("mix", "Operations and their weights [default: get:9,set:1]"),
     ("value_size", "Size of the values in bytes: a number or a distribution"),
     ("records", "How many records there are"),
-    ("goal", "What a rate has to meet, such as p99:1ms"),
+    ("goal", "A limit of the response time, such as p99:1ms"),
     ("json", "Write the result to a file"),
 ];
 
@@ -74,7 +87,7 @@ const OPTIONS_OF_MERGE: &[(&str, &str)] = &[
 
 /// Options in `-h` of `pummel explain`.
 const OPTIONS_OF_EXPLAIN: &[(&str, &str)] = &[
-    ("front", "Whose command line follows: run, load, mcperf, memaslap or mutilate"),
+    ("front", "Which command line follows: run, load, mcperf, memaslap or mutilate"),
     ("args", "The command line, as it would follow that name"),
     ("plan", "Save the plan to a file, for `pummel run --plan FILE`"),
     ("format", "Form of the plan on standard output: text (TOML) or json"),
@@ -133,7 +146,8 @@ pub fn shortened(command: Command, words: &[OsString]) -> Command {
 fn of_subcommand(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let (shown, example) = match name.as_str() {
-        "run" | "load" => (OPTIONS, format!("pummel {name} -s 127.0.0.1")),
+        "run" => (OPTIONS, "pummel run -s 127.0.0.1".to_owned()),
+        "load" => (OPTIONS_OF_LOAD, "pummel load -s 127.0.0.1".to_owned()),
         "search" => (OPTIONS_OF_SERIES, "pummel search -s 127.0.0.1 --goal p99:1ms -t 5s".to_owned()),
         "curve" => (OPTIONS_OF_SERIES, "pummel curve -s 127.0.0.1 -t 5s --csv curve.csv".to_owned()),
         "ab" => {
@@ -250,6 +264,7 @@ mod tests {
         };
         let tables = [
             (OPTIONS, ids_of("run")),
+            (OPTIONS_OF_LOAD, ids_of("load")),
             (OPTIONS_OF_SERIES, ids_of("scan")),
             (OPTIONS_OF_AB, ids_of("ab")),
             (OPTIONS_OF_COMPARE, ids_of("compare")),

@@ -24,7 +24,7 @@ pub enum Dialect {
 const NAMED: [(&str, &str, Dialect); 5] = [
     ("auto", "What the first byte of a connection says", Dialect::Auto),
     ("text", "memcached's text protocol, with its meta commands", Dialect::Text),
-    ("meta", "The same", Dialect::Text),
+    ("meta", "An alias of text", Dialect::Text),
     ("binary", "memcached's binary protocol", Dialect::Binary),
     ("resp", "RESP2 and RESP3", Dialect::Resp),
 ];

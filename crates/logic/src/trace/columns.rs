@@ -134,9 +134,10 @@ impl Columns {
                     row.count = count;
                     true
                 }),
+                // A column of this name that says something else makes no row unreadable.
                 Column::Missed => {
-                    row.missed = text == b"1";
-                    matches!(text, b"" | b"0" | b"1")
+                    row.missed = text == b"1" || text.eq_ignore_ascii_case(b"true");
+                    true
                 }
             };
             if !is_read {

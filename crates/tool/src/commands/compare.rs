@@ -71,7 +71,8 @@ A side whose generator was the limit is never called faster or slower.
 
 Examples:
   pummel compare before.json after.json -o compared.html
-  pummel compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json
+  pummel compare a1.json,a2.json,a3.json,a4.json,a5.json,a6.json \\
+    b1.json,b2.json,b3.json,b4.json,b5.json,b6.json
   pummel compare memcached.json redis.html valkey.json.gz -o servers.html
   pummel compare ab.json --worse p99:5%
 

@@ -22,12 +22,19 @@ pub struct CurveArgs {
 }
 
 const EXAMPLES: &str = "\
-A run in closed loop finds the capacity C. Five runs at rates up to 0.9 C follow, in random order; each further run goes where the \
+A closed-loop run finds the greatest rate, C. Five runs at rates up to 0.9 C follow, in random order; each further run goes where the \
 p99 of two neighbours differs most beyond their 95 % intervals. In all, 12 to 20 runs are made at fixed rates. With --goal the \
-exit status is 3 when a run misses it.
+exit status is 3 if a run misses the goal.
 
 Example, which takes about two minutes:
-  pummel curve -s 127.0.0.1 -t 5s --csv curve.csv";
+  pummel curve -s 127.0.0.1 -t 5s --csv curve.csv
+
+Exit status:
+  0    every rate was measured
+  1    a run failed; the reports are written and say why
+  2    wrong usage; nothing was sent
+  3    a verification failed, or a goal was missed
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
 /// Measures at rates that are chosen one after the other.
 pub fn curve(args: &CurveArgs, inputs: &FrontInputs) -> Exit {
@@ -47,7 +54,7 @@ fn place_points(runner: &mut CurveRunner<'_>, seed: u64) -> Result<(), SeriesEnd
     runner.measure("peak", None)?;
     let capacity = runner.last().map_or(0.0, |point| point.summary.totals.rate);
     if capacity <= 0.0 {
-        return Err(SeriesEnd::Failed("the server completed nothing in closed loop".to_owned()));
+        return Err(SeriesEnd::Failed("the server completed nothing in a closed loop".to_owned()));
     }
     let mut points = Vec::new();
     let mut first = first_rates(capacity, seed);

@@ -28,7 +28,7 @@ pub struct ExplainArgs {
     /// Format of the plan on standard output: text is TOML. May also follow ARGS
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// Whose command line follows: run, load, mcperf, memaslap or mutilate (native is run)
+    /// Which command line follows: run (or its alias native), load, mcperf, memaslap or mutilate
     #[arg(value_name = "FRONT")]
     pub front: String,
     /// The command line, as it would follow that name

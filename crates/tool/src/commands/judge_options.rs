@@ -11,7 +11,7 @@ use crate::values::ValueError;
 #[command(next_help_heading = "Judgement")]
 pub struct JudgeArgs {
     /// Figures to judge: p50, p90, p99, p99.9 (of the response time), rate, client-cpu, server-cpu (CPU time per request); the
-    /// others are only shown. Default: those of --worse and --within, else p99 in open loop and rate in closed loop
+    /// others are only shown. Default: those of --worse and --within, else p99 in an open loop and rate in a closed loop
     #[arg(long, value_name = "METRIC,...", value_delimiter = ',', value_parser = metric)]
     pub metric: Vec<Metric>,
     /// Exit with status 3 when B is shown to be worse than A by more than this, such as p99:2%, and with status 1 when that cannot

@@ -15,7 +15,8 @@ use crate::stderr::{say, visible};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct PageArgs {
-    /// A result of `run`, `load`, `search`, `scan`, `curve` or `ab`, as --json or --report wrote it; `-` is standard input
+    /// A result of `run`, `run --repeat`, `load`, `search`, `scan`, `curve` or `ab`, as --json or --report wrote it; `-` is standard
+    /// input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// File for the page; `-` is standard output [default: FILE with .html]

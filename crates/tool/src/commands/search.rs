@@ -26,11 +26,11 @@ pub struct SearchArgs {
 }
 
 const EXAMPLES: &str = "\
-A run in closed loop finds the capacity; four halvings locate the rate at which the goal is missed; ten runs around that rate, \
+A closed-loop run finds the greatest rate; four halvings locate the rate at which the goal is missed; ten runs around that rate, \
 in random order, show how the quantile rises with the rate. The answer is a rate at which the goal is met with 95 % confidence, \
 confirmed by one more run there, whose upper bound must meet the goal. --precision asks for more runs. At the end the server is \
-overloaded for 5 s, and the run continues at the answer without a pause, to see whether it recovers. A rate that is not carried \
-(less than 95 % of it is answered in time) does not meet the goal, however lenient. --json and --csv write all runs.
+overloaded for 5 s; the same run then continues at the rate that was found, to see whether the server recovers. A rate fails even \
+the most lenient goal if less than 95 % of its requests are answered in time. --json and --csv write all runs.
 
 Example, which takes about two minutes:
   pummel search -s 127.0.0.1 --goal p99:1ms -t 5s

@@ -104,7 +104,8 @@ pub static ROWS: &[Row] = &[
         "pummel_run_info",
         &["front", "protocol", "mode", "backend", "clock", "seed"],
         Since::Interval,
-        "1, with the main settings of the run in the labels; in a controller from the end of a run on",
+        "1, with the main settings of the run in the labels; `front` is the kind of command line (`native`, `mutilate`, `memaslap` or \
+         `mcperf`); in a controller from the end of a run on",
     ),
     gauge("pummel_phase", &["phase"], Since::Start, "1 for the phase that the run is in, 0 for the others"),
     gauge(
@@ -117,7 +118,7 @@ pub static ROWS: &[Row] = &[
         "pummel_target_requests_per_second",
         &[],
         Since::Start,
-        "Requests per second that are asked for now; absent in closed loop",
+        "Requests per second that are asked for now; absent in a closed loop",
     ),
     counter(
         "pummel_requests_due_total",

@@ -326,10 +326,10 @@ pub struct PaceArgs {
     /// mean OFF; hurst:H,ON[,SOURCES] bursts on all time scales, as the sum of SOURCES (200) that switch on and off, on for mean ON
     #[arg(long, value_name = "BURST", value_parser = typed_rate::burst, allow_hyphen_values = true)]
     pub burst: Option<Burst>,
-    /// When requests are due in open loop; `help` names the processes.
+    /// When requests are due in an open loop; `help` names the processes.
     #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true, help = arrivals_help())]
     pub arrivals: Option<TypedArrivals>,
-    /// Clients that come and go, per second: each opens a connection, makes --calls-per-connection requests in closed loop and
+    /// Clients that come and go, per second: each opens a connection, makes --calls-per-connection requests in a closed loop and
     /// closes it. --arrivals says when they come; --connections is the most that are open at one time
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
     pub conn_rate: Option<f64>,
@@ -448,7 +448,8 @@ pub struct MixArgs {
     #[arg(long, value_name = "DELAY", num_args = 0..=1, require_equals = true, default_missing_value = "0",
           value_parser = values::dist_of_times)]
     pub read_through: Option<UnreadDist>,
-    /// How --read-through stores a key: set, or add, which does not replace what another client has stored in the meantime
+    /// How --read-through stores a key: set, or add, which does not replace what another client has stored in the meantime.
+    /// Default: set
     #[arg(long, value_name = "HOW", default_value = "set", hide_default_value = true, value_parser = fill)]
     pub fill: Fill,
     /// Ask the server not to answer writes
@@ -558,7 +559,7 @@ pub enum BackendName {
 /// A way to wait, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WaitName {
-    /// Sleep until shortly before the due time, then spin; in closed loop only sleep
+    /// Sleep until shortly before the due time, then spin; in a closed loop only sleep
     Auto,
     /// Never sleep
     Spin,
@@ -714,7 +715,7 @@ pub(super) fn shape_refusal(error: &ValueError) -> ValueError {
 
 fn arrivals_help() -> String {
     format!(
-        "When requests are due in open loop: {}, or a DIST of the gaps, scaled to the rate. Default: poisson",
+        "When requests are due in an open loop: {}, or a DIST of the gaps, scaled to the rate. Default: poisson",
         Arrivals::names()
     )
 }

@@ -23,13 +23,13 @@ pub struct TraceArgs {
     /// is free (fast). Default: trace; with --rate the rate decides and the order is kept
     #[arg(long, value_name = "trace[:SPEED]|fast", requires = "trace", conflicts_with = "rate", value_parser = pace)]
     pub pace: Option<TracePace>,
-    /// Where within its second a request is due, in traces that only have whole seconds
+    /// Where within its second a request is due, in traces that only have whole seconds. Default: spread
     #[arg(long, value_name = "RULE", requires = "trace", value_enum)]
     pub within_second: Option<WithinSecondName>,
     /// What decides which client sends the request of a row. Default: client if rows name one, else key
     #[arg(long, value_name = "BY", requires = "trace", value_enum)]
     pub trace_by: Option<DealByName>,
-    /// What happens to times to live
+    /// What happens to times to live. Default: scale
     #[arg(long, value_name = "RULE", requires = "trace", value_enum)]
     pub trace_ttl: Option<TraceTtlName>,
     /// Replay the trace N times; without a number, until --time or --requests ends the run
@@ -63,7 +63,7 @@ pub struct TraceArgs {
     /// always the same for a key. Default: lengths of the stores so far
     #[arg(long, value_name = "DIST", requires = "trace", value_parser = bytes, allow_hyphen_values = true)]
     pub missing_size: Option<UnreadDist>,
-    /// Shorten longer values to this length in bytes
+    /// Shorten longer values to this length in bytes. Default: 1,000,000
     #[arg(long, value_name = "BYTES", requires = "trace", value_parser = values::count_u32)]
     pub max_value: Option<u32>,
 }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 pub struct SearchResult {
     /// The answer.
     pub answer: Answer,
-    /// Completed requests per second in closed loop.
+    /// Completed requests per second in a closed loop.
     pub capacity: f64,
-    /// The sentence about the generator, without its full stop, where it was the limit in closed loop; `None` where it was not.
+    /// The sentence about the generator, without its full stop, where it was the limit in a closed loop; `None` where it was not.
     pub generator: Option<String>,
     /// Number of runs through which the line of the answer was drawn.
     pub line_runs: usize,
@@ -33,7 +33,7 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
     let mut text = match answer.rate {
         Some(rate) if answer.at_least => {
             let most = format!(
-                "{} are the most that {} in closed loop",
+                "{} are the most that {} in a closed loop",
                 count(*capacity),
                 if generator.is_some() { "this generator asked for" } else { "were answered" }
             );
@@ -61,7 +61,7 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
             )
         });
         text += &format!(
-            "The limit is reached between {} and {} requests per second{carried} ({line_runs} runs in random order; {} in \
+            "The limit is reached between {} and {} requests per second{carried} ({line_runs} runs in random order; {} in a \
              closed loop).\n",
             count(low),
             count(high),
@@ -70,10 +70,10 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
     }
     if let Some(generator) = generator {
         text += &format!(
-            "In closed loop the generator was the limit, and what the server can do is not known: {generator}.\n"
+            "In a closed loop the generator was the limit, and what the server can do is not known: {generator}.\n"
         );
     }
-    if answer.precise == Some(false) {
+    if answer.precise == Some(false) && answer.interval.is_some() {
         text += "That is wider than --precision asks for: longer runs (-t) would be surer.\n";
     }
     if let Some(reason) = &answer.reason {
@@ -191,12 +191,13 @@ mod tests {
     fn no_answer_says_why() {
         let answer = Answer {
             reason: Some("a run is too short".to_owned()),
+            // Without an interval there is none that could be too wide.
             precise: Some(false),
             ..Answer::default()
         };
         let words = said(&SearchResult { answer, overload: None, recovery: None, ..found() });
         assert!(words.contains("No rate is known to meet the goal (p99 at most 1.00 ms)."), "{words}");
-        assert!(words.contains("--precision") && words.ends_with("Why: a run is too short.\n"), "{words}");
+        assert!(!words.contains("--precision") && words.ends_with("Why: a run is too short.\n"), "{words}");
         assert!(text(None, &[GOAL]).contains("No rate was found"));
     }
 
@@ -206,7 +207,7 @@ mod tests {
         let search = SearchResult { answer, ..found() };
         let words = said(&search);
         let first = "is met at 96,040 requests per second, at least: more were not asked for, since 98,000 are the most that were \
-                     answered in closed loop.\n";
+                     answered in a closed loop.\n";
         assert!(words.contains(first) && !words.contains("The limit is reached"), "{words}");
         let value = json(&search);
         assert_eq!(
@@ -226,7 +227,7 @@ mod tests {
                 .contains("86,436 requests per second, at least: runs at greater rates met it too, but were"),
             "{words}"
         );
-        assert!(words.contains("(98,000 are the most that were answered in closed loop)"), "{words}");
+        assert!(words.contains("(98,000 are the most that were answered in a closed loop)"), "{words}");
     }
 
     #[test]
@@ -240,7 +241,7 @@ mod tests {
         let search = SearchResult { answer, ..found() };
         let words = said(&search);
         let limit = "The limit is reached between 93,000 and 94,000 requests per second: 94,000 were not answered as fast as they \
-                     were asked, while the times would allow more (10 runs in random order; 98,000 in closed loop).\n";
+                     were asked, while the times would allow more (10 runs in random order; 98,000 in a closed loop).\n";
         assert!(words.contains(limit), "{words}");
         let value = json(&search);
         assert_eq!((&value["high"], &value["not_carried"]), (&json!(94_000.0), &json!(94_000.0)));
@@ -254,7 +255,7 @@ mod tests {
         let search = SearchResult { answer, generator, overload: None, recovery: None, ..found() };
         let words = said(&search);
         assert!(
-            words.contains("98,000 are the most that this generator asked for in closed loop"),
+            words.contains("98,000 are the most that this generator asked for in a closed loop"),
             "{words}"
         );
         assert!(

@@ -40,7 +40,7 @@ Options:
         Keys of each get. Default 1.
     -S, --stat_freq=
         Time between statistics, as a number with s, m, h or d.
-        --resp_freq is the same.
+        --resp_freq is an alias of --stat_freq.
     -e, --exp_verify=
         Share of the objects that expire, and whose expiry is checked.
     -o, --overwrite=
