@@ -125,7 +125,8 @@ fn a_load_that_fails_on_agents_is_said_as_it_is_without_them() {
 
 /// An agent of mutilate's that reads files below a folder, which is also where relative paths begin.
 fn reader(folder: &Path, variables: &[(&str, &str)]) -> Agent {
-    let port = Reserved::new().port().to_string();
+    let reserved = Reserved::new();
+    let port = reserved.port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
     command.args(["mutilate", "-A", "-p", &port, "-T", "1"]).current_dir(folder);
     command.env("PUMMEL_ALLOW_FILE", folder).envs(variables.iter().copied());

@@ -349,11 +349,11 @@ fn requests_of_several_servers_are_told_apart() {
 
 #[test]
 fn programs_are_asked_for_their_protocol_when_they_run() {
-    let server = format!("127.0.0.1:{}", Reserved::new().port());
-    let program = format!("{} serve --protocol resp --listen {server}", env!("CARGO_BIN_EXE_pummel"));
+    let place = Reserved::new();
+    let program = format!("{} serve --protocol resp --listen {}", env!("CARGO_BIN_EXE_pummel"), place.name);
     let words = ["--a-program", &program, "--b-program", &program, "--pairs", "2"];
-    let ended = pummel_words(&[short("ab", &server), words.to_vec()].concat()).expect(0);
+    let ended = pummel_words(&[short("ab", &place.name), words.to_vec()].concat()).expect(0);
     assert_eq!(ended.json().text("status"), "complete", "{}", ended.errors);
     // The programs have ended.
-    assert!(TcpStream::connect(&server).is_err());
+    assert!(TcpStream::connect(&place.name).is_err());
 }

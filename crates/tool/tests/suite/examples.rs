@@ -97,7 +97,8 @@ fn the_example_with_agents_of_mutilates_readme_runs() {
     let server = Memcached::start();
     let agents: Vec<(String, crate::common::agent::Agent)> = (1..=8)
         .map(|number| {
-            let port = Reserved::new().port().to_string();
+            let reserved = Reserved::new();
+            let port = reserved.port().to_string();
             let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
             command.args("mutilate -T 16 -A -p".split(' ')).arg(&port);
             (format!("agent{number}"), crate::common::agent::Agent::of(command))

@@ -12,7 +12,8 @@ use crate::common::{Ended, Memcached, Reserved, Running, quiet, until};
 
 /// `mutilate -A` on a free port of loopback, with these variables in its environment.
 fn agent_with(words: &[&str], variables: &[(&str, &str)]) -> Agent {
-    let port = Reserved::new().port().to_string();
+    let reserved = Reserved::new();
+    let port = reserved.port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
     command.args(["mutilate", "-A", "-p", &port]).args(words).envs(variables.iter().copied());
     Agent::of(command)
