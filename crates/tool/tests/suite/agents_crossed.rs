@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::agent::{Agent, list};
-use crate::common::{Ended, Json, Memcached, Place, Reserved, Running, Serve};
+use crate::common::{Ended, Json, Memcached, Place, Reserved, Running, Serve, in_some_quiet_moment, until};
 use pummel_tool::job::agent_variables::{OF_AGENTS, OF_CONTROLLERS};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -206,22 +206,27 @@ fn adaptive(words: &str, agents: &[Agent]) -> (Running, Serve) {
     (Running::start(&words), server)
 }
 
+/// The result of an [`adaptive`] run that was not unsteady, which has to have reached its target. Stalls of a busy machine may make
+/// a run unsteady behind the moment at which enough was known, and no figure of an unsteady run is sure: such a run is repeated.
+fn known(words: &str, agents: &[Agent]) -> Json {
+    in_some_quiet_moment(|| {
+        let (running, _server) = adaptive(words, agents);
+        let ended = running.end_within(UNTIL_MAX);
+        let json = ended.json();
+        assert_eq!(json.text("status"), "complete", "{}", ended.errors);
+        if json.at("steady").as_bool() == Some(false) {
+            return Err(ended.text);
+        }
+        ended.expect(0);
+        assert_eq!(json.at("until/reached").as_bool(), Some(true), "{}", json.at("until"));
+        Ok(json)
+    })
+}
+
 #[test]
 fn agents_measure_until_a_quantile_of_all_of_them_is_known() {
     let words = "--until p50:100% --min-time 2s --max-time 60s --interval 100ms --measure-connections 2 --measure-rate 40";
-    let agents = pair("--max-connections 20 --max-memory 500m");
-    // Stalls may make a run unsteady behind the moment at which enough was known, and its figure uncertain again: two of three
-    // runs are enough.
-    let runs: Vec<Json> = (0..3)
-        .map(|_| {
-            let (running, _server) = adaptive(words, &agents);
-            running.end_within(UNTIL_MAX).json()
-        })
-        .collect();
-    assert!(runs.iter().all(|json| json.text("status") == "complete"), "{runs:?}");
-    let reached = |json: &&Json| json.at("until/reached").as_bool() == Some(true);
-    assert!(runs.iter().filter(reached).count() >= 2, "{runs:?}");
-    let json = runs.iter().find(reached).expect("there are two");
+    let json = known(words, &pair("--max-connections 20 --max-memory 500m"));
     let seconds = json.number("seconds");
     assert!((2.4..59.0).contains(&seconds), "{seconds} s");
     let members = json.at("agents/members").as_array().expect("members");
@@ -262,7 +267,7 @@ fn a_warm_up_of_agents_settles_or_is_cut_short() {
         list(&agents)
     );
     let running = Running::start(&words);
-    crate::common::until("the warm-up", || server_has_answered(&server).then_some(()));
+    until("the warm-up", || server_has_answered(&server).then_some(()));
     running.process.interrupt();
     let ended = running.end().expect(130);
     let json = ended.json();
@@ -274,13 +279,15 @@ fn a_warm_up_of_agents_settles_or_is_cut_short() {
     let json = ended.json();
     let seconds = json.number("warmup/seconds");
     match json.at("warmup/settled").as_bool() {
-        // Two seconds are not looked at, then come two blocks of two, and the end is known half a second ahead.
-        Some(true) => assert!((6.4..11.0).contains(&seconds), "{seconds} s"),
+        // Two seconds are not looked at, then come two blocks of two, and the end is known half a second ahead. Agents that hear of
+        // it late warm up for the longest time.
+        Some(true) => assert!((6.4..=11.0).contains(&seconds), "{seconds} s"),
         // Neighbours on this machine may keep it from settling.
         _ => assert!(seconds >= 10.9, "{seconds} s"),
     }
     assert_eq!(json.at("warmup/cut_short").as_bool(), Some(false));
-    assert!((1.9..2.9).contains(&json.number("seconds")), "{}", json.number("seconds"));
+    // The last replies may come in the drain.
+    assert!((1.9..4.0).contains(&json.number("seconds")), "{}", json.number("seconds"));
     let measured = json.count("totals/requests") as f64;
     assert!((measured / 800.0 - 1.0).abs() < 0.3, "{measured}: the warm-up is not part of the result");
 }
@@ -315,11 +322,8 @@ fn server_has_answered(server: &Serve) -> bool {
 
 #[test]
 fn one_agent_with_the_whole_load_measures_until_a_quantile_is_known() {
-    let agents = [Agent::start_with(&[])];
-    let (running, _server) =
-        adaptive("--until p50:100% --min-time 1s --max-time 60s --interval 100ms", &agents);
-    let json = running.end_within(UNTIL_MAX).expect(0).json();
-    assert_eq!((json.text("status"), json.at("until/reached").as_bool()), ("complete", Some(true)));
+    let words = "--until p50:100% --min-time 1s --max-time 60s --interval 100ms";
+    let json = known(words, &[Agent::start()]);
     assert!(json.number("seconds") < 59.0);
 }
 
