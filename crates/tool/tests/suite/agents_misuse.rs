@@ -188,21 +188,30 @@ fn hear(stream: &mut impl Read, words: &[u8]) {
 
 #[test]
 fn a_slow_controller_comes_in_beside_peers_that_only_ask_for_health() {
-    let agent = Agent::start();
     // A message of gRPC with the status `SERVING`.
     const SERVING: [u8; 7] = [0, 0, 0, 0, 2, 8, 1];
     let said = [PREFACE, SETTINGS].concat();
-    let check = || {
-        let mut stream = speak(&agent, &[&said[..], &health()].concat());
-        hear(&mut stream, &SERVING);
-        stream
-    };
-    let _first: Vec<TcpStream> = (0..63).map(|_| check()).collect();
-    let mut slow = speak(&agent, b"PRI * ");
-    let _more: Vec<TcpStream> = (0..20).map(|_| check()).collect();
     let hello = [headers(1, "Hello"), last_data(1, &varint_field(1, protocol()))].concat();
-    slow.write_all(&[&said[b"PRI * ".len()..], &hello].concat()).expect("its place is kept");
-    hear(&mut slow, &build());
+    until("a controller that is slow and in time", || {
+        let agent = Agent::start();
+        let check = || {
+            let mut stream = speak(&agent, &[&said[..], &health()].concat());
+            hear(&mut stream, &SERVING);
+            stream
+        };
+        let _first: Vec<TcpStream> = (0..63).map(|_| check()).collect();
+        let began = Instant::now();
+        let mut slow = speak(&agent, b"PRI * ");
+        let _more: Vec<TcpStream> = (0..20).map(|_| check()).collect();
+        let written = slow.write_all(&[&said[b"PRI * ".len()..], &hello].concat());
+        // On a machine so busy that the agent may have had enough of its silence, once more.
+        if began.elapsed() > SILENCE_MAX / 3 * 2 {
+            return None;
+        }
+        written.expect("its place is kept");
+        hear(&mut slow, &build());
+        Some(())
+    });
 }
 
 #[test]
@@ -307,7 +316,7 @@ fn a_controller_that_takes_no_events_does_not_keep_the_agent() {
     words.extend(commands.iter().flat_map(|command| data(1, command)));
     let began = Instant::now();
     let stream = speak(&agent, &words);
-    until("the run goes on", || (server.connect().stats().get("cmd_get") > 10_000).then_some(()));
+    until("the run goes on", || (server.connect().stats().get("cmd_get") > 100).then_some(()));
     until("the agent serves a run", || {
         let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name));
         (run.status == 0).then_some(())
