@@ -472,7 +472,9 @@ fn an_interrupt_at_any_moment_leaves_a_report() {
 
 #[test]
 fn an_interrupt_while_connections_are_opened_or_answers_are_waited_for_leaves_a_report() {
-    // The drain is over a second after the half that is measured, and a busy machine may come too late for it.
+    // The drain is over a second after the half that is measured, which begins later than the process does. A busy machine may come
+    // too late for it, or hold the server when all is answered.
+    const IN_TIME: Duration = Duration::from_millis(1_400);
     let in_time = (0..10).find_map(|_| {
         let victim = Victim::start("");
         let running = start(&victim.address, "-t 500ms --interval 50ms --records 50 -c 4 --timeout 30s");
@@ -481,11 +483,11 @@ fn an_interrupt_while_connections_are_opened_or_answers_are_waited_for_leaves_a_
         // In the drain or just before it.
         std::thread::sleep(SECOND / 2);
         running.signal(Signal::INT);
-        (running.started.elapsed() < SECOND).then(|| running.end())
+        let ended = (running.started.elapsed() < IN_TIME).then(|| running.end())?;
+        (ended.number("/totals/unfinished") > 0).then_some(ended)
     });
     let ended = in_time.expect("one of ten interrupts comes in time");
     assert_eq!(ended.status, Some(130));
-    assert!(ended.number("/totals/unfinished") > 0);
     ended.assert_in_time(SECOND);
 }
 

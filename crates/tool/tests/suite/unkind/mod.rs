@@ -160,6 +160,7 @@ impl Nobody {
 pub struct Running {
     pub process: Child,
     folder: TempDir,
+    /// A moment just before the process was started.
     pub started: Instant,
     words: String,
 }
@@ -167,6 +168,7 @@ pub struct Running {
 /// Starts `pummel run` with these words against a server.
 pub fn start(server: &str, words: &str) -> Running {
     let folder = TempDir::new().expect("a temporary folder");
+    let started = Instant::now();
     let process = Command::new(PUMMEL)
         // Its server is scripted from the first connection on, and is not asked for its protocol.
         .args(["run", "--protocol", "text", "-s", server, "--json"])
@@ -176,7 +178,7 @@ pub fn start(server: &str, words: &str) -> Running {
         .stderr(Stdio::piped())
         .spawn()
         .expect("pummel starts");
-    Running { process, folder, started: Instant::now(), words: words.to_owned() }
+    Running { process, folder, started, words: words.to_owned() }
 }
 
 /// Runs `pummel run` with these words against a server to its end.
