@@ -130,14 +130,24 @@ fn a_goal_that_one_repetition_misses_is_missed() {
     assert!(ended.text.contains("A goal was MISSED in 2 of 2 runs"), "{}", ended.text);
 }
 
-/// A comparison of sides of which the generator was never the limit, as it is on a machine that gives it no CPU: such figures are
-/// not comparable.
-fn judged(mut compare: impl FnMut() -> Ended) -> Ended {
+/// A comparison that found what it was to find. On a machine that gives it no CPU, the generator is the limit of a side, whose
+/// figures are not comparable then. A machine that stalls may hide which side of a pair is the slower one.
+fn judged(found: impl Fn(&Ended) -> bool, mut compare: impl FnMut() -> Ended) -> Ended {
     in_some_quiet_moment(|| {
         let ended = compare();
         let doubt = ended.text.contains("not comparable: the generator was the limit");
-        if doubt { Err(ended.text) } else { Ok(ended) }
+        if found(&ended) && !doubt { Ok(ended) } else { Err(format!("{}\n{}", ended.errors, ended.text)) }
     })
+}
+
+/// What a comparison says of the medians of its sides.
+fn of_medians(ended: &Ended) -> &str {
+    ended.text.lines().find(|line| line.starts_with("p50 ")).unwrap_or_default()
+}
+
+/// Whether a comparison calls the second side slower by its median.
+fn is_slower(ended: &Ended) -> bool {
+    of_medians(ended).contains("% slower (")
 }
 
 #[test]
@@ -155,9 +165,10 @@ fn a_slower_server_is_found_and_fails_the_gate() {
         "--within",
         "rate:99%",
     ];
-    let ended = judged(|| pummel_words(&[slow("ab", &quick.name), words.to_vec()].concat())).expect(3);
-    let line = ended.text.lines().find(|line| line.starts_with("p50 ")).expect("a line");
-    assert!(line.contains("% slower (") && line.ends_with("6 pairs, p = 0.031"), "{}", ended.text);
+    let is_found = |ended: &Ended| ended.status == 3 && is_slower(ended);
+    let ended = judged(is_found, || pummel_words(&[slow("ab", &quick.name), words.to_vec()].concat()));
+    let line = of_medians(&ended);
+    assert!(line.ends_with("6 pairs, p = 0.031"), "{}", ended.text);
     assert!(ended.text.contains("--worse p50:50%: FAILED"), "{}", ended.text);
     let json = ended.json();
     let p50 = &json.at("figures")["p50"];
@@ -238,9 +249,8 @@ fn servers_are_started_for_each_run_and_ended_after_it() {
     };
     let (quick, late) = (serve("--service-time 5ms"), serve("--service-time 25ms"));
     let words = ["--a-program", &quick, "--b-program", &late, "--pairs", "6", "--metric", "p50"];
-    let ended = judged(|| pummel_words(&[slow("ab", &place.name), words.to_vec()].concat())).expect(0);
-    let line = ended.text.lines().find(|line| line.starts_with("p50 ")).expect("a line");
-    assert!(line.contains("% slower ("), "{}", ended.text);
+    let is_found = |ended: &Ended| ended.status == 0 && is_slower(ended);
+    judged(is_found, || pummel_words(&[slow("ab", &place.name), words.to_vec()].concat()));
     assert!(TcpStream::connect(&place.name).is_err(), "a server is left");
     let broken = ["--a-program", &quick, "--b-program", "sh -c 'echo no luck >&2; exit 3'", "--pairs", "2"];
     let ended = pummel_words(&[short("ab", &place.name), broken.to_vec()].concat()).expect(1);
@@ -254,7 +264,8 @@ fn stored_runs_of_one_side_after_the_other_are_never_called_different() {
     let repeated =
         |server: &str| pummel_words(&[slow("run", server), vec!["--repeat", "6"]].concat()).expect(0);
     let mut sides = None;
-    let accepted = judged(|| {
+    let is_failed = |accepted: &Ended| accepted.status == 3;
+    let accepted = judged(is_failed, || {
         let (first, second) = (repeated(&quick.name), repeated(&late.name));
         let files = [&first, &second].map(|ended| ended.path("result.json").display().to_string());
         let words = ["compare", &files[0], &files[1], "--worse", "p50:10%", "--accept-order"];
@@ -262,7 +273,7 @@ fn stored_runs_of_one_side_after_the_other_are_never_called_different() {
         sides = Some((first, second, files));
         accepted
     });
-    assert!(accepted.expect(3).text.contains("6 runs a side, p = "), "it is accepted");
+    assert!(accepted.text.contains("6 runs a side, p = "), "it is accepted");
     let (_first, _second, [first, second]) = sides.expect("both were measured");
     let gated = pummel_words(&["compare", &first, &second, "--worse", "p50:10%"]).expect(1);
     assert!(
