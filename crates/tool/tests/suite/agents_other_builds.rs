@@ -84,7 +84,11 @@ fn what_an_agent_of_another_build_knows_more_or_less_of_a_server_is_left_out() {
     // Such an agent lacks a figure that this build knows, and tells one that this build has never heard of.
     let agent = agent_of(&changed_build(folder.path(), &[("memory_taken_bytes", "memory_wanted_byte")]));
     let words = format!("run -s {} -c 2 -n 50 --agents {}", server.name, agent.name);
-    let result = run(&format!("{words} --allow-version-mismatch"), &[]).expect(0).json();
+    // A busy machine may not wait for a server's answer.
+    let result = until("a reading in time", || {
+        let result = run(&format!("{words} --allow-version-mismatch"), &[]).expect(0).json();
+        (!result.at("evidence/servers/0/reading").is_null()).then_some(result)
+    });
     let reading = |name: &str| result.at(&format!("evidence/servers/0/reading/{name}"));
     assert_eq!(result.text("status"), "complete");
     assert!(reading("memory_bytes").is_u64() && reading("counts").is_object(), "{}", result.at("evidence"));
