@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::common::agent::Agent;
-use crate::common::{Ended, Memcached, Place, pummel};
+use crate::common::{Ended, Memcached, Place, pummel, until};
 use tempfile::TempDir;
 
 fn run(server: &Memcached, agent: &Agent, options: &str) -> Ended {
@@ -153,6 +153,12 @@ impl Listening {
         let heard = self.heard.lock().expect("no thread panics");
         String::from_utf8_lossy(&heard).contains(words)
     }
+
+    /// Waits until its threads have read these words, which may be after the end of the run that said them.
+    #[track_caller]
+    fn wait_for(&self, words: &str) {
+        until(words, || self.heard(words).then_some(()));
+    }
 }
 
 fn keep_all(mut stream: impl Read, kept: &Mutex<Vec<u8>>) {
@@ -184,7 +190,7 @@ fn without_a_token_an_agents_own_password_goes_nowhere() {
     let agent = agent_with_password(&["--token-file", &token]);
     let words = format!("run -s {} {words} --agents {} --agent-token-file {token}", target.name, agent.name);
     pummel(&words);
-    assert!(target.heard("agents-own-word"));
+    target.wait_for("agents-own-word");
 }
 
 #[test]
@@ -263,5 +269,5 @@ fn files_that_a_plan_names_are_read_only_below_a_directory_that_is_allowed() {
         assert!(run.errors.contains("--allow-file"), "{options}: {}", run.errors);
     }
     ask(&some, &format!("--password-file {}", path(inside.join("open"))));
-    assert!(target.heard("a-line-of-the-file"));
+    target.wait_for("a-line-of-the-file");
 }
