@@ -15,6 +15,7 @@ use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
+use crate::job::fleet::Fleet;
 use crate::job::outputs;
 use crate::job::provenance::told_command_line;
 use crate::job::runner::Dealing;
@@ -229,8 +230,10 @@ pub struct CurveRunner<'a> {
     curve: Curve,
     /// The plan of the first run.
     plan: &'a Plan,
-    /// Names of the agents of the last run.
+    /// Names of the agents of the last run; before it, the names by which they are to be reached.
     agents: Vec<String>,
+    /// Names of the network cards of the last run.
+    cards: Vec<String>,
 }
 
 /// A file that is made from all runs.
@@ -276,7 +279,8 @@ impl<'a> CurveRunner<'a> {
                 reason: None,
             },
             plan: &job.plan,
-            agents: Vec::new(),
+            agents: job.fleet.as_ref().map(Fleet::agent_names).unwrap_or_default(),
+            cards: Vec::new(),
         })
     }
 
@@ -392,8 +396,12 @@ impl<'a> CurveRunner<'a> {
     /// Makes a run.
     fn run(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
         let measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
-        let members = measurement.agents.iter().flat_map(|agents| &agents.members);
-        self.agents = members.map(|member| member.name.clone()).collect();
+        if let Some(agents) = &measurement.agents {
+            self.agents = agents.members.iter().map(|member| member.name.clone()).collect();
+        }
+        let machines = measurement.evidence.iter().flat_map(|evidence| &evidence.machines);
+        let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
+        self.cards = cards.map(|card| card.name.clone()).collect();
         match measurement.status {
             Status::Complete => Ok(measurement),
             // It shows nothing, and the other runs of the series may.
@@ -431,7 +439,7 @@ impl<'a> CurveRunner<'a> {
 
     /// A sentence about a run as the results tell it.
     fn told(&self, sentence: &str) -> String {
-        anonymous::sentence(sentence, self.plan, &self.agents)
+        anonymous::sentence(sentence, self.plan, &self.agents, &self.cards)
     }
 
     /// The last run of the curve.

@@ -30,6 +30,7 @@ use crate::exit_status::Exit;
 use crate::job::calibration_store;
 use crate::job::calibration_store::Stored;
 use crate::job::detection::Detection;
+use crate::job::fleet::Fleet;
 use crate::job::inputs::inputs_of;
 use crate::job::observers::{Observers, run_name};
 use crate::job::outlets::{FrontFiles, Outlets};
@@ -39,6 +40,7 @@ use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Front, Job, UsageError};
 use crate::report::Report;
+use crate::report::anonymous;
 use crate::snapshot::SharedSnapshot;
 use crate::stderr::say;
 
@@ -251,7 +253,7 @@ impl<'a> Driver<'a> {
         for words in std::mem::take(&mut self.notices) {
             self.tell(style, Event::Notice(&words));
         }
-        let detected = match self.detected(style).and_then(|detected| self.runner().map(|_| detected)) {
+        let detected = match self.detected(plan, style).and_then(|detected| self.runner().map(|_| detected)) {
             Ok(detected) => detected,
             Err(error) => {
                 if let Some(snapshot) = self.observers.snapshot() {
@@ -294,17 +296,17 @@ impl<'a> Driver<'a> {
         result
     }
 
-    /// What the servers were found to speak, where they were asked.
+    /// What the servers of a plan were found to speak, where they were asked.
     ///
     /// # Errors
     /// Returns [`NotRun::Server`] where what was found lets no run begin.
-    fn detected(&mut self, style: &mut dyn Style) -> Result<Option<String>, NotRun> {
+    fn detected(&mut self, plan: &Plan, style: &mut dyn Style) -> Result<Option<String>, NotRun> {
         match self.detection.clone() {
             Detection::Refused(why) => return Err(NotRun::Server(why)),
             Detection::Found(words) => return Ok(Some(words)),
             // In this process the run meets the same obstacle, and tells it.
             Detection::Assumed(why) if self.job.fleet.is_some() => {
-                let protocol = self.job.plan.protocol.name();
+                let protocol = plan.protocol.name();
                 let words = format!(
                     "the servers could not be asked for their protocol from here ({why}): {protocol} is assumed"
                 );
@@ -343,7 +345,7 @@ impl<'a> Driver<'a> {
 
     /// Makes a result of the reason for which agents refused a run: the results in its files would be those of another run.
     fn leave_reason(&mut self, plan: &ValidPlan, error: &NotRun, style: &dyn Style) {
-        let measurement = not_run(plan, error);
+        let measurement = not_run(plan, error, self.job.fleet.as_ref());
         let summary = Summary::of(&measurement, plan);
         let front = self.job.front.name();
         let report = Report { plan, measurement: &measurement, summary: &summary, front };
@@ -372,7 +374,7 @@ impl<'a> Driver<'a> {
                 self.observers = Observers::default();
                 return style.usage_status();
             }
-            Err(error) => (not_run(plan, &error), Some(error)),
+            Err(error) => (not_run(plan, &error, self.job.fleet.as_ref()), Some(error)),
         };
         measurement.argv = told_command_line(plan);
         if let Some(words) = self.files.settle(&mut measurement) {
@@ -579,12 +581,13 @@ impl Watch for Watching<'_> {
     }
 }
 
-/// The result of a run that could not begin.
-pub fn not_run(plan: &Plan, error: &NotRun) -> Measurement {
+/// The result of a run that could not begin, by these agents or in this process.
+pub fn not_run(plan: &Plan, error: &NotRun, fleet: Option<&Fleet>) -> Measurement {
     let names = plan.groups.iter().map(|group| group.name.clone());
     let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
     measurement.connections.asked = pummel_engine::resolve::connections(plan);
     let status = if let NotRun::Interrupted = error { Status::Interrupted } else { Status::Partial };
-    measurement.mark(status, error.to_string());
+    let agents = fleet.map(Fleet::agent_names).unwrap_or_default();
+    measurement.mark(status, anonymous::sentence(&error.to_string(), plan, &agents, &[]));
     measurement
 }

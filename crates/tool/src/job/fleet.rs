@@ -26,6 +26,13 @@ pub struct Fleet {
     pub allow_version_mismatch: bool,
 }
 
+impl Fleet {
+    /// The words by which messages name the agents before they are reached, one for each. Agents of `slurm://` have none yet.
+    pub fn agent_names(&self) -> Vec<String> {
+        self.addresses.iter().flat_map(AgentAddress::agent_names).collect()
+    }
+}
+
 /// The address of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentAddress {
@@ -123,6 +130,16 @@ impl AgentAddress {
             AgentAddress::Host { host, port } => with_port(host, *port),
             AgentAddress::Name { host, port } => format!("dns:///{}", with_port(host, *port)),
             AgentAddress::Started(spec) => spec.to_string(),
+        }
+    }
+
+    fn agent_names(&self) -> Vec<String> {
+        match self {
+            AgentAddress::Host { host, port } | AgentAddress::Name { host, port } => {
+                vec![with_port(host, *port)]
+            }
+            AgentAddress::Started(LaunchSpec::Ssh(hosts)) => hosts.iter().map(ToString::to_string).collect(),
+            AgentAddress::Started(LaunchSpec::Slurm(_)) => Vec::new(),
         }
     }
 }

@@ -50,12 +50,20 @@ fn without_names(document: Document) -> Document {
     })
 }
 
-/// A sentence about a run of the plan by these agents, with words in the place of names where the plan says so.
-pub fn sentence(text: &str, plan: &Plan, agents: &[String]) -> String {
-    match plan.anonymous {
-        true => replaced(text, &longest_first(names_of_run(plan, agents.iter().map(String::as_str)))),
-        false => text.to_owned(),
+/// A sentence about a run of the plan by these agents with these network cards, with words in the place of names where the
+/// plan says so.
+pub fn sentence(text: &str, plan: &Plan, agents: &[String], cards: &[String]) -> String {
+    if !plan.anonymous {
+        return text.to_owned();
     }
+    let mut names = names_of_run(plan, agents.iter().map(String::as_str));
+    names.extend(cards.iter().map(|card| card_word(card)));
+    replaced(text, &longest_first(names))
+}
+
+/// A network card, and the word for it.
+fn card_word(name: &str) -> (String, String) {
+    (name.to_owned(), "card".to_owned())
 }
 
 /// The names in a document, the longest first, and the word for each.
@@ -64,7 +72,7 @@ fn names_of(document: &Document) -> Vec<(String, String)> {
     let mut names = names_of_run(&document.plan, members.map(|member| member.name.as_str()));
     let machines = document.evidence.iter().flat_map(|evidence| &evidence.machines);
     let cards = machines.flat_map(|machine| &machine.network).flat_map(|network| &network.cards);
-    names.extend(cards.map(|card| (card.name.clone(), "card".to_owned())));
+    names.extend(cards.map(|card| card_word(&card.name)));
     longest_first(names)
 }
 
@@ -190,8 +198,9 @@ fn replaced_words(text: &str, name: &str, word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pummel_logic::measure::measurement::{Keep, Status};
-    use pummel_logic::plan::Login;
+    use pummel_logic::plan::{Login, Plan};
 
+    use super::sentence;
     use crate::report::example::{Run, evidence};
 
     #[test]
@@ -212,6 +221,18 @@ mod tests {
         }
         assert!(text.contains("ERR server-1 is full; cache-1.example2 is not"), "{text}");
         assert_eq!((document.totals, document.trust), (named.totals, named.trust), "figures stay");
+    }
+
+    #[test]
+    fn a_sentence_has_no_names_of_agents_that_were_not_reached_nor_of_cards() {
+        let plan = Plan { anonymous: true, ..Plan::default() };
+        let agents = ["load1.corp:5556".to_owned()];
+        let cards = ["enp3s0".to_owned()];
+        let said =
+            sentence("no agent at load1.corp:5556: refused; enp3s0 carried 97 %", &plan, &agents, &cards);
+        assert_eq!(said, "no agent at agent-1: refused; card carried 97 %");
+        let named = Plan::default();
+        assert_eq!(sentence("at load1.corp:5556", &named, &agents, &cards), "at load1.corp:5556");
     }
 
     #[test]
