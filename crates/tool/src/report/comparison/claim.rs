@@ -18,7 +18,7 @@ pub struct Claim {
 pub enum ClaimKind {
     /// A regression gate: violated where side B is shown to be worse by more than the limit.
     Worse,
-    /// A proof of no harm: violated unless side B is shown to be worse by less than the limit.
+    /// A proof of no harm: violated unless side B is shown to be no worse than by the limit.
     Within,
 }
 
@@ -109,10 +109,10 @@ impl ClaimResult {
                 format!("{subject}: FAILED; {name_of_side} is worse by more than {limit}")
             }
             (Outcome::Held, ClaimKind::Within) => {
-                format!("{subject}: passed; {name_of_side} is shown to be worse by less than {limit}")
+                format!("{subject}: passed; {name_of_side} is shown to be no worse than by {limit}")
             }
             (Outcome::Violated, ClaimKind::Within) => {
-                format!("{subject}: FAILED; {name_of_side} is not shown to be worse by less than {limit}")
+                format!("{subject}: FAILED; {name_of_side} is not shown to be no worse than by {limit}")
             }
         }
     }

@@ -169,10 +169,13 @@ impl Comparison {
             interrupted: false,
         };
         comparison.doubts = doubts(&comparison, question);
+        // What no number of equal pairs could show of any judged figure, no claim may say either.
+        let reasons: Vec<String> =
+            comparison.doubts.iter().cloned().chain(comparison.too_few_pairs()).collect();
         let judged = |claim: &Claim| {
             let row = comparison.row(claim.metric);
             let limited = if row.metric.is_of_the_way() { comparison.limited() } else { [None, None] };
-            claim.judged(row.worsening(), row.is_below_noise(), &comparison.doubts).unless_limited(limited)
+            claim.judged(row.worsening(), row.is_below_noise(), &reasons).unless_limited(limited)
         };
         comparison.claims = question.claims.iter().map(judged).collect();
         comparison

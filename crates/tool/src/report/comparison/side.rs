@@ -153,9 +153,9 @@ impl Side {
     }
 }
 
-/// What differs in the plans of two sides, and then in their machines and servers. Beyond the first 40 differences of machines and
-/// servers nothing is kept; the plans decide what may be judged, and all of their differences are. What only one side says is no
-/// difference, but for fields of the Plan.
+/// What differs in the plans of two sides, and then in their machines and servers. Of machines and servers the first 40 differences
+/// are kept, and so many of each field of the plans, which decide what may be judged, so that none hides another. What only one side
+/// says is no difference, but for fields of the Plan.
 pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
     let mut found = plan_differences(&sides[0].plan, &sides[1].plan);
     let mut others = Vec::new();
@@ -170,6 +170,14 @@ pub(super) fn plan_differences(first: &Plan, second: &Plan) -> Vec<Difference> {
     let value = |plan: &Plan| json_value(&plan.without_labels());
     let mut found = Vec::new();
     walk("plan", &value(first), &value(second), &mut found);
+    let mut kept: BTreeMap<String, usize> = BTreeMap::new();
+    // The places in a list, such as the points of a rate, are one field.
+    found.retain(|difference| {
+        let steps = difference.name.split('.').filter(|step| step.parse::<usize>().is_err());
+        let count = kept.entry(steps.collect::<Vec<&str>>().join(".")).or_default();
+        *count += 1;
+        *count <= DIFFERENCES_MAX
+    });
     found
 }
 

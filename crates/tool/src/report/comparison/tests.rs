@@ -240,6 +240,13 @@ fn pairs_that_are_too_few_for_the_judged_figures_say_so_and_show_no_equality() {
     let value: serde_json::Value = serde_json::from_slice(&json(&few)).expect("JSON");
     assert_eq!(value["figures"]["p99"]["would_have_been_seen"], serde_json::Value::Null);
     assert_eq!(value["figures"]["p99"]["word"], "not known");
+    let claim = |metric| Claim { metric, limit: 0.05, kind: ClaimKind::Worse };
+    let gates = Question { claims: vec![claim(Metric::P50), claim(Metric::P99)], ..Question::default() };
+    for claim in &of(6, &gates).claims {
+        let words = claim.words("B");
+        assert!(words.contains("cannot be judged: 6 pairs can show no difference"), "{words}");
+    }
+    assert!(of(7, &gates).claims.iter().all(|claim| claim.outcome == Outcome::Violated));
     // A seventh pair is enough for two figures, and six are for one.
     assert_eq!(of(7, &question).row(Metric::P99).word, Word::Differ);
     let one = of(6, &Question::default());
@@ -255,6 +262,18 @@ fn what_would_have_been_seen_is_more_where_more_figures_are_judged() {
     };
     let (one, three) = (seen(vec![Metric::P99]), seen(vec![Metric::P99, Metric::P50, Metric::P90]));
     assert!(three > 1.1 * one && three < 1.6 * one, "{one} {three}");
+}
+
+#[test]
+fn a_list_that_differs_in_many_places_is_kept_in_part_and_hides_no_other_difference() {
+    let mut sides = pairs(0.0);
+    for (side, letter) in sides.iter_mut().zip(["a", "b"]) {
+        side.plan.servers = (0..100).map(|host| format!("{letter}{host}:1")).collect();
+    }
+    sides[1].plan.timeout_ns += 1;
+    let found = side::differences(&sides);
+    let of = |name: &str| found.iter().filter(|difference| difference.name.starts_with(name)).count();
+    assert_eq!((of("plan.servers."), of("plan.timeout_ns")), (40, 1), "{found:?}");
 }
 
 #[test]
