@@ -472,6 +472,21 @@ fn an_error_names_the_option_that_was_given_and_not_another_that_decides_the_sam
         ),
         ("--until p99:2% --min-time 9s --max-time 8s", "'9s' for '--min-time'"),
         ("--mix set:1 --absent 0.5", "'0.5' for '--absent'"),
+        (
+            "--trace t --trace-amplify 0",
+            "'0' for '--trace-amplify': expected 1 to 1000 requests for each row",
+        ),
+        ("--trace t --trace-amplify 2000", "'2000' for '--trace-amplify'"),
+        ("--trace t --trace-sample 0", "'0' for '--trace-sample': expected a share above 0 and at most 1"),
+        ("--trace t --trace-from 5 --trace-to 3", "'3' for '--trace-to': expected a time above 5s"),
+        ("--trace t --loop=0", "'0' for '--loop': expected 1 or more"),
+        ("--trace t --max-value 200m", "'200m' for '--max-value': expected at most 128 MiB"),
+        ("--trace t --trace-warmup 1us", "'1us' for '--trace-warmup': expected a time from 1ms to 8760h"),
+        (
+            "--trace t --trace-warmup 5s --pace fast",
+            "'5s' for '--trace-warmup': expected a warm-up of so many rows",
+        ),
+        ("--trace t --route modulo", "'modulo' for '--route': expected all where a trace is replayed"),
     ] {
         let error = job_of(&format!("run -s a {words}")).expect_err(words);
         assert!(error.contains(part), "{words}: {error}");

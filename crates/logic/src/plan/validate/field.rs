@@ -83,6 +83,14 @@ pub enum Field {
     ReplayFormat,
     ReplayReadThrough,
     Trace,
+    TraceSpeed,
+    TracePasses,
+    TraceEnd,
+    TraceSample,
+    TraceAmplify,
+    TraceFillDelay,
+    TraceMissingSize,
+    TraceValueMax,
     DeleteShare,
     DeleteDepth,
     PauseUntil,
@@ -98,7 +106,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 89] = [
+const PATHS: [(Field, &str); 97] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -176,6 +184,14 @@ const PATHS: [(Field, &str); 89] = [
     (Field::ReplayFormat, "phases[].work.replay.format"),
     (Field::ReplayReadThrough, "phases[].work.replay.read_through_ns"),
     (Field::Trace, "phases[].work.trace"),
+    (Field::TraceSpeed, "phases[].work.trace.pace.trace.speed"),
+    (Field::TracePasses, "phases[].work.trace.passes"),
+    (Field::TraceEnd, "phases[].work.trace.to_ns"),
+    (Field::TraceSample, "phases[].work.trace.sample"),
+    (Field::TraceAmplify, "phases[].work.trace.amplify"),
+    (Field::TraceFillDelay, "phases[].work.trace.fill_delay_s"),
+    (Field::TraceMissingSize, "phases[].work.trace.missing_size"),
+    (Field::TraceValueMax, "phases[].work.trace.value_max_bytes"),
     (Field::DeleteShare, "phases[].work.delete.share"),
     (Field::DeleteDepth, "phases[].work.delete.depth"),
     (Field::PauseUntil, "phases[].work.pause.until_ns"),

@@ -5,6 +5,7 @@ use super::field::Field;
 use super::invalid::Invalid;
 use super::requests;
 use crate::plan::{Arrivals, Fills, Plan, Route, Stop, TracePace, TraceReplay, Work};
+use crate::time::typed_time;
 
 /// Most requests that are made of one row.
 const AMPLIFY_MAX: u32 = 1_000;
@@ -20,48 +21,59 @@ const FILES_MAX: usize = 10_000;
 
 /// Refuses a replay with numbers out of bounds.
 pub fn replay(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> {
-    let path = || Field::Trace.of(index);
+    let of = |field: Field| field.of(index);
     let files = replay.paths.len();
     if files == 0 || files > FILES_MAX {
-        return refuse(path(), files, format!("expected 1 to {FILES_MAX} files"));
+        return refuse(of(Field::Trace), files, format!("expected 1 to {FILES_MAX} files"));
     }
     if replay.paths.iter().any(|path| path == "-") && (files > 1 || replay.passes != 1) {
-        return refuse(path(), "-", "standard input is accepted alone, and once");
+        return refuse(of(Field::Trace), "-", "standard input is accepted alone, and once");
     }
     if let TracePace::Trace { speed } = replay.pace
         && !(SPEEDS.0..=SPEEDS.1).contains(&speed)
     {
-        return refuse(path(), speed, "expected a speed from 0.000001 to 1000000");
+        return refuse(of(Field::TraceSpeed), speed, "expected a speed from 0.000001 to 1000000");
     }
     if !(replay.sample > 0.0 && replay.sample <= 1.0) {
-        return refuse(path(), replay.sample, "expected a sample above 0 and at most 1");
+        return refuse(of(Field::TraceSample), replay.sample, "expected a share above 0 and at most 1");
     }
     if replay.amplify == 0 || replay.amplify > AMPLIFY_MAX {
-        return refuse(path(), replay.amplify, format!("expected 1 to {AMPLIFY_MAX} requests for each row"));
+        let expected = format!("expected 1 to {AMPLIFY_MAX} requests for each row");
+        return refuse(of(Field::TraceAmplify), replay.amplify, expected);
     }
-    if replay.to_ns.is_some_and(|to_ns| to_ns <= replay.from_ns) {
-        return refuse(path(), replay.to_ns.unwrap_or(0), "expected an end behind the beginning");
+    if let Some(to_ns) = replay.to_ns.filter(|to_ns| *to_ns <= replay.from_ns) {
+        let expected =
+            format!("expected a time above {}, at which the rows begin", typed_time(replay.from_ns));
+        return refuse(of(Field::TraceEnd), typed_time(to_ns), expected);
     }
     if replay.passes == 0 && stop == Stop::default() {
-        return refuse(path(), 0, "expected endless passes with a time or a number of requests");
+        let expected =
+            "expected 1 or more: endless passes are accepted with a time or a number of requests only";
+        return refuse(of(Field::TracePasses), 0, expected);
     }
     if replay.value_max_bytes > VALUE_MAX_BYTES {
-        return refuse(path(), replay.value_max_bytes, "expected values of up to 128 MiB");
+        return refuse(of(Field::TraceValueMax), replay.value_max_bytes, "expected at most 128 MiB");
     }
+    fills(index, replay)
+}
+
+/// Refuses delays and lengths of stores that a replay does not make or that no store can have.
+fn fills(index: usize, replay: &TraceReplay) -> Result<(), Invalid> {
+    let of = |field: Field| field.of(index);
     if let Some(delay) = &replay.fill_delay_s
         && (replay.fills != Fills::Own || !requests::is_delay(delay))
     {
         let expected = "expected delays of 0 or more with a mean of at most an hour, where misses of the replay are stored";
-        return refuse(path(), delay, expected);
+        return refuse(of(Field::TraceFillDelay), delay, expected);
     }
     if let Some(size) = &replay.missing_size
         && (replay.fills != Fills::Own || size.clone().checked().is_err() || size.support().0 < 0.0)
     {
         let expected = "expected lengths of 0 or more, where misses of the replay are stored (--fills own)";
-        return refuse(path(), size, expected);
+        return refuse(of(Field::TraceMissingSize), size, expected);
     }
     let delay_ns = if replay.fills == Fills::Own { replay.fill_delay_ns } else { 0 };
-    span(path(), delay_ns, (0, "0"), (HOUR, "1h"))
+    span(of(Field::TraceFillDelay), delay_ns, (0, "0"), (HOUR, "1h"))
 }
 
 /// Refuses a replay together with settings that it cannot follow.
@@ -96,9 +108,9 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         TracePace::Fast => plan.phases[at].stop.requests.is_some() && plan.phases[at].stop.time_ns.is_none(),
         TracePace::Trace { .. } | TracePace::Rate => plan.phases[at].stop != Stop::default(),
     };
-    if (index..plan.phases.len()).any(|at| !is_last(at) && !is_cut(at)) {
+    if let Some(at) = (index..plan.phases.len()).find(|at| !is_last(*at) && !is_cut(*at)) {
         let expected = "expected a warm-up of so many rows, and one of a time where the rows have times";
-        return refuse(path(), "warm-up", expected);
+        return refuse(Field::Stop.of(at), "", expected);
     }
     if plan.groups.len() > 1 {
         return refuse(path(), plan.groups.len(), "expected one group of clients where a trace is replayed");
@@ -113,14 +125,11 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         return refuse(path(), &group.arrivals, "expected a pace that fits the arrivals of the clients");
     }
     if plan.route != Route::All {
-        return refuse(path(), plan.route.name(), "expected --route all where a trace is replayed");
+        return refuse(Field::Route.path(), plan.route.name(), "expected all where a trace is replayed");
     }
     if plan.verify > 0.0 {
-        return refuse(
-            path(),
-            plan.verify,
-            "expected no --verify: the values of a trace are not those of records",
-        );
+        let expected = "expected 0 where a trace is replayed: its values are not those of records";
+        return refuse(Field::Verify.path(), plan.verify, expected);
     }
     if group.churn.is_some() || group.policy != crate::plan::ClientPolicy::default() {
         return refuse(path(), &group.name, "expected clients that stay where a trace is replayed");
