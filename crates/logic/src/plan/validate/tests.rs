@@ -360,6 +360,19 @@ fn a_plan_that_needs_more_memory_than_any_may_is_refused_with_the_number() {
     assert_eq!(invalid.expected, words);
 }
 
+#[test]
+fn connections_are_refused_where_a_depth_of_1_would_need_too_much_memory_too() {
+    let mut plan = mixed();
+    plan.groups[0].clients = 1_000_000;
+    let invalid =
+        plan.validate().expect_err("64 records at a time are stored by each of a million connections");
+    assert_eq!(
+        (invalid.path.to_string(), invalid.value.as_str()),
+        ("groups[0].clients".to_owned(), "1000000")
+    );
+    assert!(invalid.expected.contains("fewer connections"), "{invalid}");
+}
+
 /// Makes the parts of a run that floor 1 has from a plan, as far as they take little memory.
 fn build(plan: &ValidPlan) {
     const BYTES: u64 = 1 << 20;
