@@ -343,11 +343,22 @@ fn format_of(replay: &TraceReplay, first: &[u8], name: &str) -> io::Result<Forma
         Some(format) => {
             Format::named(format).map_err(|expected| wrong(format!("format: {expected} is expected")))
         }
-        None => detect(first).ok_or_else(|| {
-            let name = name.escape_debug();
-            wrong(format!("the format of '{name}' is not known from its content: --trace-format names it"))
-        }),
+        None => detect(first).ok_or_else(|| wrong(unknown_format(replay, first, name))),
     }
+}
+
+/// The words for a file that begins with these bytes, which are of no known format.
+fn unknown_format(replay: &TraceReplay, first: &[u8], name: &str) -> String {
+    let name = name.escape_debug();
+    if first.is_empty() {
+        return format!("'{name}' is empty");
+    }
+    if replay.stores_only {
+        return format!(
+            "'{name}' holds no items: expected the output of lru_crawler metadump, or CSV with the header key,size,ttl"
+        );
+    }
+    format!("the format of '{name}' is not known from its content: --trace-format names it")
 }
 
 /// Fills a block from a file that may hand out its bytes in pieces. Returns the number of bytes, fewer than asked for at its end.

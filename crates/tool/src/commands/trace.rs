@@ -244,10 +244,11 @@ pub fn read(
         let mut block = vec![0; BLOCK_BYTES];
         let mut count = next_block(&mut *file, &mut block).map_err(unread)?;
         let format = named.clone().or_else(|| detect(&block[..count])).ok_or_else(|| {
-            let what = format!(
-                "the format of '{}' is not known from its content: --format names it",
-                name.escape_debug()
-            );
+            let name = name.escape_debug();
+            let what = match count {
+                0 => format!("'{name}' is empty"),
+                _ => format!("the format of '{name}' is not known from its content: --format names it"),
+            };
             io::Error::new(io::ErrorKind::InvalidData, what)
         })?;
         let mut reader = Reader::new(&format, None);

@@ -125,7 +125,7 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
     saved(&folder, "empty.csv", "");
     saved(&folder, "t.csv", &twitter(100));
     for (words, status, part) in [
-        (&["empty.csv"][..], 1, "--format"),
+        (&["empty.csv"][..], 1, "empty.csv' is empty"),
         (&["--format", "twitter", "empty.csv"], 1, "no request"),
         (&["missing.csv"], 1, "missing.csv"),
         (&["t.csv", "--check", "nothing-like-it"], 2, "--check"),

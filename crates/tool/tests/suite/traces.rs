@@ -430,6 +430,19 @@ fn a_metadump_is_stored_with_its_keys_and_lengths() {
         .expect(0)
         .json();
     assert_eq!((read.count("ops/get/hits"), read.count("ops/get/misses")), (500, 0));
+    for (name_of_file, text, part) in [
+        (
+            "odd.bin",
+            "hello\nworld\n",
+            "odd.bin' holds no items: expected the output of lru_crawler metadump, or CSV",
+        ),
+        ("empty.csv", "", "empty.csv' is empty"),
+    ] {
+        let path = saved(&folder, name_of_file, text);
+        let failed = pummel(&format!("load -s {} --fill {} --quiet", server.name, name(&path))).expect(1);
+        let report = failed.json();
+        assert!(report.text("reason").contains(part), "{}", report.text("reason"));
+    }
 }
 
 #[cfg(feature = "agents")]
