@@ -48,6 +48,7 @@ pub use crate::native::options::{
     PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals, TypedProtocol, WaitName,
 };
 pub use crate::native::result_options::ResultArgs;
+use crate::native::trace_args::TraceArgs;
 use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
 
 /// Options of a load that decide which records are stored.
@@ -60,6 +61,16 @@ const LOAD_OPTIONS: &[&str] = &[
     "--value-size",
     "--ttl",
     "--allow-partial-load",
+];
+
+/// The options that stand without a value, or may, with the word that the parser keeps for them then.
+const WITHOUT_VALUE: [(&str, &str); 6] = [
+    ("--insert", "true"),
+    ("--meta-details", "true"),
+    ("--noreply", "true"),
+    ("--read-through", "0"),
+    ("--udp", "true"),
+    ("--verify", "1"),
 ];
 
 /// How many requests are outstanding on one connection while a run stores its records.
@@ -90,6 +101,9 @@ impl<A> Typed<A> {
     /// The error of a plan that these options made: the option that decides what is wrong, with what was typed for it.
     fn usage(&self, flag: &str, value: String, accepted: String) -> UsageError {
         let typed = self.word(flag).filter(|_| self.has(flag));
+        if typed.is_some_and(|word| WITHOUT_VALUE.contains(&(flag, word))) {
+            return UsageError::Missing(format!("'{flag}' is not accepted: {accepted}"));
+        }
         let value = typed.map_or(value, str::to_string);
         UsageError::Value { flag: flag.to_string(), value, accepted }
     }
@@ -307,6 +321,7 @@ pub fn job(words: impl IntoIterator<Item = OsString>, inputs: &FrontInputs) -> R
 /// # Errors
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+    refuse_beside_plan(typed)?;
     let typed = &typed.with_workload(inputs)?.with_phases(inputs)?.with_hit_ratio(inputs)?;
     let args = &typed.args;
     let bound = ["--min-time", "--max-time"].into_iter().find(|flag| typed.has(flag));
@@ -433,6 +448,24 @@ fn groups(args: &RunArgs, arrivals: Option<Arrivals>, rate: Option<f64>) -> Resu
     Ok(vec![loading])
 }
 
+/// Refuses the first option beside a saved plan that the plan has a field for; servers may stand beside it.
+fn refuse_beside_plan(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
+    if typed.args.saved.plan.is_none() {
+        return Ok(());
+    }
+    let fields = TargetArgs::augment_args(clap::Command::new("plan"));
+    let fields = TraceArgs::augment_args(MixArgs::augment_args(PaceArgs::augment_args(fields)));
+    let fields = SocketArgs::augment_args(EngineArgs::augment_args(DataArgs::augment_args(fields)));
+    let is_refused = |id: &str| id != "server" && typed.given.contains(id);
+    let refused = fields.get_arguments().find(|option| is_refused(option.get_id().as_str()));
+    match refused.and_then(clap::Arg::get_long) {
+        Some(long) => Err(UsageError::Missing(format!(
+            "'--{long}' is not accepted with '--plan', which says everything"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// A saved plan, with the servers of the command line if it names any.
 fn saved_plan(typed: &Typed<RunArgs>, path: &str, inputs: &FrontInputs) -> Result<ValidPlan, UsageError> {
     let plan = saved::read(path, inputs.read_text);
@@ -446,11 +479,19 @@ fn saved_plan(typed: &Typed<RunArgs>, path: &str, inputs: &FrontInputs) -> Resul
     if !typed.args.output.result.fail_on.is_empty() {
         plan.fail_on = typed.args.output.result.fail_on();
     }
-    plan.validate().map_err(|invalid| UsageError::Value {
+    let refused = |accepted: String| UsageError::Value {
         flag: "--plan".to_string(),
         value: typed.word("--plan").unwrap_or_default().to_string(),
-        accepted: invalid.to_string(),
-    })
+        accepted,
+    };
+    let plan = plan.validate().map_err(|invalid| refused(invalid.to_string()))?;
+    let asks = plan.phases.iter().any(|phase| matches!(phase.work, Work::Mix(_)));
+    if asks && !plan.phases.iter().any(|phase| phase.recorded) {
+        let accepted =
+            "expected a measured phase (recorded = true): this plan makes requests and measures none";
+        return Err(refused(accepted.to_string()));
+    }
+    Ok(plan)
 }
 
 /// The parts of a plan that `run` and `load` share; records, groups and phases are still to come.

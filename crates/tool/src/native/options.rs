@@ -628,10 +628,7 @@ pub struct OutputArgs {
 pub struct SavedArgs {
     /// Run a plan that `pummel explain` saved (TOML or JSON), or the plan in a JSON result. The plan says everything: only --server,
     /// which replaces the plan's servers, and the options under Output may be combined with it
-    #[arg(long, value_name = "FILE",
-          conflicts_with_all = ["PaceArgs", "MixArgs", "TraceArgs", "DataArgs", "EngineArgs", "SocketArgs", "route", "protocol", "udp", "tls",
-              "tls_ca", "tls_cert", "tls_key", "tls_server_name", "tls_insecure", "user", "password_file", "database",
-              "timeout", "reconnect"])]
+    #[arg(long, value_name = "FILE")]
     pub plan: Option<String>,
 }
 
