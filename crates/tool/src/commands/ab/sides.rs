@@ -132,6 +132,11 @@ fn side(
     };
     let mut words = split(text).ok_or_else(|| refused("a quote or a backslash is not closed".to_owned()))?;
     if let Some(servers) = given.servers {
+        values::servers(servers).map_err(|error| UsageError::Value {
+            flag: "--versus".to_owned(),
+            value: servers.to_owned(),
+            accepted: error.to_string(),
+        })?;
         words.push(format!("--server={servers}"));
     }
     let typed = common.with(&words).map_err(|error| refused(first_line(&error)))?;
@@ -308,6 +313,7 @@ mod tests {
             (&["--a-program", "x", "--b-program", " "], &["--b-program", "words"]),
             (&["--a-program", "x", "--b-program", "y", "--restart", "z"], &["--restart"]),
             (&["--a-program", "x", "--b-program", "y", "--udp"], &["--a-program", "--udp"]),
+            (&["--versus", "x:y:z"], &["invalid value 'x:y:z' for '--versus': "]),
             (&["--versus", "two", "--pairs", "1"], &["--pairs", "from 2 to 50"]),
             (&["--versus", "two", "--worse", "p98:1%"], &["--worse", "p99.9"]),
             (&["--versus", "two", "--metric", "p98"], &["--metric", "p99.9"]),
