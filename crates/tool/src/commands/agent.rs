@@ -28,7 +28,7 @@ use crate::metrics::options;
 use crate::metrics::server::MetricsServer;
 use crate::snapshot::{Identity, Role, SharedSnapshot};
 use crate::stderr::say;
-use crate::values;
+use crate::values::{self, ValueError};
 
 /// Options of `pummel agent`.
 #[derive(Args, Clone, Debug)]
@@ -53,7 +53,7 @@ pub enum AgentCommand {
 #[derive(Args, Clone, Debug)]
 pub struct ServeArgs {
     /// Where to listen; port 0 is any free port. The line `listening on ADDR:PORT` on standard output says which
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5556", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5556", value_parser = listen, allow_hyphen_values = true)]
     pub listen: SocketAddr,
     /// Serve only controllers that know the token, the first line of this file; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -80,10 +80,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub allow_file: Vec<PathBuf>,
     /// Refuse plans whose part on this agent may need more memory. Default: half of this machine's, up to 16GiB
-    #[arg(long, value_name = "SIZE", value_parser = values::count)]
+    #[arg(long, value_name = "SIZE", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,
     /// Refuse plans with more connections on this agent. Default: as many as the limit of open files allows
-    #[arg(long, value_name = "N", value_parser = values::count)]
+    #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub max_connections: Option<u64>,
     /// Serve the metrics of this agent's part for Prometheus at http://ADDR:PORT/metrics; a port alone listens on 127.0.0.1
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = options::listen, allow_hyphen_values = true)]
@@ -99,6 +99,13 @@ impl ServeArgs {
     fn input_silence(&self) -> Option<InputSilence> {
         self.exit_with_stdin.map(|silence| InputSilence(silence.map(Duration::from_nanos)))
     }
+}
+
+/// An address to listen on: an IP address with a port, or a port of 127.0.0.1 alone.
+fn listen(text: &str) -> Result<SocketAddr, ValueError> {
+    let accepted =
+        "expected an IP address with a port, or a port of 127.0.0.1, such as 0.0.0.0:5556, [::]:0 or 5556";
+    options::listen(text).map_err(|_| ValueError(accepted.to_owned()))
 }
 
 fn network(text: &str) -> Result<Network, NotANetwork> {
