@@ -11,7 +11,7 @@ mod cachelib;
 use std::fmt;
 use std::io;
 
-use pummel_logic::dist::{Dist, DistError, Spec};
+use pummel_logic::dist::{Dist, DistError, NAMES as DIST_NAMES, Spec};
 use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
 use pummel_logic::plan::{CHURN_ACCEPTED, Goal, KeyChurn, Popularity, TransmitSampling};
@@ -158,12 +158,44 @@ pub fn count_u32(text: &str) -> Read<u32> {
     count_within(text, 0, u32::MAX.into()).map(|value| value as u32)
 }
 
+/// A [`count`], cut off at 4,294,967,295: for options whose check of the plan has a smaller bound and names it.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no whole number.
+pub fn count_cut(text: &str) -> Read<u32> {
+    count(text).map(|value| u32::try_from(value).unwrap_or(u32::MAX))
+}
+
+/// A seed that a plan can have.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no whole number of 63 bits.
+pub fn seed(text: &str) -> Read<u64> {
+    const SEED_MAX: u64 = i64::MAX as u64;
+    let seed = count(text).ok().filter(|seed| *seed <= SEED_MAX);
+    seed.map_or_else(|| accepted(format!("expected a whole number from 0 to {SEED_MAX}, such as 42")), Ok)
+}
+
 /// Requests per second, above 0: `20000`, `20k`, `0.5`.
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for text that is no number, and for a rate of 0 or above 1e9
 /// requests per second.
 pub fn rate(text: &str) -> Read<f64> {
+    rate_of("requests", text)
+}
+
+/// Clients per second that come and go, above 0, in the form of a [`rate`].
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no number, and for a rate of 0 or above 1e9
+/// clients per second.
+pub fn client_rate(text: &str) -> Read<f64> {
+    rate_of("clients", text)
+}
+
+/// A number per second of what `counted` names.
+fn rate_of(counted: &str, text: &str) -> Read<f64> {
     const RATE_MAX: f64 = 1e9;
     let rate = number_and_unit(text)
         .and_then(|(number, unit)| Some(number.as_f64() * multiplier(unit)? as f64))
@@ -171,10 +203,7 @@ pub fn rate(text: &str) -> Read<f64> {
     if rate > 0.0 && rate <= RATE_MAX {
         return Ok(rate);
     }
-    accepted(
-        "expected requests per second above 0 and up to 1g, such as 500, 20k or 1.5m; \
-         without the flag the loop is closed",
-    )
+    accepted(format!("expected {counted} per second above 0 and up to 1g, such as 500, 20k or 1.5m"))
 }
 
 /// A span of time: `10s`, `250ms`, `1.5h`; a bare number is seconds.
@@ -284,7 +313,11 @@ impl Measure {
     /// What is accepted in place of a distribution that was refused.
     fn refusal(self, error: &DistError) -> ValueError {
         ValueError(match error {
-            DistError::Refused { accepted: form, .. } => format!("expected {form}{}", units_text(self)),
+            DistError::Refused { given, accepted: form } => {
+                let name = given.split(':').next().unwrap_or_default();
+                let near = nearest::hint(name, DIST_NAMES);
+                format!("expected {form}{near}{}", units_text(self))
+            }
             error => error.to_string(),
         })
     }
@@ -434,6 +467,23 @@ pub fn dist_of_times(text: &str) -> Read<UnreadDist> {
     dist(text, Measure::Seconds)
 }
 
+/// A [`dist_of_times`] that waits have. Distributions without a bound are cut off at 0; a bound below 0 is a mistake.
+///
+/// # Errors
+/// Returns [`ValueError`] as [`dist`] does, and for times below 0.
+pub fn dist_of_waits(text: &str) -> Read<UnreadDist> {
+    let read = dist_of_times(text)?;
+    let is_below_zero = match &read.spec {
+        Spec::Ready(Dist::Uniform { low, .. }) => *low < 0.0,
+        Spec::Ready(dist) => dist.support().1 < 0.0,
+        Spec::File(_) | Spec::Cachelib(_) => false,
+    };
+    if is_below_zero {
+        return accepted(format!("expected times of 0 or more{}", units_text(Measure::Seconds)));
+    }
+    Ok(read)
+}
+
 /// A fault of the built-in server, `KIND` or `KIND=N`, where N is a [`count`], and a [`time`] for `early-expiry`.
 ///
 /// # Errors
@@ -508,9 +558,11 @@ pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
     let mut ops: Vec<(Verb, f64)> = Vec::new();
     for part in text.split(',') {
         let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
-        let (Some(verb), Some(weight)) = (Verb::from_name(name), Decimal::parse(weight)) else {
-            let names = Verb::ALL.into_iter().map(Verb::name);
-            return accepted(weights_accepted() + &nearest::hint(name, names.filter(|known| *known != name)));
+        let Some(verb) = Verb::from_name(name) else {
+            return accepted(weights_accepted() + &operation_hint(part, name));
+        };
+        let Some(weight) = Decimal::parse(weight) else {
+            return accepted(format!("expected a weight of 0 or more behind '{name}:', such as {name}:9"));
         };
         if ops.iter().any(|&(seen, _)| seen == verb) {
             return accepted(format!("each operation is accepted once, and {name} stands there twice"));
@@ -522,6 +574,14 @@ pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
         return accepted("expected at least one operation with a weight above 0, such as get:9,set:1");
     }
     Ok(ops)
+}
+
+/// The hint at what an operation and its weight were meant to be, where no operation has this name.
+fn operation_hint(part: &str, name: &str) -> String {
+    match part.split_once('=').filter(|(name, _)| Verb::from_name(name).is_some()) {
+        Some((name, weight)) => format!(" (did you mean '{name}:{weight}'?)"),
+        None => nearest::hint(name, Verb::ALL.into_iter().map(Verb::name)),
+    }
 }
 
 fn weights_accepted() -> String {
@@ -642,7 +702,10 @@ pub fn warm_up(text: &str) -> Read<WarmUpTime> {
         None => time(text).map(WarmUpTime::Fixed),
     };
     read.or_else(|_| {
-        accepted("expected a time, auto or auto:MAX, such as 10s, auto or auto:2m; a bare number is seconds")
+        let near = nearest::hint(text.split(':').next().unwrap_or_default(), ["auto"]);
+        accepted(format!(
+            "expected a time, auto or auto:MAX, such as 10s, auto or auto:2m; a bare number is seconds{near}"
+        ))
     })
 }
 
@@ -658,7 +721,10 @@ pub fn warm_up_until(text: &str) -> Read<UntilEviction> {
     match longest.flatten() {
         Some(until) => Ok(until),
         None => {
-            accepted("evictions or evictions:MAX is accepted, such as evictions:5m; a bare number is seconds")
+            let near = nearest::hint(text.split(':').next().unwrap_or_default(), ["evictions"]);
+            accepted(format!(
+                "evictions or evictions:MAX is accepted, such as evictions:5m; a bare number is seconds{near}"
+            ))
         }
     }
 }
@@ -859,6 +925,57 @@ mod tests {
         }
         let error = weights("fetch:1").expect_err("no such operation");
         assert!(error.to_string().contains("touch"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_weight_is_told_from_a_wrong_operation() {
+        for text in ["get:-1", "get:NaN", "get:1:2", "get:"] {
+            let error = weights(text).expect_err(text).to_string();
+            assert_eq!(error, "expected a weight of 0 or more behind 'get:', such as get:9", "{text}");
+        }
+        for (text, near) in [("gte:1", "'get'"), ("get=1", "'get:1'")] {
+            let error = weights(text).expect_err(text).to_string();
+            assert!(error.ends_with(&format!("(did you mean {near}?)")), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_words_of_values_are_named() {
+        let dist_of = |text: &str| dist(text, Measure::Bytes).expect_err(text).to_string();
+        for (error, near) in [
+            (dist_of("unform:1,2"), "uniform"),
+            (dist_of("etc-valu"), "etc-value"),
+            (warm_up("atuo").expect_err("no time").to_string(), "auto"),
+            (warm_up_until("eviction").expect_err("no such word").to_string(), "evictions"),
+        ] {
+            assert!(error.contains(&format!("(did you mean '{near}'?)")), "{error}");
+        }
+        assert!(!dist_of("uniform:5,1").contains("did you mean"));
+        for name in DIST_NAMES {
+            let refused = dist(&format!("{name}:?"), Measure::Bytes).err();
+            assert!(refused.is_none_or(|error| !error.0.starts_with("expected a number")), "{name}");
+        }
+    }
+
+    #[test]
+    fn seeds_and_rates_say_their_own_bounds() {
+        for text in ["-1", "18446744073709551616", "x"] {
+            let error = seed(text).expect_err(text).to_string();
+            assert!(error.contains("from 0 to 9223372036854775807"), "{text}: {error}");
+        }
+        assert_eq!((seed("7"), count_cut("99999999999")), (Ok(7), Ok(u32::MAX)));
+        assert!(client_rate("-1").expect_err("below 0").to_string().contains("clients per second above 0"));
+    }
+
+    #[test]
+    fn a_wait_is_never_below_zero() {
+        for text in ["-1", "uniform:-1,1", "uniform:-2,-1", "normal:-1,0"] {
+            let error = dist_of_waits(text).expect_err(text).to_string();
+            assert!(error.starts_with("expected times of 0 or more; numbers are seconds"), "{text}: {error}");
+        }
+        for text in ["0", "5ms", "normal:1ms,1ms", "exponential:1ms", "file:/waits"] {
+            assert!(dist_of_waits(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -299,7 +299,10 @@ const TOOL: Floor = Floor {
             ],
         ),
         ("commands::stored", &["report"]),
-        ("commands::show", &["commands::stored", "exit_status", "job", "native::report", "report", "stderr"]),
+        (
+            "commands::show",
+            &["commands::stored", "exit_status", "job", "native::report", "report", "stderr", "values"],
+        ),
         ("commands::page", &["commands::stored", "exit_status", "report", "stderr"]),
         ("commands::schema", &["exit_status", "report", "stderr"]),
         ("commands::merge", &["commands::stored", "exit_status", "report", "stderr"]),

@@ -10,7 +10,7 @@ mod weighted;
 use crate::rng;
 
 pub use self::error::DistError;
-pub use self::text::{FORMS, Spec};
+pub use self::text::{FORMS, NAMES, Spec};
 pub use self::weighted::{Range, Weighted};
 
 /// A distribution of numbers. No unit is stored: the caller decides whether they are bytes,

@@ -200,6 +200,22 @@ pub const FORMS: &str = "  V or fixed:V             uniform:LO,HI            nor
   etc-key, etc-value, etc-arrival[:HOUR] (Facebook's ETC pool; HOUR of its day, 0 to 23)
 ";
 
+/// The words that a distribution may begin with.
+pub const NAMES: [&str; 12] = [
+    "fixed",
+    "uniform",
+    "normal",
+    "exponential",
+    "pareto",
+    "gev",
+    "etc-key",
+    "etc-value",
+    "etc-arrival",
+    "weighted",
+    "file",
+    "cachelib",
+];
+
 /// The forms of a distribution, for text that is none of them.
 const ANY: &str = "a number, fixed:V, uniform:LO,HI, normal:MEAN,SD, exponential:MEAN, pareto:LOC,SCALE,SHAPE, \
                    gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival, weighted:LO-HI@P,... or file:PATH";

@@ -16,6 +16,7 @@ use crate::native;
 use crate::native::saved;
 use crate::report::output::Output;
 use crate::stderr::say;
+use crate::values::nearest::hint;
 
 /// Options of `pummel explain`.
 #[derive(Args, Clone, Debug)]
@@ -195,11 +196,17 @@ fn format(word: &OsString) -> Result<Format, UsageError> {
     word.to_str().and_then(|word| Format::from_str(word, false).ok()).ok_or_else(wrong)
 }
 
+/// The names of the command lines that can be explained.
+const FRONTS: [&str; 6] = ["run", "load", "mcperf", "memaslap", "mutilate", "native"];
+
 fn no_such_front(name: &str) -> UsageError {
     UsageError::Value {
         flag: "FRONT".to_string(),
         value: name.to_string(),
-        accepted: "expected run, load, mcperf, memaslap, mutilate or native (the same as run)".to_string(),
+        accepted: format!(
+            "expected run, load, mcperf, memaslap, mutilate or native (the same as run){}",
+            hint(name, FRONTS)
+        ),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::report::output::print;
 use crate::report::stored::Stored;
 use crate::report::{comparison, csv, hgrm, markdown, repetition};
 use crate::stderr::say;
+use crate::values::nearest::hint;
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]
@@ -63,7 +64,7 @@ fn span(text: &str) -> Result<Span, String> {
     Span::ALL
         .into_iter()
         .find(|span| span.name() == text)
-        .ok_or_else(|| format!("expected one of {}", names()))
+        .ok_or_else(|| format!("expected one of {}{}", names(), hint(text, Span::ALL.map(Span::name))))
 }
 
 /// Prints a stored result.

@@ -58,13 +58,13 @@ pub struct AgentsArgs {
 pub struct MeasuringArgs {
     /// Connections from this machine in addition to those of the agents: a busy client machine does not disturb what they measure.
     /// The report shows them, the agents, and both together
-    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub measure_connections: Option<u32>,
     /// Requests per second of the measuring connections. Default: 1000
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
     pub measure_rate: Option<f64>,
     /// Most requests outstanding on each measuring connection. Default: 1
-    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub measure_depth: Option<u32>,
 }
 

@@ -200,7 +200,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// Database that every connection selects (RESP)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub database: u32,
     /// How long a request may take from the moment a connection could send it, and how long a connection may take to open
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
@@ -298,10 +298,10 @@ pub struct PaceArgs {
           allow_hyphen_values = true)]
     pub max_time: Nanos,
     /// Threads
-    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub threads: u32,
     /// Connections, over all servers and threads; see --route
-    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub connections: u32,
     /// Most requests outstanding per connection: a number, or `unlimited` (only with --rate)
     #[arg(short, long, value_name = "N", default_value = "1", value_parser = depth, allow_hyphen_values = true)]
@@ -331,14 +331,14 @@ pub struct PaceArgs {
     pub arrivals: Option<TypedArrivals>,
     /// Clients that come and go, per second: each opens a connection, makes --calls-per-connection requests in a closed loop and
     /// closes it. --arrivals says when they come; --connections is the most that are open at one time
-    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
+    #[arg(long, value_name = "RATE", value_parser = values::client_rate, allow_hyphen_values = true)]
     pub conn_rate: Option<f64>,
     /// Requests of each client that comes and goes. Without --conn-rate, the next client comes as soon as one has gone. Default
     /// with --conn-rate: 1
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub calls_per_connection: Option<u64>,
     /// Seed of the arrivals and of the choice of operations and keys. Default: random; the report shows it
-    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::seed, allow_hyphen_values = true)]
     pub seed: Option<u64>,
     /// Shortest time between two lines of progress, and between two intervals of the result
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
@@ -358,13 +358,13 @@ pub struct LoadPaceArgs {
     #[arg(long, value_name = "FILE")]
     pub fill: Vec<String>,
     /// Threads
-    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub threads: u32,
     /// Connections, over all servers and threads; see --route
-    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub connections: u32,
     /// Most requests outstanding per connection
-    #[arg(short, long, value_name = "N", default_value = "64", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "N", default_value = "64", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub depth: u32,
     /// Operations that will use the records. append and prepend, incr and decr, hget and hset, and command work on separate
     /// records, which are stored only if one of them is named here
@@ -398,7 +398,7 @@ pub struct MixArgs {
     #[arg(long, value_name = "POPULARITY", default_value = "uniform", value_parser = popularity, allow_hyphen_values = true)]
     pub popularity: UnreadPopularity,
     /// Keys of each read
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub multiget: u32,
     /// Share of the keys read that are never asked for again. With --read-through they are stored, and evict others
     #[arg(long, value_name = "SHARE", default_value = "0", hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
@@ -425,7 +425,7 @@ pub struct MixArgs {
     #[arg(long, value_name = "HOW", value_enum, requires = "workload")]
     pub scan_as: Option<ScanAs>,
     /// Keys of each mset (RESP)
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub multiset: u32,
     /// Let a read that finds nothing create an empty item with this expiry (flag N of meta): the client that is told to renew it
     /// stores the value, and the others wait. With --protocol meta
@@ -446,7 +446,7 @@ pub struct MixArgs {
     /// Store each missed key, at once or after a delay that stands for the database: a time, or a DIST of times such as
     /// exponential:5ms
     #[arg(long, value_name = "DELAY", num_args = 0..=1, require_equals = true, default_missing_value = "0",
-          value_parser = values::dist_of_times)]
+          value_parser = values::dist_of_waits)]
     pub read_through: Option<UnreadDist>,
     /// How --read-through stores a key: set, or add, which does not replace what another client has stored in the meantime.
     /// Default: set
@@ -503,7 +503,7 @@ pub struct DataArgs {
     #[arg(long)]
     pub allow_partial_load: bool,
     /// Seed of key sizes, value sizes and contents: any process with the same seed can check the data
-    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::seed, allow_hyphen_values = true)]
     pub data_seed: u64,
 }
 
@@ -587,13 +587,13 @@ pub struct SocketArgs {
     #[arg(long)]
     pub no_nodelay: bool,
     /// SO_LINGER in seconds; with 0, closing sends a reset
-    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub linger: Option<u32>,
     /// SO_SNDBUF in bytes
-    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub send_buffer: Option<u32>,
     /// SO_RCVBUF in bytes
-    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_cut, allow_hyphen_values = true)]
     pub recv_buffer: Option<u32>,
 }
 
@@ -685,7 +685,7 @@ fn depth(text: &str) -> Result<Depth, ValueError> {
     if text == "unlimited" {
         return Ok(Depth::Unlimited);
     }
-    values::count_u32(text).map(Depth::Limit).map_err(|error| ValueError(format!("{error}, or unlimited")))
+    values::count_cut(text).map(Depth::Limit).map_err(|error| ValueError(format!("{error}, or unlimited")))
 }
 
 /// When requests are due, as it was typed.
@@ -700,7 +700,12 @@ pub enum TypedArrivals {
 pub(super) fn arrivals(text: &str) -> Result<TypedArrivals, ValueError> {
     match Arrivals::from_name(text) {
         Some(named) => Ok(TypedArrivals::Named(named)),
-        None => values::dist_of_times(text).map(TypedArrivals::Shape).map_err(|error| shape_refusal(&error)),
+        None => values::dist_of_times(text).map(TypedArrivals::Shape).map_err(|error| {
+            let names = Arrivals::names();
+            // The words that distributions have too are among those that the distribution's parser compares.
+            let own = names.split(", ").filter(|name| !dist::NAMES.contains(name));
+            ValueError(format!("{}{}", shape_refusal(&error), hint(text, own)))
+        }),
     }
 }
 
@@ -734,13 +739,18 @@ pub enum ScanAs {
 }
 
 fn popularity(text: &str) -> Result<UnreadPopularity, ValueError> {
-    if let Some(path) = text.strip_prefix("cachelib:").filter(|path| !path.is_empty()) {
-        return Ok(UnreadPopularity::Cachelib(path.to_owned()));
+    match text.strip_prefix("cachelib:") {
+        Some("") => {
+            let accepted = "expected cachelib:FILE with a file of CacheLib's buckets, such as pop.json";
+            return Err(ValueError(accepted.to_owned()));
+        }
+        Some(path) => return Ok(UnreadPopularity::Cachelib(path.to_owned())),
+        None => {}
     }
     text.parse().map(UnreadPopularity::Ready).map_err(|error: pummel_logic::plan::PopularityError| {
         let typed = text.split(':').next().unwrap_or_default();
         let forms = error.accepted.split(", ").flat_map(|form| form.split(" or "));
-        let names = forms.filter_map(|form| form.split(':').next()).filter(|name| *name != typed);
+        let names = forms.filter_map(|form| form.split(':').next());
         ValueError(format!("expected {}{}", error.accepted, hint(typed, names)))
     })
 }

@@ -9,6 +9,7 @@ use pummel_logic::plan::{FailOn, LABEL_ACCEPTED, Labels, is_label};
 use crate::job::{ResultPaths, UsageError};
 use crate::report::forms::FORMS;
 use crate::values::ValueError;
+use crate::values::nearest::hint;
 
 /// Options for the additional contents of a result.
 #[derive(Args, Clone, Debug, Default)]
@@ -28,9 +29,12 @@ pub struct ResultArgs {
 pub struct FailOnList(Vec<FailOn>);
 
 fn fail_on(text: &str) -> Result<FailOnList, ValueError> {
-    let accepted = || ValueError(format!("expected {}", FailOn::ALL.map(FailOn::name).join(", ")));
+    let accepted = |name: &str| {
+        let names = FailOn::ALL.map(FailOn::name);
+        ValueError(format!("expected {}{}", names.join(", "), hint(name, names)))
+    };
     text.split(',')
-        .map(|name| FailOn::from_name(name).ok_or_else(accepted))
+        .map(|name| FailOn::from_name(name).ok_or_else(|| accepted(name)))
         .collect::<Result<_, _>>()
         .map(FailOnList)
 }

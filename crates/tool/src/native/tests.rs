@@ -501,6 +501,7 @@ fn what_is_wrong_with_the_clients_that_measure_is_told_by_their_own_options() {
         ("-d 16 --measure-depth 0 --measure-connections 5", "'0' for '--measure-depth'"),
         ("--rate 20k --measure-rate 0.0000001 --measure-connections 5", "'0.0000001' for '--measure-rate'"),
         ("-c 0 --measure-connections 5", "'0' for '--connections'"),
+        ("--measure-connections 5 --measure-rate abc", "above 0 and up to 1g, such as 500, 20k or 1.5m\n"),
         ("-d 0 --measure-depth 2 --measure-connections 5", "'0' for '--depth'"),
     ] {
         let error = job_of(&format!("run -s a --agents x {words}")).expect_err(words);

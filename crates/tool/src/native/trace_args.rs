@@ -4,7 +4,9 @@ use clap::{Args, ValueEnum};
 use pummel_logic::plan::{Stop, TracePace};
 use pummel_logic::time::Nanos;
 use pummel_logic::trace::Format;
+use pummel_logic::trace::format::NAMES;
 
+use crate::values::nearest::hint;
 use crate::values::{self, Measure, UnreadDist, ValueError};
 
 /// Options of a replay.
@@ -52,7 +54,7 @@ pub struct TraceArgs {
     #[arg(long, value_name = "SHARE", requires = "trace", value_parser = values::fraction)]
     pub trace_sample: Option<f64>,
     /// Make this many requests of each row, each with a different key and client
-    #[arg(long, value_name = "N", requires = "trace", value_parser = values::count_u32)]
+    #[arg(long, value_name = "N", requires = "trace", value_parser = values::count_cut)]
     pub trace_amplify: Option<u32>,
     /// What stores the keys that reads miss: the recorded stores of the trace, or the replay itself on each miss, at once or after
     /// --read-through=DELAY. Default: recorded; own if --trace-format names a format without
@@ -64,7 +66,7 @@ pub struct TraceArgs {
     #[arg(long, value_name = "DIST", requires = "trace", value_parser = bytes, allow_hyphen_values = true)]
     pub missing_size: Option<UnreadDist>,
     /// Shorten longer values to this length in bytes. Default: 1,000,000
-    #[arg(long, value_name = "BYTES", requires = "trace", value_parser = values::count_u32)]
+    #[arg(long, value_name = "BYTES", requires = "trace", value_parser = values::count_cut)]
     pub max_value: Option<u32>,
 }
 
@@ -117,7 +119,10 @@ fn format(text: &str) -> Result<String, String> {
             Err("a metadump holds items and no requests: load --fill stores them".to_owned())
         }
         Ok(_) => Ok(text.to_owned()),
-        Err(expected) => Err(format!("expected {expected}")),
+        Err(expected) => {
+            let near = hint(text.split(':').next().unwrap_or_default(), NAMES.iter().map(|(name, _)| *name));
+            Err(format!("expected {expected}{near}"))
+        }
     }
 }
 
@@ -127,8 +132,10 @@ fn bytes(text: &str) -> Result<UnreadDist, ValueError> {
 
 fn pace(text: &str) -> Result<TracePace, String> {
     let expected = || {
-        "expected trace, trace:SPEED with a speed from 0.000001 to 1000000 such as trace:10, or fast"
-            .to_owned()
+        let near = hint(text.split(':').next().unwrap_or_default(), ["trace", "fast"]);
+        format!(
+            "expected trace, trace:SPEED with a speed from 0.000001 to 1000000 such as trace:10, or fast{near}"
+        )
     };
     match text.split_once(':') {
         None if text == "trace" => Ok(TracePace::Trace { speed: 1.0 }),

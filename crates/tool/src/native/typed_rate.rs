@@ -3,6 +3,7 @@
 use pummel_logic::plan::{Burst, BurstSources, BurstStates, Day, POINTS_MAX, RatePoint, RateShape, Sine};
 use pummel_logic::time::{Nanos, SECOND};
 
+use crate::values::nearest::hint;
 use crate::values::{self, ValueError};
 
 /// The rate of an option, as it was typed.
@@ -133,7 +134,8 @@ pub fn burst(text: &str) -> Result<Burst, ValueError> {
         Some(rest) => sources(rest).map(Burst::Hurst),
         None => states(text).map(Burst::States),
     };
-    read.map_or_else(|| refused(BURST), Ok)
+    let name = text.split_once(':').map_or("", |(name, _)| name);
+    read.map_or_else(|| refused(format!("{BURST}{}", hint(name, ["hurst"]))), Ok)
 }
 
 fn states(text: &str) -> Option<BurstStates> {

@@ -84,7 +84,7 @@ pub struct ServeArgs {
     /// How long each reply is held after its request arrived: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
     /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE with times such as 5ms or 200us (a bare number is seconds),
     /// weighted:LO-HI@P,... with whole seconds, or file:PATH with one number of seconds per line. Default: not at all
-    #[arg(long, value_name = "DIST", value_parser = values::dist_of_times, allow_hyphen_values = true)]
+    #[arg(long, value_name = "DIST", value_parser = values::dist_of_waits, allow_hyphen_values = true)]
     pub service_time: Option<UnreadDist>,
 
     /// Queue the requests of all connections, in order of arrival, for K parallel servers: each reply takes its wait for a server

@@ -3,20 +3,30 @@
 /// Letters of the longest word that is compared.
 const LETTERS_MAX: usize = 64;
 
-/// ` (did you mean 'WORD'?)` with the known word that is most like `typed`, or nothing where none is like it.
+/// Letters of the shortest beginning of a word that stands for the word.
+const BEGINNING_MIN: usize = 3;
+
+/// ` (did you mean 'WORD'?)` with the known word that is most like `typed`, or nothing where none is like it, or `typed` is one of
+/// them.
 pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(typed, known).map_or_else(String::new, |word| format!(" (did you mean '{word}'?)"))
+    let near = nearest(typed, known).filter(|word| *word != typed);
+    near.map_or_else(String::new, |word| format!(" (did you mean '{word}'?)"))
 }
 
 /// The known word that differs from `typed` by the fewest letters: at most one in words of up to four letters, and two in
-/// others. Of several the first is taken.
+/// others. Where none does, it is a word that begins with `typed`, if that has at least three letters. Of several the first
+/// is taken.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let distance_max = if typed.chars().count() <= 4 { 1 } else { 2 };
-    let distances = known.into_iter().map(|word| (distance(typed, word), word));
-    distances
-        .filter(|(distance, _)| *distance <= distance_max)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
+    let known: Vec<&str> = known.into_iter().collect();
+    let letters = typed.chars().count();
+    let distance_max = if letters <= 4 { 1 } else { 2 };
+    let distances = known.iter().map(|word| (distance(typed, word), *word));
+    let near =
+        distances.filter(|(distance, _)| *distance <= distance_max).min_by_key(|(distance, _)| *distance);
+    near.map(|(_, word)| word).or_else(|| {
+        let begun = known.iter().find(|word| letters >= BEGINNING_MIN && word.starts_with(typed));
+        begun.copied()
+    })
 }
 
 /// The number of letters that must be changed, added, left out or swapped with their neighbour to turn one word into
@@ -62,9 +72,13 @@ mod tests {
         assert_eq!(found("detele"), Some("delete"));
         assert_eq!(found("touhc"), Some("touch"));
         assert_eq!(found("delet"), Some("delete"));
+        assert_eq!(found("del"), Some("delete"));
+        assert_eq!(found("de"), None);
         assert_eq!(found("put"), None);
         assert_eq!(found("destroy"), None);
         assert_eq!(found(""), None);
         assert_eq!(found(&"x".repeat(10_000)), None);
+        assert_eq!(hint("delet", known), " (did you mean 'delete'?)");
+        assert_eq!(hint("delete", known), "", "the word is right, and something else is wrong");
     }
 }
