@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::build_info::LONG_VERSION;
@@ -30,9 +30,27 @@ use crate::commands::workloads::WorkloadsArgs;
 use crate::native::{LoadArgs, Typed};
 use crate::serve::ServeArgs;
 use crate::short_help::shortened;
+use crate::values::nearest::nearest;
 
 /// Names of memaslap: that of its authors, and that of Debian's package.
 const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
+
+/// Options of other load generators, and the options of pummel that stand for them, without dashes. They are not accepted: an
+/// error names them.
+const OPTIONS_OF_OTHERS: [(&str, &str); 12] = [
+    ("duration", "time"),
+    ("clients", "connections"),
+    ("qps", "rate"),
+    ("rps", "rate"),
+    ("host", "server"),
+    ("hostname", "server"),
+    ("keys", "records"),
+    ("num-keys", "records"),
+    ("size", "value-size"),
+    ("data-size", "value-size"),
+    ("pipeline", "depth"),
+    ("pipelining", "depth"),
+];
 
 /// Load generator and benchmark for memcached, Redis and Valkey
 ///
@@ -167,8 +185,41 @@ pub fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
         let message = "this build of pummel has no agents (pummel --version: features); 'make build' and packages have them";
         return Err(command.error(ErrorKind::InvalidSubcommand, message));
     }
-    let mut matches = command.try_get_matches_from_mut(words)?;
+    let mut matches = match command.try_get_matches_from_mut(&words) {
+        Ok(matches) => matches,
+        Err(error) => return Err(with_tip(error, &command, &words)),
+    };
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// The parser's error with the subcommand or the option that the wrong word most probably stands for, where the parser itself
+/// knows none, or only one that is spelled alike.
+fn with_tip(mut error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
+    let Some(name) = words.get(1).and_then(|word| word.to_str()) else { return error };
+    if error.kind() == ErrorKind::InvalidSubcommand && error.get(ContextKind::SuggestedSubcommand).is_none() {
+        let known = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(clap::Command::get_name);
+        if let Some(near) = nearest(name, known).filter(|near| *near != name) {
+            let near = ContextValue::Strings(vec![near.to_owned()]);
+            error.insert(ContextKind::SuggestedSubcommand, near);
+        }
+    }
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(meant) = meant_option(&error, command.find_subcommand(name))
+    {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{meant}")));
+        // It would show the option that is spelled alike.
+        error.remove(ContextKind::Usage);
+    }
+    error
+}
+
+/// The option of a subcommand that stands for the unknown one of an error, by the words of other tools.
+fn meant_option(error: &clap::Error, subcommand: Option<&clap::Command>) -> Option<&'static str> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
+    let unknown = unknown.split('=').next()?.strip_prefix("--")?;
+    let (_, meant) = OPTIONS_OF_OTHERS.iter().find(|(word, _)| *word == unknown)?;
+    let is_there = subcommand?.get_arguments().any(|arg| arg.get_long() == Some(*meant));
+    is_there.then_some(*meant)
 }
 
 /// Whether words of a command line are about agents, which a build for a first look leaves out.
@@ -218,6 +269,16 @@ mod tests {
         assert!(wants("pummel run -s h --agents a,b"));
         assert!(wants("pummel run -s h --agents=ssh://a"));
         assert!(!wants("pummel run -s agent"));
+    }
+
+    #[test]
+    fn every_option_that_stands_for_another_tools_is_one_of_a_run() {
+        let program = Cli::command();
+        let run = program.find_subcommand("run").expect("a subcommand");
+        let longs: Vec<&str> = run.get_arguments().filter_map(clap::Arg::get_long).collect();
+        for (word, meant) in OPTIONS_OF_OTHERS {
+            assert!(longs.contains(&meant) && !longs.contains(&word), "{word} {meant}");
+        }
     }
 
     #[test]

@@ -56,6 +56,7 @@ const WRONG_VALUES: &[(&str, &str, &str)] = &[
     ("--warmup", "-1", "10s"),
     ("--warmup", "1us", "from 1ms"),
     ("--threads", "0", "from 1 to 1024"),
+    ("--threads", "99999999999", "from 1 to 1024"),
     ("--threads", "51", "at most as many threads as connections (50)"),
     ("--threads", "two", "whole number"),
     ("--connections", "0", "from 1 to 1000000"),
@@ -71,6 +72,9 @@ const WRONG_VALUES: &[(&str, &str, &str)] = &[
     ("--arrivals", "poisson", "only with --rate"),
     ("--arrivals", "sometimes", "poisson, constant, uniform"),
     ("--seed", "x", "whole number"),
+    ("--seed", "18446744073709551616", "from 0 to 9223372036854775807"),
+    ("--seed", "-1", "from 0 to 9223372036854775807"),
+    ("--conn-rate", "-1", "expected clients per second above 0"),
     ("--seed", "18446744073709551615", "from 0 to"),
     ("--interval", "0", "from 10ms to 1h"),
     ("--goal", "p99", "p99:1ms"),
@@ -231,7 +235,21 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--no-load --mix get:1 --ttl 60", &["'60' for '--ttl'", "no request has one"]),
         ("--no-load --mix get:1,incr:1 --ttl uniform:1,9", &["--ttl", "stored or touched"]),
         ("--protocol resp3 --mix hset:1 --ttl 1m", &["'1m' for '--ttl'", "no request has one"]),
-        ("--mix set:1 --verify", &["'1' for '--verify'", "an operation that reads"]),
+        ("--mix set:1 --verify", &["'--verify' is not accepted: ", "an operation that reads"]),
+        (
+            "--mix set:1 --read-through",
+            &["'--read-through' is not accepted: it is accepted only with a read"],
+        ),
+        ("--noreply --protocol resp2", &["'--noreply' is not accepted: "]),
+        ("--udp --tls", &["'--udp' is not accepted: "]),
+        ("--insert", &["'--insert' is not accepted: it is accepted only with add in --mix"]),
+        ("--read-through=-1", &["'-1' for '--read-through", "expected times of 0 or more"]),
+        ("--popularity cachelib:", &["'cachelib:' for '--popularity", "expected cachelib:FILE"]),
+        ("--arrivals poison --rate 5", &["'poison' for '--arrivals", "did you mean 'poisson'?"]),
+        ("--burst hrst:0.8,1s --rate 5", &["'hrst:0.8,1s' for '--burst", "did you mean 'hurst'?"]),
+        ("--trace t --trace-format twiter", &["'twiter' for '--trace-format", "did you mean 'twitter'?"]),
+        ("--trace t --pace fst", &["'fst' for '--pace", "did you mean 'fast'?"]),
+        ("--fail-on error", &["'error' for '--fail-on", "did you mean 'errors'?"]),
         (
             "--mix set:1 --noreply --goal p99:1ms",
             &["'p99:1ms' for '--goal'", "an operation that is answered"],
@@ -299,10 +317,41 @@ fn a_password_that_is_missing_is_all_that_is_said() {
 fn what_is_not_there_yet_is_said_and_never_ignored() {
     assert_refused(&["agent", "--anything"], &["--anything"]);
     assert_refused(&["explain", "agent", "--server=x"], &["FRONT", "'agent'"]);
+    assert_refused(&["explain", "rn", "-s", "x"], &["'rn' for 'FRONT'", "did you mean 'run'?"]);
+    assert_refused(&["show", "r.json", "--span", "serv"], &["'serv' for '--span", "did you mean 'service'?"]);
+    assert_refused(&["serve", "--service-time", "-1"], &["'-1' for '--service-time", "times of 0 or more"]);
     assert_refused(
         &["explain", "ab", "-s", "x"],
         &["'ab'", "run, load, mcperf, memaslap, mutilate or native"],
     );
+}
+
+#[cfg(feature = "agents")]
+#[test]
+fn wrong_values_of_an_agent_are_refused_with_what_is_accepted() {
+    for (flag, value, accepted) in [
+        ("--listen", "nope", "expected an IP address with a port"),
+        ("--listen", "cache1:5556", "expected an IP address with a port"),
+        ("--max-connections", "-1", "expected a whole number"),
+        ("--max-memory", "0", "expected a whole number above 0"),
+    ] {
+        assert_refused(&["agent", flag, value], &[flag, &format!("'{value}'"), accepted]);
+    }
+}
+
+#[test]
+fn words_of_other_tools_lead_to_the_options_that_stand_for_them() {
+    for (words, option) in [
+        (&["run", "--duration", "3"][..], "'--time'"),
+        (&["run", "--clients=3"], "'--connections'"),
+        (&["scan", "--data-size", "3"], "'--value-size'"),
+        (&["rn"], "'run'"),
+    ] {
+        assert_refused(words, &[&format!("exists: {option}\n")]);
+    }
+    // It has no such option.
+    let errors = text(&pummel(&["serve", "--duration", "3"]).stderr);
+    assert!(!errors.contains("'--time'"), "{errors}");
 }
 
 #[test]
@@ -638,7 +687,8 @@ fn only_servers_and_outputs_may_stand_beside_a_saved_plan() {
             "-c" => "--connections",
             other => other,
         };
-        assert_refused(&words, &["--plan", named, "cannot be used with"]);
+        let refused = format!("error: '{named}' is not accepted with '--plan', which says everything\n");
+        assert_refused(&words, &[&refused]);
     }
 }
 
@@ -683,6 +733,7 @@ fn a_saved_plan_that_makes_no_sense_is_refused_with_the_field() {
         ("wait = \"auto\"", "wait = \"auto\"\nnice = 5", &["nice"][..]),
         ("\"a:11211\"", "\"a\"", &["servers[0] is 'a'", "a:11211"][..]),
         ("recorded = true", "recorded = maybe", &["recorded"][..]),
+        ("recorded = true", "recorded = false", &["expected a measured phase", "recorded = true"][..]),
         ("key_size = \"30\"", "key_size = \"3\"", &["data.key_size is '3'", "at least 5 bytes"][..]),
         ("popularity = \"uniform\"", "popularity = \"zipf:4\"", &["from 0 to 3"][..]),
     ] {
