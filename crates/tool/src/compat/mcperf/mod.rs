@@ -6,6 +6,7 @@ pub mod options;
 pub mod report;
 pub mod style;
 
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
@@ -259,6 +260,12 @@ impl OptionValues {
         if self.shard && instance > instances {
             return Err(Refusal(format!("client {instance} of {instances} cannot be told apart by --shard")));
         }
+        if !is_without_port(&self.server) {
+            return Err(Refusal(format!(
+                "option -s value '{}' is not valid: expected a host alone; -p gives the port",
+                self.server.escape_debug()
+            )));
+        }
         if self.server.starts_with('/') && !self.socket.source.is_empty() {
             return Err(Refusal(format!(
                 "option --source has no meaning for the unix socket '{}'",
@@ -424,9 +431,19 @@ fn unfit(invalid: Invalid) -> Refusal {
 fn server(host: &str, port: u32) -> String {
     match host {
         path if path.starts_with('/') => path.to_owned(),
-        v6 if v6.contains(':') && !v6.starts_with('[') => format!("[{v6}]:{port}"),
+        v6 if is_v6(v6) => format!("[{v6}]:{port}"),
         host => format!("{host}:{port}"),
     }
+}
+
+/// Whether the value of `-s` is a path, or a host without a port behind it. An IPv6 address may have brackets.
+fn is_without_port(server: &str) -> bool {
+    server.starts_with('/') || !server.contains(':') || is_v6(server) || server.ends_with(']')
+}
+
+/// Whether a host is an IPv6 address without brackets; a zone such as `%eth0` may follow the address.
+fn is_v6(host: &str) -> bool {
+    host.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
 }
 
 /// The mean of the sum of so many gaps, in seconds.
