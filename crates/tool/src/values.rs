@@ -5,6 +5,7 @@
 //! No function opens a file: the file of `file:PATH` is read by the reader that [`UnreadDist::read`] is given.
 
 pub mod nearest;
+pub mod written;
 
 mod cachelib;
 

@@ -110,8 +110,8 @@ impl PhaseFile {
     /// # Errors
     /// Returns [`ValueError`] for text that is no TOML, has other fields, or has values that cannot be read.
     pub fn read(&self, text: &str) -> Result<PhaseFile, ValueError> {
-        let written: Written = toml::from_str(text)
-            .map_err(|error| ValueError(error.to_string().trim_end().replace('\n', "; ")))?;
+        let written: Written = values::written::from_toml(text)
+            .map_err(|why| ValueError(format!("expected a file of phases; {why}")))?;
         if written.phase.is_empty() {
             return Err(ValueError("expected at least one [[phase]]".to_owned()));
         }
@@ -363,7 +363,7 @@ mod tests {
             ),
         ] {
             let error = PhaseFile::default().read(text).expect_err(text).to_string();
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(words) && !error.contains('\n'), "{text}: {error}");
         }
     }
 }

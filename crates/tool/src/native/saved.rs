@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::job::Format;
-use crate::values::ValueError;
+use crate::values::{ValueError, written};
 
 /// The one thing that plans of all versions have in common.
 #[derive(Deserialize)]
@@ -87,9 +87,8 @@ fn parse(text: &str, form: Form) -> Result<Plan, String> {
 
 fn parse_as<T: for<'de> Deserialize<'de>>(text: &str, form: Form) -> Result<T, String> {
     match form {
-        Form::Toml => toml::from_str(text).map_err(|error| error.to_string().trim_end().to_string()),
-        // From bytes, as results are read, so that a plan's types are compiled for one reader.
-        Form::Json => serde_json::from_slice(text.as_bytes()).map_err(|error| error.to_string()),
+        Form::Toml => written::from_toml(text),
+        Form::Json => written::from_json(text),
     }
 }
 
@@ -122,5 +121,21 @@ mod tests {
         let foreign = "{\"status\": \"complete\", \"plan\": {\"schema\": 99}}";
         let error = read("plan.json", |_| Ok(foreign.to_owned())).expect_err("it is of another schema");
         assert!(error.to_string().contains("schema 99"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_plan_is_refused_on_one_line() {
+        let plan = Plan { seed: 77, ..Plan::default() };
+        let [toml, json] = [Format::Text, Format::Json].map(|format| print(&plan, format));
+        for (name, text, words) in [
+            ("empty.toml", String::new(), "line 1, column 1: missing field `schema`"),
+            ("a.json", "[]".to_owned(), "expected a JSON object in braces"),
+            ("a.toml", toml.replacen("seed", "sede", 1), "unknown field `sede` (did you mean 'seed'?)"),
+            ("a.json", json.replacen("seed", "sede", 1), "unknown field `sede` (did you mean 'seed'?)"),
+        ] {
+            let error = read(name, |_| Ok(text.clone())).expect_err(name).to_string();
+            assert!(error.starts_with("expected a plan saved by `pummel explain`; "), "{error}");
+            assert!(error.contains(words) && !error.contains('\n'), "{name}: {error}");
+        }
     }
 }

@@ -180,8 +180,7 @@ impl Profile {
     /// # Errors
     /// Returns [`Refusal`] for text that is no TOML, has other fields, or has values that cannot be read.
     pub fn read(text: &str) -> Result<Profile, Refusal> {
-        let written: Written = toml::from_str(text)
-            .map_err(|error| Refusal(error.to_string().trim_end().replace('\n', "; ")))?;
+        let written: Written = values::written::from_toml(text).map_err(Refusal)?;
         Profile::of(written, text.to_owned())
     }
 
