@@ -77,7 +77,7 @@ pub struct StoredRepetition {
 /// # Errors
 /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
 pub fn stored_repetition(bytes: &[u8]) -> Result<StoredRepetition, NotAResult> {
-    let malformed = |error: serde_json::Error| NotAResult::Malformed(error.to_string());
+    let malformed = |error: serde_json::Error| NotAResult::of_error(bytes, &error);
     let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
     match (label.schema, label.command.as_deref()) {
         (Some(schema), _) if schema > u64::from(SCHEMA) => Err(NotAResult::Newer(schema)),
@@ -303,7 +303,7 @@ fn label_of(file: &StoredFile) -> Result<Label, NotASide> {
 
 fn read<'a, T: Deserialize<'a>>(file: &'a StoredFile) -> Result<T, NotASide> {
     serde_json::from_slice(&file.bytes).map_err(|error| {
-        NotASide::File(file.name.clone(), NotAResult::Malformed(error.to_string()).to_string())
+        NotASide::File(file.name.clone(), NotAResult::of_error(&file.bytes, &error).to_string())
     })
 }
 
@@ -399,8 +399,9 @@ mod tests {
     fn what_is_no_result_is_told_by_name() {
         for (bytes, words) in [
             (&b""[..], "not the JSON result"),
-            (b"{}", "none of the fields `schema`"),
-            (b"[1]", "not the JSON result"),
+            (b"{}", "expected also `schema`, `status`, `plan`"),
+            (b"[1]", "not the JSON result of a run: expected a JSON object in braces"),
+            (b"schema = 1\nservers = ['a']\n[data]\nrecords = 1", "a plan, and not the result of a run"),
             (b"{\"schema\": 9}", "newer version"),
             (b"{\"schema\": 1, \"command\": \"repeat\"}", "not the JSON result"),
             (b"{\"schema\": 1, \"command\": \"scan\"}", "pummel scan"),

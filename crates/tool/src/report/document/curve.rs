@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::named::Named;
 use super::run::ToolResult;
-use super::{Label, NotAResult, SCHEMA, malformed};
+use super::{Label, NotAResult, SCHEMA};
 
 /// The runs of a search or a scan, in the order in which they were made.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -118,6 +118,7 @@ impl CurveDocument {
     /// # Errors
     /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
     pub fn read(bytes: &[u8]) -> Result<CurveDocument, NotAResult> {
+        let malformed = |error: serde_json::Error| NotAResult::of_error(bytes, &error);
         let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
         match label.schema.as_ref().and_then(serde_json::Value::as_u64) {
             Some(schema) if schema > u64::from(SCHEMA) => return Err(NotAResult::Newer(schema)),

@@ -37,6 +37,7 @@ use pummel_logic::plan::{Clock, Labels, Late, Phase, Plan, Work};
 use pummel_logic::protocol::udp;
 use pummel_logic::time::seconds;
 use pummel_logic::workload::window::WindowCounts;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -246,6 +247,10 @@ pub enum NotAResult {
     Malformed(String),
     /// The bytes are JSON, and not the result of a run; the word says of what they are, where that is known.
     Another(Option<String>),
+    /// The bytes are the plan of a run.
+    Plan,
+    /// The bytes are JSON without these fields, which the result of a run has.
+    Lacks(Vec<&'static str>),
     /// The layout has this number, which is greater than [`SCHEMA`].
     Newer(u64),
 }
@@ -259,8 +264,15 @@ impl fmt::Display for NotAResult {
                 write!(out, "the result of `pummel {words}`, and not that of one run")
             }
             NotAResult::Another(None) => out.write_str(
-                "JSON, but not the result of a run: it has none of the fields `schema`, `status` and `plan`",
+                "JSON, but not the result of a run: expected the fields `schema`, `status` and `plan`",
             ),
+            NotAResult::Plan => out.write_str(
+                "a plan, and not the result of a run: `pummel run --plan FILE` runs it, and --json writes the result",
+            ),
+            NotAResult::Lacks(fields) => {
+                let names: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+                write!(out, "JSON, but not the result of a run: expected also {}", names.join(", "))
+            }
             NotAResult::Newer(schema) => write!(
                 out,
                 "a result of a newer version: its schema is {schema}, and this version of pummel reads up to {SCHEMA}"
@@ -271,13 +283,69 @@ impl fmt::Display for NotAResult {
 
 impl std::error::Error for NotAResult {}
 
+impl NotAResult {
+    /// What bytes are that cannot be read as the JSON of a result, with this error.
+    pub fn of_error(bytes: &[u8], error: &serde_json::Error) -> NotAResult {
+        if !bytes.trim_ascii_start().starts_with(b"{") {
+            if is_plan_in_toml(bytes) {
+                return NotAResult::Plan;
+            }
+            if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+                return NotAResult::Malformed("expected a JSON object in braces".to_owned());
+            }
+        }
+        NotAResult::Malformed(error.to_string())
+    }
+}
+
+/// The most bytes of a file that are read as a plan in TOML, to tell what the file is.
+const PLAN_MAX_BYTES: usize = 1 << 20;
+
+/// Whether bytes are a plan in TOML, as `pummel explain --plan` saves it.
+fn is_plan_in_toml(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= PLAN_MAX_BYTES);
+    text.and_then(|text| toml::from_str::<Label>(text).ok()).is_some_and(|label| label.is_plan())
+}
+
 /// The fields that tell what a file is.
 #[derive(Deserialize)]
 struct Label {
     schema: Option<Value>,
     status: Option<Value>,
-    plan: Option<serde::de::IgnoredAny>,
+    plan: Option<IgnoredAny>,
     command: Option<String>,
+    servers: Option<IgnoredAny>,
+    data: Option<IgnoredAny>,
+}
+
+impl Label {
+    /// Whether the fields are those of a plan. A result has a plan too, beside its status.
+    fn is_plan(&self) -> bool {
+        let is_whole = self.schema.is_some() && self.servers.is_some() && self.data.is_some();
+        is_whole && self.plan.is_none() && self.status.is_none()
+    }
+
+    /// What a file with these fields is, which is not the result of a run.
+    fn refusal(self) -> NotAResult {
+        // A plan may have a command too: that of its requests.
+        if self.is_plan() {
+            return NotAResult::Plan;
+        }
+        if self.command.is_some() {
+            return NotAResult::Another(self.command);
+        }
+        let fields = [
+            ("schema", self.schema.is_some()),
+            ("status", self.status.is_some()),
+            ("plan", self.plan.is_some()),
+        ];
+        let missing: Vec<&'static str> =
+            fields.into_iter().filter(|(_, is_there)| !is_there).map(|(name, _)| name).collect();
+        match missing.is_empty() {
+            true => NotAResult::Malformed("expected a whole number as `schema`".to_owned()),
+            false => NotAResult::Lacks(missing),
+        }
+    }
 }
 
 impl Document {
@@ -365,11 +433,12 @@ impl Document {
     /// # Errors
     /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
     pub fn read(bytes: &[u8]) -> Result<Document, NotAResult> {
+        let malformed = |error: serde_json::Error| NotAResult::of_error(bytes, &error);
         let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
         match label.schema.as_ref().and_then(Value::as_u64) {
             Some(schema) if schema > u64::from(SCHEMA) => return Err(NotAResult::Newer(schema)),
             Some(_) if label.status.is_some() && label.plan.is_some() && label.command.is_none() => {}
-            _ => return Err(NotAResult::Another(label.command)),
+            _ => return Err(label.refusal()),
         }
         serde_json::from_slice(bytes).map_err(malformed)
     }
@@ -383,10 +452,6 @@ impl Document {
     pub fn is_trusted(&self) -> bool {
         self.trust.as_ref().is_none_or(|trust| trust.ok)
     }
-}
-
-fn malformed(error: serde_json::Error) -> NotAResult {
-    NotAResult::Malformed(error.to_string())
 }
 
 /// Requests that were left out, where the plan says that late ones are.

@@ -99,12 +99,33 @@ fn what_is_no_result_is_told_what_it_is() {
         told(r#"{"schema": 1, "command": "search", "runs": []}"#),
         "the result of `pummel search`, and not that of one run"
     );
-    assert!(told("{}").starts_with("JSON, but not the result of a run"), "{}", told("{}"));
+    let lacks = "JSON, but not the result of a run: expected also ";
+    assert_eq!(told("{}"), format!("{lacks}`schema`, `status`, `plan`"));
+    assert_eq!(told(r#"{"schema": 1}"#), format!("{lacks}`status`, `plan`"));
+    assert_eq!(told(r#"{"schema": 1, "plan": {}}"#), format!("{lacks}`status`"));
+    let number = "not the JSON result of a run: expected a whole number as `schema`";
+    assert_eq!(told(r#"{"schema": "1", "status": "complete", "plan": {}}"#), number);
+    for text in ["[]", "[1, 2, 3, 4, 5, 6]", "7", " \"schema\""] {
+        assert_eq!(told(text), "not the JSON result of a run: expected a JSON object in braces", "{text}");
+    }
     assert!(told("").starts_with("not the JSON result of a run: EOF"), "{}", told(""));
     let mut value: Value = serde_json::from_slice(&Run::new(Keep::Figures).document(json::render)).unwrap();
     value["totals"]["rate"] = "fast".into();
     let wrong = serde_json::to_string_pretty(&value).unwrap();
     assert!(told(&wrong).contains("invalid type: string \"fast\", expected f64"), "{}", told(&wrong));
+}
+
+#[test]
+fn a_plan_is_told_as_a_plan() {
+    let plan = Plan { command: Some("LPUSH __key__ __value__".to_owned()), ..Plan::default() };
+    for plan in [plan, Plan::default()] {
+        let (json, toml) = (serde_json::to_vec(&plan).unwrap(), toml::to_string(&plan).unwrap().into_bytes());
+        for text in [json, toml] {
+            assert_eq!(Document::read(&text), Err(NotAResult::Plan));
+        }
+    }
+    let said = NotAResult::Plan.to_string();
+    assert!(said.contains("`pummel run --plan FILE` runs it"), "{said}");
 }
 
 #[test]
