@@ -270,12 +270,14 @@ fn refusal(flag: &str, value: &str, why: &NotASide) -> Refusal {
 }
 
 fn files(flag: &str, list: &str) -> Result<Vec<StoredFile>, Refusal> {
+    let refused = |accepted: String| {
+        Refusal::Usage(UsageError::Value { flag: flag.to_owned(), value: list.to_owned(), accepted })
+    };
     let each = list.split(',').map(|name| {
         let bytes = read(Path::new(name)).map_err(|error| {
-            let accepted = format!("'{name}' cannot be read: {error}; expected a file with a JSON result");
-            Refusal::Usage(UsageError::Value { flag: flag.to_owned(), value: list.to_owned(), accepted })
+            refused(format!("'{name}' cannot be read: {error}; expected a file with a JSON result"))
         })?;
-        let bytes = json_of(&bytes).map_err(|error| Refusal::Failed(format!("{name}: {error}")))?;
+        let bytes = json_of(&bytes).map_err(|error| refused(format!("{name}: {error}")))?;
         Ok(StoredFile { name: name.to_owned(), bytes })
     });
     each.collect()
@@ -299,6 +301,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::report::stored::packed;
 
     #[derive(Parser)]
     struct Line {
@@ -345,6 +348,18 @@ mod tests {
         let results = places.write(Vec::new, || b"page".to_vec());
         assert_eq!(results.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true]);
         assert_eq!(std::fs::read(&page).expect("it is written"), b"page");
+    }
+
+    #[test]
+    fn a_packed_result_that_was_cut_short_is_wrong_usage_as_any_file_that_is_no_result() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cut.json.gz");
+        let whole = packed(b"{\"schema\": 1}");
+        std::fs::write(&path, &whole[..whole.len() / 2]).expect("it is written");
+        let name = path.display().to_string();
+        let Err(Refusal::Usage(error)) = files("B", &name) else { panic!("it is no result") };
+        let said = error.to_string();
+        assert!(said.contains(&format!("for 'B': {name}: it begins like a file of gzip")), "{said}");
     }
 
     #[test]
