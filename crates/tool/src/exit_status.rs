@@ -7,6 +7,13 @@ use pummel_engine::sys;
 
 use crate::stderr::say;
 
+/// The exit statuses of a command that makes no run, as its help lists them.
+pub const STATUSES_WITHOUT_RUN: &str = "\
+Exit status:
+  0    done
+  1    failed; standard error says why
+  2    wrong usage";
+
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {

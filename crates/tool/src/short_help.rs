@@ -233,6 +233,26 @@ mod tests {
     }
 
     #[test]
+    fn every_long_help_has_the_exit_statuses() {
+        let program = Cli::command();
+        let mut count = 0;
+        // The three other command lines have the help of their originals.
+        for command in program.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            let name = command.get_name();
+            if ["mcperf", "memaslap", "mutilate"].contains(&name) {
+                continue;
+            }
+            let below = command.get_subcommands().map(|sub| vec![name, sub.get_name()]);
+            for words in std::iter::once(vec![name]).chain(below) {
+                let text = help(&[&words[..], &["--help"]].concat());
+                assert!(text.contains("\nExit status:\n  0    "), "{words:?}: {text}");
+                count += 1;
+            }
+        }
+        assert!(count >= 20, "{count} helps");
+    }
+
+    #[test]
     fn series_name_no_rate_which_they_refuse() {
         for command in ["search", "curve", "scan"] {
             let text = help(&[command, "-h"]);

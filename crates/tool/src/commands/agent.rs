@@ -21,7 +21,7 @@ use crate::agent::policy::AccessPolicy;
 use crate::agent::service::{AgentConfig, serve};
 use crate::commands::agent_cert;
 use crate::commands::agent_cert::CertArgs;
-use crate::exit_status::{Exit, answer};
+use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::{Front, UsageError};
 use crate::launch::{Watchdog, first_line};
 use crate::metrics::options;
@@ -46,6 +46,7 @@ pub struct AgentArgs {
 #[derive(Subcommand, Clone, Debug)]
 pub enum AgentCommand {
     /// Make test certificates: an authority, one certificate for agents and one for controllers
+    #[command(after_long_help = STATUSES_WITHOUT_RUN)]
     Cert(CertArgs),
 }
 

@@ -19,12 +19,20 @@ const SERVER_SECONDS: &str = "60";
 
 /// Options of `pummel demo`.
 #[derive(Args, Clone, Debug)]
+#[command(after_long_help = STATUSES)]
 pub struct DemoArgs {
     /// The memcached to use: HOST, HOST:PORT, [IPV6]:PORT or /unix/path. Default: the built-in server, which the demo starts and
     /// stops
     #[arg(short, long, value_name = "SERVER", value_parser = server, allow_hyphen_values = true)]
     pub server: Option<String>,
 }
+
+const STATUSES: &str = "\
+Exit status:
+  0    both runs are complete
+  1    a run failed or is partial, or the built-in server cannot be started
+  2    wrong usage
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP)";
 
 fn server(text: &str) -> Result<String, ValueError> {
     values::server(text)

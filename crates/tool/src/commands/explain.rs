@@ -20,7 +20,7 @@ use crate::values::nearest::hint;
 
 /// Options of `pummel explain`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES}"))]
 pub struct ExplainArgs {
     /// Save the plan to a file, as JSON if its name ends in .json, else as TOML; `pummel run --plan FILE` runs it. With -, print
     /// it, as without this option. May also follow ARGS
@@ -45,6 +45,12 @@ Examples:
   pummel explain run -s 127.0.0.1 --rate 20k
   pummel explain run -s cache1 --mix get:9,set:1 --seed 7 --plan plan.toml
   pummel run --plan plan.toml";
+
+const STATUSES: &str = "\
+Exit status:
+  0    the plan is printed or saved
+  1    the plan cannot be written
+  2    wrong usage, of `explain` or of the command line that it explains";
 
 /// Prints or saves the Plan.
 pub fn explain(args: &ExplainArgs, inputs: &FrontInputs) -> Exit {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 
 use crate::commands::stored::{StoredResult, load};
-use crate::exit_status::Exit;
+use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 use crate::report::output::Output;
 use crate::report::page::{Embed, PageOptions, of_curve, of_pair, of_repetition, of_run};
 use crate::report::stored::Stored;
@@ -13,7 +13,7 @@ use crate::stderr::{say, visible};
 
 /// Options of `pummel report`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES_WITHOUT_RUN}"))]
 pub struct PageArgs {
     /// A result of `run`, `run --repeat`, `load`, `search`, `scan`, `curve` or `ab`, as --json or --report wrote it; `-` is standard
     /// input

@@ -4,12 +4,13 @@ use std::io::ErrorKind;
 
 use clap::{Args, ValueEnum};
 
-use crate::exit_status::Exit;
+use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN};
 use crate::report::output::print;
 use crate::stderr::say;
 
 /// Options of `pummel schema`.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(after_long_help = STATUSES_WITHOUT_RUN)]
 pub struct SchemaArgs {
     /// The kind of result
     #[arg(value_enum, value_name = "NAME", default_value = "result")]

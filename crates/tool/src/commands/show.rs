@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::measure::recorder::Span;
 
 use crate::commands::stored::{StoredResult, load};
-use crate::exit_status::{Exit, answer};
+use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::UsageError;
 use crate::native::report;
 use crate::report::document::Document;
@@ -19,7 +19,7 @@ use crate::values::nearest::hint;
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES_WITHOUT_RUN}"))]
 pub struct ShowArgs {
     /// A result, as --json or --report wrote it; may be gzipped; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

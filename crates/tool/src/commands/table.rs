@@ -19,7 +19,7 @@ const FILE_MAX_BYTES: u64 = 64 << 20;
 
 /// Options of `pummel table`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES}"))]
 pub struct TableArgs {
     /// Files with the output of mutilate, pummel's or the original's; `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
@@ -28,11 +28,17 @@ pub struct TableArgs {
 
 const EXAMPLES: &str = "\
 Each row of a report is a line of CSV: its file, its rate, its percentiles in microseconds. Reports of --scan are a line for each \
-rate. The exit status is 1 when a file cannot be read, has no report, or is longer than 64 MiB; the lines of all others are printed.
+rate. A file that cannot be read, has no report or is longer than 64 MiB is left out, and the exit status is 1.
 
 Example:
   for q in 10000 20000 40000; do mutilate -s cache1 --noload -q $q > $q.out; done
   pummel table *.out > curve.csv";
+
+const STATUSES: &str = "\
+Exit status:
+  0    the table has the rows of every file
+  1    a file is left out, or the table cannot be written
+  2    wrong usage";
 
 /// Prints the reports of files as CSV.
 pub fn table(args: &TableArgs) -> Exit {

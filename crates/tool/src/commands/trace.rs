@@ -30,7 +30,7 @@ const BLOCK_BYTES: usize = 1 << 18;
 
 /// Options of `pummel trace`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES}"))]
 pub struct TraceCommandArgs {
     /// What to do
     #[command(subcommand)]
@@ -41,14 +41,19 @@ pub struct TraceCommandArgs {
 #[derive(Subcommand, Clone, Debug)]
 pub enum Action {
     /// Print what a trace holds: requests by operation, keys, lengths, times
+    #[command(after_long_help = STATUSES)]
     Stat(SourceArgs),
     /// Print the first rows of a trace
+    #[command(after_long_help = STATUSES)]
     Head(HeadArgs),
     /// Write a trace in another format
+    #[command(after_long_help = STATUSES)]
     Convert(ConvertArgs),
     /// Write the rows of a share of the keys
+    #[command(after_long_help = STATUSES)]
     Sample(SampleArgs),
     /// Write one of several parts of a trace, by client or by key
+    #[command(after_long_help = STATUSES)]
     Shard(ShardArgs),
 }
 
@@ -141,6 +146,13 @@ Examples:
   pummel trace sample --share 0.01 cluster52.ptr -o small.csv.gz
   pummel trace shard 1/2 cluster52.ptr -o first.ptr
   pummel run -s 127.0.0.1 --trace cluster52.ptr --pace trace:10";
+
+const STATUSES: &str = "\
+Exit status:
+  0    done
+  1    a file cannot be read or written, or holds no request
+  2    wrong usage
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); nothing is written";
 
 fn shard(text: &str) -> Result<(u64, u64), String> {
     let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));

@@ -4,7 +4,7 @@ use std::io;
 
 use clap::Args;
 
-use crate::exit_status::{Exit, answer};
+use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::{FrontInputs, UsageError};
 use crate::native::workloads;
 use crate::report::output::print;
@@ -12,7 +12,7 @@ use crate::stderr::say;
 
 /// Options of `pummel workloads`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES_WITHOUT_RUN}"))]
 pub struct WorkloadsArgs {
     /// The workload, or the file of a profile, to print as TOML. Default: list all names
     #[arg(value_name = "NAME")]

@@ -39,6 +39,7 @@ use crate::values::{self, UnreadDist, ValueError};
 /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, evicts what was least
 /// recently used, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with status 0.
 #[derive(Args, Clone, Debug)]
+#[command(after_long_help = STATUSES)]
 pub struct ServeArgs {
     /// Where to listen: ADDRESS:PORT, [IPV6]:PORT or /path/of/a/socket; port 0 is any free port. May be repeated. For each, a
     /// line `listening on ...` on standard output gives the actual address
@@ -130,6 +131,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub max_requests: Option<u64>,
 }
+
+const STATUSES: &str = "\
+Exit status:
+  0    ended by SIGINT, SIGTERM, --max-seconds or --max-requests
+  1    it cannot serve; standard error says why
+  2    wrong usage";
 
 /// The parser of `--protocol`, which knows the dialects of the built-in server.
 fn dialects() -> impl TypedValueParser<Value = Dialect> {

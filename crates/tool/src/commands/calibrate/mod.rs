@@ -23,7 +23,7 @@ use runs::{Length, NotCalibrated, Runs};
 
 /// Options of `pummel calibrate`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES}"))]
 pub struct CalibrateArgs {
     /// Rough figures in about ten seconds: shorter runs, and no measurement of how much runs differ
     #[arg(long)]
@@ -50,6 +50,13 @@ cause, the command that changes the setting is printed.
 
 Example:
   pummel calibrate";
+
+const STATUSES: &str = "\
+Exit status:
+  0    measured
+  1    the measurement failed, or its figures cannot be written or stored
+  2    wrong usage
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); nothing is stored";
 
 fn backend(text: &str) -> Result<Backend, String> {
     let all = [Backend::Auto, Backend::Epoll, Backend::Uring];

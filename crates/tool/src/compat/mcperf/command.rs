@@ -13,7 +13,7 @@ use crate::stderr;
 pub fn mcperf(words: &[OsString]) -> Exit {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
     match read(words) {
-        Ok(McperfCommand::Help) => tell(&format!("{}{}", help::version(), help::USAGE)),
+        Ok(McperfCommand::Help) => tell(&format!("{}{}{}", help::version(), help::USAGE, help::STATUSES)),
         Ok(McperfCommand::Version) => tell(&help::version()),
         Ok(McperfCommand::Run(asked)) => run(&asked),
         Err(Refusal(why)) => {

@@ -64,3 +64,11 @@ Where:
     uX1,X2   uniform between X1 and X2
     eX       exponential with mean X
 ";
+
+/// The exit statuses, which `--help` prints below [`USAGE`].
+pub const STATUSES: &str = "
+Exit status:
+  0    a run took place, whatever failed in it; with --strict nothing failed
+  1    wrong usage, or no run took place; with --strict also if anything failed
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written
+";

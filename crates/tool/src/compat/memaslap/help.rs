@@ -70,6 +70,10 @@ Options:
     --strict, which ends with status 1 after lost servers, failed checks or
     misses of -v and -p.
 
+Exit status:
+    0    a run took place, whatever it found; with --strict nothing was wrong
+    1    everything else, also a run that a signal ended
+
 Examples:
     memaslap -s 127.0.0.1:11211 -S 5s
     memaslap -s 127.0.0.1:11211 -t 2m -v 0.2 -e 0.05 -b

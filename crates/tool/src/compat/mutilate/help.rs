@@ -134,4 +134,11 @@ parameters may be left out.
 
 [1] Atikoglu et al., Workload Analysis of a Large-Scale Key-Value Store,
     SIGMETRICS 2012
+
+Exit status:
+   0    the run took place, even if requests failed
+   1    an option or its value cannot be read
+   255  every other failure: options that cannot be followed, records that were not
+        stored, a connection that was lost for good
+   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is printed
 "#;
