@@ -9,12 +9,16 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::compat;
-use crate::compat::getopt::{Choice, Takes};
+use crate::compat::FrontName;
+use crate::compat::getopt::Takes;
 use crate::exit_status::Exit;
 use crate::stderr::say;
 
 /// Shells that completions are made for.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+/// The subcommands whose command lines `pummel explain` takes.
+const EXPLAINED: [&str; 5] = ["run", "load", "mcperf", "memaslap", "mutilate"];
 
 /// Options of `pummel pages`.
 #[derive(Args, Clone, Debug)]
@@ -49,7 +53,7 @@ pub fn pages(args: &PagesArgs, command: &Command) -> Exit {
 
 /// `pummel.1` and one page for each subcommand, `pummel-run.1` and so on.
 fn man(command: Command, folder: &Path) -> io::Result<()> {
-    let mut command = command.disable_help_subcommand(true);
+    let mut command = with_fronts(command, described).disable_help_subcommand(true);
     command.build();
     page(command, folder)
 }
@@ -88,8 +92,8 @@ fn with_synopsis(page: &str, usage: &str) -> String {
 
 /// The completions of pummel, and of the names under which it follows the command lines of other tools.
 fn completions(command: Command, folder: &Path) -> io::Result<()> {
-    let fronts = compat::NAMES.map(|(name, choices)| (name, front(name, choices)));
-    for (name, mut command) in [("pummel", command)].into_iter().chain(fronts) {
+    let fronts = compat::NAMES.map(|name| (name.name, front(name)));
+    for (name, mut command) in [("pummel", offered(command))].into_iter().chain(fronts) {
         for shell in SHELLS {
             clap_complete::generate_to(shell, &mut command, name, folder)?;
         }
@@ -97,9 +101,58 @@ fn completions(command: Command, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The command line of pummel as completions offer it: without hidden subcommands, and with the options of the command lines
+/// that stand behind the name of a subcommand.
+fn offered(command: Command) -> Command {
+    let command = with_fronts(command, front);
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| match sub.get_name() {
+        "explain" => explained(sub, &command),
+        _ => sub.clone(),
+    });
+    Command::new("pummel")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(command.get_arguments().cloned())
+        .subcommands(shown)
+}
+
+/// `pummel explain` as completions offer it: with the command lines that it takes in place of words of any kind.
+fn explained(explain: &Command, program: &Command) -> Command {
+    let options = explain.get_arguments().filter(|arg| !arg.is_positional()).cloned();
+    let lines = EXPLAINED.into_iter().filter_map(|name| program.find_subcommand(name)).cloned();
+    let made = Command::new("explain").disable_help_subcommand(true).args(options).subcommands(lines);
+    with_about(made, explain)
+}
+
+/// A command line in which `made` stands for each subcommand that follows the command line of another tool.
+fn with_fronts(command: Command, made: fn(FrontName) -> Command) -> Command {
+    command.mut_subcommands(|sub| {
+        match compat::NAMES.into_iter().find(|front| front.name == sub.get_name()) {
+            Some(front) => with_about(made(front), &sub),
+            None => sub,
+        }
+    })
+}
+
+/// A command with the sentence that describes another one.
+fn with_about(command: Command, described: &Command) -> Command {
+    match described.get_about() {
+        Some(about) => command.about(about.clone()),
+        None => command,
+    }
+}
+
+/// A tool's command line as a page describes it: by the text of its help.
+fn described(front: FrontName) -> Command {
+    Command::new(front.name)
+        .override_usage(format!("pummel {} [OPTIONS]", front.name))
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .after_long_help(front.help.concat())
+}
+
 /// The options of a tool's command line as far as completions need them.
-fn front(name: &'static str, choices: &[Choice]) -> Command {
-    let options = choices.iter().map(|choice| {
+fn front(front: FrontName) -> Command {
+    let options = front.options.iter().map(|choice| {
         let name = choice.long.or_else(|| letter(choice.short?)).expect("an option has a name");
         let arg = Arg::new(name).action(match choice.takes {
             Takes::Nothing => ArgAction::SetTrue,
@@ -112,7 +165,7 @@ fn front(name: &'static str, choices: &[Choice]) -> Command {
         let arg = choice.short.map_or(arg.clone(), |short| arg.short(short));
         choice.long.map_or(arg.clone(), |long| arg.long(long))
     });
-    Command::new(name).disable_help_flag(true).disable_version_flag(true).args(options)
+    Command::new(front.name).disable_help_flag(true).disable_version_flag(true).args(options)
 }
 
 /// The name of an option that has a short name alone.
@@ -124,7 +177,10 @@ fn letter(short: char) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn the_synopsis_of_a_page_is_the_usage() {
@@ -149,6 +205,46 @@ mod tests {
                     .unwrap_or_else(|error| panic!("{file}: {error}"));
                 assert!(script.contains(option), "{file} has no {option}");
             }
+        }
+    }
+
+    #[test]
+    fn subcommands_complete_the_options_of_the_command_lines_behind_them() {
+        let folder = tempfile::tempdir().unwrap();
+        completions(Cli::command(), folder.path()).unwrap();
+        let script = fs::read_to_string(folder.path().join("pummel.bash")).unwrap();
+        let words_of = |path: &str| -> Vec<&str> {
+            let begin = format!("{})", path.replace(' ', "__subcmd__"));
+            let line = script.lines().skip_while(|line| line.trim() != begin).nth(1);
+            let line = line.unwrap_or_else(|| panic!("{path} completes nothing"));
+            line.trim().trim_start_matches("opts=\"").trim_end_matches('"').split(' ').collect()
+        };
+        for (path, word) in [
+            ("pummel", "--version"),
+            ("pummel", "explain"),
+            ("pummel mutilate", "--keysize"),
+            ("pummel mcperf", "--num-conns"),
+            ("pummel memaslap", "--win_size"),
+            ("pummel explain", "--plan"),
+            ("pummel explain", "run"),
+            ("pummel explain run", "--rate"),
+            ("pummel explain mutilate", "--keysize"),
+        ] {
+            assert!(words_of(path).contains(&word), "{path} does not complete {word}");
+        }
+        assert!(!words_of("pummel").contains(&"pages"), "a hidden command is completed");
+    }
+
+    #[test]
+    fn the_page_of_a_front_has_the_text_of_its_help() {
+        let folder = tempfile::tempdir().unwrap();
+        man(Cli::command(), folder.path()).unwrap();
+        for (name, option) in
+            [("mcperf", "\\-\\-num\\-conns"), ("memaslap", "\\-\\-win_size"), ("mutilate", "\\-\\-keysize")]
+        {
+            let page = fs::read_to_string(folder.path().join(format!("pummel-{name}.1"))).unwrap();
+            assert!(page.contains(&format!(".SH SYNOPSIS\npummel {name} [OPTIONS]\n")), "{page}");
+            assert!(page.contains(option) && page.contains("Exit status:"), "{page}");
         }
     }
 }
