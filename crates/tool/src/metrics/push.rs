@@ -6,11 +6,16 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
 
+use pummel_logic::plan::address::server_at;
+
 use crate::metrics::families::result_families;
 use crate::metrics::http::Encoding;
 use crate::metrics::server::process_figures;
 use crate::metrics::text::{self, Dialect};
 use crate::snapshot::Snapshot;
+
+/// The port of a URL without one.
+const HTTP_PORT: u16 = 80;
 
 /// How long connecting, writing and each read may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -46,11 +51,10 @@ impl FromStr for PushTarget {
         let rest = text.strip_prefix("http://").ok_or(NotATarget)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
-        if authority.is_empty() || authority.contains('@') || !is_plain(rest) || rest.contains(['?', '#']) {
+        if !is_plain(rest) || rest.contains(['?', '#']) {
             return Err(NotATarget);
         }
-        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
+        let authority = server_at(authority, HTTP_PORT).map_err(|_| NotATarget)?;
         let base = path.trim_end_matches('/');
         let path = match (base.is_empty(), base.contains("metrics/job/")) {
             (_, true) => format!("/{base}"),
@@ -134,6 +138,13 @@ mod tests {
             "http://u:p@gw",
             "http://gw/?x",
             "http://gw/\r\nX: y",
+            "http://gw:99999",
+            "http://gw:0/push",
+            "http://gw:",
+            "http://:9091",
+            "http://gw:http",
+            "http://::1",
+            "http://[::1",
         ] {
             assert_eq!(target(wrong), Err(NotATarget), "{wrong}");
         }
