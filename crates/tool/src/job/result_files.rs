@@ -30,6 +30,9 @@ pub struct ResultFiles {
     samples: Option<Samples>,
     #[cfg(feature = "parquet")]
     tables: Option<TableFiles>,
+    /// Whether a measured phase began, so that the file of samples holds requests of this run.
+    #[cfg(feature = "parquet")]
+    has_begun: bool,
     pace: CheckpointPace,
     /// The first thing that could not be written while the run went on.
     trouble: Option<io::Error>,
@@ -104,6 +107,10 @@ impl ResultFiles {
 
     /// Notes that the measured phase begins at `at`: from here on samples replace what their file held.
     pub fn begin(&mut self, at: Nanos) {
+        #[cfg(feature = "parquet")]
+        {
+            self.has_begun = true;
+        }
         if let Some(samples) = &mut self.samples {
             samples.begin(at);
         }
@@ -173,7 +180,7 @@ impl ResultFiles {
         let written = |file: &ReportFile| file.output.finish(&(file.render)(&document));
         let mut results: Vec<io::Result<()>> = self.reports.iter().map(written).collect();
         #[cfg(feature = "parquet")]
-        results.extend(self.tables.iter().map(|tables| tables.finish(&document)));
+        results.extend(self.tables.iter().map(|tables| tables.finish(&document, self.has_begun)));
         results.extend(self.trouble.take().map(Err));
         results.into_iter().collect()
     }

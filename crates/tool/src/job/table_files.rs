@@ -57,24 +57,26 @@ impl TableFiles {
         Ok(TableFiles { outputs, samples })
     }
 
-    /// Writes the tables.
+    /// Writes the tables. Where no measured phase of the run `has_begun`, the file of samples is that of an earlier run or is not there,
+    /// and the table of requests is empty.
     ///
     /// # Errors
     /// Returns the first error; the message names the path.
-    pub fn finish(&self, document: &Document) -> io::Result<()> {
+    pub fn finish(&self, document: &Document, has_begun: bool) -> io::Result<()> {
         let facts = facts(document);
         for (output, make) in &self.outputs {
             output.finish(&render(&make(document), &facts))?;
         }
         let Some(samples) = &self.samples else { return Ok(()) };
-        samples.write(&facts).map_err(|error| explained(&samples.path, &error))
+        samples.write(&facts, has_begun).map_err(|error| explained(&samples.path, &error))
     }
 }
 
 impl SamplesTable {
-    /// Reads the requests again, and writes them piece by piece, since they are too many for the memory.
-    fn write(&self, facts: &[(String, String)]) -> io::Result<()> {
-        let lines = BufReader::new(File::open(&self.file)?).lines().skip(1);
+    /// Reads the requests again if there are any, and writes them piece by piece, since they are too many for the memory.
+    fn write(&self, facts: &[(String, String)], has_begun: bool) -> io::Result<()> {
+        let file = has_begun.then(|| File::open(&self.file)).transpose()?;
+        let lines = file.into_iter().flat_map(|file| BufReader::new(file).lines().skip(1));
         let mut rows = SampleRows::new(lines, GROUP_ROWS);
         let first = rows.next_table()?;
         let out = self.output.begin()?;
@@ -100,5 +102,33 @@ fn plain(error: ParquetError) -> io::Error {
             Err(other) => io::Error::other(other),
         },
         other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use pummel_logic::measure::measurement::Keep;
+
+    use super::*;
+    use crate::report::example::Run;
+
+    #[test]
+    fn requests_of_an_earlier_run_are_none_of_a_run_that_measured_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let samples = folder.path().join("s.csv");
+        let row = "due,ready,sent,arrived,read,op,outcome,key,client,group\n5,5,6,9,9,get,hit,1,2,0\n";
+        for (old, has_begun, rows) in [(None, false, 0), (Some(row), false, 0), (Some(row), true, 1)] {
+            if let Some(old) = old {
+                fs::write(&samples, old).expect("written");
+            }
+            let tables = TableFiles::prepare(folder.path(), Some(&samples)).expect("it can be written");
+            Run::new(Keep::Figures)
+                .document(|document| tables.finish(document, has_begun))
+                .expect("the tables are written");
+            let file = File::open(path_of(folder.path(), SAMPLES)).expect("it is there");
+            let table = SerializedFileReader::new(file).expect("a file of Parquet");
+            assert_eq!(table.metadata().file_metadata().num_rows(), rows, "{old:?} {has_begun}");
+        }
     }
 }

@@ -4,6 +4,34 @@ use crate::common::{Serve, pummel};
 
 #[cfg(feature = "parquet")]
 #[test]
+fn a_run_that_measured_nothing_has_no_requests_of_another_run_in_its_table() {
+    use std::fs::File;
+
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    let (nowhere, folder) = (crate::common::Reserved::new(), tempfile::tempdir().expect("a folder"));
+    let (samples, tables) = (folder.path().join("samples"), folder.path().join("tables"));
+    let line = format!(
+        "run -s {} -n 40 --samples {} --parquet {}",
+        nowhere.name,
+        samples.display(),
+        tables.display()
+    );
+    let row = "due,ready,sent,arrived,read,op,outcome,key,client,group\n5,5,6,9,9,get,hit,1,2,0\n";
+    for old in [None, Some(row)] {
+        old.iter().for_each(|old| std::fs::write(&samples, old).expect("written"));
+        let ended = pummel(&line).expect(1);
+        assert!(!ended.errors.contains("samples.parquet"), "{}", ended.errors);
+        let file = File::open(tables.join("samples.parquet")).expect("it is written");
+        let table = SerializedFileReader::new(file).expect("a file of Parquet");
+        assert_eq!(table.metadata().file_metadata().num_rows(), 0, "{old:?}");
+        let kept = std::fs::read_to_string(&samples).ok();
+        assert_eq!(kept.as_deref(), old, "the file of samples keeps what it held");
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
 fn the_tables_of_a_run_hold_its_intervals_its_histograms_and_its_samples() {
     use std::fs::File;
 
