@@ -2,14 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::commands::ab::exit_of;
 use crate::commands::judge_options::JudgeArgs;
 use crate::exit_status::{Exit, answer};
-use crate::job::UsageError;
+use crate::job::{InputFile, UsageError, check_places};
 use crate::report::comparison;
 use crate::report::comparison::{
     Comparison, NotASide, Question, SIDE_NAMES, Side, SideNames, StoredFile, is_ab, side_of, sides_of,
@@ -141,8 +141,14 @@ struct Places {
 }
 
 impl Places {
-    /// Checks that each can be written, and has a place of its own.
+    /// Checks that each can be written, and has a place of its own, which is not that of a result that is read.
     fn prepare(args: &CompareArgs) -> Result<Places, Refusal> {
+        let names = SIDE_NAMES.into_iter().zip(&args.sides);
+        let files = names.flat_map(|(name, list)| list.split(',').map(move |file| (name, file)));
+        let inputs: Vec<InputFile<'_>> =
+            files.map(|(name, file)| InputFile::new(&format!("a result of {name}"), file)).collect();
+        let outputs = [("--json", args.json.as_deref()), ("--output", args.output.as_deref())];
+        check_places(&outputs, &inputs).map_err(Refusal::Usage)?;
         let places = Places {
             json: args.json.as_deref().map(Output::prepare).transpose()?,
             page: args.output.as_deref().map(Output::prepare).transpose()?,
@@ -150,34 +156,20 @@ impl Places {
         places.conflict(args).map_or(Ok(places), |error| Err(Refusal::Usage(error)))
     }
 
-    /// What two reports in one place are refused with; `None` where there are none.
+    /// What a file and a report that both have standard output are refused with; `None` where there are none.
     fn conflict(&self, args: &CompareArgs) -> Option<UsageError> {
-        let refused = |flag: &str, path: &Path, accepted: &str| {
-            let value = path.display().to_string();
-            Some(UsageError::Value { flag: flag.to_owned(), value, accepted: accepted.to_owned() })
-        };
         let is_standard = |output: &Option<Output>| output.as_ref().is_some_and(Output::is_standard);
         let (json, page) = (is_standard(&self.json), is_standard(&self.page));
-        if let (Some(first), Some(second)) = (&args.json, &args.output) {
-            // `f`, `./f` and the whole path are one file.
-            let is_one = first == second || absolute(first).ok() == absolute(second).ok();
-            if is_one || json && page {
-                return refused(
-                    "--output",
-                    second,
-                    "expected a separate file: --json already writes to this one",
-                );
-            }
-        }
         let format = args.format.filter(|format| page || *format != CompareFormat::Json)?;
         let name = format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
         let accepted =
             format!("expected a file with --format {name}: only one of them can have standard output");
-        match (json, page) {
-            (true, _) => refused("--json", args.json.as_deref()?, &accepted),
-            (_, true) => refused("--output", args.output.as_deref()?, &accepted),
-            (false, false) => None,
-        }
+        let (flag, path) = match (json, page) {
+            (true, _) => ("--json", args.json.as_deref()?),
+            (_, true) => ("--output", args.output.as_deref()?),
+            (false, false) => return None,
+        };
+        Some(UsageError::Value { flag: flag.to_owned(), value: path.display().to_string(), accepted })
     }
 
     /// Whether one of them has standard output.
@@ -318,11 +310,13 @@ mod tests {
     fn two_reports_in_one_place_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name).display().to_string();
-        let (one, again) = (at("x"), at("./x"));
+        let (one, again, link) = (at("x"), at("./x"), at("link"));
+        std::os::unix::fs::symlink("x", &link).expect("a link");
         for (words, parts) in [
             (format!("--json {one} -o {one}"), ["'--output'", "--json already writes"]),
             (format!("--json {one} -o {again}"), ["'--output'", "--json already writes"]),
             ("--json - -o -".to_owned(), ["'-' for '--output'", "--json already writes"]),
+            (format!("--json {one} -o {link}"), ["'--output'", "--json already writes"]),
             ("--json - --format markdown".to_owned(), ["'-' for '--json'", "--format markdown"]),
             ("--json - --format text".to_owned(), ["'-' for '--json'", "--format text"]),
             ("-o - --format json".to_owned(), ["'-' for '--output'", "--format json"]),
@@ -334,6 +328,20 @@ mod tests {
         }
         for words in [format!("--json {one} -o {}", at("y")), "--json - --format json".to_owned()] {
             assert!(Places::prepare(&args(&words)).is_ok(), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_report_in_the_place_of_a_result_that_is_read_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("b.json"), "{}").expect("a file");
+        for option in ["-o", "--json"] {
+            let sides = vec![at("a.json"), format!("{},{}", at("a2.json"), at("b.json"))];
+            let args = CompareArgs { sides, ..args(&format!("{option} {}", at("b.json"))) };
+            let Err(Refusal::Usage(error)) = Places::prepare(&args) else { panic!("{option}") };
+            let accepted = "expected a separate file: it is read as a result of B";
+            assert!(error.to_string().ends_with(accepted), "{error}");
         }
     }
 

@@ -11,7 +11,7 @@ use crate::native::detection::{Detectable, with_protocol};
 /// The options with the protocol that their servers speak, and the outcome of the detection. Servers are not asked if a
 /// result cannot be written.
 pub fn detected<A: Detectable>(typed: &Typed<A>, inputs: &FrontInputs) -> (Typed<A>, Detection) {
-    let unwritable = |job: &Job| match job.outputs.files.conflict() {
+    let unwritable = |job: &Job| match job.outputs.files.conflict(job.outputs.format, &[]) {
         Some((form, file, accepted)) => {
             Some(format!("invalid value '{}' for '{}': {accepted}", file.display(), form.flag()))
         }

@@ -1,17 +1,19 @@
 //! `pummel explain`: the Plan that a command line means, printed or saved.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, FromArgMatches, ValueEnum};
 use pummel_engine::sys;
 
 use crate::commands::repeat::RunCommandArgs;
+use crate::commands::stored::load;
 use crate::compat::mutilate::MutilateCommand;
 use crate::compat::{mcperf, memaslap, mutilate};
 use crate::exit_status::{Exit, answer};
-use crate::job::{Format, FrontInputs, Job, UsageError};
+use crate::job::{Format, FrontInputs, InputFile, Job, UsageError, check_places};
 use crate::native;
 use crate::native::saved;
 use crate::report::output::Output;
@@ -125,6 +127,9 @@ impl Wanted {
         let Some(path) = self.plan.as_ref().filter(|path| path.as_os_str() != "-") else {
             return print(&saved::print(&job.plan, self.format));
         };
+        if let Err(error) = self.check_place(path) {
+            return answer(&error.into());
+        }
         let text = saved::text_for(&job.plan, path);
         // A file keeps the plan that it has until the new one is complete.
         match Output::prepare(path).and_then(|output| output.finish(text.as_bytes())) {
@@ -135,6 +140,32 @@ impl Wanted {
             }
         }
     }
+
+    /// Refuses to put the plan in the place of a result, or of a file that the explained command line names.
+    fn check_place(&self, path: &Path) -> Result<(), UsageError> {
+        let words = self.words.iter().skip(1).filter_map(|word| word.to_str());
+        let named: Vec<InputFile<'_>> =
+            words.map(|word| InputFile::new("a file that ARGS name", file_in(word))).collect();
+        check_places(&[("--plan", Some(path))], &named)?;
+        // Reading a pipe would wait for its writer.
+        if !fs::metadata(path).is_ok_and(|present| present.is_file()) {
+            return Ok(());
+        }
+        let Ok(result) = load(path) else { return Ok(()) };
+        let command = result.stored.command();
+        Err(UsageError::Value {
+            flag: "--plan".to_owned(),
+            value: path.display().to_string(),
+            accepted: format!(
+                "expected a file that holds no result: this one is the result of `pummel {command}`"
+            ),
+        })
+    }
+}
+
+/// The value of a word such as `--value-size=file:sizes`: `sizes`.
+fn file_in(word: &str) -> &str {
+    word.rsplit_once(['=', ':']).map_or(word, |(_, file)| file)
 }
 
 /// What a command line of `pummel run` means. How often the run is made, and whether it is steered, is no part of the plan.

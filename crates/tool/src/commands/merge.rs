@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use crate::commands::stored::load;
-use crate::exit_status::Exit;
+use crate::exit_status::{Exit, answer};
+use crate::job::{InputFile, check_places};
 use crate::report::document::Document;
 use crate::report::merge::{Part, as_runs, merged};
 use crate::report::output::Output;
@@ -43,6 +44,11 @@ Exit status:
 
 /// Writes the sum of results, or all of them as repetitions.
 pub fn merge(args: &MergeArgs) -> Exit {
+    let inputs: Vec<InputFile<'_>> =
+        args.files.iter().map(|file| InputFile::new("one of the results", file)).collect();
+    if let Err(error) = check_places(&[("--output", Some(args.output.as_path()))], &inputs) {
+        return answer(&error.into());
+    }
     match written(args) {
         Ok(()) => Exit::Complete,
         Err(why) => {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 
 use crate::commands::stored::{StoredResult, load};
-use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN};
+use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
+use crate::job::{InputFile, check_places};
 use crate::report::output::Output;
 use crate::report::page::{Embed, PageOptions, of_curve, of_pair, of_repetition, of_run};
 use crate::report::stored::Stored;
@@ -52,6 +53,11 @@ fn page_of(result: &Path) -> PathBuf {
 
 /// Writes the page of a stored result.
 pub fn report(args: &PageArgs) -> Exit {
+    let path = args.output.clone().unwrap_or_else(|| page_of(&args.file));
+    let inputs = [InputFile::new("the result", &args.file)];
+    if let Err(error) = check_places(&[("--output", Some(path.as_path()))], &inputs) {
+        return answer(&error.into());
+    }
     let StoredResult { json, stored } = match load(&args.file) {
         Ok(result) => result,
         Err(why) => {
@@ -66,7 +72,6 @@ pub fn report(args: &PageArgs) -> Exit {
         Stored::Repetition(runs) => of_repetition(runs, &options),
         Stored::Pair(pair) => of_pair(pair, &options),
     };
-    let path = args.output.clone().unwrap_or_else(|| page_of(&args.file));
     match Output::prepare(&path).and_then(|output| output.finish(&page)) {
         Ok(()) => {
             if args.output.is_none() {

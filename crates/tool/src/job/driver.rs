@@ -34,6 +34,7 @@ use crate::job::fleet::Fleet;
 use crate::job::inputs::inputs_of;
 use crate::job::observers::{Observers, run_name};
 use crate::job::outlets::{FrontFiles, Outlets};
+use crate::job::outputs::files_of;
 use crate::job::provenance::told_command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
@@ -167,7 +168,8 @@ impl<'a> Driver<'a> {
         let fail = |words: String| fail(style, &words);
         let interrupts =
             sys::on_interrupt().map_err(|error| fail(format!("signals cannot be handled: {error}")))?;
-        if let Some((form, file, accepted)) = job.outputs.files.conflict() {
+        let conflict = job.outputs.files.conflict(job.outputs.format, &files_of(&job.plan));
+        if let Some((form, file, accepted)) = conflict {
             fail(format!("invalid value '{}' for '{}': {accepted}", file.display(), form.flag()));
             return Err(style.usage_status());
         }

@@ -5,13 +5,15 @@ use std::fmt;
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
+use std::path::Path;
 use std::ptr;
 
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::rng;
 
 use crate::job::fleet::Fleet;
-pub use crate::job::outputs::{Format, Outputs, ReportFormat, ResultPaths};
+use crate::job::outputs::taken;
+pub use crate::job::outputs::{Format, InputFile, Outputs, ReportFormat, ResultPaths};
 
 pub mod agent_variables;
 pub mod background_writer;
@@ -112,6 +114,22 @@ impl From<UsageError> for clap::Error {
             format!("{error}\n\nFor more information, try '--help'.\n"),
         )
     }
+}
+
+/// Checks that each output, named by its option, has a place of its own: one that no output before it and no file that is read has.
+///
+/// # Errors
+/// Returns [`UsageError::Value`] for the first output that has none.
+pub fn check_places(outputs: &[(&str, Option<&Path>)], inputs: &[InputFile<'_>]) -> Result<(), UsageError> {
+    let named: Vec<(&str, &Path)> = outputs.iter().filter_map(|&(flag, file)| Some((flag, file?))).collect();
+    for (index, &(flag, file)) in named.iter().enumerate() {
+        let others = named[..index].iter().map(|&(flag, file)| (flag.to_owned(), file));
+        if let Some(accepted) = taken(file, others, inputs) {
+            let value = file.display().to_string();
+            return Err(UsageError::Value { flag: flag.to_owned(), value, accepted });
+        }
+    }
+    Ok(())
 }
 
 /// What a command line means beyond its words: what comes from the process that was given it.

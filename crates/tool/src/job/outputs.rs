@@ -1,12 +1,15 @@
 //! What a command line wants written about its runs, and where to.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
+
+use pummel_logic::plan::{Plan, Work};
 
 use crate::metrics::options::MetricsArgs;
 use crate::report::forms::{FORMS, Form};
-use crate::report::output::Output;
+use crate::report::output::{Output, is_one_file, names_standard_output};
 use crate::stderr::say;
 
 /// The word for the file that GitHub Actions names.
@@ -52,6 +55,17 @@ pub enum ReportFormat {
     Markdown,
     /// For programs.
     Json,
+}
+
+impl ReportFormat {
+    /// The options that choose this form for standard output; `None` for the text, which gives way to a result there.
+    fn options(self) -> Option<&'static str> {
+        match self {
+            ReportFormat::Text => None,
+            ReportFormat::Markdown => Some("--format markdown"),
+            ReportFormat::Json => Some("--format json or --json -"),
+        }
+    }
 }
 
 /// The form of what goes to standard output.
@@ -132,9 +146,13 @@ impl ResultPaths {
         FORMS.iter().filter_map(|form| Some((*form, self.get(form.name)?)))
     }
 
-    /// The first form whose file cannot be written beside the others, with the file and what is accepted instead; `None`
-    /// where each result has a place of its own.
-    pub fn conflict(&self) -> Option<(&'static Form, &Path, String)> {
+    /// The first form whose file cannot be written beside the others, beside the report of this format on standard output and beside
+    /// the files that are read, with the file and what is accepted instead; `None` where each result has a place of its own.
+    pub fn conflict(
+        &self,
+        format: ReportFormat,
+        inputs: &[InputFile<'_>],
+    ) -> Option<(&'static Form, &Path, String)> {
         let named: Vec<(&'static Form, &Path)> = self.iter().collect();
         for (index, (form, file)) in named.iter().copied().enumerate() {
             if file.as_os_str().is_empty() {
@@ -145,14 +163,146 @@ impl ResultPaths {
                 let takers = takers.collect::<Vec<_>>().join(" and ");
                 return Some((form, file, format!("expected the name of a file; only {takers} takes -")));
             }
-            // `f`, `./f` and the whole path are one file.
-            let is_this = |seen: &Path| seen == file || absolute(seen).ok() == absolute(file).ok();
-            if let Some((other, _)) = named[..index].iter().find(|(_, seen)| is_this(seen)) {
+            if let Some(options) = format.options().filter(|_| names_standard_output(file)) {
                 let accepted =
-                    format!("expected a separate file: {} already writes to this one", other.flag());
+                    format!("expected a file with {options}: only one of them can have standard output");
+                return Some((form, file, accepted));
+            }
+            let others = named[..index].iter().map(|(form, file)| (form.flag(), *file));
+            if let Some(accepted) = taken(file, others, inputs) {
                 return Some((form, file, accepted));
             }
         }
         None
+    }
+}
+
+/// A file that a command reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile<'a> {
+    path: &'a Path,
+    /// What the file is to the command, such as `the result`.
+    role: String,
+}
+
+impl<'a> InputFile<'a> {
+    /// A file that is read as what `role` says, such as `the result`.
+    pub fn new(role: &str, path: &'a (impl AsRef<Path> + ?Sized)) -> InputFile<'a> {
+        InputFile { path: path.as_ref(), role: role.to_owned() }
+    }
+
+    /// A file that an option names.
+    pub fn of_option(flag: &str, path: &'a (impl AsRef<Path> + ?Sized)) -> InputFile<'a> {
+        InputFile::new(&format!("the file of {flag}"), path)
+    }
+}
+
+/// The files that a run of a plan reads: traces, the password, and the files of TLS.
+pub fn files_of(plan: &Plan) -> Vec<InputFile<'_>> {
+    let mut files = Vec::new();
+    for phase in &plan.phases {
+        match &phase.work {
+            Work::Trace(replay) => {
+                let flag = if replay.stores_only { "--fill" } else { "--trace" };
+                files.extend(replay.paths.iter().map(|path| InputFile::of_option(flag, path)));
+            }
+            Work::Replay(replay) => files.push(InputFile::new("the recording", &replay.path)),
+            _ => {}
+        }
+    }
+    let password = plan.login.as_ref().and_then(|login| login.password_file.as_ref());
+    files.extend(password.map(|path| InputFile::of_option("--password-file", path)));
+    if let Some(tls) = &plan.tls {
+        let named = [("--tls-ca", &tls.ca), ("--tls-cert", &tls.cert), ("--tls-key", &tls.key)];
+        let named = named.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
+        files.extend(named.map(|(flag, path)| InputFile::of_option(flag, path)));
+    }
+    files
+}
+
+/// What is accepted in place of an output `file` that is the place of one of the `others`, which their options name, or one of the
+/// files that are read; `None` where it is a place of its own.
+pub fn taken<'a>(
+    file: &Path,
+    others: impl IntoIterator<Item = (String, &'a Path)>,
+    inputs: &[InputFile<'_>],
+) -> Option<String> {
+    let is_this = |other: &Path| {
+        is_one_file(other, file) || names_standard_output(other) && names_standard_output(file)
+    };
+    if let Some((flag, _)) = others.into_iter().find(|(_, other)| is_this(other)) {
+        return Some(format!("expected a separate file: {flag} already writes to this one"));
+    }
+    // As an input, - is standard input; and a device or a pipe has nothing to lose.
+    let is_read = |input: &&InputFile<'_>| {
+        let is_file = input.path != Path::new("-") && fs::metadata(input.path).is_ok_and(|it| it.is_file());
+        is_file && file != Path::new("-") && is_one_file(input.path, file)
+    };
+    let input = inputs.iter().find(is_read)?;
+    Some(format!("expected a separate file: it is read as {}", input.role))
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::plan::{Login, Phase, Stop, TlsOptions, TracePace, TraceReplay};
+
+    use super::*;
+
+    #[test]
+    fn a_result_has_neither_the_place_of_another_one_nor_that_of_what_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("t.csv"), "text").unwrap();
+        std::os::unix::fs::symlink("t.csv", at("link")).unwrap();
+        let trace = at("t.csv");
+        let inputs = [InputFile::of_option("--trace", &trace)];
+        let conflict = |forms: &[(&'static str, &str)]| {
+            let mut paths = ResultPaths::default();
+            forms.iter().for_each(|(name, file)| paths.set(name, at(file)));
+            let conflict = paths.conflict(ReportFormat::Text, &inputs);
+            conflict.map(|(form, file, accepted)| (form.name, file.to_owned(), accepted))
+        };
+        assert_eq!(conflict(&[("json", "r.json"), ("csv", "r.csv")]), None);
+        let read = "expected a separate file: it is read as the file of --trace".to_owned();
+        assert_eq!(conflict(&[("csv", "t.csv")]), Some(("csv", at("t.csv"), read.clone())));
+        assert_eq!(conflict(&[("samples", "link")]), Some(("samples", at("link"), read)));
+        let written = "expected a separate file: --json already writes to this one".to_owned();
+        assert_eq!(conflict(&[("json", "new"), ("csv", "./new")]), Some(("csv", at("./new"), written)));
+    }
+
+    #[test]
+    fn standard_output_has_one_report_by_whatever_name() {
+        let mut paths = ResultPaths::default();
+        paths.set("json", "-");
+        assert!(paths.conflict(ReportFormat::Text, &[]).is_none());
+        for format in [ReportFormat::Markdown, ReportFormat::Json] {
+            let (form, file, accepted) = paths.conflict(format, &[]).expect("both have standard output");
+            assert_eq!((form.name, file), ("json", Path::new("-")));
+            let options = format.options().expect("it is in the place of the text");
+            assert!(accepted.starts_with(&format!("expected a file with {options}: ")), "{accepted}");
+        }
+        assert_eq!(taken(Path::new("-"), [], &[InputFile::new("the result", "-")]), None, "two streams");
+    }
+
+    #[test]
+    fn a_plan_names_the_files_that_it_reads() {
+        let paths = vec!["a".to_owned(), "b".to_owned()];
+        let replay = TraceReplay::of(paths, TracePace::Fast, 1);
+        let work = Work::Trace(Box::new(replay));
+        let file = |name: &str| Some(name.to_owned());
+        let plan = Plan {
+            login: Some(Login { user: "u".to_owned(), password_file: file("p") }),
+            tls: Some(TlsOptions { ca: file("c"), key: file("k"), ..TlsOptions::default() }),
+            phases: vec![Phase { name: "measure".to_owned(), work, stop: Stop::default(), recorded: true }],
+            ..Plan::default()
+        };
+        let named = [
+            ("--trace", "a"),
+            ("--trace", "b"),
+            ("--password-file", "p"),
+            ("--tls-ca", "c"),
+            ("--tls-key", "k"),
+        ];
+        assert_eq!(files_of(&plan), named.map(|(flag, path)| InputFile::of_option(flag, path)));
     }
 }

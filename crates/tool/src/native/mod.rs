@@ -39,7 +39,8 @@ use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;
 
 use crate::job::fleet::Fleet;
-use crate::job::{Front, FrontInputs, Job, Outputs, ReportFormat, UsageError};
+use crate::job::outputs::files_of;
+use crate::job::{Front, FrontInputs, InputFile, Job, Outputs, ReportFormat, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 use crate::native::options::shape_refusal;
@@ -49,7 +50,23 @@ pub use crate::native::options::{
 };
 pub use crate::native::result_options::ResultArgs;
 use crate::native::trace_args::TraceArgs;
+use crate::report::output::names_standard_output;
 use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
+
+/// Options whose values are files.
+const FILES: &[&str] = &["--plan", "--phases", "--workload"];
+
+/// Options whose values are files behind `file:` or `cachelib:`.
+const VALUES_IN_FILES: &[&str] = &[
+    "--rate",
+    "--arrivals",
+    "--read-through",
+    "--popularity",
+    "--key-size",
+    "--value-size",
+    "--ttl",
+    "--missing-size",
+];
 
 /// Options of a load that decide which records are stored.
 const LOAD_OPTIONS: &[&str] = &[
@@ -140,6 +157,24 @@ impl<A> Typed<A> {
         }
         let why = "expected an expiry where something is stored or touched, and here no request has one";
         Err(self.usage("--ttl", plan.data.expiry_s.to_string(), why.to_owned()))
+    }
+
+    /// Refuses a result whose place is that of another result, or of a file that these options or their plan name.
+    fn check_places(&self, outputs: &Outputs, plan: &Plan) -> Result<(), UsageError> {
+        let whole = FILES.iter().filter_map(|flag| Some((flag, self.word(flag)?)));
+        let behind = VALUES_IN_FILES.iter().filter_map(|flag| {
+            let word = self.word(flag)?;
+            Some((flag, word.strip_prefix("file:").or_else(|| word.strip_prefix("cachelib:"))?))
+        });
+        let named = whole.chain(behind).map(|(flag, path)| InputFile::of_option(flag, path));
+        let inputs: Vec<InputFile<'_>> = named.chain(files_of(plan)).collect();
+        match outputs.files.conflict(outputs.format, &inputs) {
+            None => Ok(()),
+            Some((form, file, accepted)) => {
+                let (flag, value) = (form.flag(), file.display().to_string());
+                Err(UsageError::Value { flag, value, accepted })
+            }
+        }
     }
 }
 
@@ -335,6 +370,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         #[cfg(feature = "agents")]
         agent_options::none_measure(&args.measuring)?;
         let plan = saved_plan(typed, saved, inputs)?;
+        typed.check_places(&outputs, &plan)?;
         let fleet = fleet(args)?;
         return Ok(Job { front: Front::Native, plan, outputs, fleet });
     }
@@ -368,6 +404,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
         ..base(&args.target, &args.engine, &args.socket, inputs, args.pace.threads)?
     };
     let plan = typed.valid(plan)?;
+    typed.check_places(&outputs, &plan)?;
     if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
         return Err(UsageError::Missing(
             "'--allow-partial-load' is accepted only with a load of records".to_string(),
@@ -414,6 +451,7 @@ pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageE
         ..base(&args.target, &args.engine, &args.socket, inputs, pace.threads)?
     };
     let plan = typed.valid(plan)?;
+    typed.check_places(&outputs, &plan)?;
     Ok(Job { front: Front::Native, plan, outputs, fleet: load_fleet(args)? })
 }
 
@@ -767,7 +805,7 @@ fn load_phase(ops: &[(Verb, f64)], depth: u32, recorded: bool) -> Phase {
     Phase { name: "load".to_string(), work: Work::Load(load), stop: Stop::default(), recorded }
 }
 
-/// Where everything is written; refuses what would write two things to one place.
+/// Where everything is written; refuses two reports for standard output.
 fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
     let wrong = |flag: &str, value: &Path, accepted: &str| {
         let value = value.display().to_string();
@@ -780,24 +818,20 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
             "this build has no Parquet; `cargo build --release --features parquet` makes one that has",
         );
     }
-    let stdout = Path::new("-");
     let mut files = args.files.0.clone();
     // JSON on standard output is a format of the report.
-    let to_stdout = files.get("json") == Some(stdout);
-    if to_stdout && matches!(args.format, Some(ReportFormat::Text | ReportFormat::Markdown)) {
-        return wrong(
-            "--json",
-            stdout,
-            "expected a file with --format text and markdown: only one of them can have standard output",
-        );
-    }
-    if to_stdout {
+    let to_stdout = args.files.0.get("json").filter(|path| names_standard_output(path));
+    if let Some(path) = to_stdout {
+        if matches!(args.format, Some(ReportFormat::Text | ReportFormat::Markdown)) {
+            return wrong(
+                "--json",
+                path,
+                "expected a file with --format text and markdown: only one of them can have standard output",
+            );
+        }
         files.remove("json");
     }
-    if let Some((form, file, accepted)) = files.conflict() {
-        return wrong(&form.flag(), file, &accepted);
-    }
-    let format = if to_stdout { ReportFormat::Json } else { args.format.unwrap_or_default() };
+    let format = if to_stdout.is_some() { ReportFormat::Json } else { args.format.unwrap_or_default() };
     Ok(Outputs {
         format,
         quiet: args.quiet,

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -183,8 +183,9 @@ fn prepare(path: &Path) -> io::Result<Kind> {
     let path = destination(path);
     match fs::metadata(&path) {
         Ok(present) if present.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-        // What else is written there would stand behind this report, and the reader of a pipe would take it for a part of it.
-        Ok(present) if is_pipe(&present) && is_standard_output(&present) => return Ok(Kind::Standard),
+        // What else is written there would stand behind this report, and the reader of a pipe would take it for a part of it. A
+        // file that is moved over a file would end what standard output goes to.
+        Ok(present) if is_standard_output(&present) => return Ok(Kind::Standard),
         Ok(present) if !present.is_file() => {
             // Writing nothing is enough for a device to say that it is full. A pipe is not opened: that would wait for
             // its reader.
@@ -194,8 +195,6 @@ fn prepare(path: &Path) -> io::Result<Kind> {
             }
             return Ok(Kind::Special(path));
         }
-        // A file moved over it would end what standard output goes to.
-        Ok(present) if is_standard_output(&present) => return Ok(Kind::Standard),
         // Moving another file over it would not need this permission, but a file without it is not meant to be written.
         Ok(_) => drop(OpenOptions::new().append(true).open(&path)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -221,6 +220,33 @@ pub(crate) fn destination(path: &Path) -> PathBuf {
         path = path.parent().unwrap_or(Path::new("/")).join(target);
     }
     path
+}
+
+/// Whether two paths name one file, through links also. Names of one device are different places, unless they are one path: nothing is
+/// replaced there.
+pub fn is_one_file(first: &Path, second: &Path) -> bool {
+    let (place, identity) = (place_of(first), identity_of(first));
+    first == second
+        || place.is_some() && place == place_of(second)
+        || identity.is_some() && identity == identity_of(second)
+}
+
+/// The whole path of what `path` names; where nothing is there yet, the path after all links.
+fn place_of(path: &Path) -> Option<PathBuf> {
+    if fs::metadata(path).is_ok() {
+        return absolute(path).ok();
+    }
+    let path = absolute(destination(path)).ok()?;
+    let resolved =
+        path.parent().and_then(|folder| Some(fs::canonicalize(folder).ok()?.join(path.file_name()?)));
+    Some(resolved.unwrap_or(path))
+}
+
+/// The device and the inode of a file or a pipe.
+fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let present = fs::metadata(path).ok().filter(has_content)?;
+    Some((present.dev(), present.ino()))
 }
 
 /// Checks that a new file in the directory of `path` has room.
@@ -287,13 +313,24 @@ fn take_over_permissions(new: &File, old: &fs::Metadata) -> io::Result<()> {
     new.set_permissions(old.permissions())
 }
 
-/// Whether a file is what standard output goes to, as that of `/dev/stdout` with `>> FILE` or before `|`.
+/// Whether a report for `path` goes to standard output: `-`, and `/dev/stdout` with `>> FILE` or before `|`.
+pub fn names_standard_output(path: &Path) -> bool {
+    path.as_os_str() == "-" || fs::metadata(path).is_ok_and(|present| is_standard_output(&present))
+}
+
+/// Whether a file or a pipe is what standard output goes to, as that of `/dev/stdout` with `>> FILE` or before `|`.
 fn is_standard_output(file: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let standard = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-    standard
-        .and_then(|standard| standard.metadata())
-        .is_ok_and(|standard| (standard.dev(), standard.ino()) == (file.dev(), file.ino()))
+    has_content(file)
+        && standard
+            .and_then(|standard| standard.metadata())
+            .is_ok_and(|standard| (standard.dev(), standard.ino()) == (file.dev(), file.ino()))
+}
+
+/// Whether what is written stays there until it is read, as in a file or a pipe.
+fn has_content(metadata: &fs::Metadata) -> bool {
+    metadata.is_file() || is_pipe(metadata)
 }
 
 fn is_pipe(metadata: &fs::Metadata) -> bool {
@@ -372,6 +409,36 @@ mod tests {
 
     fn names(directory: &Path) -> Vec<OsString> {
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    }
+
+    #[test]
+    fn one_file_is_known_by_all_of_its_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "text").unwrap();
+        fs::write(at("other"), "text").unwrap();
+        fs::hard_link(at("file"), at("hard")).unwrap();
+        for (target, link) in [("file", "link"), ("new", "ahead"), (".", "folder")] {
+            std::os::unix::fs::symlink(target, at(link)).unwrap();
+        }
+        for (first, second) in [
+            ("file", "file"),
+            ("file", "./file"),
+            ("file", "link"),
+            ("file", "hard"),
+            ("file", "folder/file"),
+            ("new", "./new"),
+            ("new", "ahead"),
+            ("new", "folder/new"),
+        ] {
+            assert!(is_one_file(&at(first), &at(second)), "{first} {second}");
+            assert!(is_one_file(&at(second), &at(first)), "{second} {first}");
+        }
+        for (first, second) in [("file", "other"), ("file", "new"), ("new", "newer")] {
+            assert!(!is_one_file(&at(first), &at(second)), "{first} {second}");
+        }
+        std::os::unix::fs::symlink("/dev/null", at("null")).unwrap();
+        assert!(!is_one_file(Path::new("/dev/null"), &at("null")), "a device keeps both");
     }
 
     #[test]

@@ -189,6 +189,14 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--json r --csv r", &["'r' for '--csv'", "--json already writes to this one"]),
         ("--json r --csv ./r", &["'./r' for '--csv'", "--json already writes to this one"]),
         ("--json - --format text", &["'-' for '--json'", "--format text"]),
+        // Standard output is a pipe here.
+        ("--json /dev/stdout --format text", &["'/dev/stdout' for '--json'", "--format text"]),
+        ("--json /dev/stdout --format markdown", &["'/dev/stdout' for '--json'", "and markdown"]),
+        ("--json - --csv /dev/stdout", &["'/dev/stdout' for '--csv'", "--format json or --json -"]),
+        ("--format json --csv /dev/stdout", &["'/dev/stdout' for '--csv'", "--format json or --json -"]),
+        ("--format markdown --csv /dev/stdout", &["'/dev/stdout' for '--csv'", "--format markdown"]),
+        ("--hdr /dev/fd/1 --csv /dev/stdout", &["'/dev/fd/1' for '--hdr'", "--csv already writes"]),
+        ("--push-result http://x:99999", &["'http://x:99999' for '--push-result", "http://gateway:9091"]),
         ("--rate 1 --rate 2", &["--rate", "multiple times"]),
         ("--tls-ca f", &["'--tls-ca'", "only with '--tls'"]),
         ("--tls-cert f --tls-key f", &["'--tls-cert'", "only with '--tls'"]),
@@ -269,6 +277,73 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
     }
     let source = ["run", "-s", "/run/x", "--source", "127.0.0.1"];
     assert_refused(&source, &["'127.0.0.1' for '--source'", "unix sockets have none"]);
+}
+
+#[test]
+fn a_series_has_one_report_on_standard_output() {
+    let scan = ["scan", "-s", "127.0.0.1:1", "--rates", "1:2:1"];
+    for (options, parts) in [
+        (
+            "--format markdown --json /dev/stdout",
+            ["'/dev/stdout' for '--json'", "--format text and markdown"],
+        ),
+        ("--json - --csv /dev/stdout", ["'/dev/stdout' for '--csv'", "--format json or --json -"]),
+    ] {
+        assert_refused(&[&scan[..], &options.split(' ').collect::<Vec<_>>()].concat(), &parts);
+    }
+}
+
+#[test]
+fn an_output_in_the_place_of_what_is_read_is_refused_and_nothing_is_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let kept = [("r.json", "{}"), ("t.csv", "op,key\nget,a\n"), ("d.txt", "10\n")];
+    kept.iter().for_each(|(name, content)| fs::write(at(name), content).expect("written"));
+    symlink("t.csv", at("link")).expect("a link");
+    save("run -s 127.0.0.1:1 --seed 1", Path::new(&at("q.json")));
+    let plan = fs::read(at("q.json")).expect("readable");
+    for (words, said) in [
+        ("report @r.json -o @r.json", "'--output': expected a separate file: it is read as the result"),
+        (
+            "compare @t.csv @r.json --json @r.json",
+            "'--json': expected a separate file: it is read as a result of B",
+        ),
+        (
+            "merge --as-runs @r.json @t.csv -o @r.json",
+            "'--output': expected a separate file: it is read as one of the",
+        ),
+        ("fit @t.csv -o @link", "'--output': expected a separate file: it is read as the trace"),
+        ("fit @t.csv -o @new --rates @new", "'--rates': expected a separate file: --output already writes"),
+        (
+            "run @s --trace @t.csv --csv @t.csv",
+            "'--csv': expected a separate file: it is read as the file of --trace",
+        ),
+        (
+            "run @s --trace @t.csv --samples @link",
+            "'--samples': expected a separate file: it is read as the file of",
+        ),
+        ("run @s --value-size file:@d.txt --csv @d.txt", "it is read as the file of --value-size"),
+        (
+            "scan @s --rates 1:2:1 --value-size file:@d.txt --csv @d.txt",
+            "it is read as the file of --value-size",
+        ),
+        (
+            "load @s --fill @t.csv --json @t.csv",
+            "'--json': expected a separate file: it is read as the file of --fill",
+        ),
+        (
+            "run --plan @q.json --json @q.json",
+            "'--json': expected a separate file: it is read as the file of --plan",
+        ),
+        ("explain run @s --value-size=file:@d.txt --plan @d.txt", "'--plan': expected a separate file"),
+    ] {
+        let words = words.replace("@s", "-s 127.0.0.1:1").replace('@', &at(""));
+        assert_refused(&words.split(' ').collect::<Vec<_>>(), &["invalid value '", said]);
+    }
+    for (name, content) in kept {
+        assert_eq!(fs::read_to_string(at(name)).expect("readable"), content, "{name}");
+    }
+    assert_eq!(fs::read(at("q.json")).expect("readable"), plan);
 }
 
 #[test]

@@ -56,6 +56,14 @@ fn a_stored_result_is_shown_as_the_run_printed_it_wherever_it_is_stored() {
     let gets = shown(&["show", path(&json), "--format", "hgrm", "--op", "get", "--span", "service"], b"");
     assert!(gets.starts_with("       Value     Percentile TotalCount"), "{gets}");
     assert!(shown(&["show", path(&json), "--format", "markdown"], b"").starts_with("### pummel: "));
+    for result in [&json, &page] {
+        let held = fs::read(result).expect("readable");
+        let output = call(&["explain", "run", "-s", "a", "--plan", path(result)], b"");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("this one is the result of `pummel run`"), "{said}");
+        assert_eq!(fs::read(result).expect("readable"), held, "a plan does not replace a result");
+    }
 }
 
 #[test]

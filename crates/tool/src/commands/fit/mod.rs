@@ -12,7 +12,7 @@ use pummel_logic::plan::{Data, Mix, Style};
 
 use crate::commands::trace::{SourceArgs, Stopped, read};
 use crate::exit_status::Exit;
-use crate::job::{FrontInputs, UsageError};
+use crate::job::{FrontInputs, InputFile, UsageError, check_places};
 use crate::native::workloads::{Profile, ReadThrough, Source, profile, profile_text};
 use crate::report::output::Output;
 use crate::stderr::say;
@@ -90,7 +90,8 @@ fn unwritten(path: &Path, error: &io::Error) -> Stopped {
 }
 
 impl Outputs {
-    fn prepare(args: &FitArgs) -> Result<Outputs, Stopped> {
+    /// Checks that each file can be written, and is neither one of the others nor the trace or `profile`, which are read.
+    fn prepare(args: &FitArgs, profile: Option<&str>) -> Result<Outputs, Stopped> {
         let paths = [&args.output, &args.json, &args.rates];
         let to_stdout =
             paths.iter().filter(|path| path.as_ref().is_some_and(|path| path.as_os_str() == "-")).count();
@@ -98,6 +99,15 @@ impl Outputs {
             let why = "expected one of '--output', '--json' and '--rates' as -, standard output";
             return Err(Stopped::Usage(UsageError::Missing(why.to_owned())));
         }
+        let traces = args.source.files.iter().map(|file| InputFile::new("the trace", file));
+        let profile = profile.map(|file| InputFile::of_option("--check", file));
+        let inputs: Vec<InputFile<'_>> = traces.chain(profile).collect();
+        let places = [
+            ("--output", args.output.as_deref()),
+            ("--json", args.json.as_deref()),
+            ("--rates", args.rates.as_deref()),
+        ];
+        check_places(&places, &inputs).map_err(Stopped::Usage)?;
         Ok(Outputs {
             profile: Target::prepare(&args.output)?,
             json: Target::prepare(&args.json)?,
@@ -120,7 +130,7 @@ fn follow(args: &FitArgs, inputs: &FrontInputs) -> Result<Exit, Stopped> {
         Some(name) if !is_own => Some(named_profile(name, inputs)?),
         _ => None,
     };
-    let outputs = Outputs::prepare(args)?;
+    let outputs = Outputs::prepare(args, args.check.as_deref().filter(|_| !is_own))?;
     let mut fitter = Fitter::default();
     let (format, account) = read(&args.source, &mut |row, _| {
         fitter.take(row);
