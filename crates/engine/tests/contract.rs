@@ -255,22 +255,22 @@ struct Listening {
     target: Target,
     stop: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
-    /// A connection whose near end has the address at which no server listens, so that no other program takes it.
-    _connection: Option<(TcpListener, TcpStream)>,
+    /// Of [`Server::Nobody`]: listens at another address with its port, so that no other program is given that port.
+    _holder: Option<TcpListener>,
 }
 
 impl Listening {
     /// A server, behind TLS where it is given.
     fn new(server: Server, tls: Option<Arc<ServerConfig>>) -> Listening {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut connection = None;
+        let mut holder = None;
         let (target, accepting) = match server {
             Server::Nobody => {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-                let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-                let address = stream.local_addr().unwrap();
-                connection = Some((listener, stream));
-                (tcp(address), None)
+                let port = listener.local_addr().unwrap().port();
+                holder = Some(listener);
+                // Clients have the source address 127.0.0.1, so that none of them can be connected to itself here.
+                (tcp((Ipv4Addr::new(127, 0, 9, 1), port).into()), None)
             }
             Server::NobodyUnix => (Target::Unix(socket_path()), None),
             Server::EchoUnix => {
@@ -308,7 +308,7 @@ impl Listening {
                 (tcp(address), Some(thread::spawn(move || serve(&stop, accept, behaviour))))
             }
         };
-        Listening { target, stop, accepting, _connection: connection }
+        Listening { target, stop, accepting, _holder: holder }
     }
 }
 

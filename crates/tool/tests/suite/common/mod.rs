@@ -93,18 +93,17 @@ pub fn in_the_midst<T>(mut time: Duration, mut begin: impl FnMut(&str) -> (Runni
     }
 }
 
-/// An address of this machine where nothing listens, and no other process can while this is held: it is the near end of a
-/// connection.
+/// An address of this machine where nothing listens as long as this is held: its port is reserved, and no server is told it. A
+/// client that takes a free port for its own end is not given that one either, so that it never meets itself there.
 pub struct Nobody {
     pub address: SocketAddr,
-    _ends: (TcpListener, TcpStream),
+    _reserved: Reserved,
 }
 
 impl Nobody {
     pub fn new() -> Nobody {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let stream = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
-        Nobody { address: stream.local_addr().expect("it is bound"), _ends: (listener, stream) }
+        let reserved = Reserved::new();
+        Nobody { address: reserved.address(), _reserved: reserved }
     }
 }
 
@@ -131,7 +130,11 @@ impl Reserved {
     }
 
     pub fn port(&self) -> u16 {
-        self.name.parse::<SocketAddr>().expect("an address").port()
+        self.address().port()
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.name.parse().expect("an address")
     }
 }
 

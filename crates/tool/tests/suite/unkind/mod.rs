@@ -13,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::common;
+
 /// No test waits longer for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -140,19 +142,16 @@ pub fn say_for_ever(mut stream: TcpStream, words: &[u8]) {
     }
 }
 
-/// An address of this machine where nothing listens, and no other process can while this is held: it is the near end of a
-/// connection.
+/// An address of this machine where nothing listens as long as this is held, written out.
 pub struct Nobody {
     pub address: String,
-    _ends: (TcpListener, TcpStream),
+    _held: common::Nobody,
 }
 
 impl Nobody {
     pub fn new() -> Nobody {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
-        let address = stream.local_addr().expect("an address").to_string();
-        Nobody { address, _ends: (listener, stream) }
+        let held = common::Nobody::new();
+        Nobody { address: held.address.to_string(), _held: held }
     }
 }
 
