@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::common::mcperf::{kinds, line, mcperf, number, port_of};
-use crate::common::{Ended, Memcached, Place, Running, quiet};
+use crate::common::{Ended, Memcached, Nobody, Place, Running, in_some_quiet_moment, quiet};
 use rustix::net::sockopt::set_socket_linger;
 use tempfile::TempDir;
 
@@ -309,50 +309,58 @@ fn an_unknown_word_has_its_name_in_every_result() {
 #[test]
 fn response_times_are_those_of_responses_in_milliseconds_with_true_percentiles() {
     let _alone = quiet();
-    // 70 of 100 replies are held for 20 ms, the others for 60 ms: the 75th is one of the others.
-    let (port, serving) = server(10, |_, mut stream| {
-        for call in 0..10 {
-            take_request(&mut stream);
-            let held_ms = if call < 7 { 20 } else { 60 };
-            thread::sleep(Duration::from_millis(held_ms));
-            stream.write_all(b"STORED\r\n").unwrap();
-        }
+    in_some_quiet_moment(|| {
+        // 70 of 100 replies are held for 20 ms, the others for 60 ms: the 75th is one of the others.
+        let (port, serving) = server(10, |_, mut stream| {
+            for call in 0..10 {
+                take_request(&mut stream);
+                let held_ms = if call < 7 { 20 } else { 60 };
+                thread::sleep(Duration::from_millis(held_ms));
+                stream.write_all(b"STORED\r\n").unwrap();
+            }
+        });
+        let ended = mcperf(&port, "-n 10 -N 10 -r 1000 -H");
+        serving.join().unwrap();
+        let text = &ended.errors;
+        let at = |start: &str, word: &str| number(text, start, word);
+        assert!(at("Response time [ms]: avg", "min") >= 20.0, "{text}");
+        assert!(at("Response time [ms]: p25", "p75") >= 60.0, "{text}");
+        // Of these delays 18.4; in seconds it would be 0.02.
+        assert!(at("Response time [ms]: avg", "stddev") >= 5.0, "{text}");
+        let histogram = text.lines().skip_while(|line| *line != "Response time histogram [ms]:").skip(1);
+        let bins = histogram.take_while(|line| line.starts_with(' ')).filter_map(|line| {
+            let (bin, count) = line.trim().split_once(' ')?;
+            Some((bin.parse::<f64>().unwrap(), count.parse::<u64>().unwrap()))
+        });
+        let bins: Vec<(f64, u64)> = bins.collect();
+        assert_eq!(bins.iter().map(|(_, count)| count).sum::<u64>(), 100, "{text}");
+        assert!(bins.iter().all(|(bin, _)| *bin >= 20.0), "{text}");
+        // A busy machine may add 40 ms to half of the replies.
+        let p50_ms = at("Response time [ms]: p25", "p50");
+        if (20.0..60.0).contains(&p50_ms) { Ok(()) } else { Err(format!("p50 is {p50_ms} ms: {text}")) }
     });
-    let ended = mcperf(&port, "-n 10 -N 10 -r 1000 -H");
-    serving.join().unwrap();
-    let text = &ended.errors;
-    let at = |start: &str, word: &str| number(text, start, word);
-    assert!(at("Response time [ms]: avg", "min") >= 20.0, "{text}");
-    assert!((20.0..60.0).contains(&at("Response time [ms]: p25", "p50")), "{text}");
-    assert!(at("Response time [ms]: p25", "p75") >= 60.0, "{text}");
-    // Of these delays 18.4; in seconds it would be 0.02.
-    assert!(at("Response time [ms]: avg", "stddev") >= 5.0, "{text}");
-    let histogram = text.lines().skip_while(|line| *line != "Response time histogram [ms]:").skip(1);
-    let bins = histogram.take_while(|line| line.starts_with(' ')).filter_map(|line| {
-        let (bin, count) = line.trim().split_once(' ')?;
-        Some((bin.parse::<f64>().unwrap(), count.parse::<u64>().unwrap()))
-    });
-    let bins: Vec<(f64, u64)> = bins.collect();
-    assert_eq!(bins.iter().map(|(_, count)| count).sum::<u64>(), 100, "{text}");
-    assert!(bins.iter().all(|(bin, _)| *bin >= 20.0), "{text}");
 }
 
 #[test]
 fn a_connection_that_ends_without_a_response_adds_no_response_time() {
-    let (port, serving) = server(1, |_, mut stream| {
-        take_request(&mut stream);
-        stream.write_all(b"STORED\r\n").unwrap();
-        take_request(&mut stream);
-        thread::sleep(Duration::from_millis(600));
+    in_some_quiet_moment(|| {
+        let (port, serving) = server(1, |_, mut stream| {
+            take_request(&mut stream);
+            stream.write_all(b"STORED\r\n").unwrap();
+            take_request(&mut stream);
+            thread::sleep(Duration::from_millis(600));
+        });
+        let ended = mcperf(&port, "-N 2");
+        serving.join().unwrap();
+        let text = &ended.errors;
+        assert!(line(text, "Total:").starts_with("Total: connections 1 requests 2 responses 1 "), "{text}");
+        let time = |word: &str| number(text, "Response time [ms]: avg", word);
+        assert!(time("avg") == time("max"), "{text}");
+        assert!(number(text, "Connection time", "avg") >= 600.0, "{text}");
+        // The sample of the end would be above 600 ms, as that of the reply may be on a busy machine.
+        let max_ms = time("max");
+        if max_ms < 600.0 { Ok(()) } else { Err(format!("the longest is {max_ms} ms: {text}")) }
     });
-    let ended = mcperf(&port, "-N 2");
-    serving.join().unwrap();
-    let text = &ended.errors;
-    assert!(line(text, "Total:").starts_with("Total: connections 1 requests 2 responses 1 "), "{text}");
-    let time = |word: &str| number(text, "Response time [ms]: avg", word);
-    // The sample of the end would be above 600 ms.
-    assert!(time("max") < 600.0 && time("avg") == time("max"), "{text}");
-    assert!(number(text, "Connection time", "avg") >= 600.0, "{text}");
 }
 
 #[test]
@@ -535,7 +543,9 @@ fn the_log_has_the_end_of_each_connection_with_its_reason() {
     memcached.process.go_on();
     let calls = log(&format!("mcperf -s 127.0.0.1 -p {port} -n 2 -N 4 -v 7 -o log"));
     assert_eq!((ends(&calls).len(), calls.matches("] call ").count()), (2, 8), "{calls}");
-    drop(memcached);
+    // Another process may be given the port of a server that has ended.
+    let nobody = Nobody::new();
+    let port = nobody.address.port();
     let refused = log(&format!("mcperf -s 127.0.0.1 -p {port} -n 2 -N 4 -r 100 -v 6 -o log"));
     assert_eq!(ends(&refused).len(), 2, "{refused}");
     for end in ends(&refused) {
