@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::agent::Agent;
-use crate::common::{PATIENCE, Process, Reserved, Running, Serve, pummel, until};
+use crate::common::{
+    Ended, PATIENCE, Process, Reserved, Running, Serve, in_some_quiet_moment, pummel, until,
+};
 use pummel_tool::metrics::table::{Kind, ROWS};
 use serde_json::Value;
 
@@ -57,18 +59,38 @@ fn scrapes(address: &str) -> Vec<BTreeMap<String, f64>> {
     all
 }
 
+/// How many scrapes saw a run while it was measured.
+fn measuring(all: &[BTreeMap<String, f64>]) -> usize {
+    all.iter().filter(|seen| sum(seen, "pummel_phase", "phase=\"measure\"") == 1.0).count()
+}
+
+/// A run of 200 requests per second that serves its metrics at this place, and all scrapes of it. The thread that answers
+/// them yields to all others: where two did not see the run under way, it is tried again with more time.
+fn scraped(place: &Reserved) -> (Ended, Vec<BTreeMap<String, f64>>) {
+    const MEASURED_MAX_S: u32 = 16;
+    let server = Serve::start("");
+    let mut measured_s = 1;
+    loop {
+        let words = format!(
+            "run -s {} -c 4 -T 2 --rate 200 --records 100 -t {measured_s}s --interval 100ms --verify --goal p50:10s \
+             --metrics {} --metrics-linger 50s",
+            server.name,
+            place.port()
+        );
+        let running = Running::start(&words);
+        let all = scrapes(&place.name);
+        let ended = running.end().expect(0);
+        if measuring(&all) >= 2 || measured_s >= MEASURED_MAX_S {
+            return (ended, all);
+        }
+        measured_s *= 4;
+    }
+}
+
 #[test]
 fn a_scrape_shows_the_run_and_the_last_one_what_the_result_says() {
-    let (server, place) = (Serve::start(""), Reserved::new());
-    let words = format!(
-        "run -s {} -c 4 -T 2 --rate 2k --records 100 -t 1s --interval 100ms --verify --goal p50:10s --metrics {} \
-         --metrics-linger 50s",
-        server.name,
-        place.port()
-    );
-    let running = Running::start(&words);
-    let all = scrapes(&place.name);
-    let ended = running.end().expect(0);
+    let place = Reserved::new();
+    let (ended, all) = scraped(&place);
     assert!(ended.errors.contains(&format!("metrics at http://{}/metrics", place.name)), "{}", ended.errors);
     let result = ended.json();
     let last = all.last().expect("the run waits for one more scrape");
@@ -100,12 +122,11 @@ fn a_scrape_shows_the_run_and_the_last_one_what_the_result_says() {
         (sent, 4.0)
     );
     assert_eq!(sum(last, "pummel_goal_met", "goal=\"p50:10s\""), 1.0);
-    assert_eq!(sum(last, "pummel_target_requests_per_second", ""), 2000.0);
+    assert_eq!(sum(last, "pummel_target_requests_per_second", ""), 200.0);
     assert!(sum(last, "pummel_verified_values_total", "result=\"right\"") > 0.0);
     assert!(sum(last, "pummel_worker_busy_seconds_total", "worker=\"1\"") > 0.0);
     // Two scrapes saw the run under way, and no counter went back.
-    let measuring = all.iter().filter(|seen| sum(seen, "pummel_phase", "phase=\"measure\"") == 1.0).count();
-    assert!(measuring >= 2, "{measuring} of {}", all.len());
+    assert!(measuring(&all) >= 2, "{} of {}", measuring(&all), all.len());
     never_falls(&all);
 }
 
@@ -144,7 +165,7 @@ fn counters_go_on_from_one_run_of_a_search_to_the_next() {
 fn clients_that_mean_no_good_disturb_neither_the_run_nor_the_next_scrape() {
     let (server, place) = (Serve::start(""), Reserved::new());
     let words =
-        format!("run -s {} -c 2 --rate 500 --records 100 -t 120s --metrics {}", server.name, place.name);
+        format!("run -s {} -c 2 --rate 500 --records 100 -t 1h --metrics {}", server.name, place.name);
     let running = Running::start(&words);
     until("it listens", || get(&place.name, "/healthz"));
     let connect = || TcpStream::connect(&place.name).expect("it listens");
@@ -153,28 +174,39 @@ fn clients_that_mean_no_good_disturb_neither_the_run_nor_the_next_scrape() {
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it listens");
         stream
     };
-    let silent: Vec<TcpStream> = (0..12).map(|_| connect()).chain((0..12).map(|_| asks(connect()))).collect();
-    let began = Instant::now();
-    let (head, _) = get(&place.name, "/healthz").expect("the silent ones are sent away");
-    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
-    // Were each of them served for its 2 s, this would take 10 s.
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    drop(silent);
-    let says = |bytes: &[u8]| {
+    in_some_quiet_moment(|| {
+        let silent: Vec<TcpStream> =
+            (0..12).map(|_| connect()).chain((0..12).map(|_| asks(connect()))).collect();
+        let began = Instant::now();
+        let (head, _) = get(&place.name, "/healthz").ok_or("the silent ones keep others out")?;
+        let took = began.elapsed();
+        assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+        drop(silent);
+        // Were each of them served for its 2 s, this would take 10 s.
+        if took < Duration::from_secs(5) { Ok(()) } else { Err(format!("answered after {took:?}")) }
+    });
+    // A client has 2 s from its connection to its end, of which a busy machine may take a part.
+    let says = |bytes: &[u8]| -> Result<String, String> {
         let mut stream = connect();
         stream.set_read_timeout(Some(PATIENCE)).expect("a time above 0");
-        stream.write_all(bytes).expect("what is said is heard, to its end");
+        stream.write_all(bytes).map_err(|why| format!("what is said is not heard to its end: {why}"))?;
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("an answer comes before any reset");
-        String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+        stream.read_to_end(&mut answer).map_err(|why| format!("no answer comes before a reset: {why}"))?;
+        let first = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned();
+        if first.is_empty() { Err("it hung up without an answer".to_owned()) } else { Ok(first) }
     };
-    assert!(says(b"GET /metrics HTTP/1.1\r\n\r\n").contains("200 OK"));
-    assert!(says(b"\x16\x03\x01\x02\x00\r\n\r\n").contains("400"));
-    assert!(says(b"DELETE /metrics HTTP/1.1\r\n\r\n").contains("405"));
-    assert!(says(b"GET /../../etc/passwd HTTP/1.1\r\n\r\n").contains("404"));
-    assert!(says(&vec![b'a'; 1 << 20]).contains("431"));
     let with_body = [b"GET /healthz HTTP/1.1\r\n\r\n".to_vec(), vec![b'b'; 1 << 20]].concat();
-    assert!(says(&with_body).contains("200 OK"));
+    for (bytes, status) in [
+        (b"GET /metrics HTTP/1.1\r\n\r\n".to_vec(), "200 OK"),
+        (b"\x16\x03\x01\x02\x00\r\n\r\n".to_vec(), "400"),
+        (b"DELETE /metrics HTTP/1.1\r\n\r\n".to_vec(), "405"),
+        (b"GET /../../etc/passwd HTTP/1.1\r\n\r\n".to_vec(), "404"),
+        (vec![b'a'; 1 << 20], "431"),
+        (with_body, "200 OK"),
+    ] {
+        let answer = in_some_quiet_moment(|| says(&bytes));
+        assert!(answer.contains(status), "{status} is expected, and not {answer}");
+    }
     running.process.interrupt();
     running.end().expect(130);
 }
