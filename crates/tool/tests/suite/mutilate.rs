@@ -989,33 +989,37 @@ fn a_short_key_is_no_hash() {
 fn the_native_search_separates_and_confirms_and_writes_the_whole_curve() {
     let _alone = quiet();
     // Every reply is held for 2 ms: one connection makes at most 500 requests a second.
-    let server = Serve::start("--service-time fixed:2ms");
-    let words = format!(
-        "search -s {} --records 5 -c 1 -t 1200ms --goal p50:1s --arrivals constant --csv c.csv",
-        server.name
-    );
-    // On a busy machine rates are not carried now and then: a search makes up to 46 runs around the answer, so it gets the time for
-    // 60. A machine that takes the generator's CPU away ends a search without an answer: one of three has one.
-    let search = || Running::start(&words).end_within(2 * PATIENCE);
-    let mut ended = search();
-    for _ in 0..2 {
+    let serve = || Serve::start("--service-time fixed:2ms");
+    in_some_quiet_moment(|| {
+        let server = serve();
+        let words = format!(
+            "search -s {} --records 5 -c 1 -t 1200ms --goal p50:1s --arrivals constant --csv c.csv",
+            server.name
+        );
+        // On a busy machine rates are not carried now and then: a search makes up to 46 runs around the answer, so it gets the time
+        // for 60. A machine that takes the generator's CPU away ends a search without an answer.
+        let ended = Running::start(&words).end_within(2 * PATIENCE);
         if ended.status != 0 {
-            ended = search();
+            return Err(format!("{}: {}", ended.status, ended.text));
         }
-    }
-    let ended = ended.expect(0);
-    let result = ended.json();
-    let found = result.number("found_rate");
-    // Rates above 500 meet so lenient a goal for a second, and are not carried.
-    assert!((100.0..550.0).contains(&found), "{}", ended.text);
-    let runs = result.at("runs").as_array().expect("a list").clone();
-    assert_eq!((&runs[0]["role"], &runs[0]["asked_rate"]), (&"peak".into(), &serde_json::Value::Null));
-    let confirmed = runs.iter().rfind(|run| run["role"] == "confirm").expect("a run that confirms");
-    assert_eq!(confirmed["asked_rate"].as_f64(), Some(found));
-    assert_eq!(confirmed["met"].as_bool(), Some(true));
-    assert_eq!(ended.file("c.csv").lines().count(), 1 + runs.len());
-    // Of two requests, since ten take long at the rates that it falls to on a busy machine.
-    let none = pummel(&format!("search -s {} --records 5 -c 1 -n 2 --goal p50:1ms", server.name)).expect(3);
+        let result = ended.json();
+        let found = result.number("found_rate");
+        // Rates above 500 meet so lenient a goal for a second, and are not carried.
+        if !(100.0..550.0).contains(&found) {
+            return Err(ended.text);
+        }
+        let runs = result.at("runs").as_array().expect("a list").clone();
+        assert_eq!((&runs[0]["role"], &runs[0]["asked_rate"]), (&"peak".into(), &serde_json::Value::Null));
+        let confirmed = runs.iter().rfind(|run| run["role"] == "confirm").expect("a run that confirms");
+        assert_eq!(confirmed["asked_rate"].as_f64(), Some(found));
+        assert_eq!(confirmed["met"].as_bool(), Some(true));
+        assert_eq!(ended.file("c.csv").lines().count(), 1 + runs.len());
+        Ok(())
+    });
+    // Its rates fall until the goal is missed at the least of them, or until no request is due in runs so short.
+    let server = serve();
+    let words = format!("search -s {} --records 5 -c 1 -t 20ms --goal p50:1ms --no-evidence", server.name);
+    let none = pummel(&words).expect(3);
     assert!(none.text.contains("No rate is known to meet the goal"), "{}", none.text);
     assert_eq!(none.json().at("found_rate"), &serde_json::Value::Null);
 }
