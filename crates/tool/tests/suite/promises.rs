@@ -7,8 +7,8 @@ use crate::common::{Ended, Memcached, Reserved, Running, Serve, until};
 const FRONTS: [Front; 4] = [
     Front {
         name: "native",
-        long: "run -s S -t 1h --interval 50ms --records 50 -c 4",
-        short: "run -s S -n 200 --records 50 -c 4",
+        long: "run -s S -t 1h --interval 50ms --records 50 -c 4 --timeout 10s",
+        short: "run -s S -n 200 --records 50 -c 4 --timeout 10s",
         failure: 1,
         interrupted: 130,
     },

@@ -595,7 +595,7 @@ fn waiting_takes_as_long_in_a_time_namespace() {
         for shift_s in ["100000", "-1"] {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let result = folder.path().join("result");
-            let options = "--rate 200 -t 1s -c 2 --records 10 --wait block --quiet --backend";
+            let options = "--rate 200 -t 1s -c 2 --records 10 --timeout 10s --wait block --quiet --backend";
             let output = Command::new("timeout")
                 .args(["--signal=KILL", "60", "unshare", "--map-root-user", "--time", "--monotonic", shift_s])
                 .args(["--fork", "--kill-child", env!("CARGO_BIN_EXE_pummel"), "run", "-s", &server.name])

@@ -306,7 +306,8 @@ fn every_row_of_a_converted_trace_is_due_at_its_time_and_memory_stays_small() {
 fn a_trace_from_standard_input_is_replayed_as_fast_as_it_is_answered() {
     let server = Memcached::start();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
-    command.args(["run", "-s", &server.name, "--trace", "-", "--pace", "fast", "--quiet"]).args(["-c", "4"]);
+    command.args(["run", "-s", &server.name, "--trace", "-", "--pace", "fast", "--quiet", "-c", "4"]);
+    command.args(["--timeout", "10s"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("pummel starts");
     child.stdin.take().expect("a pipe").write_all(twitter().as_bytes()).expect("written");
     let output = child.wait_with_output().expect("it ends");

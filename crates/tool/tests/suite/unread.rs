@@ -4,7 +4,7 @@ use std::io::{PipeReader, Read, Write, pipe};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Json, Process, Serve, shell_status, until};
+use crate::common::{Json, Process, Serve, patience_of, shell_status, until};
 
 /// A pipe that is full, and stays so as long as its reading end is kept.
 fn full_pipe() -> (PipeReader, Stdio) {
@@ -22,8 +22,10 @@ fn full_pipe() -> (PipeReader, Stdio) {
 
 /// Starts the program; its files are in `directory`.
 fn start(words: &str, directory: &Path, out: Stdio, err: Stdio) -> Process {
+    let words: Vec<&str> = words.split_whitespace().collect();
     let child = Command::new(env!("CARGO_BIN_EXE_pummel"))
-        .args(words.split_whitespace())
+        .args(&words)
+        .args(patience_of(&words))
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(out)

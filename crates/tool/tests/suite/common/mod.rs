@@ -644,6 +644,15 @@ pub fn pummel(words: &str) -> Ended {
     Running::start(words).end()
 }
 
+/// The options that let a command line wait for its server for long, where it says nothing of that itself: a test that is about
+/// something else must not end because a busy machine was slow once.
+pub fn patience_of(words: &[&str]) -> &'static [&'static str] {
+    let sends =
+        words.first().is_some_and(|word| ["run", "load", "search", "scan", "curve", "ab"].contains(word));
+    let says_all = ["--timeout", "--plan"].iter().any(|option| words.contains(option));
+    if sends && !says_all { &["--timeout", "10s"] } else { &[] }
+}
+
 impl Running {
     /// Files that are named in `words` without a folder are written to the one that [`Ended::file`] reads from.
     pub fn start(words: &str) -> Running {
@@ -676,13 +685,8 @@ impl Running {
         if let Some(servers) = servers {
             command.env("MEMCACHED_SERVERS", servers);
         }
-        command.args(words);
-        // A test that is about something else must not end because a busy machine was slow once.
-        let says_all = words.contains(&"--timeout") || words.contains(&"--plan");
-        if words.first() == Some(&"run") && !says_all {
-            command.args(["--timeout", "10s"]);
-        }
-        // Nor because a server that it has scripted was asked for its protocol first.
+        command.args(words).args(patience_of(words));
+        // A server that a test has scripted is not asked for its protocol first.
         let can_ask = words.first().is_some_and(|word| ["run", "load", "search", "scan"].contains(word));
         if can_ask && !["--protocol", "--plan"].iter().any(|option| words.contains(option)) {
             command.args(["--protocol", "text"]);
