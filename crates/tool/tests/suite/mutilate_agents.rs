@@ -5,10 +5,11 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
 use crate::common::agent::Agent;
 use crate::common::hosts::Hosts;
-use crate::common::{Ended, Memcached, Reserved, Running, quiet, until};
+use crate::common::{Ended, Memcached, Reserved, Running, in_the_midst_of, quiet, until};
 
 /// `mutilate -A` on a free port of loopback, with these variables in its environment.
 fn agent_with(words: &[&str], variables: &[(&str, &str)]) -> Agent {
@@ -172,16 +173,18 @@ fn an_agent_beyond_loopback_wants_a_word_and_values_that_are_none_are_named() {
 
 #[test]
 fn an_agent_that_is_lost_is_said_once() {
-    let server = Memcached::start();
-    let agents = [agent(&["-T", "1"]), agent(&["-T", "1"])];
-    let mut words =
-        vec!["mutilate", "-s", &server.name, "-B", "-c", "2", "-q", "1000", "-t", "3", "-r", "100"];
-    words.extend(agents.iter().flat_map(|agent| ["-a", &agent.name]));
-    let run = Running::start_words(&words);
-    let mut talk = server.connect();
-    until("some load", || (talk.stats().get("cmd_get") > 100).then_some(()));
-    agents[1].process.interrupt();
-    let run = run.end();
+    // Each attempt has agents of its own, since one of them ends, and a server that knows of no other.
+    let (run, (_server, agents)) = in_the_midst_of(Duration::from_secs(3), |time| {
+        let server = Memcached::start();
+        let agents = [agent(&["-T", "1"]), agent(&["-T", "1"])];
+        let words = format!("mutilate -s {} -B -c 2 -q 1000 -t {} -r 100", server.name, time.as_secs());
+        let words = words.split(' ').chain(agents.iter().flat_map(|agent| ["-a", &agent.name]));
+        let running = Running::start_words(&words.collect::<Vec<&str>>());
+        let mut talk = server.connect();
+        until("some load", || (talk.stats().get("cmd_get") > 100).then_some(()));
+        agents[1].process.interrupt();
+        (running, (server, agents))
+    });
     let said = run.errors.matches(&format!("agent {} left ", agents[1].name)).count();
     assert_eq!(said, 1, "{}", run.errors);
     assert!(run.json().text("reason").contains(&agents[1].name));

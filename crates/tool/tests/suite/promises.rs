@@ -1,6 +1,8 @@
 //! The promises of the driver, each kept by every front: one table of command lines.
 
-use crate::common::{Ended, Memcached, Reserved, Running, Serve, until};
+use std::time::Duration;
+
+use crate::common::{Ended, Memcached, Reserved, Running, Serve, in_the_midst_of, until};
 
 /// The fronts, with the words of a run of some seconds, of one that ends soon, and of one whose server is not there. `S`
 /// stands for host and port of a server, `H` and `P` for the two apart.
@@ -159,13 +161,18 @@ fn an_interruption_stays_one_where_the_report_cannot_be_written() {
 
 #[test]
 fn times_that_are_the_generators_own_are_called_so_where_the_layout_has_no_place_for_it() {
-    let server = Serve::start("");
-    let running = Running::start(&format!("mutilate -s {} -t 2 -r 50 -q 1000 -d 100 -B", server.name));
-    let mut talk = server.connect();
-    until("some load", || (talk.stats().get("cmd_get") > 200).then_some(()));
-    // Requests become due while the generator stands still, and it alone keeps them back.
-    running.process.pause(std::time::Duration::from_millis(600));
-    let ended = running.end().expect(0);
+    // Each attempt has a server that knows of no other.
+    let (ended, _server) = in_the_midst_of(Duration::from_secs(2), |time| {
+        let server = Serve::start("");
+        let words = format!("mutilate -s {} -t {} -r 50 -q 1000 -d 100 -B", server.name, time.as_secs());
+        let running = Running::start(&words);
+        let mut talk = server.connect();
+        until("some load", || (talk.stats().get("cmd_get") > 200).then_some(()));
+        // Requests become due while the generator stands still, and it alone keeps them back.
+        running.process.pause(Duration::from_millis(600));
+        (running, server)
+    });
+    let ended = ended.expect(0);
     assert_eq!(ended.doubts.len(), 1, "{}", ended.errors);
     assert!(ended.doubts[0].contains(" of response at p99"), "{:?}", ended.doubts);
 }

@@ -82,9 +82,15 @@ pub fn in_some_quiet_moment<T>(mut attempt: impl FnMut() -> Result<T, String>) -
 /// and does what has to be done meanwhile. On a machine so busy that this took longer than three quarters of that time, it
 /// is tried again with more.
 #[track_caller]
-pub fn in_the_midst<T>(mut time: Duration, mut begin: impl FnMut(&str) -> (Running, T)) -> (Ended, T) {
+pub fn in_the_midst<T>(time: Duration, mut begin: impl FnMut(&str) -> (Running, T)) -> (Ended, T) {
+    in_the_midst_of(time, |time| begin(&format!("-t {}ms", time.as_millis())))
+}
+
+/// [`in_the_midst`] for fronts with words of their own: `begin` is given the time.
+#[track_caller]
+pub fn in_the_midst_of<T>(mut time: Duration, mut begin: impl FnMut(Duration) -> (Running, T)) -> (Ended, T) {
     loop {
-        let (running, done) = begin(&format!("-t {}ms", time.as_millis()));
+        let (running, done) = begin(time);
         // The measuring began later than the process did.
         if running.started.elapsed() < time / 4 * 3 || time > PATIENCE / 4 {
             return (running.end(), done);
