@@ -6,24 +6,32 @@ use std::time::Duration;
 use crate::common::{Json, Memcached, Place, Running, backends, in_some_quiet_moment, pummel, quiet};
 
 /// Checks that the sampled requests are those that one in `every` makes, nearly all with a stamp, and that both parts of
-/// their service times are no longer than the whole.
-#[track_caller]
-fn assert_split(result: &Json, every: u64) {
+/// their service times are no longer than the whole. Complains of what a busy machine alone can bring about: requests that
+/// share a send with others or are never sent, and stamps that come too late.
+fn check_split(result: &Json, every: u64) -> Result<(), String> {
     let sampled = result.count("transmit/out_us/count");
     let without = ["missing", "merged", "rejected"].map(|why| result.count(&format!("transmit/tx_{why}")));
     let completed = result.count("totals/completed");
     let expected = completed / every;
     let all = sampled + without.iter().sum::<u64>();
-    assert!(all >= expected / 2 && all <= 2 * expected + 10, "{all} sampled of {completed}, one in {every}");
-    assert!(sampled * 10 >= all * 9, "{sampled} of {all} have a stamp, not {without:?}");
+    if !(expected / 2..=2 * expected + 10).contains(&all) {
+        return Err(format!("{all} sampled of {completed}, one in {every}"));
+    }
+    if sampled * 10 < all * 9 {
+        return Err(format!("{sampled} of {all} have a stamp, not {without:?}"));
+    }
     assert_eq!(result.count("transmit/served_us/count"), sampled, "every reply has its own stamp too");
     assert_eq!(result.count("transmit/every"), every);
     assert_eq!(result.count("totals/errors"), 0);
+    let Some(service_us) = result.at("totals/service_us/max").as_f64() else {
+        return Err(format!("not all requests were sent and answered: {}", result.at("totals")));
+    };
     // The sample is a part of all requests, so no part of it is longer than the longest of them.
     for part in ["out_us", "served_us"] {
         let longest = result.number(&format!("transmit/{part}/max"));
-        assert!(longest <= result.number("totals/service_us/max") + 1.0, "{part}: {longest}");
+        assert!(longest <= service_us + 1.0, "{part}: {longest}");
     }
+    Ok(())
 }
 
 #[test]
@@ -36,13 +44,12 @@ fn sampled_requests_are_split_where_they_left_over_both_kernel_interfaces() {
                 "run -s {} -n 20k -c 8 -d {depth} --records 1000 --backend {backend} --wait {wait} --stamps tx:{every}",
                 server.name
             );
-            let ended = pummel(&words).expect(0);
-            let result = ended.json();
-            // Of requests that share a send the last one is taken, so that fewer are where most do.
-            if depth == 1 {
-                assert_split(&result, every);
-            }
-            assert!(result.count("transmit/out_us/count") > 100, "{words}");
+            in_some_quiet_moment(|| {
+                let result = pummel(&words).expect(0).json();
+                assert!(result.count("transmit/out_us/count") > 100, "{words}");
+                // Of requests that share a send the last one is taken, so that fewer are where most do.
+                if depth == 1 { check_split(&result, every) } else { Ok(()) }
+            });
         }
     }
 }
@@ -50,17 +57,19 @@ fn sampled_requests_are_split_where_they_left_over_both_kernel_interfaces() {
 #[test]
 fn sampled_requests_are_split_over_udp_and_in_open_loop() {
     let _alone = quiet();
-    let udp = Memcached::start_on(Place::Udp);
+    let (udp, server) = (Memcached::start_on(Place::Udp), Memcached::start());
     let words = format!("run -s {} --udp -n 10k -c 4 --records 500 --stamps tx:4", udp.name);
-    assert_split(&pummel(&words).expect(0).json(), 4);
-    let server = Memcached::start();
+    in_some_quiet_moment(|| check_split(&pummel(&words).expect(0).json(), 4));
     let words = format!(
         "run -s {} --rate 5000 --time 2s -c 8 --records 500 --depth unlimited --stamps tx+sched:4",
         server.name
     );
-    let result = pummel(&words).expect(0).json();
-    assert_split(&result, 4);
-    assert!(result.count("transmit/queued_us/count") <= result.count("transmit/out_us/count"));
+    in_some_quiet_moment(|| {
+        let result = pummel(&words).expect(0).json();
+        check_split(&result, 4)?;
+        assert!(result.count("transmit/queued_us/count") <= result.count("transmit/out_us/count"));
+        Ok(())
+    });
 }
 
 #[test]
