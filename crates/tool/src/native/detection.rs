@@ -29,6 +29,9 @@ pub trait Detectable: Clone {
     /// Whether a saved plan says everything.
     fn is_saved(&self) -> bool;
 
+    /// Whether a command or an operation is named that only RESP servers have.
+    fn needs_resp(&self) -> bool;
+
     /// The options with the files read that values of theirs stand in, so that each is read once.
     ///
     /// # Errors
@@ -59,6 +62,11 @@ impl Detectable for RunArgs {
         self.saved.plan.is_some()
     }
 
+    fn needs_resp(&self) -> bool {
+        let mut ops = self.mix.mix.iter().flat_map(|ops| &ops.0);
+        self.mix.command.is_some() || ops.any(|(verb, _)| !Protocol::Text.row().verbs.contains(verb))
+    }
+
     fn with_files(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Typed<RunArgs>, UsageError> {
         typed.with_files(inputs)
     }
@@ -85,6 +93,10 @@ impl Detectable for LoadArgs {
         false
     }
 
+    fn needs_resp(&self) -> bool {
+        false
+    }
+
     fn with_files(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Typed<LoadArgs>, UsageError> {
         let mut typed = typed.clone();
         let data = typed.data(&typed.args.data, inputs)?;
@@ -104,8 +116,9 @@ pub fn leaves_protocol_open<A: Detectable>(typed: &Typed<A>) -> bool {
 }
 
 /// The options with the protocol that their servers speak, and what came of asking them. `ask` is called where the
-/// protocol is left open, the options make a job in one of the protocols, and its results can be written; other options are
-/// returned as they are.
+/// protocol is left open, the options make a job in one of the protocols, and its results can be written. Options that make no
+/// job in any protocol are returned with RESP2 where they name what only RESP servers have, so that their own error is told and
+/// not that of another protocol; all others are returned as they are.
 pub fn with_protocol<A: Detectable>(
     typed: &Typed<A>,
     inputs: &FrontInputs,
@@ -133,6 +146,7 @@ pub fn with_protocol<A: Detectable>(
     let Some((wanted, job)) =
         std::iter::once(target.assumed_protocol()).chain(Protocol::ALL).find_map(possible)
     else {
+        let typed = if typed.args.needs_resp() { named(Protocol::Resp2) } else { typed };
         return (typed, Detection::Unasked);
     };
     // Servers are not asked for a run that ends before it begins.
@@ -207,6 +221,33 @@ mod tests {
     fn options_of_one_protocol_alone_let_servers_be_asked() {
         let (asked, protocol, _) = asked("-s a --mix hget:9,hset:1", Protocol::Resp2);
         assert_eq!((asked.len(), protocol), (1, Protocol::Resp2));
+    }
+
+    #[test]
+    fn the_error_of_options_that_only_resp_servers_have_is_the_one_of_resp() {
+        let rows: [(&[&str], &str); 5] = [
+            (&["--command", "GET '__key__"], "a quote in the command is not closed"),
+            (&["--command", "GET '__key__", "--load"], "a quote in the command is not closed"),
+            (&["--command", ""], "a command needs at least one word"),
+            (&["--command", "__kye__ x"], "and not '__kye__'"),
+            (&["--mix", "hget:1,prepend:1"], "RESP servers have no prepend"),
+        ];
+        for (options, words) in rows {
+            let line = Line::try_parse_from([&["pummel", "-s", "a"][..], options].concat()).unwrap();
+            let ask = |_: &Inquiry| panic!("a server is asked");
+            let (typed, detection) = with_protocol(&line.run, &inputs(), &ask, &|_| None);
+            assert_eq!(detection, Detection::Unasked);
+            let error = RunArgs::job(&typed, &inputs()).unwrap_err().to_string();
+            assert!(error.contains(words), "{options:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_another_protocol_is_to_load_is_refused_by_its_own_option() {
+        let words = ["pummel", "-s", "a", "--protocol", "text", "--load", "--command", "GET __key__"];
+        let line = Line::try_parse_from(words).unwrap();
+        let error = RunArgs::job(&line.run, &inputs()).unwrap_err().to_string();
+        assert!(error.starts_with("invalid value 'GET __key__' for '--command': "), "{error}");
     }
 
     #[test]

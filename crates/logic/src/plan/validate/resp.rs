@@ -20,13 +20,14 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
             "only RESP servers (Redis, Valkey) have databases: 0 is accepted beside other protocols";
         return refuse(database, plan.database, expected);
     }
+    command(plan)?;
     let loads = |work: &Work| matches!(work, Work::Load(load) if load.hashes || load.commands);
     let loading = plan.phases.iter().position(|phase| loads(&phase.work));
     if let Some(index) = loading.filter(|_| !plan.protocol.is_resp()) {
         let expected = "hget, hset and command are accepted only with --protocol resp2 or resp3";
         return refuse(Field::Load.of(index), "hashes or commands", expected);
     }
-    command(plan)
+    Ok(())
 }
 
 fn command(plan: &Plan) -> Result<(), Invalid> {
