@@ -171,7 +171,7 @@ const TOOL: Floor = Floor {
         ("live::terminal", &["live", "metrics::server", "snapshot"]),
         ("job", &["metrics::options", "report", "stderr"]),
         ("job::background_writer", &["write_queue"]),
-        ("job::detection", &[]),
+        ("job::detection", &["job"]),
         ("job::rate_search", &[]),
         ("job::calibration_store", &["report"]),
         ("job::output_file", &["report"]),

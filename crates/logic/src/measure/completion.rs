@@ -338,6 +338,13 @@ pub fn was_nothing_due(measurement: &Measurement) -> bool {
     measurement.reason.as_deref() == Some(NOTHING_DUE)
 }
 
+/// Whether a run of this plan that stored so many records and asked so many requests in its recorded phases has nothing to
+/// report: its figures are all zero. The requests of a load that is recorded are its records.
+pub fn has_nothing_to_report(plan: &Plan, stored: u64, requests: u64) -> bool {
+    let mut recorded = plan.phases.iter().filter(|phase| phase.recorded);
+    stored == 0 && (requests == 0 || recorded.all(|phase| matches!(phase.work, Work::Load(_))))
+}
+
 /// What is said of a run in which nothing completed, with the trouble of a connection where there was one; as a sentence.
 pub fn nothing_completed(plan: &Plan, measurement: &Measurement, trouble: Option<&str>) -> String {
     let asked: u64 = measurement.groups.iter().map(|group| group.ops.all().counts.requests()).sum();
@@ -765,6 +772,15 @@ mod tests {
             measurement.groups[0].ops.merge(recorder.ops());
             assert_eq!(long_silence_ns(&plan, &measurement), expected, "{timeout_ns} {slowest_ns:?}");
         }
+    }
+
+    #[test]
+    fn the_requests_of_a_recorded_load_are_no_more_than_what_it_stored() {
+        let (mut plan, _) = measured(0);
+        assert!(has_nothing_to_report(&plan, 0, 0));
+        assert!(!has_nothing_to_report(&plan, 1, 0) && !has_nothing_to_report(&plan, 0, 1));
+        plan.phases[0].work = Work::Load(Load::default());
+        assert!(has_nothing_to_report(&plan, 0, 10) && !has_nothing_to_report(&plan, 1, 10));
     }
 
     #[test]

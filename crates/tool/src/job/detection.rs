@@ -4,6 +4,8 @@ use pummel_engine::run::Undetected;
 use pummel_logic::plan::Protocol;
 use pummel_logic::plan::detect::Spoken;
 
+use crate::job::hints::{Obstacle, login_hint};
+
 /// What came of asking the servers of a job which protocol they speak.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Detection {
@@ -14,8 +16,8 @@ pub enum Detection {
     Found(String),
     /// A server could not be reached, for this reason, and the plan has the protocol that is likeliest.
     Assumed(String),
-    /// No run can begin, for this reason, which may have a hint on a line of its own.
-    Refused(String),
+    /// No run can begin, for this reason.
+    Refused(Obstacle),
 }
 
 impl Detection {
@@ -33,23 +35,19 @@ impl Detection {
             Ok((_, spoken)) => (spoken.protocol, Detection::Found(spoken.words())),
             Err(why @ Undetected::Unreachable { .. }) => (assumed, Detection::Assumed(why.to_string())),
             Err(why @ Undetected::Different(_)) => {
-                (assumed, Detection::Refused(format!("{why}\nhint: measure them one after the other")))
+                let hint = "measure them one after the other";
+                (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
             }
-            Err(why @ Undetected::Foreign { .. }) => (
-                assumed,
-                Detection::Refused(format!(
-                    "{why}\nhint: --tls if it expects TLS; --protocol names its protocol without asking"
-                )),
-            ),
+            Err(why @ Undetected::Foreign { .. }) => {
+                let hint = "--tls if it expects TLS; --protocol names its protocol without asking";
+                (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
+            }
         }
     }
 }
 
-fn wants_login(server: &str, said: &str, protocol: Protocol) -> String {
-    let default = if protocol.is_resp() { "; where only a password is set, the user is default" } else { "" };
-    format!(
-        "{server} requires a login: it said \"{said}\"\nhint: --user NAME, with --password-file FILE or PUMMEL_PASSWORD{default}"
-    )
+fn wants_login(server: &str, said: &str, protocol: Protocol) -> Obstacle {
+    Obstacle::with_hint(format!("{server} requires a login: it said \"{said}\""), login_hint(protocol))
 }
 
 #[cfg(test)]
@@ -73,10 +71,9 @@ mod tests {
     fn a_login_that_is_missing_is_told_and_one_that_is_there_is_not() {
         let noauth = Some("-NOAUTH Authentication required.");
         let (_, detection) = Detection::of(spoken(noauth), false, Protocol::Text);
-        let Detection::Refused(words) = detection else { panic!("{detection:?}") };
-        assert!(words.starts_with("cache1:6379 requires a login: it said \"-NOAUTH"), "{words}");
-        assert!(words.contains("--user") && words.contains("default"), "{words}");
-        assert!(words.lines().count() < 5, "{words}");
+        let Detection::Refused(Obstacle { reason, hint }) = detection else { panic!("{detection:?}") };
+        assert_eq!(reason, "cache1:6379 requires a login: it said \"-NOAUTH Authentication required.\"");
+        assert!(hint.is_some_and(|hint| hint.contains("--user") && hint.contains("default")));
         let (_, detection) = Detection::of(spoken(noauth), true, Protocol::Text);
         assert!(matches!(detection, Detection::Found(_)), "{detection:?}");
     }
@@ -92,7 +89,9 @@ mod tests {
     fn a_server_that_answers_nothing_known_ends_the_job_in_at_most_five_lines() {
         let other = Undetected::Foreign { server: "a:80".to_owned(), did: "sent \"HTTP/1.1\"".to_owned() };
         let (_, detection) = Detection::of(Err(other), false, Protocol::Text);
-        let Detection::Refused(words) = detection else { panic!("{detection:?}") };
+        let Detection::Refused(obstacle) = detection else { panic!("{detection:?}") };
+        assert!(!obstacle.reason.contains("hint"), "the hint is no part of results: {obstacle}");
+        let words = obstacle.to_string();
         assert!(words.contains("sent \"HTTP/1.1\"") && words.contains("--protocol"), "{words}");
         assert!(words.lines().count() < 5, "{words}");
     }

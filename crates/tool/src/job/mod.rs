@@ -21,6 +21,7 @@ pub mod calibration_store;
 pub mod detection;
 pub mod driver;
 pub mod fleet;
+pub mod hints;
 pub mod inputs;
 pub mod launch_spec;
 pub mod observers;

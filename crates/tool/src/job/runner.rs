@@ -14,6 +14,7 @@ use crate::controller::shares::Shares;
 #[cfg(feature = "agents")]
 use crate::controller::start_error::StartError;
 use crate::job::fleet::Fleet;
+use crate::job::hints::Obstacle;
 use crate::job::provenance::note_build;
 
 /// Who runs plans.
@@ -50,7 +51,7 @@ pub enum NotRun {
     /// An agent is not there, or does not want to.
     Agents(String),
     /// A server does not let a run begin, or speaks what no run can.
-    Server(String),
+    Server(Obstacle),
     /// The user ended it.
     Interrupted,
 }
@@ -59,8 +60,19 @@ impl fmt::Display for NotRun {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotRun::Here(error) => error.fmt(to),
-            NotRun::Usage(why) | NotRun::Agents(why) | NotRun::Server(why) => to.write_str(why),
+            NotRun::Usage(why) | NotRun::Agents(why) => to.write_str(why),
+            NotRun::Server(why) => to.write_str(&why.reason),
             NotRun::Interrupted => to.write_str("interrupted"),
+        }
+    }
+}
+
+impl NotRun {
+    /// The reason, with a hint where there is one.
+    pub fn obstacle(&self) -> Obstacle {
+        match self {
+            NotRun::Server(why) => why.clone(),
+            why => why.to_string().into(),
         }
     }
 }

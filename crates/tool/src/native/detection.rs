@@ -151,7 +151,7 @@ pub fn with_protocol<A: Detectable>(
     };
     // Servers are not asked for a run that ends before it begins.
     if let Some(why) = unwritable(&job) {
-        return (named(wanted), Detection::Refused(why));
+        return (named(wanted), Detection::Refused(why.into()));
     }
     let inquiry = Inquiry {
         servers: servers.clone(),
@@ -261,7 +261,7 @@ mod tests {
             Some("there is no such folder".to_owned())
         };
         let (typed, detection) = with_protocol(&line.run, &inputs(), &ask, &unwritable);
-        assert_eq!(detection, Detection::Refused("there is no such folder".to_owned()));
+        assert_eq!(detection, Detection::Refused("there is no such folder".to_owned().into()));
         assert_eq!(seen.into_inner(), [std::path::PathBuf::from("/no/such/folder/r.json")]);
         assert!(RunArgs::job(&typed, &inputs()).is_ok(), "the job says what is wrong");
     }

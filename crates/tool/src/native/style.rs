@@ -8,6 +8,7 @@ use pummel_logic::plan::Work;
 use pummel_logic::time::seconds;
 
 use crate::exit_status::Exit;
+use crate::job::hints::Obstacle;
 use crate::job::runner::NotRun;
 use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Outputs, ReportFormat};
@@ -57,8 +58,8 @@ impl Style for NativeStyle {
 
     fn end(&mut self, ended: &Ended<'_>, _: Moment, out: &mut StyleOutput) -> Exit {
         let obstacle = obstacle(ended);
-        if let Some(words) = &obstacle {
-            out.line(format_args!("error: {words}"));
+        if let Some(obstacle) = &obstacle {
+            out.line(format_args!("error: {obstacle}"));
         }
         if !ended.stdout_is_taken {
             match self.format {
@@ -89,40 +90,12 @@ impl Style for NativeStyle {
     }
 }
 
-/// Why nothing was sent, with a hint on a line of its own where there is one; `None` where something was.
-fn obstacle(ended: &Ended<'_>) -> Option<String> {
-    if let Some(error) = ended.refused {
-        return Some(error.to_string());
+/// Why there is nothing to report; `None` where there is something.
+fn obstacle(ended: &Ended<'_>) -> Option<Obstacle> {
+    match ended.refused {
+        Some(error) => Some(error.obstacle()),
+        None => Obstacle::of(ended.report.plan, ended.report.measurement),
     }
-    let Report { measurement, summary, .. } = ended.report;
-    let stored = measurement.load.as_ref().map_or(0, |load| load.stored);
-    let is_empty = summary.totals.counts.requests() == 0 && measurement.measured_ns == 0 && stored == 0;
-    let is_unreached = measurement.connections.failed > 0 && measurement.connections.open == 0;
-    if measurement.status != Status::Partial || !is_empty || !is_unreached {
-        return None;
-    }
-    let reason = measurement.reason.as_ref()?;
-    Some(hint_for(reason).map_or_else(|| reason.clone(), |hint| format!("{reason}\nhint: {hint}")))
-}
-
-/// What a user can look at when no connection could be opened for this reason; `None` where the reason says it.
-fn hint_for(reason: &str) -> Option<&'static str> {
-    let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-    if has(&["certificate"]) {
-        return Some("is --tls-ca the authority that signed the server's certificate?");
-    }
-    if has(&["TLS"]) {
-        return Some("does this port speak TLS? --tls is for ports that do");
-    }
-    if has(&["WRONGPASS", "NOAUTH", "NOPERM", "password", "authenticat", "login"]) {
-        return Some(
-            "are --user and the password right? PUMMEL_PASSWORD or --password-file gives the password",
-        );
-    }
-    let is_absent = has(&["refused", "timed out", "in time", "unreachable", "No route", "No such file"]);
-    is_absent.then_some(
-        "is the server running, and is this its port? memcached listens on 11211 by default, Redis on 6379",
-    )
 }
 
 /// The line of progress of a slice of the measured phase.

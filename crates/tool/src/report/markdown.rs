@@ -1,5 +1,6 @@
 //! The result as Markdown, for the page of a job or a comment: a headline, goals, a table, the verdict, details folded.
 
+use pummel_logic::measure::completion::has_nothing_to_report;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::uncertainty::quantile_name;
@@ -28,6 +29,31 @@ const COLUMNS_MAX: usize = 40;
 
 /// The summary, at most 8 KB.
 pub fn render(document: &Document) -> Vec<u8> {
+    let mut text = nothing(document).unwrap_or_else(|| whole(document));
+    shorten(&mut text, BYTES_MAX);
+    text.into_bytes()
+}
+
+/// The summary of a run that measured and stored nothing: its reason, without a table; `None` for all other runs.
+fn nothing(document: &Document) -> Option<String> {
+    let stored = document.load.as_ref().map_or(0, |load| load.stored);
+    let is_empty = has_nothing_to_report(&document.plan, stored, document.totals.requests);
+    let reason = document.reason.as_ref().filter(|_| document.status == Status::Partial && is_empty)?;
+    let servers = foreign(&document.plan.servers.join(", "));
+    Some(format!(
+        "### pummel: PARTIAL, nothing was measured against {servers}\n\nReason: {}\n\n{}",
+        plain(reason),
+        origin(document)
+    ))
+}
+
+/// The seed and the version that made a result.
+fn origin(document: &Document) -> String {
+    format!("<sub>seed {}, pummel {}</sub>\n", document.plan.seed, foreign(&document.tool.version))
+}
+
+/// The summary of a run with figures.
+fn whole(document: &Document) -> String {
     let mut text = headline(document);
     text += &goals(document);
     text += &table(document);
@@ -38,8 +64,7 @@ pub fn render(document: &Document) -> Vec<u8> {
     if text.len() + details.len() <= BYTES_MAX {
         text += &details;
     }
-    shorten(&mut text, BYTES_MAX);
-    text.into_bytes()
+    text
 }
 
 /// A text report as it is, below a headline, at most 8 KB: for results without a summary of their own.
@@ -274,12 +299,7 @@ fn details(document: &Document) -> String {
         let times = ["p50", "p90", "p99", "p99.9", "max"].map(|name| time(figures.at(name))).join(" | ");
         text += &format!("| {} | {times} |\n", span.name());
     }
-    text += &format!(
-        "\n</details>\n\n<sub>seed {}, pummel {}</sub>\n",
-        document.plan.seed,
-        foreign(&document.tool.version)
-    );
-    text
+    text + "\n</details>\n\n" + &origin(document)
 }
 
 #[cfg(test)]
@@ -309,6 +329,20 @@ mod tests {
         assert!(text.contains("| get | 1,800 | 900 | 94.4 | 0 | 0 | 62.4 us |"), "{text}");
         assert!(text.contains("Completed per second, 0 to 1,000: `██`"), "{text}");
         assert!(text.contains("**Limit** Nobody: requests were answered as they came"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_measured_and_stored_nothing_has_its_reason_and_no_table() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        document.status = Status::Partial;
+        document.reason = Some("none of 10 records was stored".to_owned());
+        assert!(text(&document).contains("**PARTIAL**, 2.00 s measured"), "it measured something");
+        document.totals.requests = 0;
+        document.load = None;
+        let text = text(&document);
+        assert!(text.starts_with("### pummel: PARTIAL, nothing was measured against "), "{text}");
+        assert!(text.contains("\n\nReason: none of 10 records was stored\n\n<sub>seed "), "{text}");
+        assert!(!text.contains("|---"), "{text}");
     }
 
     #[test]

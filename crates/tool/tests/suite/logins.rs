@@ -106,7 +106,7 @@ fn redis_lets_its_users_in_with_their_passwords_and_not_without() {
         // Who may only read comes in, and is told what else is not allowed.
         let ended = run("reader", "readersword");
         assert_eq!(ended.json().count("load/stored"), 0);
-        assert!(ended.text.contains("NOPERM") && ended.text.contains("'set'"), "{}", ended.text);
+        assert!(ended.errors.contains("NOPERM") && ended.errors.contains("'set'"), "{}", ended.errors);
     }
 }
 
@@ -116,10 +116,20 @@ fn who_does_not_log_in_is_told_to() {
     for protocol in ["resp2", "resp3"] {
         let words = format!("run -s {} --protocol {protocol} -n 100 --records 50 --quiet", server.name());
         let ended = pummel(&words).expect(1);
-        // A login that the handshake lacks is said before there is a report, one that the load lacks in it.
-        let said = format!("{}{}", ended.text, ended.errors);
-        assert!(said.contains("NOAUTH"), "{said}");
+        let said = &ended.errors;
+        assert!(
+            said.contains("NOAUTH") && said.contains("hint: --user NAME, with --password-file"),
+            "{said}"
+        );
+        assert_eq!(ended.text, "", "{protocol}");
     }
+}
+
+#[test]
+fn a_server_without_sasl_is_told_from_one_that_refuses_a_login() {
+    let (server, passwords) = (Memcached::start(), Passwords::new());
+    let ended = passwords.run(&server.name, "binary", "joe", "joespassword").expect(1);
+    assert!(ended.errors.contains("hint: this server has no SASL"), "{}", ended.errors);
 }
 
 /// Clients that come and go and are not let in: each is counted once, and the run ends with the server's words.

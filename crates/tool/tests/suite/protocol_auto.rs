@@ -39,7 +39,8 @@ fn assert_no_run(ended: Ended, reason: &str, hint: &str) {
     assert!(ended.errors.lines().count() <= 5, "{}", ended.errors);
     let result = ended.json();
     assert_eq!(result.text("status"), "partial");
-    assert!(result.text("reason").contains(reason), "{}", result.text("reason"));
+    let told = result.text("reason");
+    assert!(told.contains(reason) && !told.contains("hint: "), "{told}");
 }
 
 /// A server that does this with every connection; its threads end with the test.
@@ -250,6 +251,38 @@ fn a_full_server_is_told_as_that() {
             "{said}"
         );
     }
+}
+
+/// A run in this protocol, whatever the server speaks.
+fn run_in(protocol: &str, server: &str, more: &str) -> Ended {
+    pummel(&format!("run -s {server} -n 200 -c 2 --records 20 --quiet --protocol {protocol} {more}"))
+}
+
+#[test]
+fn a_run_that_stores_and_measures_nothing_has_its_reason_and_a_hint_and_no_table() {
+    let (memcached, redis) = (Memcached::start(), Redis::start(&[]));
+    let asks = "hint: --protocol auto finds out";
+    assert_no_run(run_in("text", &redis.name(), ""), "looks like RESP", asks);
+    assert_no_run(run_in("resp2", &memcached.name, ""), "looks like memcached's text protocol", asks);
+    assert_no_run(run_in("text", &memcached.name, "--value-size 2m"), "object too large", "--value-size");
+    let load = format!("load -s {} --protocol text --records 20 --quiet", redis.name());
+    assert_no_run(pummel(&load), "looks like RESP", asks);
+    let closing = server(|_| {});
+    assert_no_run(run_in("text", &closing, ""), &closing, "does the server expect TLS (--tls)");
+    let http = server(|stream| {
+        let _ = stream.read(&mut [0; 4_096]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        while matches!(stream.read(&mut [0; 4_096]), Ok(1..)) {}
+    });
+    assert_no_run(run_in("text", &http, ""), "looks like HTTP", "is this its port?");
+}
+
+#[test]
+fn a_summary_of_nothing_is_its_reason() {
+    let words = "--format markdown";
+    let ended = run_in("text", &Reserved::new().name, words).expect(1);
+    assert!(ended.text.starts_with("### pummel: PARTIAL, nothing was measured against "), "{}", ended.text);
+    assert!(ended.text.contains("Reason: ") && !ended.text.contains("|---"), "{}", ended.text);
 }
 
 #[test]

@@ -1,0 +1,202 @@
+//! Why a run has nothing to report, and what a user can look at, by the plan and the words of the reason.
+
+use std::fmt;
+
+use pummel_logic::measure::completion::has_nothing_to_report;
+use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::plan::{Plan, Protocol};
+
+/// Why there is nothing to report. Shown as the reason, with the hint on a line of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The reason, as results have it: a sentence without its full stop.
+    pub reason: String,
+    /// What a user can look at or change; `None` where the reason says it.
+    pub hint: Option<String>,
+}
+
+impl Obstacle {
+    /// The obstacle of a partial run of this plan that stored nothing and asked nothing that it measured; `None` for all other
+    /// runs, which have a report.
+    pub fn of(plan: &Plan, measurement: &Measurement) -> Option<Obstacle> {
+        let stored = measurement.load.as_ref().map_or(0, |load| load.stored);
+        let requests: u64 = measurement.groups.iter().map(|group| group.ops.counts().requests()).sum();
+        let is_empty = has_nothing_to_report(plan, stored, requests);
+        let reason = measurement.reason.as_ref()?;
+        let connections = &measurement.connections;
+        let is_cut_off = connections.failed > 0 || connections.lost > 0;
+        (measurement.status == Status::Partial && is_empty)
+            .then(|| Obstacle { reason: reason.clone(), hint: hint_for(plan, reason, is_cut_off) })
+    }
+
+    /// The reason with this hint.
+    pub fn with_hint(reason: String, hint: impl Into<String>) -> Obstacle {
+        Obstacle { reason, hint: Some(hint.into()) }
+    }
+}
+
+/// An obstacle whose reason says what can be done.
+impl From<String> for Obstacle {
+    fn from(reason: String) -> Obstacle {
+        Obstacle { reason, hint: None }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.reason)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(to, "\nhint: {hint}"))
+    }
+}
+
+/// The hint for servers that require a login which the command line does not name.
+pub fn login_hint(protocol: Protocol) -> String {
+    let default = if protocol.is_resp() { "; where only a password is set, the user is default" } else { "" };
+    format!("--user NAME, with --password-file FILE or PUMMEL_PASSWORD{default}")
+}
+
+/// What a user can look at in a run that ended for this reason; `None` where the reason says it. `is_cut_off`: a connection
+/// could not be opened, or was lost.
+fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool) -> Option<String> {
+    let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    let protocol = plan.protocol;
+    if has(LOGIN_WORDS) && !has(&["certificate", "TLS"]) && plan.login.is_none() {
+        return Some(login_hint(protocol));
+    }
+    if has(&["longer than the timeout"]) && !plan.uses_datagrams() {
+        let name = protocol.name();
+        return Some(format!(
+            "does the server speak {name}? --protocol auto finds out what it speaks; --timeout sets how long a request may take"
+        ));
+    }
+    let hint = if has(&["certificate"]) {
+        "is --tls-ca the authority that signed the server's certificate?"
+    } else if has(&["the reply looks like TLS"]) {
+        "this port speaks TLS: --tls is for ports that do"
+    } else if has(&["the reply looks like HTTP"]) {
+        PORTS
+    } else if has(FOREIGN_WORDS) {
+        "--protocol auto finds out what the server speaks; --protocol text, meta, binary, resp2 or resp3 names it"
+    } else if has(&["TLS"]) {
+        "does this port speak TLS? --tls is for ports that do"
+    } else if has(LOGIN_WORDS) {
+        "are --user and the password right? PUMMEL_PASSWORD or --password-file gives the password"
+    } else if protocol == Protocol::Binary && plan.login.is_some() && has(&["Unknown command"]) {
+        "this server has no SASL, and takes requests without --user"
+    } else if has(&["object too large", "Too large"]) {
+        "memcached takes no larger values than its -I allows: a smaller --value-size, or a greater -I"
+    } else if plan.uses_datagrams() && !has(&["-U"]) && has(&["refused", "longer than the timeout"]) {
+        "memcached listens on UDP only with -U"
+    } else if is_cut_off && has(ABSENT_WORDS) {
+        PORTS
+    } else if plan.tls.is_none() && has(CLOSED_WORDS) {
+        "does the server expect TLS (--tls), or another protocol? --protocol auto finds out what it speaks"
+    } else {
+        return None;
+    };
+    Some(hint.to_owned())
+}
+
+/// The hint for servers that are not there, and for ports of other servers.
+const PORTS: &str =
+    "is the server running, and is this its port? memcached listens on 11211 by default, Redis on 6379";
+
+/// Words of servers that want a login, or another one.
+const LOGIN_WORDS: &[&str] =
+    &["WRONGPASS", "NOAUTH", "NOPERM", "password", "authenticat", "Auth failure", "login"];
+
+/// Words for replies of another protocol than the plan's.
+const FOREIGN_WORDS: &[&str] =
+    &["the reply looks like ", "a reply begins with a byte that", "a reply line begins with a"];
+
+/// Words for servers that cannot be reached.
+const ABSENT_WORDS: &[&str] = &["refused", "timed out", "in time", "unreachable", "No route", "No such file"];
+
+/// Words for connections that a server closed: the system's, where requests were on their way.
+const CLOSED_WORDS: &[&str] = &["the server closed the connection", "reset by peer", "Broken pipe"];
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::measure::measurement::LoadResult;
+    use pummel_logic::plan::{Clock, Load, Login, Mix, Phase, Stop, Work};
+    use pummel_logic::protocol::Verb;
+
+    use super::*;
+
+    fn phase(work: Work, recorded: bool) -> Phase {
+        Phase { name: String::new(), work, stop: Stop::default(), recorded }
+    }
+
+    /// A run in this protocol that was to store ten records before it measured.
+    fn plan(protocol: Protocol) -> Plan {
+        let load = phase(Work::Load(Load::default()), false);
+        let mix = phase(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), true);
+        Plan { protocol, phases: vec![load, mix], ..Plan::default() }
+    }
+
+    /// A partial run that stored so many of its records.
+    fn partial(reason: &str, stored: u64) -> Measurement {
+        let mut measurement = Measurement::new(["clients".to_owned()], Clock::Kernel, 1);
+        measurement.load = Some(LoadResult { records: 10, stored, ..LoadResult::default() });
+        measurement.mark(Status::Partial, reason);
+        measurement
+    }
+
+    /// The hint of a run that could not store anything for this reason, and whose connections were lost.
+    fn hint(plan: &Plan, reason: &str) -> String {
+        let mut measurement = partial(reason, 0);
+        measurement.connections.lost = 1;
+        Obstacle::of(plan, &measurement).expect("nothing was measured").hint.unwrap_or_default()
+    }
+
+    #[test]
+    fn a_run_that_stored_something_or_was_interrupted_has_a_report() {
+        let plan = plan(Protocol::Text);
+        let obstacle =
+            Obstacle::of(&plan, &partial("none of 10 records was stored", 0)).expect("an obstacle");
+        assert_eq!((obstacle.to_string().as_str(), obstacle.hint), ("none of 10 records was stored", None));
+        assert_eq!(Obstacle::of(&plan, &partial("9 of 10 records were not stored", 1)), None);
+        let mut interrupted = partial("a server went away", 0);
+        interrupted.mark(Status::Interrupted, "interrupted");
+        assert_eq!(Obstacle::of(&plan, &interrupted), None);
+    }
+
+    #[test]
+    fn each_hint_follows_from_what_the_reason_says() {
+        let text = plan(Protocol::Text);
+        for (reason, words) in [
+            (
+                "the reply looks like RESP (Redis, Valkey), not like memcached's text protocol",
+                "--protocol auto",
+            ),
+            ("a reply line begins with a word that the protocol does not know", "--protocol auto"),
+            ("the reply looks like HTTP, not like memcached's text protocol", "is this its port"),
+            ("the reply looks like TLS, and this connection has none", "this port speaks TLS"),
+            ("the server said \"SERVER_ERROR object too large for cache\" (20 times)", "--value-size"),
+            ("a:1: the server closed the connection", "--tls"),
+            ("a:1: Connection reset by peer (os error 104)", "--tls"),
+            ("a:1: a request took longer than the timeout", "does the server speak text?"),
+            ("a:1: Connection refused (os error 111); nothing listens there", "is the server running"),
+            ("the server said \"SERVER_ERROR out of memory\" (2 times)", ""),
+            ("nothing completed: no request was due", ""),
+        ] {
+            let hint = hint(&text, reason);
+            assert!(hint.contains(words) && hint.is_empty() == words.is_empty(), "{reason}: {hint}");
+        }
+        let absent = partial("cannot read 'x': No such file or directory", 0);
+        assert_eq!(Obstacle::of(&text, &absent).expect("an obstacle").hint, None, "no server is absent");
+    }
+
+    #[test]
+    fn a_login_that_is_missing_is_told_apart_from_one_that_is_wrong() {
+        let said = "the server said \"NOAUTH Authentication required.\" (100 times)";
+        let mut plan = plan(Protocol::Resp2);
+        assert_eq!(hint(&plan, said), login_hint(Protocol::Resp2));
+        plan.login = Some(Login { user: "joe".to_owned(), password_file: None });
+        assert!(hint(&plan, "the server said: WRONGPASS invalid username").contains("password right"));
+        assert_eq!(hint(&plan, "the server said: Unknown command"), "");
+        plan.protocol = Protocol::Binary;
+        assert!(hint(&plan, "the server said: Unknown command").contains("without --user"));
+        assert!(!login_hint(Protocol::Text).contains("default"));
+    }
+}
