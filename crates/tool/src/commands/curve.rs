@@ -54,7 +54,7 @@ fn place_points(runner: &mut CurveRunner<'_>, seed: u64) -> Result<(), SeriesEnd
     runner.measure("peak", None)?;
     let capacity = runner.last().map_or(0.0, |point| point.summary.totals.rate);
     if capacity <= 0.0 {
-        return Err(SeriesEnd::Failed("the server completed nothing in a closed loop".to_owned()));
+        return Err(SeriesEnd::Failed("the server completed nothing in a closed loop".to_owned().into()));
     }
     let mut points = Vec::new();
     let mut first = first_rates(capacity, seed);

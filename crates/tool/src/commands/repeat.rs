@@ -168,13 +168,15 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
     driver.close_view();
     repetition.reason = end.as_ref().and_then(SeriesEnd::reason);
     repetition.interrupted = matches!(end, Some(SeriesEnd::Interrupted));
+    let is_told = repetition.runs.is_empty() && end.as_ref().is_some_and(SeriesEnd::says_all);
     let is_missed = repetition.wrong_values() > 0 || repetition.missed().0 > 0;
     let exit = match end.map(SeriesEnd::exit) {
         Some(exit) => exit,
         None if is_missed => Exit::Missed,
         None => Exit::Complete,
     };
-    let reports = Reports { text: repetition::text, markdown: repetition::markdown, json: repetition::json };
+    let text: Option<fn(&Repetition) -> String> = if is_told { None } else { Some(repetition::text) };
+    let reports = Reports { text, markdown: repetition::markdown, json: repetition::json };
     let exit = files.finish(output, &repetition, reports, exit);
     match driver.close() {
         Err(error) if exit != Exit::Interrupted => Ok(SeriesEnd::from(error).exit()),

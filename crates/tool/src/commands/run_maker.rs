@@ -4,7 +4,7 @@ use std::io;
 
 use pummel_engine::clock;
 use pummel_engine::run::RunError;
-use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
@@ -12,6 +12,7 @@ use pummel_logic::time::seconds;
 
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::Driver;
+use crate::job::hints::Obstacle;
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::server_program::{NoServer, ServerProgram, restart};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
@@ -29,7 +30,7 @@ pub enum SeriesEnd {
     /// The command line cannot be followed.
     Usage(UsageError),
     /// Something is not as it has to be.
-    Failed(String),
+    Failed(Obstacle),
     /// The words are on standard error; the exit status is left.
     Reported(Exit),
     /// A signal ended the series.
@@ -41,8 +42,8 @@ impl SeriesEnd {
     pub fn exit(self) -> Exit {
         match self {
             SeriesEnd::Usage(error) => answer(&error.into()),
-            SeriesEnd::Failed(what) => {
-                say(format_args!("error: {what}"));
+            SeriesEnd::Failed(why) => {
+                say(format_args!("error: {why}"));
                 Exit::Failed
             }
             SeriesEnd::Reported(exit) => exit,
@@ -54,10 +55,22 @@ impl SeriesEnd {
     pub fn reason(&self) -> Option<String> {
         match self {
             SeriesEnd::Usage(error) => Some(error.to_string()),
-            SeriesEnd::Failed(what) => Some(what.clone()),
+            SeriesEnd::Failed(why) => Some(why.reason.clone()),
             SeriesEnd::Interrupted => Some("interrupted".to_owned()),
             SeriesEnd::Reported(_) => None,
         }
+    }
+
+    /// The end of a series with a run of this plan that is partial.
+    pub fn partial(plan: &Plan, measurement: &Measurement) -> SeriesEnd {
+        let reason = || Obstacle::from(measurement.reason.clone().unwrap_or_default());
+        SeriesEnd::Failed(Obstacle::of(plan, measurement).unwrap_or_else(reason))
+    }
+
+    /// Whether the reason on standard error is all that there is to say of a series without a run. A series that was
+    /// interrupted has its report.
+    pub fn says_all(&self) -> bool {
+        !matches!(self, SeriesEnd::Interrupted)
     }
 }
 
@@ -71,7 +84,7 @@ impl From<NotRun> for SeriesEnd {
             NotRun::Here(error @ RunError::Tls(_)) => {
                 SeriesEnd::Usage(UsageError::Missing(error.to_string()))
             }
-            why => SeriesEnd::Failed(why.to_string()),
+            why => SeriesEnd::Failed(why.obstacle()),
         }
     }
 }
@@ -80,14 +93,14 @@ impl From<NoServer> for SeriesEnd {
     fn from(why: NoServer) -> SeriesEnd {
         match why {
             NoServer::Interrupted => SeriesEnd::Interrupted,
-            NoServer::Failed(what) => SeriesEnd::Failed(what),
+            NoServer::Failed(what) => SeriesEnd::Failed(what.into()),
         }
     }
 }
 
 impl From<io::Error> for SeriesEnd {
     fn from(error: io::Error) -> SeriesEnd {
-        SeriesEnd::Failed(error.to_string())
+        SeriesEnd::Failed(error.to_string().into())
     }
 }
 
@@ -197,7 +210,7 @@ impl RunMaker {
         match measurement.status {
             Status::Complete => {}
             Status::Interrupted => return Err(SeriesEnd::Interrupted),
-            Status::Partial => return Err(SeriesEnd::Failed(measurement.reason.clone().unwrap_or_default())),
+            Status::Partial => return Err(SeriesEnd::partial(&plan, &measurement)),
         }
         let summary = Summary::of(&measurement, &plan);
         let report = Report { plan: &plan, measurement: &measurement, summary: &summary, front: "native" };

@@ -9,6 +9,7 @@ use crate::commands::run_maker::SeriesEnd;
 use crate::commands::series::{CurveRunner, first_job, hidden_where_refused, prepared, series};
 use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
+use crate::job::hints::Obstacle;
 use crate::native::{RunArgs, Typed};
 use crate::report::search_words::SearchResult;
 use crate::values::{self, ValueError};
@@ -145,10 +146,13 @@ impl Searching {
 fn beyond_answer(why: SeriesEnd, ask: Ask) -> SeriesEnd {
     let rate = ask.rate.unwrap_or_default();
     match why {
-        SeriesEnd::Failed(what) => SeriesEnd::Failed(format!(
-            "the answer was known when the server was overloaded, with {rate:.0} requests per second, and the run with that \
-             overload failed: {what}"
-        )),
+        SeriesEnd::Failed(Obstacle { reason, hint }) => {
+            let reason = format!(
+                "the answer was known when the server was overloaded, with {rate:.0} requests per second, and the run with \
+                 that overload failed: {reason}"
+            );
+            SeriesEnd::Failed(Obstacle { reason, hint })
+        }
         why => why,
     }
 }
@@ -160,8 +164,8 @@ mod tests {
     #[test]
     fn a_server_that_fails_in_the_overload_is_named_and_fails_the_search() {
         let ask = Ask { role: Role::Overload, rate: Some(900.0) };
-        let why = beyond_answer(SeriesEnd::Failed("a:1: connection refused".to_owned()), ask);
-        let SeriesEnd::Failed(said) = why else { panic!("it failed") };
+        let why = beyond_answer(SeriesEnd::Failed("a:1: connection refused".to_owned().into()), ask);
+        let SeriesEnd::Failed(Obstacle { reason: said, .. }) = why else { panic!("it failed") };
         assert!(said.contains("overloaded, with 900 requests"), "{said}");
         assert!(said.ends_with("a:1: connection refused"), "{said}");
         assert!(matches!(beyond_answer(SeriesEnd::Interrupted, ask), SeriesEnd::Interrupted));

@@ -407,7 +407,7 @@ impl<'a> CurveRunner<'a> {
             // It shows nothing, and the other runs of the series may.
             Status::Partial if was_nothing_due(&measurement) => Ok(measurement),
             Status::Interrupted => Err(SeriesEnd::Interrupted),
-            Status::Partial => Err(SeriesEnd::Failed(measurement.reason.clone().unwrap_or_default())),
+            Status::Partial => Err(SeriesEnd::partial(plan, &measurement)),
         }
     }
 
@@ -467,6 +467,7 @@ impl<'a> CurveRunner<'a> {
     fn conclude(mut self, stop: Option<SeriesEnd>, exit: Exit) -> Exit {
         self.driver.close_view();
         self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason).map(|reason| self.told(&reason));
+        let is_told = self.curve.points.is_empty() && stop.as_ref().is_some_and(SeriesEnd::says_all);
         let exit = match stop.map_or(exit, SeriesEnd::exit) {
             Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
             exit => exit,
@@ -479,6 +480,7 @@ impl<'a> CurveRunner<'a> {
             (true, _) => Ok(()),
             (false, ReportFormat::Json) => print(&curve::json(&self.curve)),
             (false, ReportFormat::Markdown) => print(&curve::markdown(&self.curve)),
+            (false, ReportFormat::Text) if is_told => Ok(()),
             (false, ReportFormat::Text) => print(curve::text(&self.curve).as_bytes()),
         });
         results.push(self.driver.close());

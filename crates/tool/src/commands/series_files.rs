@@ -65,7 +65,7 @@ impl<T> SeriesFiles<T> {
             (true, _) => Ok(()),
             (false, ReportFormat::Json) => print(&(report.json)(series)),
             (false, ReportFormat::Markdown) => print(&(report.markdown)(series)),
-            (false, ReportFormat::Text) => print((report.text)(series).as_bytes()),
+            (false, ReportFormat::Text) => report.text.map_or(Ok(()), |text| print(text(series).as_bytes())),
         });
         let troubles = results.into_iter().filter_map(Result::err);
         troubles.fold(exit, |exit, error| match SeriesEnd::from(error).exit() {
@@ -78,8 +78,8 @@ impl<T> SeriesFiles<T> {
 
 /// The functions of the reports that standard output takes.
 pub struct Reports<T> {
-    /// For people.
-    pub text: fn(&T) -> String,
+    /// For people; `None` where no run was made, and standard error says why.
+    pub text: Option<fn(&T) -> String>,
     /// For the page of a job or a comment.
     pub markdown: fn(&T) -> Vec<u8>,
     /// For programs.

@@ -142,8 +142,28 @@ impl Point {
     }
 }
 
-/// A line for each run, in the order of rates.
+/// A line for each run, in the order of rates, and what they show together; without a run the reason alone.
 pub fn text(curve: &Curve) -> String {
+    let reason = curve.reason.as_ref().map_or(String::new(), |reason| format!("Not complete: {reason}\n"));
+    if curve.points.is_empty() {
+        return reason;
+    }
+    let mut text = table(curve);
+    text += &generator_words(curve);
+    text += &fit_words(curve);
+    text += &scalability_words::text(&levels(curve));
+    let wrong = curve.wrong_values();
+    if wrong > 0 {
+        text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
+    }
+    if curve.command == "search" {
+        text += &search_words::text(curve.search.as_ref(), &curve.goals);
+    }
+    if reason.is_empty() { text } else { text + "\n" + &reason }
+}
+
+/// The lines of the runs, below the names of their columns.
+fn table(curve: &Curve) -> String {
     let mut text = format!("{:>14} {:>12}", "asked/s", "done/s");
     for (name, _) in QUANTILES {
         write!(text, " {name:>9}").expect("text can always be added to");
@@ -166,19 +186,6 @@ pub fn text(curve: &Curve) -> String {
         }
         writeln!(text, "  {:>11}  {}", point.limited_by(), point.fate())
             .expect("text can always be added to");
-    }
-    text += &generator_words(curve);
-    text += &fit_words(curve);
-    text += &scalability_words::text(&levels(curve));
-    let wrong = curve.wrong_values();
-    if wrong > 0 {
-        text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
-    }
-    if curve.command == "search" {
-        text += &search_words::text(curve.search.as_ref(), &curve.goals);
-    }
-    if let Some(reason) = &curve.reason {
-        text += &format!("\nNot complete: {reason}\n");
     }
     text
 }
@@ -413,6 +420,16 @@ mod tests {
             search: None,
             reason: None,
         }
+    }
+
+    #[test]
+    fn a_series_without_a_run_has_its_reason_and_neither_a_table_nor_an_answer() {
+        let mut curve = scan();
+        curve.command = "search";
+        assert!(text(&curve).contains("No rate is known to meet the goal"), "one run is no answer");
+        curve.points.clear();
+        curve.reason = Some("interrupted".to_owned());
+        assert_eq!(text(&curve), "Not complete: interrupted\n");
     }
 
     #[test]

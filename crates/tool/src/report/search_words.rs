@@ -28,7 +28,7 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
     let goals: Vec<String> = goals.iter().map(goal_text).collect();
     let goals = goals.join(" and ");
     let Some(SearchResult { answer, capacity, generator, line_runs, .. }) = search else {
-        return "\nNo rate was found that meets the goal.\n".to_owned();
+        return no_rate(&goals);
     };
     let mut text = match answer.rate {
         Some(rate) if answer.at_least => {
@@ -51,7 +51,7 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
              of its own there.\n",
             count(rate)
         ),
-        None => format!("\nNo rate is known to meet the goal ({goals}).\n"),
+        None => no_rate(&goals),
     };
     if let Some((low, high)) = answer.interval {
         let carried = answer.not_carried.map_or_else(String::new, |rate| {
@@ -80,6 +80,11 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
         text += &format!("Why: {reason}.\n");
     }
     text + &recovery_words(search)
+}
+
+/// The sentence about a search without an answer, which was to meet `goals`.
+fn no_rate(goals: &str) -> String {
+    format!("\nNo rate is known to meet the goal ({goals}).\n")
 }
 
 /// What was left of the overload; nothing where that is not known.
@@ -198,7 +203,7 @@ mod tests {
         let words = said(&SearchResult { answer, overload: None, recovery: None, ..found() });
         assert!(words.contains("No rate is known to meet the goal (p99 at most 1.00 ms)."), "{words}");
         assert!(!words.contains("--precision") && words.ends_with("Why: a run is too short.\n"), "{words}");
-        assert!(text(None, &[GOAL]).contains("No rate was found"));
+        assert!(text(None, &[GOAL]).contains("No rate is known to meet the goal (p99 at most 1.00 ms)."));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `pummel search` and `pummel scan` where something is wrong: with their options, or with what the server answers.
 
-use crate::common::{Serve, pummel};
+use crate::common::{Reserved, Serve, pummel};
 
 /// Refused before anything is sent: there is no curve, not even an empty one.
 #[track_caller]
@@ -11,6 +11,27 @@ fn assert_refused(words: &str, parts: &[&str]) {
     }
     assert_eq!(ended.text, "", "{words}");
     assert!(!ended.path("result.json").exists(), "{words}");
+}
+
+#[test]
+fn a_series_without_a_run_says_why_and_what_to_look_at_on_standard_error_alone() {
+    let absent = Reserved::new();
+    let name = &absent.name;
+    for words in [
+        format!("scan -s {name} --rates 1k:2k:1k"),
+        format!("search -s {name} --goal p99:1ms"),
+        format!("curve -s {name}"),
+        format!("run -s {name} --repeat 2"),
+        format!("ab -s {name} --versus {name}"),
+    ] {
+        let ended = pummel(&format!("{words} -t 100ms")).expect(1);
+        assert_eq!(ended.text, "", "{words}");
+        let said = &ended.errors;
+        assert!(said.contains("refused") && said.contains("hint: is the server running"), "{words}: {said}");
+        assert!(said.lines().count() <= 5, "{words}: {said}");
+        let result = ended.file("result.json");
+        assert!(result.contains("refused") && !result.contains("hint: "), "{words}: {result}");
+    }
 }
 
 #[test]
