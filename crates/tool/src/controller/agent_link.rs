@@ -97,10 +97,14 @@ impl Credentials {
     /// Reads the files that a fleet names.
     ///
     /// # Errors
-    /// Returns the file that cannot be used, with the reason.
+    /// Returns the option whose file cannot be used, with the file and the reason.
     pub fn read(fleet: &Fleet) -> Result<Credentials, String> {
         let tls = fleet.tls.as_ref().map(read_tls).transpose()?;
-        let token = fleet.token_file.as_deref().map(Token::read).transpose()?;
+        let token = fleet
+            .token_file
+            .as_deref()
+            .map(|path| Token::read(path).map_err(|why| format!("--agent-token-file: {why}")));
+        let token = token.transpose()?;
         let allow_version_mismatch = fleet.allow_version_mismatch;
         Ok(Credentials { tls, token_header: TokenHeader::of(token)?, allow_version_mismatch })
     }
@@ -112,10 +116,12 @@ impl Credentials {
 }
 
 fn read_tls(files: &FleetTls) -> Result<(Certificate, Identity), String> {
-    let read = |path: &std::path::Path| {
-        std::fs::read(path).map_err(|error| format!("'{}' cannot be read: {error}", path.display()))
+    let read = |option: &str, path: &std::path::Path| {
+        std::fs::read(path).map_err(|error| format!("{option}: '{}' cannot be read: {error}", path.display()))
     };
-    let (ca, cert, key) = (read(&files.ca)?, read(&files.cert)?, read(&files.key)?);
+    let ca = read("--agent-tls-ca", &files.ca)?;
+    let cert = read("--agent-tls-cert", &files.cert)?;
+    let key = read("--agent-tls-key", &files.key)?;
     Ok((Certificate::from_pem(ca), Identity::from_pem(cert, key)))
 }
 

@@ -176,9 +176,16 @@ impl<'a> Driver<'a> {
         let unwritten = |error: io::Error| fail(error.to_string());
         let files = ResultFiles::prepare(&job.outputs.files, &job.plan).map_err(unwritten)?;
         let outlets = Outlets::prepare(&extras.files, files.take_standard_output()).map_err(unwritten)?;
-        let (inputs, notice) = match extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref()) {
-            true => inputs_of(&job.plan).map_err(unwritten)?,
-            false => (Inputs::default(), None),
+        let run_name = run_name(&job.plan, clock::wall());
+        let reads_inputs = extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref());
+        let ready = ready(job, reads_inputs, &run_name);
+        let ((inputs, notice), (observers, unshown)) = match ready {
+            Ok(ready) => ready,
+            Err(error) => {
+                let exit = fail(error.to_string());
+                leave_reason(files, job, &job.plan, &NotRun::Unready(error.to_string()), style);
+                return Err(exit);
+            }
         };
         // Agents have passwords of their own.
         let password = match (&extras.password, &job.fleet) {
@@ -190,8 +197,6 @@ impl<'a> Driver<'a> {
             })?,
         };
         let inputs = Inputs { password, ..inputs };
-        let run_name = run_name(&job.plan, clock::wall());
-        let (observers, unshown) = Observers::start(job, &run_name).map_err(unwritten)?;
         let inputs = Inputs { steering: observers.steering(), ..inputs };
         if let Some(words) = observers.announcement() {
             say(words);
@@ -345,17 +350,6 @@ impl<'a> Driver<'a> {
         close(&mut self.observers, self.interrupts)
     }
 
-    /// Makes a result of the reason for which agents refused a run: the results in its files would be those of another run.
-    fn leave_reason(&mut self, plan: &ValidPlan, error: &NotRun, style: &dyn Style) {
-        let measurement = not_run(plan, error, self.job.fleet.as_ref());
-        let summary = Summary::of(&measurement, plan);
-        let front = self.job.front.name();
-        let report = Report { plan, measurement: &measurement, summary: &summary, front };
-        if let Err(error) = std::mem::take(&mut self.files).finish(&report) {
-            fail(style, &error.to_string());
-        }
-    }
-
     /// Writes the reports of the last run, and whatever still waits. Returns the exit status.
     pub fn conclude(
         mut self,
@@ -370,7 +364,7 @@ impl<'a> Driver<'a> {
             Err(error @ (NotRun::Here(RunError::Plan(_)) | NotRun::Usage(_))) => {
                 fail(style, &error.to_string());
                 if self.job.fleet.is_some() {
-                    self.leave_reason(plan, &error, style);
+                    leave_reason(std::mem::take(&mut self.files), self.job, plan, &error, style);
                 }
                 self.outlets.finish(true);
                 self.observers = Observers::default();
@@ -428,6 +422,32 @@ fn close(observers: &mut Observers, interrupts: &AtomicU32) -> io::Result<()> {
 /// The word about calibrations that do not hold any more.
 const STALE: &str = "what is stored of the instrument is of another machine, kernel or version, or more than 30 days old: \
                      `pummel calibrate` makes it anew";
+
+/// What a job reads, with a notice about it.
+type InputsRead = (Inputs, Option<String>);
+
+/// The observers of a job, with a notice about them.
+type ObserversShown = (Observers, Option<&'static str>);
+
+/// What a job needs before its first run: what its plan reads, where `reads_inputs` says so, and its observers.
+///
+/// # Errors
+/// Returns the system's error for a file that cannot be read, and for an address where nothing can listen.
+fn ready(job: &Job, reads_inputs: bool, run_name: &str) -> io::Result<(InputsRead, ObserversShown)> {
+    let read = if reads_inputs { inputs_of(&job.plan)? } else { (Inputs::default(), None) };
+    Ok((read, Observers::start(job, run_name)?))
+}
+
+/// Makes a result of the reason for which a run did not begin: the results in its files would be those of another run.
+fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun, style: &dyn Style) {
+    let mut measurement = not_run(plan, error, job.fleet.as_ref());
+    measurement.argv = told_command_line(plan);
+    let summary = Summary::of(&measurement, plan);
+    let report = Report { plan, measurement: &measurement, summary: &summary, front: job.front.name() };
+    if let Err(error) = files.finish(&report) {
+        fail(style, &error.to_string());
+    }
+}
 
 /// Says in a front's form what cannot be done. Returns its exit status.
 fn fail(style: &dyn Style, words: &str) -> Exit {

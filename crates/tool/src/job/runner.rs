@@ -52,6 +52,8 @@ pub enum NotRun {
     Agents(String),
     /// A server does not let a run begin, or speaks what no run can.
     Server(Obstacle),
+    /// A file that the run reads, or an address at which it is to be seen, cannot be used.
+    Unready(String),
     /// The user ended it.
     Interrupted,
 }
@@ -60,7 +62,7 @@ impl fmt::Display for NotRun {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotRun::Here(error) => error.fmt(to),
-            NotRun::Usage(why) | NotRun::Agents(why) => to.write_str(why),
+            NotRun::Usage(why) | NotRun::Agents(why) | NotRun::Unready(why) => to.write_str(why),
             NotRun::Server(why) => to.write_str(&why.reason),
             NotRun::Interrupted => to.write_str("interrupted"),
         }

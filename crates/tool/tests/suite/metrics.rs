@@ -219,6 +219,7 @@ fn an_address_that_is_taken_is_an_error_before_anything_is_sent() {
     let ended = pummel(&format!("run -s {} -t 1s --metrics {address}", server.name)).expect(1);
     assert!(ended.errors.contains("--metrics: cannot listen on"), "{}", ended.errors);
     assert_eq!(ended.text, "");
+    assert!(ended.json().text("reason").contains("--metrics: cannot listen on"));
     let ended = pummel(&format!("run -s {} -t 1s --metrics nonsense", server.name)).expect(2);
     assert!(ended.errors.contains("--metrics"), "{}", ended.errors);
     let ended = pummel(&format!("run -s {} -t 1s --metrics-linger 1s", server.name)).expect(2);

@@ -344,8 +344,10 @@ fn options_that_have_no_effect_beside_a_trace_are_refused() {
     }
     refused("--trace t --rate 10..20 --time 1s", "or at the one rate of '--rate'");
     refused("--trace - --repeat 3", "the first would take all of standard input");
-    let missing = pummel("run -s 127.0.0.1:1 --trace /nonexistent/trace").expect(1).errors;
-    assert!(missing.contains("cannot read '/nonexistent/trace'"), "{missing}");
+    let missing = pummel("run -s 127.0.0.1:1 --trace /nonexistent/trace").expect(1);
+    let why = "cannot read '/nonexistent/trace'";
+    assert!(missing.errors.contains(why), "{}", missing.errors);
+    assert!(missing.json().text("reason").contains(why), "{}", missing.json().text("reason"));
 }
 
 /// 400 reads of 50 keys in four seconds.
