@@ -35,7 +35,8 @@ pub fn handle<C: Codec>(
         Event::Received { bytes, stamp, read } => {
             state.read_at = read;
             let chunk = Chunk { bytes, stamp, read };
-            state.reporter.note_server(state.endpoints[slot].server);
+            let server = state.endpoints[slot].server;
+            state.reporter.note_server(server);
             let answered = population.handle_received(state, slot, chunk);
             let connection = &mut state.connections[slot];
             state.reporter.received(chunk.bytes.len(), answered.unwrap_or(0));
@@ -43,7 +44,7 @@ pub fn handle<C: Codec>(
                 Ok(answered) => {
                     if answered > 0 {
                         connection.answered = true;
-                        state.silence.answered(state.endpoints[slot].server, read);
+                        state.silence.answered(server, slot, read);
                     }
                     // A codec may have a request of its own to send.
                     if state.lanes > 1 && connection.session.has_output() {
@@ -53,7 +54,7 @@ pub fn handle<C: Codec>(
                     state.wake(client);
                 }
                 Err(malformed) => {
-                    state.reporter.malformed(state.endpoints[slot].server, malformed, chunk.bytes);
+                    state.reporter.malformed(server, malformed, chunk.bytes);
                     state.broken.push(id);
                     let again = state.limits.reconnect;
                     let fault = if says_full(chunk.bytes) { Fault::Refused } else { Fault::Protocol };

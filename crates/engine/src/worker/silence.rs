@@ -12,6 +12,8 @@ pub struct Silence {
 struct ServerSilence {
     /// When the server's last reply came.
     heard: Nanos,
+    /// The slot of the connection on which that reply came.
+    heard_in: u32,
     /// Since when the server owed a reply that did not come; [`NEVER`] if there is none. A time before the last reply
     /// does not count.
     missed: Nanos,
@@ -20,18 +22,24 @@ struct ServerSilence {
 impl Silence {
     /// The silence of `servers` servers, to which no request was sent yet.
     pub fn new(servers: usize) -> Silence {
-        Silence { servers: vec![ServerSilence { heard: 0, missed: NEVER }; servers] }
+        Silence { servers: vec![ServerSilence { heard: 0, heard_in: 0, missed: NEVER }; servers] }
     }
 
-    /// Notes a reply of a server at `at`.
+    /// Notes a reply of a server at `at`, on the connection in `slot`.
     #[inline]
-    pub fn answered(&mut self, server: u32, at: Nanos) {
-        self.servers[server as usize].heard = at;
+    pub fn answered(&mut self, server: u32, slot: usize, at: Nanos) {
+        let known = &mut self.servers[server as usize];
+        (known.heard, known.heard_in) = (at, slot as u32);
     }
 
-    /// Notes that a request to a server, sent at `since`, got no reply.
-    pub fn missed(&mut self, server: u32, since: Nanos) {
+    /// Notes that what was asked of a server at `since`, on the connection in `slot`, got no reply. A server that replied
+    /// on another connection after that time was there, so that such a miss proves no silence. Requests that were sent
+    /// before the last reply on their own connection wait behind it, and the server owes their replies since then.
+    pub fn missed(&mut self, server: u32, slot: usize, since: Nanos) {
         let known = &mut self.servers[server as usize];
+        if since < known.heard && slot as u32 != known.heard_in {
+            return;
+        }
         if known.missed == NEVER || known.missed < known.heard {
             known.missed = since.max(known.heard);
         }
@@ -41,7 +49,7 @@ impl Silence {
     pub fn of(&self, server: u32, now: Nanos) -> Nanos {
         match self.servers[server as usize] {
             ServerSilence { missed: NEVER, .. } => 0,
-            ServerSilence { heard, missed } if missed < heard => 0,
+            ServerSilence { heard, missed, .. } if missed < heard => 0,
             ServerSilence { missed, .. } => now.saturating_sub(missed),
         }
     }
@@ -55,22 +63,34 @@ mod tests {
     fn silence_begins_with_what_came_to_nothing_and_ends_with_an_answer() {
         let mut silence = Silence::new(2);
         assert_eq!(silence.of(1, 100), 0, "nothing was asked");
-        silence.missed(1, 100);
-        silence.missed(1, 150);
+        silence.missed(1, 7, 100);
+        silence.missed(1, 8, 150);
         assert_eq!(silence.of(1, 300), 200, "since the first of them");
         assert_eq!(silence.of(0, 300), 0, "the other server was not asked");
-        silence.answered(1, 310);
+        silence.answered(1, 7, 310);
         assert_eq!(silence.of(1, 400), 0);
     }
 
     #[test]
-    fn an_answer_to_another_request_interrupts_the_silence() {
+    fn an_answer_on_another_connection_proves_that_the_server_was_there_after_a_request() {
         let mut silence = Silence::new(1);
-        silence.answered(0, 500);
-        silence.missed(0, 200);
-        assert_eq!(silence.of(0, 1_200), 700, "it was asked before its last answer");
-        silence.answered(0, 2_000);
-        silence.missed(0, 2_500);
+        silence.answered(0, 7, 500);
+        silence.missed(0, 8, 200);
+        assert_eq!(silence.of(0, 1_200), 0, "the server passed that request over");
+        silence.missed(0, 8, 600);
+        silence.missed(0, 8, 900);
+        assert_eq!(silence.of(0, 1_200), 600, "it was asked again after its last answer");
+        silence.answered(0, 7, 2_000);
+        silence.missed(0, 7, 2_500);
         assert_eq!(silence.of(0, 3_000), 500, "what was missed before is over");
+    }
+
+    #[test]
+    fn requests_behind_the_last_answer_on_its_connection_wait_since_that_answer() {
+        let mut silence = Silence::new(1);
+        silence.answered(0, 7, 500);
+        silence.missed(0, 8, 300);
+        silence.missed(0, 7, 200);
+        assert_eq!(silence.of(0, 1_200), 700, "the server stopped between two requests of one connection");
     }
 }

@@ -221,7 +221,7 @@ impl<C: Codec> WorkerState<C> {
     pub fn miss(&mut self, slot: usize) {
         let since = self.connections[slot].session.deadline(0);
         if since != NEVER {
-            self.silence.missed(self.endpoints[slot].server, since);
+            self.silence.missed(self.endpoints[slot].server, slot, since);
         }
     }
 

@@ -332,6 +332,80 @@ fn a_server_that_closes_every_new_connection_is_given_up_although_it_is_asked_no
     assert!((10 * SECOND..20 * SECOND).contains(&waited_ns), "{waited_ns}");
 }
 
+/// A server that never answers one request, by its number from 0, and answers all others.
+struct Forgetful {
+    peer: ServerPeer,
+    forgets: u64,
+    requests: u64,
+}
+
+impl Peer for Forgetful {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        self.peer.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        self.requests += 1;
+        if self.requests - 1 != self.forgets {
+            self.peer.handle_received(conn, bytes, now);
+        }
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.peer.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        self.peer.poll(conn, now, out)
+    }
+}
+
+#[test]
+fn one_request_without_an_answer_beside_others_that_are_answered_does_not_make_the_server_gone() {
+    let server = server();
+    let forgetful = || Forgetful { peer: server.peer(), forgets: 2_000, requests: 0 };
+    let outcome = run(&plan(), 1, NetworkConditions::calm(), forgetful);
+    let counts = outcome.counts();
+    assert!(counts.completed > 2_000, "the others go on until the end: {counts:?}");
+    // The request was sent before the last answers, and is given up when nothing more is asked.
+    assert_eq!((counts.errors(Fault::Timeout), counts.unfinished), (1, 0), "{counts:?}");
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+}
+
+#[test]
+fn a_server_that_stops_between_two_requests_of_one_connection_is_gone() {
+    let mut plan = plan();
+    plan.groups[0].clients = 1;
+    plan.groups[0].depth = Depth::Limit(16);
+    // All sixteen are sent at once, before the last answer.
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(16))];
+    let stalling = faulty(ServerFault::StallAfter(5));
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || stalling.peer());
+    assert_eq!((outcome.counts().completed, outcome.counts().errors(Fault::Timeout)), (4, 12));
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    let reason = outcome.reason();
+    assert!(reason.starts_with("127.0.0.1:11211 was gone at the end, "), "{reason}");
+}
+
+#[test]
+fn a_server_that_stops_for_good_is_given_up_at_any_depth_and_number_of_connections() {
+    for clients in [1, 2, 50] {
+        for depth in [1, 16] {
+            let mut plan = plan();
+            plan.groups[0].clients = clients;
+            plan.groups[0].depth = Depth::Limit(depth);
+            plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(100_000))];
+            let stalling = faulty(ServerFault::StallAfter(1_005));
+            let outcome = run(&plan, 1, NetworkConditions::calm(), || stalling.peer());
+            assert_eq!(outcome.counts().completed, 1_004);
+            assert_eq!(outcome.measurement.status, Status::Partial);
+            // Ten timeouts of a second, and those that were under way then.
+            let waited_ns = outcome.measurement.measured_ns;
+            assert!((10 * SECOND..13 * SECOND).contains(&waited_ns), "{clients}, {depth}: {waited_ns}");
+        }
+    }
+}
+
 #[test]
 fn a_lost_connection_that_nobody_opens_again_leaves_its_requests_unsent() {
     let mut plan = at_rate(plan(), 1_000.0);

@@ -428,7 +428,7 @@ impl Churning {
                 state.reporter.not_opened(server, reason);
                 // A machine without a descriptor for the connection says nothing about the server's silence.
                 if !failure.is_before_asking() {
-                    state.silence.missed(server, since);
+                    state.silence.missed(server, slot, since);
                 }
             }
             None => state.reporter.lost(server, Trouble::Lost(reason)),

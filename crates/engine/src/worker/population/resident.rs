@@ -111,7 +111,7 @@ pub fn handle_closed<A: ReplyAccount, C: Codec>(
     let again = history.opened && state.limits.reconnect;
     connection.close();
     state.reporter.not_opened(server, reason);
-    state.silence.missed(server, since);
+    state.silence.missed(server, slot, since);
     let again = again && !state.gives_up(server, now);
     state.close_lane(slot, again);
 }
@@ -132,7 +132,7 @@ pub fn lose<A: ReplyAccount, C: Codec>(
     let lived_ns = now.saturating_sub(connection.dialled_at());
     if by_server && !connection.answered && lived_ns < state.limits.timeout_ns {
         // Such a server takes no more connections and says so by closing them, often before a request is sent.
-        state.silence.missed(state.endpoints[slot].server, now);
+        state.silence.missed(state.endpoints[slot].server, slot, now);
     }
     let again = again && !state.gives_up(state.endpoints[slot].server, now);
     state.end_session::<A>(slot, cause, again, now);
