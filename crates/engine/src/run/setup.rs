@@ -187,6 +187,7 @@ fn limits_of(plan: &Plan) -> WorkerLimits {
     WorkerLimits {
         timeout_ns: plan.timeout_ns,
         reconnect: plan.reconnect,
+        unanswered: plan.measures_no_reply(),
         drain_ns: plan.drain_ns(),
         load_patience_ns: plan.load_patience_ns(),
         patience_ns: plan.patience_ns(),

@@ -16,6 +16,9 @@ pub struct WorkerLimits {
     pub timeout_ns: Nanos,
     /// Whether connections that the server closed are opened again.
     pub reconnect: bool,
+    /// Whether servers are asked not to answer any measured request, so that only the connections that a server takes
+    /// show that it is there.
+    pub unanswered: bool,
     /// How long a phase waits for its last replies.
     pub drain_ns: Nanos,
     /// How long a server may be silent while records are stored.

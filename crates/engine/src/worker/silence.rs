@@ -17,12 +17,15 @@ struct ServerSilence {
     /// Since when the server owed a reply that did not come; [`NEVER`] if there is none. A time before the last reply
     /// does not count.
     missed: Nanos,
+    /// An attempt to open a connection came to nothing, and no connection counted as a reply since.
+    is_closed: bool,
 }
 
 impl Silence {
     /// The silence of `servers` servers, to which no request was sent yet.
     pub fn new(servers: usize) -> Silence {
-        Silence { servers: vec![ServerSilence { heard: 0, heard_in: 0, missed: NEVER }; servers] }
+        let unasked = ServerSilence { heard: 0, heard_in: 0, missed: NEVER, is_closed: false };
+        Silence { servers: vec![unasked; servers] }
     }
 
     /// Notes a reply of a server at `at`, on the connection in `slot`.
@@ -42,6 +45,21 @@ impl Silence {
         }
         if known.missed == NEVER || known.missed < known.heard {
             known.missed = since.max(known.heard);
+        }
+    }
+
+    /// Notes that a server did not take the connection in `slot`, which it was asked for at `since`.
+    pub fn refused(&mut self, server: u32, slot: usize, since: Nanos) {
+        self.missed(server, slot, since);
+        self.servers[server as usize].is_closed = true;
+    }
+
+    /// Notes that a server that is asked for no replies took the connection in `slot` at `at`. After a connection that it
+    /// did not take, this counts as a reply. It does not where requests came to nothing, or connections that were closed
+    /// at once: the system of a server that hangs takes connections too.
+    pub fn accepted(&mut self, server: u32, slot: usize, at: Nanos) {
+        if std::mem::take(&mut self.servers[server as usize].is_closed) {
+            self.answered(server, slot, at);
         }
     }
 
@@ -83,6 +101,20 @@ mod tests {
         silence.answered(0, 7, 2_000);
         silence.missed(0, 7, 2_500);
         assert_eq!(silence.of(0, 3_000), 500, "what was missed before is over");
+    }
+
+    #[test]
+    fn a_server_that_is_asked_for_no_reply_and_takes_connections_again_is_not_silent() {
+        let mut silence = Silence::new(1);
+        silence.accepted(0, 7, 100);
+        silence.refused(0, 7, 200);
+        silence.refused(0, 7, 300);
+        assert_eq!(silence.of(0, 400), 200);
+        silence.accepted(0, 7, 500);
+        assert_eq!(silence.of(0, 9_000), 0);
+        silence.missed(0, 7, 9_000);
+        silence.accepted(0, 7, 9_500);
+        assert_eq!(silence.of(0, 9_900), 900, "the system takes connections for a server that hangs");
     }
 
     #[test]

@@ -225,6 +225,14 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
+    /// Notes that a server took the connection in `slot` at `now`, which shows that it is there where it is asked for no
+    /// replies.
+    pub fn note_accepted(&mut self, slot: usize, now: Nanos) {
+        if self.limits.unanswered && !self.maker.is_load() {
+            self.silence.accepted(self.endpoints[slot].server, slot, now);
+        }
+    }
+
     /// Whether a server has been silent for so long that no connection to it is opened again.
     pub fn gives_up(&self, server: u32, now: Nanos) -> bool {
         self.silence.of(server, now) >= self.patience_ns

@@ -9,7 +9,7 @@ use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::plan::{Depth, Plan};
+use pummel_logic::plan::{Depth, Plan, Stop};
 use pummel_logic::protocol::{Fault, Outcome as End, Verb};
 use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
@@ -654,6 +654,43 @@ impl Peer for Porter {
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
         self.peer.poll(conn, now, out)
+    }
+}
+
+/// Sets that ask for no reply, a thousand in a second over one connection, which is opened again.
+fn quiet_sets(stop: Stop) -> Plan {
+    let mut plan = Plan { reconnect: true, ..at_rate(plan(), 1_000.0) };
+    plan.groups[0].clients = 1;
+    let mut sets = mix(&[(Verb::Set, 1.0)]);
+    sets.noreply = true;
+    plan.phases = vec![measuring(sets, stop)];
+    plan
+}
+
+#[test]
+fn a_server_that_takes_connections_again_is_not_gone_where_nothing_asks_for_a_reply() {
+    // Behind the refusals of the first run lie 1.3 s, and in the second another connection is lost 11 s after them.
+    for (closes_at, stop) in [(1_700, time(3 * SECOND)), (11_000, requests(25_000))] {
+        let closing = faulty(ServerFault::CloseAfter(closes_at));
+        let porter = || Porter::new(&closing, 1..3, NEVER);
+        let outcome = run(&quiet_sets(stop), 1, NetworkConditions::calm(), porter);
+        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{closes_at}");
+        let connections = &outcome.measurement.connections;
+        assert_eq!((connections.failed, connections.reconnected), (2, connections.lost), "{closes_at}");
+        assert!(connections.reconnected > 0, "{closes_at}");
+    }
+}
+
+#[test]
+fn a_server_that_takes_no_connection_any_more_is_gone_where_nothing_asks_for_a_reply() {
+    for (stop, expected) in
+        [(time(3 * SECOND), "was gone at the end"), (requests(25_000), "lost and not replaced")]
+    {
+        let closing = faulty(ServerFault::CloseAfter(1_700));
+        let porter = || Porter::new(&closing, 1..u64::MAX, NEVER);
+        let outcome = run(&quiet_sets(stop), 1, NetworkConditions::calm(), porter);
+        assert_eq!(outcome.measurement.status, Status::Partial);
+        assert!(outcome.reason().contains(expected), "{}", outcome.reason());
     }
 }
 

@@ -173,6 +173,13 @@ impl Plan {
         churn_of(phase).is_some() || in_parts
     }
 
+    /// Whether every measured request is a write that servers are asked not to answer.
+    pub fn measures_no_reply(&self) -> bool {
+        let mut measured = self.phases.iter().filter(|phase| phase.recorded).peekable();
+        let is_unanswered = |work: &Work| matches!(work, Work::Mix(mix) if !mix.is_answered());
+        measured.peek().is_some() && measured.all(|phase| is_unanswered(&phase.work))
+    }
+
     /// The Plan without its labels, as results hold it: they stand beside it there.
     #[must_use]
     pub fn without_labels(&self) -> Plan {

@@ -170,6 +170,12 @@ impl Fill {
 }
 
 impl Mix {
+    /// Whether some requests of the mix are answered. Also with `noreply`, each cas follows a read.
+    pub fn is_answered(&self) -> bool {
+        let always = |verb: Verb| verb.reads() || matches!(verb, Verb::Version | Verb::Cas);
+        !self.noreply || self.ops.iter().any(|&(verb, _)| always(verb))
+    }
+
     /// Whether some reads are followed by a store of their key.
     pub fn has_pairs(&self) -> bool {
         self.read_modify_write > 0.0

@@ -390,6 +390,7 @@ impl Churning {
             churn.alive_max = churn.alive_max.max(self.open);
             churn.connect.record(now.saturating_sub(since));
         }
+        state.note_accepted(slot, now);
         let client = &mut state.entries[slot].client;
         client.handle_opened(0, now);
         if spawner.phase().told {
@@ -428,7 +429,7 @@ impl Churning {
                 state.reporter.not_opened(server, reason);
                 // A machine without a descriptor for the connection says nothing about the server's silence.
                 if !failure.is_before_asking() {
-                    state.silence.missed(server, slot, since);
+                    state.silence.refused(server, slot, since);
                 }
             }
             None => state.reporter.lost(server, Trouble::Lost(reason)),

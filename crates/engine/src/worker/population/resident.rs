@@ -79,6 +79,7 @@ pub fn handle_opened<C: Codec>(state: &mut WorkerState<C>, slot: usize, since: N
     let history = &mut state.connections[slot].history;
     state.reporter.opened(server, now.saturating_sub(since), history.is_reconnection());
     (history.opened, history.closed_between_phases) = (true, false);
+    state.note_accepted(slot, now);
     let (client, lane) = state.owner(slot);
     state.entries[client].client.handle_opened(lane, now);
     state.wake(client);
@@ -111,7 +112,7 @@ pub fn handle_closed<A: ReplyAccount, C: Codec>(
     let again = history.opened && state.limits.reconnect;
     connection.close();
     state.reporter.not_opened(server, reason);
-    state.silence.missed(server, slot, since);
+    state.silence.refused(server, slot, since);
     let again = again && !state.gives_up(server, now);
     state.close_lane(slot, again);
 }

@@ -4,12 +4,11 @@ use super::bounds::refuse;
 use super::field::Field;
 use super::invalid::Invalid;
 use super::requests::mixes;
-use crate::plan::{Mix, Plan, Work};
-use crate::protocol::Verb;
+use crate::plan::Plan;
 
 /// Refuses goals and `until` where no measured request is answered, and checks where no value comes back.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
-    if is_silent(plan) {
+    if plan.measures_no_reply() {
         let expected = "expected an operation that is answered: none in --mix is, with --noreply, and only answers have \
                         response times";
         if let Some(goal) = plan.goals.first() {
@@ -27,19 +26,6 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Whether every measured request is a write that servers are asked not to answer.
-fn is_silent(plan: &Plan) -> bool {
-    let mut measured = plan.phases.iter().filter(|phase| phase.recorded).peekable();
-    let is_silent = |work: &Work| matches!(work, Work::Mix(mix) if !is_answered(mix));
-    measured.peek().is_some() && measured.all(|phase| is_silent(&phase.work))
-}
-
-/// Whether some requests of a mix are answered. Also with `noreply`, each cas follows a read.
-fn is_answered(mix: &Mix) -> bool {
-    let always = |verb: Verb| verb.reads() || matches!(verb, Verb::Version | Verb::Cas);
-    !mix.noreply || mix.ops.iter().any(|&(verb, _)| always(verb))
-}
-
 /// Whether requests are drawn, and none of them reads. The read before a cas is not checked.
 fn has_only_writes(plan: &Plan) -> bool {
     let mut mixes = mixes(plan).map(|(_, mix)| mix).peekable();
@@ -49,7 +35,8 @@ fn has_only_writes(plan: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Goal, Group, Load, Phase, Stop, Until};
+    use crate::plan::{Goal, Group, Load, Mix, Phase, Stop, Until, Work};
+    use crate::protocol::Verb;
     use crate::time::{MILLISECOND, SECOND};
 
     /// Operations with their weights.
