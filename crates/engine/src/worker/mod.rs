@@ -237,7 +237,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if now >= population.next_due() {
                 population.poll(state, backend, now);
             }
-            if now >= bounds.drain_end || enough.as_mut().is_some_and(|enough| enough(state)) {
+            if now >= bounds.drain_end {
+                // A reply that came in the drain ends its request, but no request follows from it any more.
+                if state.is_owed() {
+                    take_what_lies_unread(state, population, backend)?;
+                }
+                return Ok(backend.now());
+            }
+            if enough.as_mut().is_some_and(|enough| enough(state)) {
                 return Ok(now);
             }
             if state.active == 0

@@ -212,6 +212,11 @@ impl<C: Codec> WorkerState<C> {
         })
     }
 
+    /// Whether a request is unanswered on any connection.
+    pub fn is_owed(&self) -> bool {
+        self.connections.iter().any(|connection| !connection.session.is_idle())
+    }
+
     /// Whether a client has lost a lane that is not opened again.
     pub fn has_lost(&self) -> bool {
         self.entries.iter().any(|entry| entry.client.lost_lanes() > 0)

@@ -585,6 +585,63 @@ fn a_reply_that_lay_unread_beyond_the_timeout_was_in_time() {
     assert_eq!(outcome.range(Span::Service), (service, service));
 }
 
+/// A network whose client is stopped once, in the middle of a wait that ends with the signal that wakes the client and
+/// hands over nothing.
+struct Interrupted<P> {
+    network: Stopped<P>,
+    is_woken: bool,
+}
+
+impl<P: Peer> Backend for Interrupted<P> {
+    fn now(&self) -> Nanos {
+        self.network.now()
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        self.network.open(conn, target);
+    }
+
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        self.network.send(conn, parts)
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        self.network.close(conn, how);
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        let at = self.network.at;
+        let now = self.network.wait(until)?;
+        self.is_woken = self.network.at != at;
+        Ok(now)
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        if !self.is_woken {
+            self.network.drain(on);
+        }
+    }
+}
+
+#[test]
+fn replies_that_lay_unread_at_the_end_of_the_drain_end_their_requests() {
+    let mut plan = plan();
+    plan.timeout_ns = 5 * SECOND;
+    let server = held(0.005);
+    // The measured tenth of a second begins behind the first second of the clock, and a drain of a second follows.
+    let (at, for_ns) = (1_050 * MILLISECOND, 1_500 * MILLISECOND);
+    let outcome = run_with(&plan, |worker| {
+        let sim = Sim::new(worker as u64, NetworkConditions::calm(), server.peer());
+        Ok(Interrupted { network: Stopped { sim, at, for_ns }, is_woken: false })
+    });
+    let counts = outcome.counts();
+    assert_eq!((counts.unfinished, counts.failed()), (0, 0), "the server answered in time: {counts:?}");
+    assert_eq!(counts.completed, server.host().requests(), "no request followed from a reply behind the end");
+    let service = 5 * MILLISECOND + WAY;
+    assert_eq!(outcome.range(Span::Service), (service, service));
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+}
+
 #[test]
 fn a_reply_that_came_in_time_while_others_were_read_is_no_timeout() {
     let mut plan = plan();
