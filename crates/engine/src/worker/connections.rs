@@ -125,6 +125,9 @@ pub struct AttemptHistory {
     /// This worker closed the connection between two phases, because its replies would have arrived in the next phase.
     /// The next opening is no reconnection.
     pub closed_between_phases: bool,
+    /// The connection was not open when the last phase was over, and the next phase that begins with all connections
+    /// open waits for it, or for its first attempt.
+    pub awaited: bool,
 }
 
 impl AttemptHistory {

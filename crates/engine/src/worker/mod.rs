@@ -87,12 +87,13 @@ pub trait PhaseWorker {
     /// by the reporter and is no error here.
     fn open(&mut self, meeting: &Meeting) -> io::Result<()>;
 
-    /// Whether the end of the last phase closed connections that have to be opened again before the next phase.
+    /// Whether connections that were lost in the last phase, or that its end closed, have to be opened again before the
+    /// next phase.
     fn has_shut(&self) -> bool;
 
-    /// Opens the connections again that the end of the last phase closed because their replies were late. Returns when
-    /// each of them is open or its first attempt has failed, which takes one timeout at most. All clients must have an
-    /// assignment without requests.
+    /// Opens the connections again that were lost in the last phase, or that its end closed because their replies were
+    /// late. Returns when each of them is open or its first attempt has failed, which takes one timeout at most. All
+    /// clients must have an assignment without requests.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait.
@@ -289,6 +290,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
         state.reporter.abandon(false);
         let missing = population.end_phase(state, backend, over);
+        state.await_closed();
         account_for(state, missing, over, now);
     }
 }
@@ -368,7 +370,7 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
     }
 
     fn has_shut(&self) -> bool {
-        self.state.connections.iter().any(|connection| connection.history.closed_between_phases)
+        self.state.connections.iter().any(|connection| connection.history.awaited)
     }
 
     fn reopen(&mut self, meeting: &Meeting) -> io::Result<()> {

@@ -11,7 +11,7 @@ use pummel_logic::workload::request::RequestMaker;
 
 use crate::backend::{Backend, Close, ConnId};
 use crate::resolve::Server;
-use crate::worker::connections::Connection;
+use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
@@ -203,12 +203,25 @@ impl<C: Codec> WorkerState<C> {
             .min(now + SLEEP_MAX_NS)
     }
 
-    /// Whether a connection that was closed between phases is still in its first attempt to open.
+    /// Notes which connections the next phase waits for: those that were open once and are not open at the end of this
+    /// one. No phase waits for a connection that was tried in vain since, or that its server closed without a reply, and
+    /// none follows where a lane is lost.
+    pub fn await_closed(&mut self) {
+        let goes_on = !self.has_lost();
+        for connection in &mut self.connections {
+            let is_open = matches!(connection.state(), ConnectionState::Open | ConnectionState::Full);
+            let history = &mut connection.history;
+            let is_fresh = history.closed_between_phases || history.failures_in_a_row() == 0;
+            history.awaited = goes_on && history.opened && !is_open && is_fresh;
+        }
+    }
+
+    /// Whether a connection that the next phase waits for is still in its first attempt to open.
     pub fn is_reopening(&self) -> bool {
         self.connections.iter().zip(&self.endpoints).any(|(connection, endpoint)| {
             let history = connection.history;
             let tried = history.failures as usize >= self.servers[endpoint.server as usize].addresses();
-            history.closed_between_phases && !tried
+            history.awaited && !tried
         })
     }
 

@@ -751,14 +751,19 @@ fn a_server_that_takes_no_connection_any_more_is_gone_where_nothing_asks_for_a_r
     }
 }
 
-/// A warm-up with far more requests than the server can answer, which leaves every connection with answers owed.
-fn overloaded_at_first() -> Plan {
-    let mut plan = at_rate(plan(), 1_000_000.0);
-    plan.groups[0].depth = Depth::Limit(4);
+/// `plan` behind a warm-up that is its first phase.
+fn warmed_up(mut plan: Plan) -> Plan {
     let mut warmup = plan.phases[0].clone();
     (warmup.name, warmup.recorded) = ("warmup".to_owned(), false);
     plan.phases.insert(0, warmup);
     plan
+}
+
+/// A warm-up with far more requests than the server can answer, which leaves every connection with answers owed.
+fn overloaded_at_first() -> Plan {
+    let mut plan = at_rate(plan(), 1_000_000.0);
+    plan.groups[0].depth = Depth::Limit(4);
+    warmed_up(plan)
 }
 
 #[test]
@@ -773,6 +778,24 @@ fn after_an_overloaded_warm_up_all_connections_are_open_when_the_measured_phase_
         assert_eq!((connections.open, connections.lost, connections.reconnected), (4, 0, 0));
         // Each was opened twice, and memcached counts one of its own.
         assert_eq!(server.host().counts().total_connections, 2 * 4 + 1);
+        let first = outcome.rows.iter().filter(|row| row.sent != NEVER).map(|row| row.sent).min();
+        assert!(first.unwrap() - outcome.begin < CALLS, "they ask at once");
+    }
+}
+
+#[test]
+fn connections_that_timed_out_in_the_drain_of_the_warm_up_are_open_when_the_measured_phase_begins() {
+    for threads in [1, 2] {
+        let mut plan = warmed_up(plan());
+        plan.engine.threads = threads;
+        plan.timeout_ns = 50 * MILLISECOND;
+        // The warm-up ends after some 1,102 ms of the clock, and its last requests are late 8 ms behind that.
+        let server = server().freezing(1_060 * MILLISECOND, 1_140 * MILLISECOND);
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
+        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+        assert_eq!((outcome.counts().failed(), outcome.counts().unfinished), (0, 0));
+        let connections = &outcome.measurement.connections;
+        assert_eq!((connections.open, connections.lost, connections.reconnected), (4, 4, 4));
         let first = outcome.rows.iter().filter(|row| row.sent != NEVER).map(|row| row.sent).min();
         assert!(first.unwrap() - outcome.begin < CALLS, "they ask at once");
     }

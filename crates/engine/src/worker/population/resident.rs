@@ -78,7 +78,7 @@ pub fn handle_opened<C: Codec>(state: &mut WorkerState<C>, slot: usize, since: N
     let server = state.endpoints[slot].server;
     let history = &mut state.connections[slot].history;
     state.reporter.opened(server, now.saturating_sub(since), history.is_reconnection());
-    (history.opened, history.closed_between_phases) = (true, false);
+    (history.opened, history.closed_between_phases, history.awaited) = (true, false, false);
     state.note_accepted(slot, now);
     let (client, lane) = state.owner(slot);
     state.entries[client].client.handle_opened(lane, now);
