@@ -77,7 +77,7 @@ impl<C: Codec> WorkerState<C> {
             if !handshake.rest().is_empty() {
                 // Where sends are stamped, the bytes of the handshake count too.
                 let handed = backend.send_marked(id, &[IoSlice::new(handshake.rest())], None);
-                handshake.handle_sent(handed.taken);
+                handshake.handle_sent(handed.taken, handed.at);
                 self.reporter.sent(handed.taken);
             }
         }

@@ -198,6 +198,13 @@ impl<C> Connection<C> {
         self.state.is_opening().then_some(self.opening_since)
     }
 
+    /// Since when the connection, which is being opened, waits for its server: since the backend was told to open it, or
+    /// since the handshake was sent; `None` where it is not being opened.
+    pub fn waits_to_open_since(&self) -> Option<Nanos> {
+        let shakes_since = self.handshake.as_ref().map_or(0, |handshake| handshake.begun());
+        self.opening_since().map(|since| since.max(shakes_since))
+    }
+
     /// When the backend was last told to open the connection.
     pub fn dialled_at(&self) -> Nanos {
         self.opening_since

@@ -49,7 +49,7 @@ pub fn give_up_late<C: Codec>(
 fn is_late<C: Codec>(state: &mut WorkerState<C>, slot: usize, now: Nanos) -> bool {
     let timeout_ns = state.limits.timeout_ns;
     let connection = &mut state.connections[slot];
-    let deadline = match (connection.state(), connection.opening_since()) {
+    let deadline = match (connection.state(), connection.waits_to_open_since()) {
         (ConnectionState::Closed | ConnectionState::Queued, _) => NEVER,
         (_, Some(since)) => since.saturating_add(timeout_ns),
         (_, None) => connection.session.deadline(timeout_ns),

@@ -91,6 +91,7 @@ impl Openings {
         Some(Box::new(PendingHandshake {
             handshake: Arc::clone(&self.handshake),
             said: 0,
+            begun: 0,
             reader: self.handshake.reader(),
         }))
     }
@@ -112,6 +113,8 @@ pub struct PendingHandshake {
     handshake: Arc<Handshake>,
     /// Bytes of the handshake that were sent.
     said: usize,
+    /// When the handshake was first sent; 0 until then.
+    begun: Nanos,
     reader: HandshakeReader,
 }
 
@@ -121,9 +124,17 @@ impl PendingHandshake {
         &self.handshake.bytes()[self.said..]
     }
 
-    /// Notes that `count` more bytes were sent.
-    pub fn handle_sent(&mut self, count: usize) {
+    /// When the handshake was first sent; 0 until then.
+    pub fn begun(&self) -> Nanos {
+        self.begun
+    }
+
+    /// Notes that `count` more bytes were sent at `at`.
+    pub fn handle_sent(&mut self, count: usize, at: Nanos) {
         self.said += count;
+        if self.begun == 0 {
+            self.begun = at;
+        }
     }
 
     /// Handles bytes of the server's reply. Returns whether the server has agreed to the whole handshake.

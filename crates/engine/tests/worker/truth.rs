@@ -9,7 +9,7 @@ use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::plan::{Depth, Plan, Stop};
+use pummel_logic::plan::{Depth, Plan, Protocol, Stop};
 use pummel_logic::protocol::{Fault, Outcome as End, Verb};
 use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
@@ -583,6 +583,24 @@ fn a_reply_that_lay_unread_beyond_the_timeout_was_in_time() {
     assert_eq!(counts.failed(), 0, "the server answered in time, and the client read late");
     let service = 5 * MILLISECOND + WAY;
     assert_eq!(outcome.range(Span::Service), (service, service));
+}
+
+#[test]
+fn a_client_that_was_stopped_while_it_opened_connections_waits_for_the_replies_to_its_handshakes() {
+    let plan = Plan { protocol: Protocol::Resp3, ..plan() };
+    // The client is stopped in its first wait, for longer than a connection may take to open.
+    let outcome = stopped_client(&plan, &server(), 0, 2 * plan.timeout_ns);
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    let connections = &outcome.measurement.connections;
+    assert_eq!((connections.open, connections.failed, connections.lost), (4, 0, 0));
+}
+
+#[test]
+fn a_handshake_that_is_not_answered_in_time_has_failed() {
+    let plan = Plan { protocol: Protocol::Resp3, ..plan() };
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Deaf { accepted: false });
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().ends_with("the server did not answer in time"), "{}", outcome.reason());
 }
 
 /// A network whose client is stopped once, in the middle of a wait that ends with the signal that wakes the client and
