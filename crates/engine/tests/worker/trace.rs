@@ -263,6 +263,27 @@ fn rows_of_clients_whose_server_is_gone_are_unsent_where_they_were_due_in_the_ph
 }
 
 #[test]
+fn a_client_whose_server_is_gone_leaves_a_row_of_a_fast_replay_unsent_for_each_of_its_slots() {
+    for depth in [1, 4] {
+        let closing = HostConfig { faults: vec![ServerFault::CloseAfter(20)], ..HostConfig::default() };
+        let servers = [HostConfig::default(), closing].map(Server::new);
+        let endless = TraceReplay { passes: 0, by: Some(DealBy::Key), ..replay(TracePace::Fast) };
+        let end = time(200 * MILLISECOND);
+        let mut plan = over(&servers, Route::All, replaying(&endless, &[(end, true)], 1));
+        plan.groups[0].depth = Depth::Limit(depth);
+        let outcome = run_with_inputs(&plan, &inputs(&[&twitter()]), |worker| {
+            Ok(Sim::new(worker as u64, NetworkConditions::calm(), Cluster::new(&servers)))
+        });
+        assert!(outcome.reason().starts_with("3 of 6 connections were lost"), "{}", outcome.reason());
+        let counts = outcome.counts();
+        assert!(counts.completed > 1_000, "the others go on: {counts:?}");
+        // Rows may wait for the other clients too when the time is over.
+        let slots = 3 * u64::from(depth);
+        assert!((slots..=2 * slots).contains(&counts.unsent), "{counts:?}");
+    }
+}
+
+#[test]
 fn a_run_that_ends_before_its_trace_accounts_for_what_its_clients_asked() {
     let bad = format!("{}\nno row\n{}", "0,key,3,1,1,get,0", twitter());
     for pace in [REAL, TracePace::Fast] {

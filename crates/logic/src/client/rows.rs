@@ -102,17 +102,35 @@ impl Client {
     /// phase does not wait for those that no connection will send.
     fn give_up_row(&mut self, now: Nanos, maker: &mut RequestMaker) -> Action<'static> {
         let NextRow::Due(offset) = maker.task.rows().next(self.number) else { return Action::Done };
-        let (due, end) = (self.due_of_row(offset), self.assignment.end);
+        let end = self.assignment.end;
+        // In closed loop a request is due when its slot is freed, and what is never sent never frees its slot: a phase that
+        // a time ends asks no more than that of the client.
+        let keeps_slot = offset.is_none() && end != NEVER;
+        if keeps_slot && !self.slots.is_free() {
+            while let NextRow::Due(_) = maker.task.rows().next(self.number) {
+                self.drop_row(maker);
+            }
+            return Action::Done;
+        }
+        let due = self.due_of_row(offset);
         if due >= end {
             return Action::Done;
         }
         if due > now && end != NEVER {
             return Action::DoneUntil(due);
         }
+        if keeps_slot {
+            self.slots.take();
+        }
+        Action::Unsent { verb: self.drop_row(maker), due }
+    }
+
+    /// Takes the client's next row, which will not be sent, out of those that wait. Returns its verb.
+    fn drop_row(&self, maker: &mut RequestMaker) -> Verb {
         let rows = maker.task.rows_mut();
         let (place, verb) = rows.leave_out(self.number);
         rows.release(place);
-        Action::Unsent { verb, due }
+        verb
     }
 
     /// Handles the end of a request of a trace; the place of its key becomes free if no request follows from the reply.
