@@ -175,7 +175,7 @@ mod tests {
             said(&found()),
             "\nThe goal (p99 at most 1.00 ms) is met at 74,100 requests per second, with 95 % confidence, also by the upper \
              bound of a run of its own there.\n\
-             The limit is reached between 74,100 and 76,900 requests per second (10 runs in random order; 98,000 in closed \
+             The limit is reached between 74,100 and 76,900 requests per second (10 runs in random order; 98,000 in a closed \
              loop).\n\
              After 5 s at 92,280 requests per second the same rate was 12 % slower for 0.3 s.\n"
         );

@@ -377,7 +377,8 @@ mod tests {
         for text in FORMS.into_iter().chain(more) {
             let ttl = read("--ttl", text, |client: Client| client.args.data.ttl);
             let time = read("--service-time", text, |server: Server| server.args.service_time).flatten();
-            assert_eq!(time, ttl, "{text}");
+            // An expiry may lie in the past, and no reply is held for less than no time.
+            assert_eq!(time, ttl.filter(|_| !text.starts_with('-')), "{text}");
             taken += u32::from(time.is_some());
         }
         assert!(taken > 15, "{taken}");
