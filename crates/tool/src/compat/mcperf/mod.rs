@@ -6,10 +6,10 @@ pub mod options;
 pub mod report;
 pub mod style;
 
-use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
+use pummel_logic::plan::address::is_of_ip;
 use pummel_logic::plan::validate::{Field, Invalid, NO_TIMEOUT_NS};
 use pummel_logic::plan::{
     self, Adaptive, Arrivals, Backend, Changes, ChurningClients, Clock, Data, Depth, Engine, Fill, Gap,
@@ -443,7 +443,9 @@ fn is_without_port(server: &str) -> bool {
 
 /// Whether a host is an IPv6 address without brackets; a zone such as `%eth0` may follow the address.
 fn is_v6(host: &str) -> bool {
-    host.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
+    let address = host.split('%').next().unwrap_or_default();
+    // With one colon it would be an address of IPv4 with its port.
+    !address.starts_with('[') && address.matches(':').count() > 1 && is_of_ip(address)
 }
 
 /// The mean of the sum of so many gaps, in seconds.
