@@ -13,16 +13,16 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         return Ok(());
     }
     let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
-    let expected = format!(
-        "this plan needs {} of memory in this process, more than the limit of {}: fewer connections or a smaller depth are \
-         accepted",
-        gigabytes(need_bytes),
-        gigabytes(memory::LIMIT_BYTES)
-    );
+    let expected = |accepted: &str| {
+        let (need, limit) = (gigabytes(need_bytes), gigabytes(memory::LIMIT_BYTES));
+        format!(
+            "this plan needs {need} of memory in this process, more than the limit of {limit}: {accepted} accepted"
+        )
+    };
     if has_too_many_clients(plan) {
         let most = plan.groups.iter().enumerate().max_by_key(|(_, group)| group.clients);
         let (index, clients) = most.map_or((0, 0), |(index, group)| (index, group.clients));
-        return refuse(Field::Clients.of(index), clients, expected);
+        return refuse(Field::Clients.of(index), clients, expected("fewer connections are"));
     }
     let deepest = plan.groups.iter().enumerate().max_by_key(|(_, group)| memory::depth_of(group));
     let (index, depth) = match deepest {
@@ -32,7 +32,7 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         },
         None => (0, "unlimited".to_owned()),
     };
-    refuse(Field::Depth.of(index), depth, expected)
+    refuse(Field::Depth.of(index), depth, expected("fewer connections or a smaller depth are"))
 }
 
 /// Whether a plan needs too much memory whatever its depth. Windows have no depth: their front names what takes the memory.
