@@ -162,7 +162,7 @@ fn goldens() -> Vec<Golden> {
         ),
         text(
             Format::Csv(None),
-            "time,op,key,missed\n1,get,a,1\n2,get,b,0\n2,get,c,\n3,set,d,1\n3,get,e,yes\n4,get,f\n",
+            "time,op,key,missed\n1,get,a,True\n2,get,b,false\n2,get,c,\n3,set,d,1\n3,get,e,yes\n4,get,f\n",
             &[
                 "1000000000~ get a/1 ? 0 - x1 missed",
                 "2000000000~ get b/1 ? 0 - x1",

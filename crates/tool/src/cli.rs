@@ -218,7 +218,8 @@ fn meant_option(error: &clap::Error, subcommand: Option<&clap::Command>) -> Opti
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
     let unknown = unknown.split('=').next()?.strip_prefix("--")?;
     let (_, meant) = OPTIONS_OF_OTHERS.iter().find(|(word, _)| *word == unknown)?;
-    let is_there = subcommand?.get_arguments().any(|arg| arg.get_long() == Some(*meant));
+    let is_there =
+        subcommand?.get_arguments().any(|arg| arg.get_long() == Some(*meant) && !arg.is_hide_set());
     is_there.then_some(*meant)
 }
 

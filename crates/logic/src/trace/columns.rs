@@ -134,10 +134,9 @@ impl Columns {
                     row.count = count;
                     true
                 }),
-                // A column of this name that says something else makes no row unreadable.
                 Column::Missed => {
                     row.missed = text == b"1" || text.eq_ignore_ascii_case(b"true");
-                    true
+                    row.missed || matches!(text, b"" | b"0") || text.eq_ignore_ascii_case(b"false")
                 }
             };
             if !is_read {

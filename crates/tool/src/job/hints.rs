@@ -25,8 +25,10 @@ impl Obstacle {
         let reason = measurement.reason.as_ref()?;
         let connections = &measurement.connections;
         let is_cut_off = connections.failed > 0 || connections.lost > 0;
-        (measurement.status == Status::Partial && is_empty)
-            .then(|| Obstacle { reason: reason.clone(), hint: hint_for(plan, reason, is_cut_off) })
+        (measurement.status == Status::Partial && is_empty).then(|| Obstacle {
+            reason: reason.clone(),
+            hint: hint_for(plan, reason, is_cut_off, measurement.detected.is_some()),
+        })
     }
 
     /// The reason with this hint.
@@ -56,14 +58,22 @@ pub fn login_hint(protocol: Protocol) -> String {
 }
 
 /// What a user can look at in a run that ended for this reason; `None` where the reason says it. `is_cut_off`: a connection
-/// could not be opened, or was lost.
-fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool) -> Option<String> {
+/// could not be opened, or was lost. `is_detected`: the servers were found to speak the protocol of the plan.
+fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool, is_detected: bool) -> Option<String> {
+    // The name of a server may hold any word.
+    let reason = plan.servers.iter().fold(reason.to_owned(), |reason, server| reason.replace(server, ""));
     let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
     let protocol = plan.protocol;
     if has(LOGIN_WORDS) && !has(&["certificate", "TLS"]) && plan.login.is_none() {
         return Some(login_hint(protocol));
     }
+    if has(&["NOPERM"]) && plan.login.is_some() {
+        return Some("the server's ACL has to let this user run the commands of the load".to_owned());
+    }
     if has(&["longer than the timeout"]) && !plan.uses_datagrams() {
+        if is_detected {
+            return Some("--timeout sets how long a request may take".to_owned());
+        }
         let name = protocol.name();
         return Some(format!(
             "does the server speak {name}? --protocol auto finds out what it speaks; --timeout sets how long a request may take"
@@ -75,7 +85,7 @@ fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool) -> Option<String> {
         "this port speaks TLS: --tls is for ports that do"
     } else if has(&["the reply looks like HTTP"]) {
         PORTS
-    } else if has(FOREIGN_WORDS) {
+    } else if !is_detected && has(FOREIGN_WORDS) {
         "--protocol auto finds out what the server speaks; --protocol text, meta, binary, resp2 or resp3 names it"
     } else if has(&["TLS"]) {
         "does this port speak TLS? --tls is for ports that do"
@@ -89,7 +99,7 @@ fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool) -> Option<String> {
         "memcached listens on UDP only with -U"
     } else if is_cut_off && has(ABSENT_WORDS) {
         PORTS
-    } else if plan.tls.is_none() && has(CLOSED_WORDS) {
+    } else if !is_detected && plan.tls.is_none() && has(CLOSED_WORDS) {
         "does the server expect TLS (--tls), or another protocol? --protocol auto finds out what it speaks"
     } else {
         return None;

@@ -119,7 +119,10 @@ impl<A> Typed<A> {
     fn usage(&self, flag: &str, value: String, accepted: String) -> UsageError {
         let typed = self.word(flag).filter(|_| self.has(flag));
         if typed.is_some_and(|word| WITHOUT_VALUE.contains(&(flag, word))) {
-            return UsageError::Missing(format!("'{flag}' is not accepted: {accepted}"));
+            return UsageError::Missing(match accepted.strip_prefix("it is accepted only") {
+                Some(rest) => format!("'{flag}' is accepted only{rest}"),
+                None => format!("'{flag}' is not accepted: {accepted}"),
+            });
         }
         let value = typed.map_or(value, str::to_string);
         UsageError::Value { flag: flag.to_string(), value, accepted }

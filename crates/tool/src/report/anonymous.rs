@@ -92,7 +92,25 @@ fn names_of_run<'a>(plan: &Plan, agents: impl Iterator<Item = &'a str>) -> Vec<(
     }
     names.extend(plan.login.iter().map(|login| (login.user.clone(), "user".to_owned())));
     names.extend(plan.socket.source.iter().map(|source| (source.clone(), "source".to_owned())));
+    names.extend(paths_in(plan).into_iter().map(|path| (path.to_owned(), PATH.to_owned())));
     names
+}
+
+/// The paths of files that a plan names; not `-`, which is standard input.
+fn paths_in(plan: &Plan) -> Vec<&str> {
+    let mut paths: Vec<&str> = Vec::new();
+    for phase in &plan.phases {
+        match &phase.work {
+            Work::Trace(replay) => paths.extend(replay.paths.iter().map(String::as_str)),
+            Work::Replay(replay) => paths.push(&replay.path),
+            _ => {}
+        }
+    }
+    paths.extend(plan.login.iter().filter_map(|login| login.password_file.as_deref()));
+    paths
+        .extend(plan.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]).flatten().map(String::as_str));
+    paths.retain(|path| *path != "-");
+    paths
 }
 
 /// The names that are not empty, in the order in which they are replaced: the longer of two may hold the shorter one.
@@ -198,7 +216,7 @@ fn replaced_words(text: &str, name: &str, word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pummel_logic::measure::measurement::{Keep, Status};
-    use pummel_logic::plan::{Login, Plan};
+    use pummel_logic::plan::{Login, Phase, Plan, Stop, TracePace, TraceReplay, Work};
 
     use super::sentence;
     use crate::report::example::{Run, evidence};
@@ -231,6 +249,16 @@ mod tests {
         let said =
             sentence("no agent at load1.corp:5556: refused; enp3s0 carried 97 %", &plan, &agents, &cards);
         assert_eq!(said, "no agent at agent-1: refused; card carried 97 %");
+        let replay = TraceReplay::of(vec!["/home/alice/x.csv".to_owned()], TracePace::Fast, 1);
+        let mut with_trace = plan.clone();
+        with_trace.phases.push(Phase {
+            name: "measure".to_owned(),
+            work: Work::Trace(Box::new(replay)),
+            stop: Stop::default(),
+            recorded: true,
+        });
+        let said = sentence("cannot read '/home/alice/x.csv': No such file", &with_trace, &agents, &cards);
+        assert_eq!(said, "cannot read 'path': No such file");
         let named = Plan::default();
         assert_eq!(sentence("at load1.corp:5556", &named, &agents, &cards), "at load1.corp:5556");
     }

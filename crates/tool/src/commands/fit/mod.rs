@@ -14,7 +14,7 @@ use crate::commands::trace::{SourceArgs, Stopped, read};
 use crate::exit_status::Exit;
 use crate::job::{FrontInputs, InputFile, UsageError, check_places};
 use crate::native::workloads::{Profile, ReadThrough, Source, profile, profile_text};
-use crate::report::output::Output;
+use crate::report::output::{Output, names_standard_output};
 use crate::stderr::say;
 use crate::values;
 
@@ -94,7 +94,7 @@ impl Outputs {
     fn prepare(args: &FitArgs, profile: Option<&str>) -> Result<Outputs, Stopped> {
         let paths = [&args.output, &args.json, &args.rates];
         let to_stdout =
-            paths.iter().filter(|path| path.as_ref().is_some_and(|path| path.as_os_str() == "-")).count();
+            paths.iter().filter(|path| path.as_deref().is_some_and(names_standard_output)).count();
         if to_stdout > 1 {
             let why = "expected one of '--output', '--json' and '--rates' as -, standard output";
             return Err(Stopped::Usage(UsageError::Missing(why.to_owned())));

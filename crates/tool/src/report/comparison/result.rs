@@ -169,7 +169,7 @@ impl Comparison {
             interrupted: false,
         };
         comparison.doubts = doubts(&comparison, question);
-        // What no number of equal pairs could show of any judged figure, no claim may say either.
+        // No claim is judged where the pairs are too few to show a difference in any judged figure.
         let reasons: Vec<String> =
             comparison.doubts.iter().cloned().chain(comparison.too_few_pairs()).collect();
         let judged = |claim: &Claim| {

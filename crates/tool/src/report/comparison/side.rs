@@ -153,9 +153,9 @@ impl Side {
     }
 }
 
-/// What differs in the plans of two sides, and then in their machines and servers. Of machines and servers the first 40 differences
-/// are kept, and so many of each field of the plans, which decide what may be judged, so that none hides another. What only one side
-/// says is no difference, but for fields of the Plan.
+/// What differs in the plans of two sides, and then in their machines and servers. The first 40 differences of
+/// machines and servers are kept, and the first 40 of each field of the plans, which decide what may be judged, so that no field hides
+/// another. A fact that only one side has is no difference, but for fields of the Plan.
 pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
     let mut found = plan_differences(&sides[0].plan, &sides[1].plan);
     let mut others = Vec::new();
