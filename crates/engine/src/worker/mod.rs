@@ -92,8 +92,8 @@ pub trait PhaseWorker {
     fn has_shut(&self) -> bool;
 
     /// Opens the connections again that were lost in the last phase, or that its end closed because their replies were
-    /// late. Returns when each of them is open or its first attempt has failed, which takes one timeout at most. All
-    /// clients must have an assignment without requests.
+    /// late. Returns when each of them is open or its first attempt has failed, which takes one timeout at most for each
+    /// address of a server, and another one where a handshake follows. All clients must have an assignment without requests.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait.
@@ -383,6 +383,7 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
 
     fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
+        self.state.silence.begin_phase();
         self.state.patience_ns = match (end, self.state.maker.is_load()) {
             (NEVER, true) => self.state.limits.load_patience_ns,
             (NEVER, false) => self.state.limits.patience_ns,

@@ -63,6 +63,11 @@ impl Silence {
         }
     }
 
+    /// Forgets which servers did not take a connection: what a phase before did proves nothing in the next one.
+    pub fn begin_phase(&mut self) {
+        self.servers.iter_mut().for_each(|known| known.is_closed = false);
+    }
+
     /// How long a server has sent no reply to its requests, in nanoseconds; 0 when it replies, or has no request.
     pub fn of(&self, server: u32, now: Nanos) -> Nanos {
         match self.servers[server as usize] {
@@ -115,6 +120,10 @@ mod tests {
         silence.missed(0, 7, 9_000);
         silence.accepted(0, 7, 9_500);
         assert_eq!(silence.of(0, 9_900), 900, "the system takes connections for a server that hangs");
+        silence.refused(0, 7, 9_950);
+        silence.begin_phase();
+        silence.accepted(0, 7, 9_960);
+        assert_eq!(silence.of(0, 9_990), 990, "the refusal belongs to the phase before");
     }
 
     #[test]
