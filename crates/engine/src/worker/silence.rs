@@ -17,15 +17,30 @@ struct ServerSilence {
     /// Since when the server owed a reply that did not come; [`NEVER`] if there is none. A time before the last reply
     /// does not count.
     missed: Nanos,
+    /// The connections to the server.
+    connections: u32,
+    /// The requests that the server passed over, each on a connection of its own, since the reply at `passed_since`.
+    passed: u32,
+    passed_since: Nanos,
     /// An attempt to open a connection came to nothing, and no connection counted as a reply since.
     is_closed: bool,
 }
 
 impl Silence {
-    /// The silence of `servers` servers, to which no request was sent yet.
-    pub fn new(servers: usize) -> Silence {
-        let unasked = ServerSilence { heard: 0, heard_in: 0, missed: NEVER, is_closed: false };
-        Silence { servers: vec![unasked; servers] }
+    /// The silence of `servers` servers, to which no request was sent yet. `slots` has the server of each connection.
+    pub fn new(servers: usize, slots: impl Iterator<Item = u32>) -> Silence {
+        let unasked = ServerSilence {
+            heard: 0,
+            heard_in: 0,
+            missed: NEVER,
+            connections: 0,
+            passed: 0,
+            passed_since: 0,
+            is_closed: false,
+        };
+        let mut silence = Silence { servers: vec![unasked; servers] };
+        slots.for_each(|server| silence.servers[server as usize].connections += 1);
+        silence
     }
 
     /// Notes a reply of a server at `at`, on the connection in `slot`.
@@ -36,12 +51,19 @@ impl Silence {
     }
 
     /// Notes that what was asked of a server at `since`, on the connection in `slot`, got no reply. A server that replied
-    /// on another connection after that time was there, so that such a miss proves no silence. Requests that were sent
-    /// before the last reply on their own connection wait behind it, and the server owes their replies since then.
+    /// on another connection after that time was there, so that such a miss proves no silence, unless most connections of
+    /// the server had one since: it stopped behind that reply. Requests that were sent before the last reply on their own
+    /// connection wait behind it, and the server owes their replies since then.
     pub fn missed(&mut self, server: u32, slot: usize, since: Nanos) {
         let known = &mut self.servers[server as usize];
         if since < known.heard && slot as u32 != known.heard_in {
-            return;
+            if known.passed_since != known.heard {
+                (known.passed, known.passed_since) = (0, known.heard);
+            }
+            known.passed += 1;
+            if 2 * known.passed <= known.connections {
+                return;
+            }
         }
         if known.missed == NEVER || known.missed < known.heard {
             known.missed = since.max(known.heard);
@@ -84,7 +106,7 @@ mod tests {
 
     #[test]
     fn silence_begins_with_what_came_to_nothing_and_ends_with_an_answer() {
-        let mut silence = Silence::new(2);
+        let mut silence = Silence::new(2, [0, 1, 1].into_iter());
         assert_eq!(silence.of(1, 100), 0, "nothing was asked");
         silence.missed(1, 7, 100);
         silence.missed(1, 8, 150);
@@ -96,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_answer_on_another_connection_proves_that_the_server_was_there_after_a_request() {
-        let mut silence = Silence::new(1);
+        let mut silence = Silence::new(1, [0; 4].into_iter());
         silence.answered(0, 7, 500);
         silence.missed(0, 8, 200);
         assert_eq!(silence.of(0, 1_200), 0, "the server passed that request over");
@@ -110,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_asked_for_no_reply_and_takes_connections_again_is_not_silent() {
-        let mut silence = Silence::new(1);
+        let mut silence = Silence::new(1, [0; 4].into_iter());
         silence.accepted(0, 7, 100);
         silence.refused(0, 7, 200);
         silence.refused(0, 7, 300);
@@ -127,8 +149,22 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_passed_over_most_connections_stopped_behind_its_last_answer() {
+        let mut silence = Silence::new(1, [0; 4].into_iter());
+        silence.answered(0, 3, 500);
+        silence.missed(0, 0, 200);
+        silence.missed(0, 1, 200);
+        assert_eq!(silence.of(0, 1_200), 0, "half of the connections prove nothing");
+        silence.missed(0, 2, 300);
+        assert_eq!(silence.of(0, 1_200), 700);
+        silence.answered(0, 3, 2_000);
+        silence.missed(0, 0, 1_900);
+        assert_eq!(silence.of(0, 2_500), 0, "what was passed over before that answer is over");
+    }
+
+    #[test]
     fn requests_behind_the_last_answer_on_its_connection_wait_since_that_answer() {
-        let mut silence = Silence::new(1);
+        let mut silence = Silence::new(1, [0; 4].into_iter());
         silence.answered(0, 7, 500);
         silence.missed(0, 8, 300);
         silence.missed(0, 7, 200);

@@ -116,6 +116,7 @@ impl<C: Codec> WorkerState<C> {
         let WorkerSetup { clients, lanes, servers, endpoints, depth, handshake } = setup;
         assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
         let count = endpoints.len();
+        let silence = Silence::new(servers.len(), endpoints.iter().map(|endpoint| endpoint.server));
         WorkerState {
             wheel: TimingWheel::new(limits.timeout_ns, now),
             limits,
@@ -142,7 +143,7 @@ impl<C: Codec> WorkerState<C> {
             lanes_lost: 0,
             lanes_unopened: 0,
             codec: C::new(),
-            silence: Silence::new(servers.len()),
+            silence,
             servers,
             patience_ns: NEVER,
             read_at: 0,

@@ -388,6 +388,18 @@ fn a_server_that_stops_between_two_requests_of_one_connection_is_gone() {
 }
 
 #[test]
+fn a_server_that_stops_behind_answers_on_a_few_of_many_connections_is_gone() {
+    let mut plan = plan();
+    plan.groups[0].clients = 16;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(16))];
+    let stalling = faulty(ServerFault::StallAfter(5));
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || stalling.peer());
+    assert_eq!((outcome.counts().completed, outcome.counts().errors(Fault::Timeout)), (4, 12));
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().contains("was gone at the end"), "{}", outcome.reason());
+}
+
+#[test]
 fn a_server_that_stops_for_good_is_given_up_at_any_depth_and_number_of_connections() {
     for clients in [1, 2, 50] {
         for depth in [1, 16] {
@@ -745,7 +757,14 @@ fn quiet_sets(stop: Stop) -> Plan {
 #[test]
 fn a_server_that_takes_connections_again_is_not_gone_where_nothing_asks_for_a_reply() {
     // Behind the refusals of the first run lie 1.3 s, and in the second another connection is lost 11 s after them.
-    for (closes_at, stop) in [(1_700, time(3 * SECOND)), (11_000, requests(25_000))] {
+    // Each connection of the others lives for half a second, which is less than the timeout.
+    let stops = [
+        (1_700, time(3 * SECOND)),
+        (11_000, requests(25_000)),
+        (500, time(3 * SECOND)),
+        (500, requests(25_000)),
+    ];
+    for (closes_at, stop) in stops {
         let closing = faulty(ServerFault::CloseAfter(closes_at));
         let porter = || Porter::new(&closing, 1..3, NEVER);
         let outcome = run(&quiet_sets(stop), 1, NetworkConditions::calm(), porter);

@@ -3,13 +3,17 @@
 use pummel_logic::client::Lane;
 use pummel_logic::connection::session::Chunk;
 use pummel_logic::protocol::{Codec, Malformed};
-use pummel_logic::time::Nanos;
+use pummel_logic::time::{MILLISECOND, Nanos};
 
 use crate::backend::{Backend, Reason};
 use crate::worker::load_model::LoadModel;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::state::{CloseCause, WorkerState};
 use crate::worker::trouble::Trouble;
+
+/// How long a server that is asked for no replies holds a connection that it takes, in nanoseconds. One that takes no more
+/// connections closes them sooner.
+const HELD_MIN_NS: Nanos = 100 * MILLISECOND;
 
 /// The load model of clients that stay.
 #[derive(Debug)]
@@ -129,8 +133,10 @@ pub fn lose<A: ReplyAccount, C: Codec>(
     state.miss(slot);
     let by_server = matches!(cause, CloseCause::Closed(_));
     let connection = &mut state.connections[slot];
-    connection.note_end(by_server);
     let lived_ns = now.saturating_sub(connection.dialled_at());
+    // Where nothing asks for a reply, a connection that is held is all that a server shows of itself.
+    connection.answered |= state.limits.unanswered && lived_ns >= HELD_MIN_NS;
+    connection.note_end(by_server);
     if by_server && !connection.answered && lived_ns < state.limits.timeout_ns {
         // Such a server takes no more connections and says so by closing them, often before a request is sent.
         state.silence.missed(state.endpoints[slot].server, slot, now);
