@@ -153,6 +153,25 @@ fn churn_of(phase: &Phase) -> Option<&KeyChurn> {
     }
 }
 
+/// What a run reads a file of its Plan as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileRole {
+    /// A trace that is replayed; `-` is standard input.
+    Trace,
+    /// A file whose stores load the servers.
+    Fill,
+    /// A recording of mutilate's.
+    Recording,
+    /// The password of the login.
+    Password,
+    /// The authorities of TLS.
+    TlsCa,
+    /// The client certificate of TLS.
+    TlsCert,
+    /// The private key of the client certificate.
+    TlsKey,
+}
+
 impl Plan {
     /// Nanoseconds for which keys have changed before phase `number`, by the times of the phases before it; `None` where that is
     /// known only when they are over.
@@ -171,6 +190,29 @@ impl Plan {
         let phase = &self.phases[number];
         let in_parts = phase.recorded && self.changes.parts.iter().any(|part| part.churn.is_some());
         churn_of(phase).is_some() || in_parts
+    }
+
+    /// The files that a run of the Plan reads, each with what it is read as.
+    pub fn files(&self) -> Vec<(FileRole, &str)> {
+        let mut files: Vec<(FileRole, &str)> = Vec::new();
+        for phase in &self.phases {
+            match &phase.work {
+                Work::Trace(replay) => {
+                    let role = if replay.stores_only { FileRole::Fill } else { FileRole::Trace };
+                    files.extend(replay.paths.iter().map(|path| (role, path.as_str())));
+                }
+                Work::Replay(replay) => files.push((FileRole::Recording, &replay.path)),
+                _ => {}
+            }
+        }
+        let password = self.login.as_ref().and_then(|login| login.password_file.as_deref());
+        files.extend(password.map(|path| (FileRole::Password, path)));
+        if let Some(tls) = &self.tls {
+            let named =
+                [(FileRole::TlsCa, &tls.ca), (FileRole::TlsCert, &tls.cert), (FileRole::TlsKey, &tls.key)];
+            files.extend(named.into_iter().filter_map(|(role, path)| Some((role, path.as_deref()?))));
+        }
+        files
     }
 
     /// Whether every measured request is a write that servers are asked not to answer.

@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, FromArgMatches, ValueEnum};
 use pummel_engine::sys;
+use pummel_logic::plan::Plan;
 
 use crate::commands::repeat::RunCommandArgs;
 use crate::commands::stored::load;
 use crate::compat::mutilate::MutilateCommand;
 use crate::compat::{mcperf, memaslap, mutilate};
 use crate::exit_status::{Exit, answer};
+use crate::job::outputs::files_of;
 use crate::job::{Format, FrontInputs, InputFile, Job, UsageError, check_places};
 use crate::native;
+use crate::native::places::file_of;
 use crate::native::saved;
 use crate::report::output::Output;
 use crate::stderr::say;
@@ -127,7 +130,7 @@ impl Wanted {
         let Some(path) = self.plan.as_ref().filter(|path| path.as_os_str() != "-") else {
             return print(&saved::print(&job.plan, self.format));
         };
-        if let Err(error) = self.check_place(path) {
+        if let Err(error) = self.check_place(path, &job.plan) {
             return answer(&error.into());
         }
         let text = saved::text_for(&job.plan, path);
@@ -142,11 +145,14 @@ impl Wanted {
     }
 
     /// Refuses to put the plan in the place of a result, or of a file that the explained command line names.
-    fn check_place(&self, path: &Path) -> Result<(), UsageError> {
-        let words = self.words.iter().skip(1).filter_map(|word| word.to_str());
-        let named: Vec<InputFile<'_>> =
-            words.map(|word| InputFile::new("a file that ARGS name", file_in(word))).collect();
-        check_places(&[("--plan", Some(path))], &named)?;
+    fn check_place(&self, path: &Path, plan: &Plan) -> Result<(), UsageError> {
+        let words: Vec<&str> = self.words.iter().filter_map(|word| word.to_str()).collect();
+        let apart = words.windows(2).map(|pair| (pair[0], pair[1]));
+        let options = apart.chain(words.iter().filter_map(|word| word.split_once('=')));
+        let named =
+            options.filter_map(|(flag, value)| Some(InputFile::of_option(flag, file_of(flag, value)?)));
+        let inputs: Vec<InputFile<'_>> = named.chain(files_of(plan)).collect();
+        check_places(&[("--plan", Some(path))], &inputs)?;
         // Reading a pipe would wait for its writer.
         if !fs::metadata(path).is_ok_and(|present| present.is_file()) {
             return Ok(());
@@ -161,11 +167,6 @@ impl Wanted {
             ),
         })
     }
-}
-
-/// The value of a word such as `--value-size=file:sizes`: `sizes`.
-fn file_in(word: &str) -> &str {
-    word.rsplit_once(['=', ':']).map_or(word, |(_, file)| file)
 }
 
 /// What a command line of `pummel run` means. How often the run is made, and whether it is steered, is no part of the plan.

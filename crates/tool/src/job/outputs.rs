@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pummel_logic::plan::{Plan, Work};
+use pummel_logic::plan::{FileRole, Plan};
 
 use crate::metrics::options::MetricsArgs;
 use crate::report::forms::{FORMS, Form};
@@ -197,27 +197,18 @@ impl<'a> InputFile<'a> {
     }
 }
 
-/// The files that a run of a plan reads: traces, the password, and the files of TLS.
+/// The files that a run of a plan reads.
 pub fn files_of(plan: &Plan) -> Vec<InputFile<'_>> {
-    let mut files = Vec::new();
-    for phase in &plan.phases {
-        match &phase.work {
-            Work::Trace(replay) => {
-                let flag = if replay.stores_only { "--fill" } else { "--trace" };
-                files.extend(replay.paths.iter().map(|path| InputFile::of_option(flag, path)));
-            }
-            Work::Replay(replay) => files.push(InputFile::new("the recording", &replay.path)),
-            _ => {}
-        }
-    }
-    let password = plan.login.as_ref().and_then(|login| login.password_file.as_ref());
-    files.extend(password.map(|path| InputFile::of_option("--password-file", path)));
-    if let Some(tls) = &plan.tls {
-        let named = [("--tls-ca", &tls.ca), ("--tls-cert", &tls.cert), ("--tls-key", &tls.key)];
-        let named = named.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
-        files.extend(named.map(|(flag, path)| InputFile::of_option(flag, path)));
-    }
-    files
+    let file = |(role, path)| match role {
+        FileRole::Trace => InputFile::of_option("--trace", path),
+        FileRole::Fill => InputFile::of_option("--fill", path),
+        FileRole::Recording => InputFile::new("the recording", path),
+        FileRole::Password => InputFile::of_option("--password-file", path),
+        FileRole::TlsCa => InputFile::of_option("--tls-ca", path),
+        FileRole::TlsCert => InputFile::of_option("--tls-cert", path),
+        FileRole::TlsKey => InputFile::of_option("--tls-key", path),
+    };
+    plan.files().into_iter().map(file).collect()
 }
 
 /// What is accepted in place of an output `file` that is the place of one of the `others`, which their options name, or one of the
@@ -244,7 +235,7 @@ pub fn taken<'a>(
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::plan::{Login, Phase, Stop, TlsOptions, TracePace, TraceReplay};
+    use pummel_logic::plan::{Login, Phase, Stop, TlsOptions, TracePace, TraceReplay, Work};
 
     use super::*;
 

@@ -59,7 +59,9 @@ pub fn flag_of(path: FieldPath, is_recorded: bool) -> &'static str {
         Field::MultiSet => "--multiset",
         Field::Fresh => "--fresh",
         Field::Absent => "--absent",
-        Field::ReadThrough | Field::FillDelay | Field::TraceFillDelay => "--read-through",
+        Field::ReadThrough | Field::FillDelay | Field::TraceFillDelay | Field::TraceFillDist => {
+            "--read-through"
+        }
         Field::Fill => "--fill",
         Field::Noreply => "--noreply",
         Field::Vivify => "--vivify",

@@ -8,6 +8,7 @@ pub mod detection;
 mod field_options;
 pub mod options;
 pub mod phase_file;
+pub mod places;
 pub mod report;
 mod report_agents;
 mod result_options;
@@ -39,8 +40,7 @@ use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;
 
 use crate::job::fleet::Fleet;
-use crate::job::outputs::files_of;
-use crate::job::{Front, FrontInputs, InputFile, Job, Outputs, ReportFormat, UsageError};
+use crate::job::{Front, FrontInputs, Job, Outputs, ReportFormat, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
 use crate::native::options::shape_refusal;
@@ -52,21 +52,6 @@ pub use crate::native::result_options::ResultArgs;
 use crate::native::trace_args::TraceArgs;
 use crate::report::output::names_standard_output;
 use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
-
-/// Options whose values are files.
-const FILES: &[&str] = &["--plan", "--phases", "--workload"];
-
-/// Options whose values are files behind `file:` or `cachelib:`.
-const VALUES_IN_FILES: &[&str] = &[
-    "--rate",
-    "--arrivals",
-    "--read-through",
-    "--popularity",
-    "--key-size",
-    "--value-size",
-    "--ttl",
-    "--missing-size",
-];
 
 /// Options of a load that decide which records are stored.
 const LOAD_OPTIONS: &[&str] = &[
@@ -81,8 +66,9 @@ const LOAD_OPTIONS: &[&str] = &[
 ];
 
 /// The options that stand without a value, or may, with the word that the parser keeps for them then.
-const WITHOUT_VALUE: [(&str, &str); 6] = [
+const WITHOUT_VALUE: [(&str, &str); 7] = [
     ("--insert", "true"),
+    ("--loop", "0"),
     ("--meta-details", "true"),
     ("--noreply", "true"),
     ("--read-through", "0"),
@@ -160,24 +146,6 @@ impl<A> Typed<A> {
         }
         let why = "expected an expiry where something is stored or touched, and here no request has one";
         Err(self.usage("--ttl", plan.data.expiry_s.to_string(), why.to_owned()))
-    }
-
-    /// Refuses a result whose place is that of another result, or of a file that these options or their plan name.
-    fn check_places(&self, outputs: &Outputs, plan: &Plan) -> Result<(), UsageError> {
-        let whole = FILES.iter().filter_map(|flag| Some((flag, self.word(flag)?)));
-        let behind = VALUES_IN_FILES.iter().filter_map(|flag| {
-            let word = self.word(flag)?;
-            Some((flag, word.strip_prefix("file:").or_else(|| word.strip_prefix("cachelib:"))?))
-        });
-        let named = whole.chain(behind).map(|(flag, path)| InputFile::of_option(flag, path));
-        let inputs: Vec<InputFile<'_>> = named.chain(files_of(plan)).collect();
-        match outputs.files.conflict(outputs.format, &inputs) {
-            None => Ok(()),
-            Some((form, file, accepted)) => {
-                let (flag, value) = (form.flag(), file.display().to_string());
-                Err(UsageError::Value { flag, value, accepted })
-            }
-        }
     }
 }
 

@@ -479,7 +479,7 @@ fn an_error_names_the_option_that_was_given_and_not_another_that_decides_the_sam
         ("--trace t --trace-amplify 2000", "'2000' for '--trace-amplify'"),
         ("--trace t --trace-sample 0", "'0' for '--trace-sample': expected a share above 0 and at most 1"),
         ("--trace t --trace-from 5 --trace-to 3", "'3' for '--trace-to': expected a time above 5s"),
-        ("--trace t --loop=0", "'0' for '--loop': expected 1 or more"),
+        ("--trace t --loop=0", "'--loop' is not accepted: endless passes"),
         ("--trace t --max-value 200m", "'200m' for '--max-value': expected at most 128 MiB"),
         ("--trace t --trace-warmup 1us", "'1us' for '--trace-warmup': expected a time from 1ms to 8760h"),
         (

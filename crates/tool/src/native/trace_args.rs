@@ -35,11 +35,11 @@ pub struct TraceArgs {
     #[arg(long, value_name = "RULE", requires = "trace", value_enum)]
     pub trace_ttl: Option<TraceTtlName>,
     /// Replay the trace N times; without a number, until --time or --requests ends the run
-    #[arg(long = "loop", value_name = "N", requires = "trace", num_args = 0..=1, require_equals = true,
+    #[arg(id = "loop", long = "loop", value_name = "N", requires = "trace", num_args = 0..=1, require_equals = true,
           default_missing_value = "0", value_parser = values::count)]
     pub passes: Option<u64>,
     /// Use different keys in every pass of --loop
-    #[arg(long, requires = "passes")]
+    #[arg(long, requires = "loop")]
     pub loop_fresh: bool,
     /// Skip rows earlier than this after the first row
     #[arg(long, value_name = "TIME", requires = "trace", value_parser = values::time)]

@@ -92,25 +92,10 @@ fn names_of_run<'a>(plan: &Plan, agents: impl Iterator<Item = &'a str>) -> Vec<(
     }
     names.extend(plan.login.iter().map(|login| (login.user.clone(), "user".to_owned())));
     names.extend(plan.socket.source.iter().map(|source| (source.clone(), "source".to_owned())));
-    names.extend(paths_in(plan).into_iter().map(|path| (path.to_owned(), PATH.to_owned())));
+    // What is called `-` is standard input.
+    let paths = plan.files().into_iter().map(|(_, path)| path).filter(|path| *path != "-");
+    names.extend(paths.map(|path| (path.to_owned(), PATH.to_owned())));
     names
-}
-
-/// The paths of files that a plan names; not `-`, which is standard input.
-fn paths_in(plan: &Plan) -> Vec<&str> {
-    let mut paths: Vec<&str> = Vec::new();
-    for phase in &plan.phases {
-        match &phase.work {
-            Work::Trace(replay) => paths.extend(replay.paths.iter().map(String::as_str)),
-            Work::Replay(replay) => paths.push(&replay.path),
-            _ => {}
-        }
-    }
-    paths.extend(plan.login.iter().filter_map(|login| login.password_file.as_deref()));
-    paths
-        .extend(plan.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]).flatten().map(String::as_str));
-    paths.retain(|path| *path != "-");
-    paths
 }
 
 /// The names that are not empty, in the order in which they are replaced: the longer of two may hold the shorter one.

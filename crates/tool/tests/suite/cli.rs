@@ -344,6 +344,26 @@ fn an_output_in_the_place_of_what_is_read_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
+fn a_word_that_names_no_file_which_is_read_keeps_no_output_from_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let plan = at("plan.toml");
+    for label in ["cfg=plan.toml", &format!("cfg={plan}")] {
+        // The second time the plan of the first time is in its place.
+        for _ in 0..2 {
+            save(&format!("run -s a --label {label} --json {plan}"), Path::new(&plan));
+        }
+    }
+    // A name that the program has is no file, although one is called so.
+    fs::write(at("cache"), "text").expect("written");
+    let words = "run -s 127.0.0.1:1 --protocol text --workload cache --json cache";
+    let ended = Command::new(cargo_bin!("pummel")).current_dir(folder.path()).args(words.split(' ')).output();
+    let ended = ended.expect("it runs");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(!errors.contains("it is read as") && ended.status.code() == Some(1), "{errors}");
+}
+
+#[test]
 fn a_prefix_without_room_for_the_keys_that_no_load_stores_is_refused() {
     let prefix = "x".repeat(235);
     let value = format!("'{prefix}' for '--key-prefix'");

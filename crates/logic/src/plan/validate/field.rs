@@ -89,6 +89,7 @@ pub enum Field {
     TraceSample,
     TraceAmplify,
     TraceFillDelay,
+    TraceFillDist,
     TraceMissingSize,
     TraceValueMax,
     DeleteShare,
@@ -106,7 +107,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 97] = [
+const PATHS: [(Field, &str); 98] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -189,7 +190,8 @@ const PATHS: [(Field, &str); 97] = [
     (Field::TraceEnd, "phases[].work.trace.to_ns"),
     (Field::TraceSample, "phases[].work.trace.sample"),
     (Field::TraceAmplify, "phases[].work.trace.amplify"),
-    (Field::TraceFillDelay, "phases[].work.trace.fill_delay_s"),
+    (Field::TraceFillDelay, "phases[].work.trace.fill_delay_ns"),
+    (Field::TraceFillDist, "phases[].work.trace.fill_delay_s"),
     (Field::TraceMissingSize, "phases[].work.trace.missing_size"),
     (Field::TraceValueMax, "phases[].work.trace.value_max_bytes"),
     (Field::DeleteShare, "phases[].work.delete.share"),

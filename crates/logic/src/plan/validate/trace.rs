@@ -47,8 +47,7 @@ pub fn replay(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Inva
         return refuse(of(Field::TraceEnd), typed_time(to_ns), expected);
     }
     if replay.passes == 0 && stop == Stop::default() {
-        let expected =
-            "expected 1 or more: endless passes are accepted with a time or a number of requests only";
+        let expected = "endless passes are accepted with a time or a number of requests only";
         return refuse(of(Field::TracePasses), 0, expected);
     }
     if replay.value_max_bytes > VALUE_MAX_BYTES {
@@ -64,7 +63,7 @@ fn fills(index: usize, replay: &TraceReplay) -> Result<(), Invalid> {
         && (replay.fills != Fills::Own || !requests::is_delay(delay))
     {
         let expected = "expected delays of 0 or more with a mean of at most an hour, where misses of the replay are stored";
-        return refuse(of(Field::TraceFillDelay), delay, expected);
+        return refuse(of(Field::TraceFillDist), delay, expected);
     }
     if let Some(size) = &replay.missing_size
         && (replay.fills != Fills::Own || size.clone().checked().is_err() || size.support().0 < 0.0)

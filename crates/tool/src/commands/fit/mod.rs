@@ -13,7 +13,7 @@ use pummel_logic::plan::{Data, Mix, Style};
 use crate::commands::trace::{SourceArgs, Stopped, read};
 use crate::exit_status::Exit;
 use crate::job::{FrontInputs, InputFile, UsageError, check_places};
-use crate::native::workloads::{Profile, ReadThrough, Source, profile, profile_text};
+use crate::native::workloads::{Profile, ReadThrough, Source, is_built_in, profile, profile_text};
 use crate::report::output::{Output, names_standard_output};
 use crate::stderr::say;
 use crate::values;
@@ -130,7 +130,7 @@ fn follow(args: &FitArgs, inputs: &FrontInputs) -> Result<Exit, Stopped> {
         Some(name) if !is_own => Some(named_profile(name, inputs)?),
         _ => None,
     };
-    let outputs = Outputs::prepare(args, args.check.as_deref().filter(|_| !is_own))?;
+    let outputs = Outputs::prepare(args, args.check.as_deref().filter(|name| !is_own && !is_built_in(name)))?;
     let mut fitter = Fitter::default();
     let (format, account) = read(&args.source, &mut |row, _| {
         fitter.take(row);

@@ -23,6 +23,11 @@ use crate::values::{UnreadDist, UnreadPopularity};
 /// The option that names a workload.
 const FLAG: &str = "--workload";
 
+/// Whether `pummel workloads` has a workload of this name, so that no file of the name is read.
+pub fn is_built_in(name: &str) -> bool {
+    presets::find(name).is_some()
+}
+
 /// The profile that a name means: that of a workload that this program knows, or else that of the file with this name.
 ///
 /// # Errors
