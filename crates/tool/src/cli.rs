@@ -169,7 +169,7 @@ Examples:
 
 Exit status (the three command lines above keep their originals'):
   0    complete
-  1    failed or partial; the report is written and says why
+  1    failed or partial; the report says why, or standard error where nothing was measured
   2    wrong usage; nothing was sent
   3    a value was wrong, a goal was missed or undecided, --until was not reached, or the run had
        a fault that --fail-on names (or that could not be determined)

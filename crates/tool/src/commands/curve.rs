@@ -7,14 +7,14 @@ use pummel_logic::measure::uncertainty::Upper;
 use pummel_logic::rate_search::placing::{CurvePoint, first_rates, next_rate};
 
 use crate::commands::run_maker::SeriesEnd;
-use crate::commands::series::{CurveRunner, first_job, hidden_where_refused, prepared, series};
+use crate::commands::series::{CurveRunner, STATUSES, first_job, hidden_where_refused, prepared, series};
 use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
 use crate::native::{RunArgs, Typed};
 
 /// Options of `pummel curve`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES, mut_args(hidden_where_refused))]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{STATUSES}"), mut_args(hidden_where_refused))]
 pub struct CurveArgs {
     /// Those of `pummel run`, for every run.
     #[command(flatten)]
@@ -27,14 +27,7 @@ p99 of two neighbours differs most beyond their 95 % intervals. In all, 12 to 20
 exit status is 3 if a run misses the goal.
 
 Example, which takes about two minutes:
-  pummel curve -s 127.0.0.1 -t 5s --csv curve.csv
-
-Exit status:
-  0    every rate was measured
-  1    a run failed; the reports are written and say why
-  2    wrong usage; nothing was sent
-  3    a verification failed, or a goal was missed
-  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
+  pummel curve -s 127.0.0.1 -t 5s --csv curve.csv";
 
 /// Measures at rates that are chosen one after the other.
 pub fn curve(args: &CurveArgs, inputs: &FrontInputs) -> Exit {

@@ -168,7 +168,7 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
     driver.close_view();
     repetition.reason = end.as_ref().and_then(SeriesEnd::reason);
     repetition.interrupted = matches!(end, Some(SeriesEnd::Interrupted));
-    let is_told = repetition.runs.is_empty() && end.as_ref().is_some_and(SeriesEnd::says_all);
+    let is_told = SeriesEnd::says_all(end.as_ref(), repetition.runs.len());
     let is_missed = repetition.wrong_values() > 0 || repetition.missed().0 > 0;
     let exit = match end.map(SeriesEnd::exit) {
         Some(exit) => exit,

@@ -67,10 +67,10 @@ impl SeriesEnd {
         SeriesEnd::Failed(Obstacle::of(plan, measurement).unwrap_or_else(reason))
     }
 
-    /// Whether the reason on standard error is all that there is to say of a series without a run. A series that was
-    /// interrupted has its report.
-    pub fn says_all(&self) -> bool {
-        !matches!(self, SeriesEnd::Interrupted)
+    /// Whether the reason on standard error is all that there is to say of a series that ended like this, after `runs` runs. A
+    /// series that was interrupted has its report.
+    pub fn says_all(end: Option<&SeriesEnd>, runs: usize) -> bool {
+        runs == 0 && end.is_some_and(|end| !matches!(end, SeriesEnd::Interrupted))
     }
 }
 

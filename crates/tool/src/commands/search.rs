@@ -38,7 +38,7 @@ Example, which takes about two minutes:
 
 Exit status:
   0    a rate was found that meets the goal
-  1    a run failed; the reports are written and say why
+  1    a run failed; the reports say why, or standard error where nothing was measured
   2    wrong usage; nothing was sent
   3    no rate is known to meet the goal, or a verification failed
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";

@@ -35,7 +35,7 @@ use crate::values::{ValueError, WarmUpTime};
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = SCAN_EXAMPLES, after_long_help = SCAN_EXAMPLES, mut_args(hidden_where_refused))]
+#[command(after_help = SCAN_EXAMPLES, after_long_help = format!("{SCAN_EXAMPLES}\n\n{STATUSES}"), mut_args(hidden_where_refused))]
 pub struct ScanArgs {
     /// Rates to measure: lowest, highest and step, such as 10k:50k:10k
     #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, required_unless_present = "over", allow_hyphen_values = true)]
@@ -106,11 +106,13 @@ impl Over {
 const SCAN_EXAMPLES: &str = "\
 Examples:
   pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv
-  pummel scan -s 127.0.0.1 --over connections:1:64 -t 5s
+  pummel scan -s 127.0.0.1 --over connections:1:64 -t 5s";
 
+/// The exit statuses of a series of which every run is wanted.
+pub const STATUSES: &str = "\
 Exit status:
   0    every rate was measured
-  1    a run failed; the reports are written and say why
+  1    a run failed; the reports say why, or standard error where nothing was measured
   2    wrong usage; nothing was sent
   3    a verification failed, or a goal was missed
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
@@ -467,7 +469,7 @@ impl<'a> CurveRunner<'a> {
     fn conclude(mut self, stop: Option<SeriesEnd>, exit: Exit) -> Exit {
         self.driver.close_view();
         self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason).map(|reason| self.told(&reason));
-        let is_told = self.curve.points.is_empty() && stop.as_ref().is_some_and(SeriesEnd::says_all);
+        let is_told = SeriesEnd::says_all(stop.as_ref(), self.curve.points.len());
         let exit = match stop.map_or(exit, SeriesEnd::exit) {
             Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
             exit => exit,

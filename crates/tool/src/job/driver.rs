@@ -39,9 +39,10 @@ use crate::job::provenance::told_command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
-use crate::job::{Front, Job, UsageError};
-use crate::report::Report;
-use crate::report::anonymous;
+use crate::job::{Front, Job, ReportFormat, UsageError};
+use crate::report::anonymous::document_of;
+use crate::report::output::print;
+use crate::report::{Report, anonymous, json, markdown};
 use crate::snapshot::SharedSnapshot;
 use crate::stderr::say;
 
@@ -438,13 +439,20 @@ fn ready(job: &Job, reads_inputs: bool, run_name: &str) -> io::Result<(InputsRea
     Ok((read, Observers::start(job, run_name)?))
 }
 
-/// Makes a result of the reason for which a run did not begin: the results in its files would be those of another run.
+/// Makes a result of the reason for which a run did not begin: the results in its files would be those of another run. A report for
+/// programs goes to standard output; people read the reason on standard error.
 fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun, style: &dyn Style) {
     let mut measurement = not_run(plan, error, job.fleet.as_ref());
     measurement.argv = told_command_line(plan);
     let summary = Summary::of(&measurement, plan);
     let report = Report { plan, measurement: &measurement, summary: &summary, front: job.front.name() };
-    if let Err(error) = files.finish(&report) {
+    let printed = match job.outputs.format {
+        _ if files.take_standard_output() => Ok(()),
+        ReportFormat::Json => print(&json::render(&document_of(&report))),
+        ReportFormat::Markdown => print(&markdown::render(&document_of(&report))),
+        ReportFormat::Text => Ok(()),
+    };
+    for error in [files.finish(&report), printed].into_iter().filter_map(io::Result::err) {
         fail(style, &error.to_string());
     }
 }

@@ -133,7 +133,7 @@ Examples:
 
 Exit status:
   0    complete
-  1    failed or partial; the report is written and says why
+  1    failed or partial; the report says why, or standard error where nothing was measured
   2    wrong usage; nothing was sent
   3    a value was wrong, a goal was missed or undecided, --until was not reached, or the run had
        a fault that --fail-on names (or that could not be determined)
@@ -149,7 +149,7 @@ Examples:
 
 Exit status:
   0    complete
-  1    failed or partial; the report is written and says why
+  1    failed or partial; the report says why, or standard error where nothing was measured
   2    wrong usage; nothing was sent
   130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 

@@ -100,7 +100,7 @@ pub struct Snapshot {
     pub progress: Option<(u64, Option<u64>)>,
     /// Beginning of the first measured phase of the last run, in nanoseconds since 1970; 0 before it.
     pub started_unix_ns: Nanos,
-    /// The same moment on the monotonic clock, which stays as it is when the wall clock is set.
+    /// Beginning of that phase on the monotonic clock, which stays as it is when the wall clock is set.
     pub started: Nanos,
     /// The kernel interfaces of the last run whose interfaces are known; empty before the first interval. Where agents make the
     /// run they are known at its end.

@@ -328,7 +328,7 @@ fn options_that_have_no_effect_beside_a_trace_are_refused() {
     refused("--trace t --conn-rate 10", "stays on one connection");
     refused("--trace t --read-through", "--fills own");
     refused("--trace t --pace trace:0", "speed");
-    refused("--trace t --loop", "endless passes");
+    refused("--trace t --loop", "'--loop' is not accepted: endless passes");
     refused("--trace t --trace-format metadump", "load --fill");
     refused("--trace t --fills own --fill add", "'--fill' is not accepted with '--trace': '--fills own'");
     for pace in ["--rate 5k", "--pace fast"] {
@@ -348,6 +348,12 @@ fn options_that_have_no_effect_beside_a_trace_are_refused() {
     let why = "cannot read '/nonexistent/trace'";
     assert!(missing.errors.contains(why), "{}", missing.errors);
     assert!(missing.json().text("reason").contains(why), "{}", missing.json().text("reason"));
+    let printed = pummel("run -s 127.0.0.1:1 --trace /nonexistent/trace --format markdown").expect(1);
+    assert!(
+        printed.text.starts_with("### pummel: PARTIAL") && printed.text.contains(why),
+        "{}",
+        printed.text
+    );
 }
 
 /// 400 reads of 50 keys in four seconds.

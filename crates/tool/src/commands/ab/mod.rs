@@ -170,7 +170,7 @@ fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
         }
     }
     let comparison = experiment.comparison(end.as_ref());
-    let is_told = experiment.runs.iter().all(Vec::is_empty) && end.as_ref().is_some_and(SeriesEnd::says_all);
+    let is_told = SeriesEnd::says_all(end.as_ref(), experiment.runs.iter().map(Vec::len).sum());
     let exit = end.map_or_else(|| exit_of(&comparison), SeriesEnd::exit);
     let text: Option<fn(&Comparison) -> String> = if is_told { None } else { Some(comparison::text) };
     let reports = Reports { text, markdown: comparison::markdown, json: comparison::json };

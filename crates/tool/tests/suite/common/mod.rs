@@ -144,8 +144,8 @@ impl Reserved {
     }
 }
 
-/// A UDP socket of loopback at whose port nobody listens over TCP as long as both are held. A run over UDP loads over TCP
-/// where somebody listens at the same number, so that a test must keep the servers of other tests away from there.
+/// A UDP socket of loopback at whose port no server listens over TCP as long as both are held. A run over UDP loads over TCP
+/// where a server listens at the same number, so that a test must keep the servers of other tests away from there.
 pub fn datagrams_alone() -> (UdpSocket, Reserved) {
     until("a port that is free for TCP and UDP", || {
         let reserved = Reserved::new();
