@@ -11,6 +11,10 @@ use std::time::Duration;
 use relay::Relay;
 pub use relay::Trouble;
 
+/// The first local port of a way with few of them, and most of them.
+const PORTS_FROM: u32 = 32_768;
+const PORTS_MAX: u32 = 28_000;
+
 /// The port of VXLAN.
 const TUNNEL_PORT: u16 = 4789;
 
@@ -19,6 +23,8 @@ const TUNNEL_PORT: u16 = 4789;
 pub enum Way {
     /// Loopback.
     Loopback,
+    /// Loopback in a namespace of client and server, in which clients have only so many local ports.
+    FewPorts(u32),
     /// A pair of cards, of which the client's stays in this namespace.
     Beside,
     /// A pair of cards, each in a namespace of its own; the server's sends at most this, in megabits per second.
@@ -73,6 +79,16 @@ impl Network {
             ip(&format!("-n {server} link set eth0 up"))?;
             return Ok(network);
         }
+        if let Way::FewPorts(ports) = way {
+            let both = format!("pummel-b{name}");
+            ip(&format!("netns add {both}"))?;
+            network.client = Some(both.clone());
+            ip(&format!("-n {both} link set lo up"))?;
+            let last = PORTS_FROM + ports.clamp(1, PORTS_MAX) - 1;
+            let script = format!("echo {PORTS_FROM} {last} > /proc/sys/net/ipv4/ip_local_port_range");
+            call("ip", &["netns", "exec", &both, "sh", "-c", &script])?;
+            return Ok(network);
+        }
         let (client, server) = (format!("pummel-c{name}"), format!("pummel-s{name}"));
         for (name, place) in [(&client, &mut network.client), (&server, &mut network.server)] {
             ip(&format!("netns add {name}"))?;
@@ -80,7 +96,7 @@ impl Network {
             ip(&format!("-n {name} link set lo up"))?;
         }
         match way {
-            Way::Loopback | Way::Beside => {}
+            Way::Loopback | Way::FewPorts(_) | Way::Beside => {}
             Way::Limited(megabits) => {
                 cards(&client, &server)?;
                 let bucket = format!("rate {megabits}mbit burst 2mb limit 64mb");
@@ -112,7 +128,7 @@ impl Network {
 
     /// The address on which the server listens.
     pub fn address(&self) -> &'static str {
-        if self.server.is_some() { "10.231.3.2" } else { "127.0.0.1" }
+        if self.is_loopback() { "127.0.0.1" } else { "10.231.3.2" }
     }
 
     /// The card of this namespace that leads to the server.
@@ -125,9 +141,17 @@ impl Network {
         self.client.as_deref()
     }
 
-    /// The namespace of the server.
+    /// The namespace of the server: on loopback that of the client.
     pub fn server(&self) -> Option<&str> {
-        self.server.as_deref()
+        match self.is_loopback() {
+            true => self.client.as_deref(),
+            false => self.server.as_deref(),
+        }
+    }
+
+    /// Whether client and server share a namespace, and so its loopback.
+    fn is_loopback(&self) -> bool {
+        self.server.is_none()
     }
 }
 

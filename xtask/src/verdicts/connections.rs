@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::scenario::{Scenario, Server};
+use super::scenario::{PLAIN, Scenario, Server};
 use super::stage::{Stage, Theatre};
 use crate::network::Way;
 
@@ -16,14 +16,10 @@ const READING_MAX_S: f64 = 0.05;
 /// Measures and prints; false when fewer than `need` of `runs` readings were short enough.
 pub fn run(theatre: &Theatre, runs: usize, need: usize) -> io::Result<bool> {
     let scenario = Scenario {
-        row: "",
-        limit: "",
-        staged: "",
         way: Way::Loopback,
         server: Server::Memcached("-t 1 -m 256 -c 12000"),
-        disturbances: &[],
         words: "--records 1k",
-        loads: &[],
+        ..PLAIN
     };
     let stage = Stage::set(theatre, &scenario)?;
     let mut taken = Vec::new();

@@ -1,15 +1,16 @@
 //! A scenario on its stage: its networks, its server, what disturbs it, and the runs against it.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::scenario::{Disturbance, Load, Scenario, Server, Side};
+use super::scenario::{Cpus, Disturbance, Load, Scenario, Server, Side};
 use crate::bench::child::Child;
 use crate::network::Network;
 
@@ -21,6 +22,25 @@ const SLACK: Duration = Duration::from_secs(40);
 
 /// Time between two looks at a process that is started.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Seconds that a question to a server or to a shell may take.
+const ASK_LIMIT_S: &str = "5";
+
+/// A program that never accepts a connection, with more clients than its queue has room for, again and again.
+const FULL_LISTEN_QUEUE: &str = "
+import socket, time
+listening = socket.socket()
+listening.bind(('127.0.0.1', 0))
+listening.listen(1)
+while True:
+    clients = [socket.socket() for _ in range(50)]
+    for client in clients:
+        client.setblocking(False)
+        client.connect_ex(listening.getsockname())
+    time.sleep(0.1)
+    for client in clients:
+        client.close()
+";
 
 /// What every run begins with: its result is its file.
 const RUN: &str = "run --quiet";
@@ -40,6 +60,8 @@ pub struct Stage<'a> {
     theatre: &'a Theatre,
     scenario: &'a Scenario,
     server: Child,
+    /// Servers that were started in the place of the first.
+    successors: RefCell<Vec<Child>>,
     port: u16,
     // Taken down after the processes in them.
     quota: Option<Quota>,
@@ -55,6 +77,8 @@ pub struct Said {
     pub row: String,
     /// The sentence.
     pub says: String,
+    /// The sentence about how far the times may be believed; empty where there is none.
+    pub trust: String,
     /// All figures that the rows are judged by, as words; for a run that is not complete the reason stands first.
     pub evidence: Vec<String>,
 }
@@ -70,6 +94,7 @@ impl Said {
             limit: text("/verdict/limit")?,
             row: text("/verdict/row")?,
             says: text("/verdict/says")?,
+            trust: text("/trust/says").unwrap_or_default(),
             evidence,
         })
     }
@@ -89,6 +114,15 @@ impl Theatre {
         }
     }
 
+    /// The CPUs on which a side runs, as `taskset` reads them.
+    fn cpu_list(&self, side: Side, cpus: Cpus) -> String {
+        match cpus {
+            Cpus::Apart => self.cpu(side).to_string(),
+            Cpus::One => self.cpu(Side::Server).to_string(),
+            Cpus::Both => self.cpus.map(|cpu| cpu.to_string()).join(","),
+        }
+    }
+
     fn cpu(&self, side: Side) -> usize {
         match side {
             Side::Server => self.cpus[0],
@@ -96,26 +130,40 @@ impl Theatre {
         }
     }
 
-    /// Starts a program on the CPU of a side, in a namespace and a control group where there are such.
-    fn start(
-        &self,
-        line: &[String],
-        side: Side,
-        namespace: Option<&str>,
-        quota: Option<&Quota>,
-        log: &str,
-    ) -> io::Result<Child> {
+    /// Starts a program in its place.
+    fn start(&self, line: &[String], place: &Place<'_>, log: &str) -> io::Result<Child> {
+        let mut words = place.words(self);
+        words.extend_from_slice(line);
+        let program = words.remove(0);
+        Child::start(Path::new(&program), &words, self.cpu(place.side), &[], &self.scratch.join(log))
+    }
+}
+
+/// Where a program runs.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    side: Side,
+    cpus: Cpus,
+    namespace: Option<&'a str>,
+    quota: Option<&'a Quota>,
+}
+
+impl Place<'_> {
+    /// The words before a command line that move it there; the CPU of its side is not among them.
+    fn words(&self, theatre: &Theatre) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
-        if let Some(quota) = quota.filter(|quota| quota.side == side) {
+        if let Some(quota) = self.quota.filter(|quota| quota.side == self.side) {
             let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", quota.directory.display());
             words.extend(["sh".to_owned(), "-c".to_owned(), enter, "sh".to_owned()]);
         }
-        if let Some(name) = namespace {
+        if let Some(name) = self.namespace {
             words.extend(["ip", "netns", "exec", name].map(str::to_owned));
         }
-        words.extend_from_slice(line);
-        let program = words.remove(0);
-        Child::start(Path::new(&program), &words, self.cpu(side), &[], &self.scratch.join(log))
+        if self.cpus != Cpus::Apart {
+            let list = theatre.cpu_list(self.side, self.cpus);
+            words.extend(["taskset".to_owned(), "--cpu-list".to_owned(), list]);
+        }
+        words
     }
 }
 
@@ -132,8 +180,15 @@ impl<'a> Stage<'a> {
         let port = listener.local_addr()?.port();
         drop(listener);
         let line = server_line(theatre, scenario.server, network.address(), port);
-        let server = theatre.start(&line, Side::Server, network.server(), quota.as_ref(), "server")?;
-        let mut stage = Stage { theatre, scenario, quota, server, port, network };
+        let place = Place {
+            side: Side::Server,
+            cpus: scenario.cpus,
+            namespace: network.server(),
+            quota: quota.as_ref(),
+        };
+        let server = theatre.start(&line, &place, "server")?;
+        let mut stage =
+            Stage { theatre, scenario, quota, server, successors: RefCell::default(), port, network };
         stage.wait_for_server()?;
         Ok(stage)
     }
@@ -158,6 +213,63 @@ impl<'a> Stage<'a> {
         Err(io::Error::other(format!("the server does not listen: {}", said.trim())))
     }
 
+    /// The place of a program that belongs to a side.
+    fn place(&self, side: Side) -> Place<'_> {
+        let namespace = match side {
+            Side::Server => self.network.server(),
+            Side::Client => self.network.client(),
+        };
+        Place { side, cpus: self.scenario.cpus, namespace, quota: self.quota.as_ref() }
+    }
+
+    /// What a shell says in the namespace of a side, within some seconds.
+    pub fn ask(&self, side: Side, script: &str) -> io::Result<String> {
+        let place = Place { quota: None, ..self.place(side) };
+        let mut words = place.words(self.theatre);
+        words.extend(["timeout", ASK_LIMIT_S, "bash", "-c", script].map(str::to_owned));
+        let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output()?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(io::Error::other(format!(
+                "{script}: {} {}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr).trim()
+            ))),
+        }
+    }
+
+    /// What the server answers to a line, on a connection of its own.
+    pub fn ask_server(&self, line: &str) -> io::Result<String> {
+        self.ask(Side::Client, &self.line_script(line))
+    }
+
+    /// A script that sends a line to the server and prints the answer, which ends with the connection.
+    fn line_script(&self, line: &str) -> String {
+        let (address, port) = (self.network.address(), self.port);
+        format!("exec 3<>/dev/tcp/{address}/{port}; printf '{line}\\r\\nquit\\r\\n' >&3; cat <&3")
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        self.scenario
+    }
+
+    /// The number of the server's process.
+    pub fn server_pid(&self) -> u32 {
+        self.server.pid()
+    }
+
+    /// Number of the port on which the server listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The file of a control group with a limit of CPU time.
+    pub fn quota_file(&self, name: &str) -> io::Result<String> {
+        let quota = self.quota.as_ref().ok_or_else(|| io::Error::other("there is no control group"))?;
+        fs::read_to_string(quota.directory.join(name))
+    }
+
     /// Runs a load of one process for `seconds`, and returns its result.
     pub fn run_words(&self, words: &str, seconds: f64) -> io::Result<Value> {
         self.run_by(words, &[], seconds)
@@ -165,9 +277,9 @@ impl<'a> Stage<'a> {
 
     /// Runs a load for `seconds`, and returns its result.
     pub fn run(&self, load: &Load, seconds: f64) -> io::Result<Value> {
-        let agents = if load.has_agents { self.agents()? } else { Vec::new() };
+        let agents = self.agents(load.agents)?;
         // Agents are read before they agree on an instant to begin at: that time has to be a small part of the run.
-        let seconds = if load.has_agents { 3.0 * seconds } else { seconds };
+        let seconds = if agents.is_empty() { seconds } else { 3.0 * seconds };
         self.run_by(load.words, &agents, seconds)
     }
 
@@ -191,8 +303,8 @@ impl<'a> Stage<'a> {
             self.port
         );
         let pummel = self.theatre.pummel.display().to_string();
-        let run =
-            self.theatre.start(&line(&pummel, &words), Side::Client, self.network.client(), None, "run")?;
+        let place = Place { quota: None, ..self.place(Side::Client) };
+        let run = self.theatre.start(&line(&pummel, &words), &place, "run")?;
         watch(run.pid());
         run.wait(SLACK + Duration::from_secs_f64(seconds))?;
         let text = fs::read_to_string(&json).map_err(|_| {
@@ -235,14 +347,16 @@ impl<'a> Stage<'a> {
     /// Starts pummel with these words, and with the server's address.
     fn pummel(&self, side: Side, words: &str, log: &str) -> io::Result<Child> {
         let mut line = vec![self.theatre.pummel.display().to_string()];
-        line.extend(words.split_whitespace().map(str::to_owned));
+        line.extend(words_of(words));
         line.extend(["--server".to_owned(), format!("{}:{}", self.network.address(), self.port)]);
-        self.theatre.start(&line, side, self.network.client(), self.quota.as_ref(), log)
+        // A second client runs beside the server, and reaches it as the first one does.
+        let place = Place { namespace: self.network.client(), ..self.place(side) };
+        self.theatre.start(&line, &place, log)
     }
 
-    /// Two agents on the CPU of the generator, with their places.
-    fn agents(&self) -> io::Result<Vec<(Child, String)>> {
-        (0..2).map(|number| self.agent(&format!("agent-{number}"))).collect()
+    /// Agents on the CPU of the generator, with their places.
+    fn agents(&self, count: usize) -> io::Result<Vec<(Child, String)>> {
+        (0..count).map(|number| self.agent(&format!("agent-{number}"))).collect()
     }
 
     fn agent(&self, log: &str) -> io::Result<(Child, String)> {
@@ -250,8 +364,7 @@ impl<'a> Stage<'a> {
         let target = format!("{}/32", self.network.address());
         let line =
             [&pummel, "agent", "--listen", "127.0.0.1:0", "--allow-target", &target].map(str::to_owned);
-        let mut child =
-            self.theatre.start(&line, Side::Client, self.network.client(), self.quota.as_ref(), log)?;
+        let mut child = self.theatre.start(&line, &self.place(Side::Client), log)?;
         let said = self.theatre.scratch.join(log).with_extension("out");
         let begin = Instant::now();
         while child.is_running()? && begin.elapsed() < START_LIMIT {
@@ -284,8 +397,12 @@ impl<'a> Stage<'a> {
             agents => agents.iter().map(|(child, _)| child.pid()).collect(),
         };
         let start = |side, script: String, log: &str| {
-            let line = ["sh", "-c", &script].map(str::to_owned);
-            self.theatre.start(&line, side, None, None, log)
+            let line = ["bash", "-c", &script].map(str::to_owned);
+            self.theatre.start(&line, &Place { quota: None, ..self.place(side) }, log)
+        };
+        let pids_of = |side| match side {
+            Side::Server => self.server.pid().to_string(),
+            Side::Client => clients.iter().map(u32::to_string).collect::<Vec<String>>().join(" "),
         };
         let mut children = Vec::new();
         for disturbance in self.scenario.disturbances {
@@ -294,24 +411,79 @@ impl<'a> Stage<'a> {
                     children.push(start(side, "while :; do :; done".to_owned(), "busy")?);
                 }
                 Disturbance::Bursts(side, stopped_ms, between_ms) => {
-                    let pids = match side {
-                        Side::Server => vec![self.server.pid()],
-                        Side::Client => clients.clone(),
-                    };
-                    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-                    let pids = pids.join(" ");
-                    let (stopped, between) = (f64::from(stopped_ms) / 1e3, f64::from(between_ms) / 1e3);
+                    let pids = pids_of(side);
+                    let (stopped, between) = (seconds(stopped_ms), seconds(between_ms));
                     // The first pause is a long one: a run that cannot begin has no verdict.
                     let script = format!(
                         "sleep 0.4; while kill -STOP {pids}; do sleep {stopped}; kill -CONT {pids}; sleep {between}; done"
                     );
                     children.push(start(side, script, "bursts")?);
                 }
+                Disturbance::Pause(side, at_ms, for_ms) => {
+                    let pids = pids_of(side);
+                    let script = format!(
+                        "sleep {}; kill -STOP {pids}; sleep {}; kill -CONT {pids}",
+                        seconds(at_ms),
+                        seconds(for_ms)
+                    );
+                    children.push(start(side, script, "pause")?);
+                }
+                Disturbance::Line(at_ms, line) => {
+                    let script = format!("sleep {}; {}", seconds(at_ms), self.line_script(line));
+                    children.push(start(Side::Client, script, "line")?);
+                }
+                Disturbance::Restart(at_ms, down_ms) => {
+                    let (address, port) = (self.network.address(), self.port);
+                    let line = server_line(self.theatre, self.scenario.server, address, port);
+                    let quoted: Vec<String> = line.iter().map(|word| format!("'{word}'")).collect();
+                    let script = format!(
+                        "sleep {}; kill -KILL {}; sleep {}; exec {}",
+                        seconds(at_ms),
+                        self.server.pid(),
+                        seconds(down_ms),
+                        quoted.join(" ")
+                    );
+                    self.successors.borrow_mut().push(start(Side::Server, script, "server-anew")?);
+                }
+                Disturbance::FullListenQueue => {
+                    let line = ["python3", "-c", FULL_LISTEN_QUEUE].map(str::to_owned);
+                    let place = Place { quota: None, ..self.place(Side::Server) };
+                    children.push(self.theatre.start(&line, &place, "queue")?);
+                }
                 Disturbance::Quota(..) | Disturbance::SecondClient(_) => {}
             }
         }
         Ok(children)
     }
+}
+
+/// Milliseconds as words of `sleep`.
+fn seconds(milliseconds: u32) -> f64 {
+    f64::from(milliseconds) / 1e3
+}
+
+/// The words of a command line: what stands in single quotes is one word with all that is next to it.
+fn words_of(line: &str) -> Vec<String> {
+    let (mut words, mut is_quoted, mut is_begun) = (vec![String::new()], false, false);
+    for letter in line.chars() {
+        match letter {
+            '\'' => (is_quoted, is_begun) = (!is_quoted, true),
+            ' ' if !is_quoted => {
+                if is_begun {
+                    words.push(String::new());
+                }
+                is_begun = false;
+            }
+            letter => {
+                words.last_mut().expect("there is a word from the beginning").push(letter);
+                is_begun = true;
+            }
+        }
+    }
+    if !is_begun {
+        words.pop();
+    }
+    words
 }
 
 /// The command line of a server that listens on this address.
@@ -377,5 +549,19 @@ impl Drop for Quota {
     fn drop(&mut self) {
         // The processes of a stage that ended have left it; a group that is not empty cannot be removed.
         let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_quotes_are_one() {
+        assert_eq!(
+            words_of("run  -c 1 --command 'DEBUG SLEEP 0.1' ''"),
+            ["run", "-c", "1", "--command", "DEBUG SLEEP 0.1", ""]
+        );
+        assert_eq!((words_of(""), words_of(" a ")), (Vec::<String>::new(), vec!["a".to_owned()]));
     }
 }

@@ -1,0 +1,282 @@
+//! Witnesses of a staging: figures of the kernel and of the servers, read without pummel before and after a run.
+
+use std::fs;
+use std::io;
+use std::time::Instant;
+
+use super::scenario::{Server, Side};
+use super::stage::Stage;
+
+/// Ticks per second in /proc, on every Linux that this project runs on.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A figure that is read before and after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sees {
+    /// A counter of the kernel of a side, as `nstat -as` names it, such as `TcpRetransSegs`: how much it rose.
+    Kernel(Side, &'static str),
+    /// How much more the first of two counters of the kernel of a side rose than the second, such as
+    /// `TcpRetransSegs` and `TcpExtTCPDSACKRecv`.
+    KernelBeyond(Side, &'static str, &'static str),
+    /// A number in the statistics of the server (`stats` of memcached, `INFO everything` of Redis): how much it rose.
+    Counter(&'static str),
+    /// Share of the time that Redis spent inside commands, by the `usec` of its commandstats.
+    InCommands,
+    /// Share of a CPU that the process of the server used.
+    ServerCpu,
+    /// The greatest share of its time for which a thread of the server wanted a CPU and had none (schedstat).
+    ServerWaited,
+    /// Share of the time for which a control group held its processes back.
+    Throttled,
+    /// Connections that the listening socket of the server turned away (`d` of `ss --memory`).
+    ListenDrops,
+    /// Sockets to the server's port in this state after the run, as `ss` names it, such as `time-wait`.
+    Sockets(Side, &'static str),
+}
+
+/// What has to be true of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Holds {
+    /// The figure is this or more.
+    AtLeast(f64),
+    /// The figure is this or less.
+    AtMost(f64),
+}
+
+/// A figure, and what has to be true of it for a staging to count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Witness {
+    /// The figure.
+    pub sees: Sees,
+    /// The condition.
+    pub holds: Holds,
+}
+
+/// A witness that has to see this or more.
+pub const fn at_least(sees: Sees, least: f64) -> Witness {
+    Witness { sees, holds: Holds::AtLeast(least) }
+}
+
+/// A witness that has to see this or less.
+pub const fn at_most(sees: Sees, most: f64) -> Witness {
+    Witness { sees, holds: Holds::AtMost(most) }
+}
+
+/// What the witnesses of a stage saw before the run.
+pub struct Reading {
+    read: Instant,
+    totals: Vec<f64>,
+}
+
+impl Witness {
+    /// The witness as words.
+    pub fn words(&self) -> String {
+        match self.holds {
+            Holds::AtLeast(least) => format!("{:?} is {least} or more", self.sees),
+            Holds::AtMost(most) => format!("{:?} is {most} or less", self.sees),
+        }
+    }
+
+    /// Whether this figure is as the witness demands it.
+    fn accepts(&self, value: f64) -> bool {
+        match self.holds {
+            Holds::AtLeast(least) => value >= least,
+            Holds::AtMost(most) => value <= most,
+        }
+    }
+}
+
+impl Reading {
+    /// The reading before a run.
+    pub fn of(stage: &Stage<'_>) -> io::Result<Reading> {
+        let witnesses = stage.scenario().witnesses.iter();
+        let totals = witnesses.map(|witness| witness.sees.total(stage)).collect::<io::Result<Vec<f64>>>()?;
+        Ok(Reading { read: Instant::now(), totals })
+    }
+
+    /// Why the run does not count that was made since: the first figure that is not as its witness demands it; `None` where all are.
+    pub fn denial(&self, stage: &Stage<'_>) -> io::Result<Option<String>> {
+        let elapsed_s = self.read.elapsed().as_secs_f64();
+        for (witness, before) in stage.scenario().witnesses.iter().zip(&self.totals) {
+            let value = witness.sees.value(*before, witness.sees.total(stage)?, elapsed_s);
+            if !witness.accepts(value) {
+                return Ok(Some(format!("{}, and was {value:.3}", witness.words())));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Sees {
+    /// The figure of a run from what was read before and after it.
+    fn value(self, before: f64, after: f64, elapsed_s: f64) -> f64 {
+        match self {
+            Sees::InCommands | Sees::ServerCpu | Sees::ServerWaited | Sees::Throttled => {
+                (after - before) / elapsed_s
+            }
+            Sees::Sockets(..) => after,
+            _ => after - before,
+        }
+    }
+
+    /// What is read at one time: a counter, or seconds.
+    fn total(self, stage: &Stage<'_>) -> io::Result<f64> {
+        let missing = |what: String| io::Error::other(format!("a witness does not see {what}"));
+        match self {
+            Sees::Kernel(side, name) => {
+                let text = stage.ask(side, "nstat -asz")?;
+                nstat(&text, name).ok_or_else(|| missing(name.to_owned()))
+            }
+            Sees::KernelBeyond(side, name, other) => {
+                let text = stage.ask(side, "nstat -asz")?;
+                let both = nstat(&text, name).zip(nstat(&text, other));
+                both.map(|(one, other)| one - other).ok_or_else(|| missing(format!("{name} and {other}")))
+            }
+            Sees::Counter(name) => {
+                let is_redis = matches!(stage.scenario().server, Server::Redis(_));
+                let text = stage.ask_server(if is_redis { "INFO everything" } else { "stats" })?;
+                counter(&text, name).ok_or_else(|| missing(name.to_owned()))
+            }
+            Sees::InCommands => Ok(in_commands_s(&stage.ask_server("INFO commandstats")?)),
+            Sees::ServerCpu => {
+                let stat = fs::read_to_string(format!("/proc/{}/stat", stage.server_pid()))?;
+                cpu_s(&stat).ok_or_else(|| missing("the CPU of the server".to_owned()))
+            }
+            Sees::ServerWaited => waited_s(stage.server_pid()),
+            Sees::Throttled => {
+                let text = stage.quota_file("cpu.stat")?;
+                throttled_s(&text).ok_or_else(|| missing("throttled time".to_owned()))
+            }
+            Sees::ListenDrops => {
+                let script = format!(
+                    "ss --no-header --tcp --listening --numeric --memory 'sport = :{}'",
+                    stage.port()
+                );
+                let text = stage.ask(Side::Server, &script)?;
+                listen_drops(&text).ok_or_else(|| missing("drops of the listening socket".to_owned()))
+            }
+            Sees::Sockets(side, state) => {
+                let script = format!(
+                    "ss --no-header --tcp --numeric state {state} 'dport = :{}' | wc -l",
+                    stage.port()
+                );
+                let text = stage.ask(side, &script)?;
+                text.trim().parse().map_err(|_| missing(format!("sockets in {state}")))
+            }
+        }
+    }
+}
+
+/// A counter of `nstat`.
+fn nstat(text: &str, name: &str) -> Option<f64> {
+    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>());
+    lines.find(|fields| fields.first() == Some(&name))?.get(1)?.parse().ok()
+}
+
+/// A number of memcached's `STAT name 7` or Redis's `name:7`.
+fn counter(text: &str, name: &str) -> Option<f64> {
+    let value = |line: &str| {
+        let rest = line.strip_prefix("STAT ").unwrap_or(line).strip_prefix(name)?;
+        rest.strip_prefix([' ', ':'])?.trim().parse().ok()
+    };
+    text.lines().find_map(value)
+}
+
+/// Seconds inside commands, by all `usec=` of `INFO commandstats`.
+fn in_commands_s(text: &str) -> f64 {
+    let usec = text.lines().filter(|line| line.starts_with("cmdstat_")).filter_map(|line| {
+        let rest = line.split_once(",usec=")?.1;
+        rest.split(',').next()?.parse::<f64>().ok()
+    });
+    usec.sum::<f64>() / 1e6
+}
+
+/// CPU time of a process in seconds: fields 14 and 15 of its `stat` (proc(5)).
+fn cpu_s(stat: &str) -> Option<f64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = behind_name.split_whitespace().collect();
+    let ticks = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
+    Some((ticks(14)? + ticks(15)?) / TICKS_PER_SECOND)
+}
+
+/// Seconds for which the thread of a process that waited longest for a CPU did so: the second figure of its schedstat.
+fn waited_s(pid: u32) -> io::Result<f64> {
+    let mut most_ns = 0.0_f64;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+        let delay = text.split_whitespace().nth(1).and_then(|delay_ns| delay_ns.parse().ok());
+        most_ns = most_ns.max(delay.unwrap_or(0.0));
+    }
+    Ok(most_ns / 1e9)
+}
+
+/// Throttled seconds of `cpu.stat`, of version 1 or 2.
+fn throttled_s(text: &str) -> Option<f64> {
+    let value =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+    let version_2 = value("throttled_usec ").map(|usec| usec / 1e6);
+    version_2.or_else(|| Some(value("throttled_time ")? / 1e9))
+}
+
+/// Drops of listening sockets, of the `d` at the end of `skmem:(...)`.
+fn listen_drops(text: &str) -> Option<f64> {
+    let drops = text.split("skmem:(").skip(1).filter_map(|rest| {
+        let last = rest.split(')').next()?.rsplit(',').next()?;
+        last.strip_prefix('d')?.parse::<f64>().ok()
+    });
+    let drops: Vec<f64> = drops.collect();
+    (!drops.is_empty()).then(|| drops.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_the_kernel_and_of_servers_are_found_by_their_whole_name() {
+        let kernel =
+            "#kernel\nTcpRetransSegs                  12                 0.0\nTcpExtTCPDSACKRecv 5 0.0\n";
+        assert_eq!((nstat(kernel, "TcpRetransSegs"), nstat(kernel, "TcpRetrans")), (Some(12.0), None));
+        let memcached = "STAT evictions_all 9\r\nSTAT evictions 3\r\nEND\r\n";
+        assert_eq!(counter(memcached, "evictions"), Some(3.0));
+        let redis = "$99\r\n# Stats\r\nevicted_keys:7\r\nrejected_connections:2\r\n";
+        assert_eq!((counter(redis, "evicted_keys"), counter(redis, "evicted")), (Some(7.0), None));
+    }
+
+    #[test]
+    fn the_time_inside_commands_is_the_sum_over_all_of_them() {
+        let text = "# Commandstats\r\ncmdstat_debug:calls=3,usec=3000000,usec_per_call=1.0,rejected_calls=0\r\n\
+                    cmdstat_client|setname:calls=1,usec=500000,usec_per_call=5.00\r\nother:calls=1,usec=9\r\n";
+        assert_eq!(in_commands_s(text), 3.5);
+    }
+
+    #[test]
+    fn figures_of_a_process_and_of_its_control_group_are_seconds() {
+        assert_eq!(cpu_s("7 (a) R (b) S 1 7 7 0 -1 4 1 0 0 0 250 125 0 0 20 0 1 0 9"), Some(3.75));
+        assert!(waited_s(std::process::id()).unwrap() >= 0.0);
+        assert_eq!(throttled_s("usage_usec 7\nnr_throttled 2\nthrottled_usec 1500000\n"), Some(1.5));
+        assert_eq!(throttled_s("nr_throttled 2\nthrottled_time 2500000000\n"), Some(2.5));
+        assert_eq!(throttled_s("usage_usec 7\n"), None);
+    }
+
+    #[test]
+    fn drops_of_listening_sockets_are_added_up() {
+        let text = "LISTEN 0 1024 127.0.0.1:1 0.0.0.0:*\n\t skmem:(r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d597)\n\
+                    LISTEN 0 1024 [::1]:1 [::]:*\n\t skmem:(r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d3)\n";
+        assert_eq!((listen_drops(text), listen_drops("LISTEN 0 1024\n")), (Some(600.0), None));
+    }
+
+    #[test]
+    fn a_witness_compares_the_difference_or_its_share_of_the_time() {
+        let rises = at_least(Sees::Counter("evictions"), 2.0);
+        assert!(
+            rises.accepts(rises.sees.value(5.0, 7.0, 4.0)) && !rises.accepts(rises.sees.value(5.0, 6.0, 4.0))
+        );
+        let idle = at_most(Sees::ServerCpu, 0.5);
+        assert!(
+            idle.accepts(idle.sees.value(1.0, 3.0, 4.0)) && !idle.accepts(idle.sees.value(1.0, 3.5, 4.0))
+        );
+        assert_eq!(Sees::Sockets(Side::Client, "time-wait").value(5.0, 7.0, 4.0), 7.0);
+        assert_eq!(idle.words(), "ServerCpu is 0.5 or less");
+    }
+}
