@@ -354,19 +354,21 @@ fn kept(span: Span) -> Option<usize> {
 /// too few to know that end.
 fn lower_share(trials: f64, quantile: f64, side: f64) -> Option<f64> {
     let beyond = 1.0 - quantile;
-    (libm::pow(beyond, trials) <= side).then(|| {
+    let share = (libm::pow(beyond, trials) <= side).then(|| {
         let tail = |share: f64| incomplete_beta(trials * (1.0 - share), trials * share + 1.0, beyond) - side;
         root((quantile - reach(trials, quantile)).max(1e-9), quantile, tail)
-    })
+    });
+    share.filter(|share| share.is_finite())
 }
 
 /// The share of the requests below the upper end of a quantile's interval, as [`lower_share`] gives the lower one.
 fn upper_share(trials: f64, quantile: f64, side: f64) -> Option<f64> {
-    (libm::pow(quantile, trials) <= side).then(|| {
+    let share = (libm::pow(quantile, trials) <= side).then(|| {
         let tail =
             |share: f64| incomplete_beta(trials * share, trials * (1.0 - share) + 1.0, quantile) - side;
         root(quantile, (quantile + reach(trials, quantile)).min(1.0 - 1e-12), tail)
-    })
+    });
+    share.filter(|share| share.is_finite())
 }
 
 /// How far an end of an interval lies from the quantile at most, as a share of the requests.

@@ -1,12 +1,20 @@
 //! The functions of statistics that intervals need: the regularised incomplete beta function and Student's t.
 
-/// Steps of the continued fraction, which needs about the square root of its greater parameter.
-const STEPS_MAX: u32 = 20_000;
+/// Steps of the continued fraction. It needs fewer than the square root of its greater parameter, also where that is [`TOTAL_MAX`],
+/// and fewer than a hundred more for small ones.
+const STEPS_MAX: u32 = 1_000_000;
+
+/// Sum of both parameters above which they are made smaller in proportion: the intervals of so many trials are narrower than any
+/// figure is printed, and those of fewer trials are wider.
+const TOTAL_MAX: f64 = 1e12;
 
 /// The regularised incomplete beta function I(a, b; x), for a and b above 0 and x from 0 to 1: the probability that a
 /// beta variable with these parameters is at most x. The continued fraction is that of the Digital Library of
-/// Mathematical Functions, 8.17.22, evaluated by Lentz's method.
+/// Mathematical Functions, 8.17.22, evaluated by Lentz's method. Not a number where a parameter is none, or where the
+/// fraction does not converge.
 pub fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
+    let scale = (TOTAL_MAX / (a + b)).min(1.0);
+    let (a, b) = (a * scale, b * scale);
     if x <= 0.0 {
         return 0.0;
     }
@@ -19,15 +27,19 @@ pub fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     }
     let ln_beta = libm::lgamma(a) + libm::lgamma(b) - libm::lgamma(a + b);
     let front = libm::exp(a * libm::log(x) + b * libm::log1p(-x) - ln_beta) / a;
-    (front * fraction(a, b, x)).clamp(0.0, 1.0)
+    fraction(a, b, x).map_or(f64::NAN, |fraction| (front * fraction).clamp(0.0, 1.0))
 }
 
-fn fraction(a: f64, b: f64, x: f64) -> f64 {
+/// The continued fraction; `None` where it does not converge.
+fn fraction(a: f64, b: f64, x: f64) -> Option<f64> {
     const TINY: f64 = 1e-300;
     let away_from_zero = |value: f64| if libm::fabs(value) < TINY { TINY } else { value };
     let mut c = 1.0;
     let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
     let mut product = d;
+    if !(a + b + x).is_finite() {
+        return None;
+    }
     for step in 1..=STEPS_MAX {
         let m = f64::from(step);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
@@ -40,10 +52,10 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
             product *= change;
         }
         if libm::fabs(change - 1.0) < 1e-13 {
-            break;
+            return Some(product);
         }
     }
-    product
+    None
 }
 
 /// How often an interval contains what it is for.
@@ -130,6 +142,25 @@ mod tests {
         let sd = libm::sqrt(n * q * (1.0 - q));
         let above = incomplete_beta(n * q + 1.96 * sd, n * (1.0 - q) - 1.96 * sd + 1.0, q);
         assert!((above - 0.025).abs() < 5e-4, "{above}");
+    }
+
+    #[test]
+    fn the_beta_function_converges_for_every_number_of_trials() {
+        // From each side, P(Bin(n, q) >= n q) is near a half, where the fraction needs the most steps.
+        for n in [1.0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12, 1e15, f64::MAX / 4.0] {
+            for q in [0.5, 0.9, 0.99, 0.9999, 0.01] {
+                for off in [-4.0, -0.001, 0.0, 0.001, 4.0] {
+                    let x = (q + off * libm::sqrt(q * (1.0 - q) / n)).clamp(0.0, 1.0);
+                    let share = incomplete_beta(n * q, n * (1.0 - q) + 1.0, x);
+                    assert!((0.0..=1.0).contains(&share), "I({n} trials, {q}; {x}): {share}");
+                    let is_middle = n >= 1e4 && n * (1.0 - q) >= 100.0 && off.abs() < 0.01;
+                    assert!(!is_middle || (share - 0.5).abs() < 0.05, "I({n} trials, {q}; {x}): {share}");
+                }
+            }
+        }
+        for (a, b) in [(f64::NAN, 1.0), (1.0, f64::NAN), (f64::INFINITY, 1.0)] {
+            assert!(incomplete_beta(a, b, 0.5).is_nan(), "I({a}, {b})");
+        }
     }
 
     #[test]
