@@ -37,19 +37,48 @@ const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
 
 /// Options of other load generators, and the options of pummel that stand for them, without dashes. They are not accepted: an
 /// error names them.
-const OPTIONS_OF_OTHERS: [(&str, &str); 12] = [
+const OPTIONS_OF_OTHERS: [(&str, &str); 41] = [
     ("duration", "time"),
+    ("test-time", "time"),
     ("clients", "connections"),
+    ("concurrency", "connections"),
     ("qps", "rate"),
     ("rps", "rate"),
+    ("rate-limiting", "rate"),
     ("host", "server"),
     ("hostname", "server"),
+    ("port", "server"),
+    ("socket", "server"),
+    ("unix-socket", "server"),
     ("keys", "records"),
     ("num-keys", "records"),
+    ("key-maximum", "records"),
+    ("keyspace", "records"),
+    ("keyspacelen", "records"),
     ("size", "value-size"),
     ("data-size", "value-size"),
+    ("data-size-range", "value-size"),
+    ("expiry-range", "ttl"),
     ("pipeline", "depth"),
     ("pipelining", "depth"),
+    ("ratio", "mix"),
+    ("key-pattern", "popularity"),
+    ("multi-key-get", "multiget"),
+    ("run-count", "repeat"),
+    ("output", "json"),
+    ("out-file", "json"),
+    ("json-out-file", "json"),
+    ("hdr-file-prefix", "hdr"),
+    ("authenticate", "password-file"),
+    ("password", "password-file"),
+    ("db", "database"),
+    ("dbnum", "database"),
+    ("select-db", "database"),
+    ("cacert", "tls-ca"),
+    ("cert", "tls-cert"),
+    ("key", "tls-key"),
+    ("sni", "tls-server-name"),
+    ("insecure", "tls-insecure"),
 ];
 
 /// Load generator and benchmark for memcached, Redis and Valkey
@@ -203,24 +232,33 @@ fn with_tip(mut error: clap::Error, command: &clap::Command, words: &[OsString])
             error.insert(ContextKind::SuggestedSubcommand, near);
         }
     }
+    if error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::SuggestedArg).is_some() {
+        // It would show the option that the parser holds to be alike.
+        error.remove(ContextKind::Usage);
+        error.remove(ContextKind::SuggestedArg);
+    }
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(meant) = meant_option(&error, command.find_subcommand(name))
     {
         error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{meant}")));
-        // It would show the option that is spelled alike.
-        error.remove(ContextKind::Usage);
     }
     error
 }
 
-/// The option of a subcommand that stands for the unknown one of an error, by the words of other tools.
-fn meant_option(error: &clap::Error, subcommand: Option<&clap::Command>) -> Option<&'static str> {
+/// The option of a subcommand that stands for the unknown one of an error: by the words of other tools, else one that is spelled
+/// nearly the same. The parser's own choice is no guide: it takes `--cluster` for `--cpus`.
+fn meant_option<'a>(error: &clap::Error, subcommand: Option<&'a clap::Command>) -> Option<&'a str> {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
     let unknown = unknown.split('=').next()?.strip_prefix("--")?;
-    let (_, meant) = OPTIONS_OF_OTHERS.iter().find(|(word, _)| *word == unknown)?;
-    let is_there =
-        subcommand?.get_arguments().any(|arg| arg.get_long() == Some(*meant) && !arg.is_hide_set());
-    is_there.then_some(*meant)
+    let options: Vec<&str> = subcommand?
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .filter_map(clap::Arg::get_long)
+        .collect();
+    match OPTIONS_OF_OTHERS.iter().find(|(word, _)| *word == unknown) {
+        Some((_, meant)) => options.into_iter().find(|option| option == meant),
+        None => nearest(unknown, options),
+    }
 }
 
 /// Whether words of a command line are about agents, which a build for a first look leaves out.

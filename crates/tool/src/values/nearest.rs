@@ -14,15 +14,17 @@ pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String
 }
 
 /// The known word that differs from `typed` by the fewest letters: at most one in words of up to four letters, and two in
-/// others. Where none does, it is a word that begins with `typed`, if that has at least three letters. Of several the first
+/// others that begin with the same letter. Where none does, it is a word that begins with `typed`, if that has at least three letters. Of several the first
 /// is taken.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let letters = typed.chars().count();
-    let distance_max = if letters <= 4 { 1 } else { 2 };
+    // `retries` is two letters from `metrics` and means something else.
+    let may_differ_by_two = |word: &str| letters > 4 && word.chars().next() == typed.chars().next();
     let distances = known.iter().map(|word| (distance(typed, word), *word));
-    let near =
-        distances.filter(|(distance, _)| *distance <= distance_max).min_by_key(|(distance, _)| *distance);
+    let near = distances
+        .filter(|(distance, word)| *distance <= 1 || (*distance == 2 && may_differ_by_two(word)))
+        .min_by_key(|(distance, _)| *distance);
     near.map(|(_, word)| word).or_else(|| {
         let begun = known.iter().find(|word| letters >= BEGINNING_MIN && word.starts_with(typed));
         begun.copied()
@@ -76,6 +78,8 @@ mod tests {
         assert_eq!(found("de"), None);
         assert_eq!(found("put"), None);
         assert_eq!(found("destroy"), None);
+        assert_eq!(found("couch"), Some("touch"));
+        assert_eq!(found("vouchs"), None, "two letters, one of them the first");
         assert_eq!(found(""), None);
         assert_eq!(found(&"x".repeat(10_000)), None);
         assert_eq!(hint("delet", known), " (did you mean 'delete'?)");

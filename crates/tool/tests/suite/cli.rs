@@ -437,9 +437,22 @@ fn words_of_other_tools_lead_to_the_options_that_stand_for_them() {
         (&["run", "--duration", "3"][..], "'--time'"),
         (&["run", "--clients=3"], "'--connections'"),
         (&["scan", "--data-size", "3"], "'--value-size'"),
+        (&["run", "--ratio", "1:10"], "'--mix'"),
+        (&["run", "--output", "x"], "'--json'"),
+        (&["run", "--test-time=5"], "'--time'"),
+        (&["run", "--conections", "5"], "'--connections'"),
+        (&["agent", "--allow-targets", "x"], "'--allow-target'"),
         (&["rn"], "'run'"),
     ] {
         assert_refused(words, &[&format!("exists: {option}\n")]);
+    }
+    // Nothing here stands for these, and no tip is better than a wrong one.
+    for option in ["--cluster", "--sentinel", "--retries", "--colour", "--statsd-host"] {
+        let refused = pummel(&["run", "-s", "a", option]);
+        let errors = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(&format!("unexpected argument '{option}'")), "{errors}");
+        assert!(!errors.contains("tip:"), "{errors}");
     }
     // It has no such option.
     let errors = text(&pummel(&["serve", "--duration", "3"]).stderr);
