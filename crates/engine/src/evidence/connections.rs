@@ -90,19 +90,30 @@ fn unmapped(peer: SocketAddr) -> SocketAddr {
 /// What was counted between two readings. A connection that the first reading lacks began in between; of one that the
 /// second lacks nothing is known.
 pub fn between(before: &Connections, after: &Connections) -> Option<ConnectionEvidence> {
-    let mut sum = ConnectionEvidence::default();
+    let mut sum = ConnectionEvidence { lost: Some(0), ..ConnectionEvidence::default() };
     for (number, entry) in after.iter().enumerate() {
         let Some((cookie, last)) = entry else { continue };
         let same = before.get(number).and_then(|entry| entry.filter(|(before, _)| before == cookie));
         let first = same.map_or_else(TcpCounters::default, |(_, counters)| counters);
         sum.read += 1;
-        sum.retransmits += u64::from(last.retransmits.wrapping_sub(first.retransmits));
+        let retransmits = last.retransmits.wrapping_sub(first.retransmits);
+        sum.retransmits += u64::from(retransmits);
+        // A connection that sent nothing again lost nothing.
+        let lost = if retransmits == 0 { Some(0) } else { lost_of(retransmits, &first, &last) };
+        sum.lost = sum.lost.zip(lost).map(|(lost, more)| lost + u64::from(more));
         sum.segments_out += u64::from(last.segments_out.wrapping_sub(first.segments_out));
         sum.busy_ns += last.busy_ns.saturating_sub(first.busy_ns);
         sum.rwnd_limited_ns += last.rwnd_limited_ns.saturating_sub(first.rwnd_limited_ns);
         sum.sndbuf_limited_ns += last.sndbuf_limited_ns.saturating_sub(first.sndbuf_limited_ns);
     }
     (sum.read > 0).then_some(sum)
+}
+
+/// The segments that were sent again between two readings of a connection, but for those that had arrived: of these the peer
+/// said so when they came a second time. Absent where it does not say it.
+fn lost_of(retransmits: u32, first: &TcpCounters, last: &TcpCounters) -> Option<u32> {
+    let arrived_twice = last.arrived_twice?.wrapping_sub(first.arrived_twice.unwrap_or(0));
+    Some(retransmits.saturating_sub(arrived_twice))
 }
 
 #[cfg(test)]
@@ -139,6 +150,21 @@ mod tests {
         assert_eq!(seen.read, 2, "one was closed, and one was opened");
         assert!(seen.segments_out >= 2, "what was said, and the handshake of the new one: {seen:?}");
         assert_eq!(seen.retransmits, 0);
+    }
+
+    #[test]
+    fn what_was_sent_again_and_had_arrived_was_not_lost() {
+        let counters =
+            |retransmits, arrived_twice| TcpCounters { retransmits, arrived_twice, ..TcpCounters::default() };
+        let lost = |before, after| {
+            let of = |entry| vec![Some((7, entry)), Some((8, TcpCounters::default()))];
+            between(&of(before), &of(after)).map(|seen| (seen.retransmits, seen.lost))
+        };
+        assert_eq!(lost(counters(2, Some(1)), counters(12, Some(11))), Some((10, Some(0))));
+        assert_eq!(lost(counters(2, Some(1)), counters(12, Some(4))), Some((10, Some(7))));
+        assert_eq!(lost(counters(2, Some(2)), counters(3, Some(9))), Some((1, Some(0))));
+        assert_eq!(lost(counters(2, None), counters(12, None)), Some((10, None)), "the peer does not say");
+        assert_eq!(lost(counters(2, None), counters(2, None)), Some((0, Some(0))), "nothing was sent again");
     }
 
     #[test]

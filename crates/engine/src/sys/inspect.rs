@@ -14,6 +14,9 @@ use super::check;
 pub struct TcpCounters {
     /// Segments that were sent again.
     pub retransmits: u32,
+    /// Segments of which the peer said that they had arrived twice (DSACK of RFC 2883). Absent where the kernel is older than
+    /// 4.19, or where the peer acknowledges no single segments.
+    pub arrived_twice: Option<u32>,
     /// Segments that were sent; the counter wraps.
     pub segments_out: u32,
     /// Time in which data waited to be sent or acknowledged.
@@ -110,6 +113,10 @@ pub fn cookie_of(number: c_int) -> io::Result<u64> {
 
 /// Length of the part of `struct tcp_info` (linux/tcp.h) that ends with `tcpi_sndbuf_limited`, of Linux 4.10.
 const INFO_BYTES: usize = 192;
+/// Length of the part that ends with `tcpi_reord_seen`, of Linux 4.19.
+const INFO_WITH_DUPLICATES_BYTES: usize = 224;
+/// Bit of `tcpi_options` where both sides acknowledge single segments (TCPI_OPT_SACK).
+const WITH_SACK: u8 = 2;
 
 /// The kernel's counters of the TCP connection with this descriptor's number.
 ///
@@ -117,11 +124,14 @@ const INFO_BYTES: usize = 192;
 /// Returns EBADF, ENOTSOCK or EOPNOTSUPP where the number is that of no TCP socket, and an error of kind `Unsupported`
 /// where the kernel is older than 4.10.
 pub fn tcp_counters(number: c_int) -> io::Result<TcpCounters> {
-    let mut info = [0u64; INFO_BYTES / 8];
-    if option_of(number, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)? < INFO_BYTES {
+    let mut info = [0u64; INFO_WITH_DUPLICATES_BYTES / 8];
+    let known_bytes = option_of(number, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
+    if known_bytes < INFO_BYTES {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // Offsets in bytes: tcpi_total_retrans 100, tcpi_segs_out 136, tcpi_busy_time 168, in microseconds, and two more.
+    // Offsets in bytes: tcpi_options 5, tcpi_total_retrans 100, tcpi_segs_out 136, tcpi_busy_time 168, in microseconds, and two
+    // more, tcpi_dsack_dups 216.
+    let has_sack = info[0].to_ne_bytes()[5] & WITH_SACK != 0;
     let half = |at: usize| {
         let word = info[at / 8].to_ne_bytes();
         let four = if at.is_multiple_of(8) { &word[..4] } else { &word[4..] };
@@ -130,6 +140,7 @@ pub fn tcp_counters(number: c_int) -> io::Result<TcpCounters> {
     let ns = |at: usize| info[at / 8].saturating_mul(MICROSECOND);
     Ok(TcpCounters {
         retransmits: half(100),
+        arrived_twice: (has_sack && known_bytes >= INFO_WITH_DUPLICATES_BYTES).then(|| half(216)),
         segments_out: half(136),
         busy_ns: ns(168),
         rwnd_limited_ns: ns(176),
@@ -162,6 +173,8 @@ mod tests {
             let after = tcp_counters(number).unwrap();
             assert_eq!(after.segments_out, before.segments_out + 1);
             assert_eq!(after.retransmits, 0);
+            // Segments that arrive twice are counted from Linux 4.19 on.
+            assert!(after.arrived_twice.is_none_or(|twice| twice == 0), "{after:?}");
         }
     }
 

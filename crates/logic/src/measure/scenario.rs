@@ -123,6 +123,7 @@ impl Scenario {
             |_| ThreadUse { name: "worker".to_owned(), cpu_ns: part(self.busy_share), run_delay_ns: Some(0) };
         let connections = ConnectionEvidence {
             read: u64::from(self.connections),
+            lost: Some(0),
             segments_out: requests,
             busy_ns: part(0.5 * f64::from(self.connections)),
             ..ConnectionEvidence::default()

@@ -84,4 +84,17 @@ pub const SCENES: &[Scenario] = &[
         loads: &[one("-d 4 --rate 5k")],
         ..PLAIN
     },
+    Scenario {
+        must_not: &["network-loss"],
+        staged: "a memcached that is stopped (SIGSTOP) for 0.6 s once: what was sent again had arrived",
+        witnesses: &[
+            at_least(Sees::Kernel(Side::Client, "TcpRetransSegs"), 1.0),
+            at_most(Sees::KernelBeyond(Side::Client, "TcpRetransSegs", "TcpExtTCPDSACKRecv"), 0.0),
+        ],
+        way: Way::FewPorts(28_000),
+        disturbances: &[Disturbance::Pause(Side::Server, 2_000, 600)],
+        seconds_min: 4.0,
+        loads: &[one("-d 4 --rate 5k")],
+        ..PLAIN
+    },
 ];

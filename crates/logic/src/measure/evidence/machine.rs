@@ -52,8 +52,12 @@ pub struct ThreadUse {
 pub struct ConnectionEvidence {
     /// Connections that were read.
     pub read: u64,
-    /// Segments that were sent again.
+    /// Segments that were sent again, whether or not they had arrived.
     pub retransmits: u64,
+    /// Segments that were sent again and had not arrived: but for those of which the peer said that they arrived twice. Absent
+    /// where a peer, or the kernel of this machine, does not say that.
+    #[serde(default)]
+    pub lost: Option<u64>,
     /// Segments that were sent.
     pub segments_out: u64,
     /// Time in which data waited to be sent or acknowledged.

@@ -97,6 +97,7 @@ impl<'a> Case<'a> {
         self.machines().filter_map(|machine| machine.connections).reduce(|one, other| ConnectionEvidence {
             read: one.read.saturating_add(other.read),
             retransmits: one.retransmits.saturating_add(other.retransmits),
+            lost: one.lost.zip(other.lost).map(|(lost, more)| lost.saturating_add(more)),
             segments_out: one.segments_out.saturating_add(other.segments_out),
             busy_ns: one.busy_ns.saturating_add(other.busy_ns),
             rwnd_limited_ns: one.rwnd_limited_ns.saturating_add(other.rwnd_limited_ns),

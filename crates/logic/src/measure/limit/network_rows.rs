@@ -13,8 +13,8 @@ use crate::time::{MILLISECOND, Nanos, seconds};
 pub const OTHERS_SHARE: f64 = 0.01;
 /// More new connections of others than this share of ours disturb a run.
 pub const OTHERS_CONNECTIONS_SHARE: f64 = 0.1;
-/// More segments sent again than this share are lost packets.
-pub const RETRANSMITS_SHARE: f64 = 0.001;
+/// More lost segments than this share are what makes a tail.
+pub const LOST_SHARE: f64 = 0.001;
 /// The least time after which TCP sends a segment again (RTO_MIN of Linux).
 pub const RTO_MIN_NS: Nanos = 200 * MILLISECOND;
 /// A way is what a response consists of where opening a connection takes a larger share of the service.
@@ -110,13 +110,16 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Packets were lost, and the tail is as long as TCP waits until it sends them again.
+/// Packets were lost, and the tail is as long as TCP waits until it sends them again. TCP also sends again what had arrived and
+/// was not acknowledged in time, as when a server stands still: that is no loss, and the peer says so.
 pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
     let tcp = case.tcp()?;
     let timeouts: u64 = case.machines().filter_map(|machine| Some(machine.network.as_ref()?.timeouts)).sum();
-    let share = tcp.retransmits as f64 / tcp.segments_out.max(1) as f64;
     // The timers are those of the whole machine: without a segment of ours that was sent again they are not ours.
-    let lost = share > RETRANSMITS_SHARE || (timeouts > 0 && tcp.retransmits > 0);
+    let lost = match tcp.lost {
+        Some(lost) => lost as f64 > LOST_SHARE * tcp.segments_out as f64 || (timeouts > 0 && lost > 0),
+        None => timeouts > 0 && tcp.retransmits > 0,
+    };
     let (name, quantile) = QUANTILES[4];
     let times = case.all.times.of(Span::Response);
     let unanswered = Unanswered::of(&case.all.counts, Span::Response, times, case.measurement.timeout_ns);
@@ -125,10 +128,13 @@ pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
         Quantile::Absent => 0,
     };
     (lost && tail_ns >= RTO_MIN_NS).then(|| {
+        let segments = counted(tcp.segments_out, "segment");
+        let what = match tcp.lost {
+            Some(lost) => format!("{} of {segments} did not arrive", grouped(lost)),
+            None => format!("{} of {segments} were sent again", grouped(tcp.retransmits)),
+        };
         let says = format!(
-            "The network lost packets: {} of {} were sent again, and {name} ({}) is as long as TCP waits until it does that.",
-            grouped(tcp.retransmits),
-            counted(tcp.segments_out, "segment"),
+            "The network lost packets: {what}, and {name} ({}) is as long as TCP waits until it sends a segment again.",
             time_text(tail_ns),
         );
         Finding::new(Limit::Network, says)

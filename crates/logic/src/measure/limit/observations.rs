@@ -3,7 +3,7 @@
 use super::case::{Case, VISIBLE_SHARE};
 use super::finding::Observation;
 use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TAKEN_SHARE, TCP_LIMITED_SHARE, WayOut};
-use super::network_rows::{OTHERS_SHARE, RETRANSMITS_SHARE, card_share, is_all_local, others_requests};
+use super::network_rows::{LOST_SHARE, OTHERS_SHARE, card_share, is_all_local, others_requests};
 use super::server_rows::{BURST_RATIO, RUN_DELAY_SHARE, UNANSWERED_SHARE};
 use super::shares::{FULL_SHARE, share_of};
 use crate::measure::cross_checks::{LITTLE_ERROR_MAX, Utilisation, Waits, little_error, rounded_ns};
@@ -95,8 +95,12 @@ fn of_requests(case: &Case<'_>) -> Vec<Observation> {
 fn of_network(case: &Case<'_>) -> Vec<Observation> {
     let mut all = Vec::new();
     if let Some(tcp) = case.tcp().filter(|tcp| tcp.segments_out > 0) {
-        let share = tcp.retransmits as f64 / tcp.segments_out as f64;
-        all.push(Observation::share("network", share, RETRANSMITS_SHARE, "segments that were sent again"));
+        let share = |segments: u64| segments as f64 / tcp.segments_out as f64;
+        let (segments, what) = match tcp.lost {
+            Some(lost) => (lost, "segments that did not arrive"),
+            None => (tcp.retransmits, "segments that were sent again"),
+        };
+        all.push(Observation::share("network", share(segments), LOST_SHARE, what));
     }
     for machine in case.machines().filter(|_| !is_all_local(case)) {
         for card in machine.network.iter().flat_map(|network| &network.cards) {

@@ -408,21 +408,36 @@ fn lost_packets_show_in_a_tail_of_200_ms() {
     ] {
         let segments = run.measurement().ops().all().counts.requests();
         let lossy = run.clone().machine(|machine| {
-            machine.connections.as_mut().expect("read").retransmits = segments / 100;
+            let tcp = machine.connections.as_mut().expect("read");
+            (tcp.retransmits, tcp.lost) = (segments / 100, Some(segments / 100));
         });
         says(
             &lossy.verdict(),
             Limit::Network,
             "network-loss",
-            &["The network lost packets", "were sent again, and p99.9"],
+            &["The network lost packets", "did not arrive, and p99.9"],
         );
+        // What had arrived when it was sent again was not lost, whatever timers of other connections ran out.
+        let sent_twice = lossy.clone().machine(|machine| {
+            machine.connections.as_mut().expect("read").lost = Some(0);
+            machine.network.as_mut().expect("read").timeouts = 5;
+        });
+        assert_ne!(sent_twice.verdict().row, "network-loss");
+        // A peer that does not say whether segments had arrived: only a timer that ran out proves a loss.
+        let timed_out = |timeouts| {
+            lossy.clone().machine(|machine| {
+                machine.connections.as_mut().expect("read").lost = None;
+                machine.network.as_mut().expect("read").timeouts = timeouts;
+            })
+        };
+        assert_ne!(timed_out(0).verdict().row, "network-loss");
+        says(&timed_out(1).verdict(), Limit::Network, "network-loss", &["were sent again, and p99.9"]);
         // A timer of the machine is not ours where none of our segments was sent again.
         let of_others = run.machine(|machine| machine.network.as_mut().expect("read").timeouts = 5);
         assert_ne!(of_others.verdict().row, "network-loss");
     }
-    let short = quiet()
-        .seen(IDLE, 1)
-        .machine(|machine| machine.connections.as_mut().expect("read").retransmits = 400);
+    let short =
+        quiet().seen(IDLE, 1).machine(|machine| machine.connections.as_mut().expect("read").lost = Some(400));
     assert_ne!(short.verdict().row, "network-loss", "nothing took as long as the timer");
 }
 

@@ -219,8 +219,11 @@ pub struct MachineResult {
 pub struct SocketsResult {
     /// Connections that were read.
     pub read: u64,
-    /// Segments that were sent again.
+    /// Segments that were sent again, whether or not they had arrived.
     pub retransmits: u64,
+    /// Segments that were sent again and had not arrived; absent where that is not known.
+    #[serde(default)]
+    pub lost: Option<u64>,
     /// Segments that were sent.
     pub segments_out: u64,
     /// Time in which there was data to send.
@@ -371,6 +374,7 @@ impl SocketsResult {
         SocketsResult {
             read: connections.read,
             retransmits: connections.retransmits,
+            lost: connections.lost,
             segments_out: connections.segments_out,
             busy_s: seconds(connections.busy_ns),
             rwnd_limited_s: seconds(connections.rwnd_limited_ns),
