@@ -56,6 +56,10 @@ impl ResourceUse {
             if let Some(share) = server.hottest_at_least() {
                 uses.push(ResourceUse::growing(case, format!("the CPU of the server{place}"), share));
             }
+            if let Some(share) = server.in_commands {
+                let what = format!("the time of the server{place} for one command after the other");
+                uses.push(ResourceUse::growing(case, what, share));
+            }
         }
         let seen = case.measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
         for server in seen {

@@ -84,4 +84,15 @@ pub const SCENES: &[Scenario] = &[
         loads: &[one("-c 8 -T 2"), two_agents("-c 8")],
         ..PLAIN
     },
+    Scenario {
+        must_not: &["generator-stood-still", "generator-kept-back", "generator-cpu-taken"],
+        never_says: &["stood still"],
+        staged: "a generator that is stopped (SIGSTOP) for 100 ms of each 370 ms, while the server takes 500 ms for each request",
+        server: Server::BuiltIn("--service-time 500ms"),
+        disturbances: &[Disturbance::Bursts(Side::Client, 100, 270)],
+        seconds_min: 5.0,
+        words: "--records 4 --no-load --timeout 5s",
+        loads: &[one("-c 4")],
+        ..PLAIN
+    },
 ];

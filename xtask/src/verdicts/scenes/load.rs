@@ -89,14 +89,4 @@ pub const SCENES: &[Scenario] = &[
         loads: &[one("-c 10 --rate 1k")],
         ..PLAIN
     },
-    Scenario {
-        must_not: &["slots", "in-flight"],
-        staged: "redis-server that is occupied without using CPU (`DEBUG SLEEP 0.001`)",
-        witnesses: &[at_least(Sees::InCommands, 0.5), at_most(Sees::ServerCpu, 0.5)],
-        server: Server::Redis("--enable-debug-command yes"),
-        seconds_min: 2.0,
-        words: "--protocol resp2 --command 'DEBUG SLEEP 0.001' -c 10",
-        loads: &[one("--rate 2k"), one("")],
-        ..PLAIN
-    },
 ];

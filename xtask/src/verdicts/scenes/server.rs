@@ -132,4 +132,26 @@ pub const SCENES: &[Scenario] = &[
         loads: &[one("-c 1")],
         ..PLAIN
     },
+    Scenario {
+        row: "server-occupied",
+        limit: "server",
+        must_not: &["slots", "in-flight"],
+        staged: "redis-server that is occupied without using CPU (`DEBUG SLEEP 0.001`)",
+        witnesses: &[at_least(Sees::InCommands, 0.5), at_most(Sees::ServerCpu, 0.5)],
+        server: Server::Redis("--enable-debug-command yes"),
+        seconds_min: 2.0,
+        words: "--protocol resp2 --command 'DEBUG SLEEP 0.001' -c 10",
+        loads: &[one("--rate 2k"), one("")],
+        ..PLAIN
+    },
+    Scenario {
+        must_not: &["server-occupied"],
+        staged: "a server that takes 2 ms for each request, whatever else is under way (`serve --service-time 2ms`)",
+        witnesses: &[at_most(Sees::ServerCpu, 0.5)],
+        server: Server::BuiltIn("--service-time 2ms --wait auto"),
+        seconds_min: 2.0,
+        words: "--records 100 -c 10",
+        loads: &[one(""), one("--rate 4k"), one("--protocol resp2")],
+        ..PLAIN
+    },
 ];

@@ -32,6 +32,9 @@ const OWN_COMMANDS: &[&str] = &[
     "cluster|slot-stats",
 ];
 
+/// Commands that execute other commands, which are counted too.
+const CALLING_COMMANDS: &[&str] = &["exec", "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro"];
+
 /// Settings that decide how a server treats records, as `INFO` or `CONFIG GET` names them.
 const SETTINGS: &[&str] = &["maxmemory_policy", "appendonly", "save", "io-threads"];
 
@@ -72,6 +75,7 @@ pub fn reading(
         restarted: pair.restarted,
         cpu_ns: cpu_ns(&pair, ["used_cpu_user", "used_cpu_sys"]),
         main_thread_cpu_ns: cpu_ns(&pair, ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"]),
+        in_commands_ns: in_commands_ns(&pair),
         counts: counts_of(&pair, own),
         our_requests: None,
         memory_bytes: number("used_memory"),
@@ -158,6 +162,24 @@ fn calls_of(pair: &Pair<'_>, command: &str) -> Option<u64> {
         facts.text(&format!("cmdstat_{command}")).and_then(|text| field(text, name)?.parse::<u64>().ok())
     };
     pair.difference(Some(count(pair.before, "calls").unwrap_or(0)), count(pair.after, "calls"))
+}
+
+/// Time inside commands: the sum of the event loop (Redis 7.2), or of the times of all commands but for those that call
+/// others, whose times contain those of the others. Absent where the server tells neither.
+fn in_commands_ns(pair: &Pair<'_>) -> Option<Nanos> {
+    let usec = |text: &str| field(text, "usec")?.parse::<u64>().ok();
+    let of_command = |(name, text): (&str, &str)| {
+        let before = pair.before.text(&format!("cmdstat_{name}")).and_then(usec).unwrap_or(0);
+        pair.difference(Some(before), usec(text))
+    };
+    let is_counted = |name: &str| {
+        !OWN_COMMANDS.contains(&name) && !CALLING_COMMANDS.contains(&name.to_lowercase().as_str())
+    };
+    let all = pair.after.beginning_with("cmdstat_").filter(|(name, _)| is_counted(name));
+    let us = pair
+        .rise("eventloop_duration_cmd_sum")
+        .or_else(|| all.filter_map(of_command).reduce(u64::saturating_add));
+    us.map(|us| us.saturating_mul(MICROSECOND))
 }
 
 fn commands_of(pair: &Pair<'_>) -> Vec<CommandTimes> {
@@ -271,6 +293,23 @@ mod tests {
             assert!(after.add(name.as_bytes(), value.as_bytes()));
         }
         after
+    }
+
+    #[test]
+    fn the_time_inside_commands_is_that_of_all_commands_but_those_that_call_others() {
+        let inside = |before: &Facts, after: &Facts| {
+            reading(before, after, &Facts::default(), SECOND, OwnWork::default()).in_commands_ns
+        };
+        assert_eq!(inside(&facts(BEFORE), &after()), Some(3_600 * MICROSECOND));
+        let mut scripts = after();
+        scripts.add(b"cmdstat_eval", b"calls=5,usec=900000,usec_per_call=180000.00");
+        assert_eq!(inside(&facts(BEFORE), &scripts), Some(3_600 * MICROSECOND));
+        let (mut before, mut loops) = (facts(BEFORE), after());
+        before.add(b"eventloop_duration_cmd_sum", b"1000");
+        loops.add(b"eventloop_duration_cmd_sum", b"6000");
+        assert_eq!(inside(&before, &loops), Some(5 * MILLISECOND));
+        let untold = facts("run_id:abc\nuptime_in_seconds:9");
+        assert_eq!(inside(&untold, &untold), None);
     }
 
     #[test]

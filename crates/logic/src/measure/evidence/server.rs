@@ -62,6 +62,10 @@ pub struct ServerReading {
     pub cpu_ns: Option<Nanos>,
     /// CPU time of the main thread, by the server's own account.
     pub main_thread_cpu_ns: Option<Nanos>,
+    /// Time that the server spent inside commands, all of them together, by its own account; it may be no more than a part of it.
+    /// A server that executes one command after the other is occupied for that time, whatever CPU it uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_commands_ns: Option<Nanos>,
     /// Counters.
     pub counts: ServerCounts,
     /// Requests that were ours, of the whole run, between the two readings; the readings themselves are left out of both.

@@ -189,7 +189,7 @@ impl<'a> Case<'a> {
     /// long as the run lasted, and the service of all requests that were due would have filled fewer than [`FULL_SHARE`] of them. A server
     /// that is near its limit, or of which nothing is known, would take longer for each if they came sooner.
     fn lag_filled_the_slots(&self) -> bool {
-        let has_time = self.servers_wanted().is_some_and(|share| share < SPARE_SHARE);
+        let has_time = self.servers_occupied().is_some_and(|share| share < SPARE_SHARE);
         let (true, false, Some(slots)) = (has_time, self.is_closed, self.slots()) else { return false };
         let slots_ns = slots as f64 * self.measured_ns as f64;
         let service_ns = self.sum(Span::Service) + self.timeouts_ns();
@@ -254,10 +254,10 @@ impl<'a> Case<'a> {
         self.servers.iter().map(ServerUse::hottest_at_most).reduce(|one, other| Some(one?.max(other?)))?
     }
 
-    /// The greatest share for which a serving thread of any server wanted a CPU; absent unless all servers are known.
-    pub fn servers_wanted(&self) -> Option<f64> {
+    /// The greatest share for which a serving thread of any server was occupied; absent unless all servers are known.
+    pub fn servers_occupied(&self) -> Option<f64> {
         self.servers_at_most()?;
-        self.servers.iter().map(ServerUse::wanted_at_most).reduce(|one, other| Some(one?.max(other?)))?
+        self.servers.iter().map(ServerUse::occupied_at_most).reduce(|one, other| Some(one?.max(other?)))?
     }
 
     /// Why the CPU of a server is not known, as words.

@@ -16,6 +16,8 @@ pub const KEPT_BACK_SHARE: f64 = 0.05;
 pub const STOOD_STILL_SHARE: f64 = 0.1;
 /// Turns of this mean length are no work, however many replies came together.
 const STOOD_STILL_MIN_NS: Nanos = 10 * MILLISECOND;
+/// What took a CPU for a larger share of the time of all stalls caused them.
+const STALL_CAUSE_SHARE: f64 = 0.5;
 /// Connections that spend a larger share of their busy time behind one limit are held up by it.
 pub const TCP_LIMITED_SHARE: f64 = 0.1;
 
@@ -156,17 +158,23 @@ fn wait_outweighs_lag(case: &Case<'_>) -> bool {
         && case.sum(Span::Wait) > OUTWEIGHED * case.sum(Span::Lag)
 }
 
-/// The threads of a closed loop stood still, in turns that no work explains.
+/// The threads of a closed loop stood still, in turns that no work explains, and requests were sent late because of it: stalls while the
+/// server has the requests delay nothing.
 pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
     let turns = &case.measurement.generator.turns;
     let wall_ns: Nanos = case.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
     let is_long = turns.stalled_ns / turns.stalls.max(1) > STOOD_STILL_MIN_NS;
     let is_much = turns.stalled_ns as f64 > STOOD_STILL_SHARE * wall_ns as f64;
-    if !case.is_closed || case.server_is_full() || !is_long || !is_much {
+    if !case.is_closed || case.server_is_full() || !is_long || !is_much || !case.lag_slows_the_loop() {
         return None;
     }
+    let worst = case.losses.iter().max_by_key(|loss| loss.lost_ns);
+    let cause = match worst.filter(|loss| loss.lost_ns as f64 > STALL_CAUSE_SHARE * turns.stalled_ns as f64) {
+        Some(loss) => format!("{} took the CPU for {}", loss.cause.words(), time_text(loss.lost_ns)),
+        None => "what took them away is not known".to_owned(),
+    };
     let says = format!(
-        "The generator: its threads stood still for {} in {}, and what took them away is not known.",
+        "The generator: its threads stood still for {} in {}, and {cause}.",
         time_text(turns.stalled_ns),
         counted(turns.stalls, "turn"),
     );

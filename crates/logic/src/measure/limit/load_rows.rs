@@ -36,8 +36,8 @@ pub fn instrument(case: &Case<'_>) -> Option<Finding> {
 
 /// Requests of an open loop waited for a free slot of a server that had time.
 pub fn slots(case: &Case<'_>) -> Option<Finding> {
-    // A thread that waits for a CPU has none to spare, however little of it the thread had.
-    case.servers_wanted().filter(|share| *share < IDLE_SHARE)?;
+    // A thread that waits for a CPU, or inside a command, has no time to spare, however little CPU it had.
+    case.servers_occupied().filter(|share| *share < IDLE_SHARE)?;
     let server = case.servers_at_most()?;
     let slots = case.slots()?;
     if case.is_closed || case.connections_made_the_wait() || !is_steady(case) {
@@ -46,7 +46,7 @@ pub fn slots(case: &Case<'_>) -> Option<Finding> {
     let wait = case.waits()?;
     let says = format!(
         "The number of requests in flight: they waited {} ({}) for a free slot; {:.1} of {} were taken ({}), while the \
-         server's CPU was used for {}. With more connections or depth they would not have to wait.",
+         server's CPU was used for {}. Try more connections or depth, unless something other than its CPU occupies the server.",
         time_text(wait.value_ns),
         wait.name,
         case.slots_taken(),
@@ -59,8 +59,9 @@ pub fn slots(case: &Case<'_>) -> Option<Finding> {
 
 /// A closed loop in which no thread of either side is near its limit.
 pub fn in_flight(case: &Case<'_>) -> Option<Finding> {
-    let server = case.servers_wanted()?;
-    (case.is_closed && server <= SPARE_SHARE && case.busy() <= SPARE_SHARE).then(|| in_flight_words(case))
+    let server = case.servers_occupied()?;
+    let is_spare = server <= SPARE_SHARE && case.busy() <= SPARE_SHARE;
+    (case.is_closed && is_spare).then(|| in_flight_words(case))
 }
 
 /// A closed loop in which nothing else was found.
@@ -80,8 +81,14 @@ fn in_flight_words(case: &Case<'_>) -> Finding {
     let connections = &case.measurement.connections;
     // A run that lost connections need not get more of them.
     let is_kept = connections.lost == 0 && connections.failed == 0;
-    let is_spare = case.busy() <= FULL_SHARE && !case.server_is_full() && is_kept;
-    let advice = if is_spare { " Use more connections or depth for more load." } else { "" };
+    let has_time = case.servers_occupied().is_none_or(|share| share <= FULL_SHARE);
+    let is_spare = case.busy() <= FULL_SHARE && !case.server_is_full() && has_time && is_kept;
+    // Where one request is under way at a time, the server has time for another one whenever it waits for the next.
+    let advice = match case.slots() {
+        _ if !is_spare => "",
+        Some(1) => " Use more connections or depth for more load.",
+        _ => " Try more connections or depth for more load.",
+    };
     let says = format!(
         "What is in flight: {slots} ({}), each answered in {} (p50); {server}the busiest client thread was busy {}.{advice}",
         case.slots_words(),

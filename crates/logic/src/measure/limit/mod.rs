@@ -10,6 +10,7 @@ mod generator_rows;
 mod load_rows;
 mod network_rows;
 mod observations;
+mod occupied_rows;
 mod server_rows;
 mod server_use;
 mod shares;

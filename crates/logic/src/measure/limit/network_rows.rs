@@ -143,7 +143,7 @@ pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
 
 /// A response consists of the way there and back.
 pub fn way(case: &Case<'_>) -> Option<Finding> {
-    if is_all_local(case) || case.servers_wanted().is_none_or(|share| share >= IDLE_SHARE) {
+    if is_all_local(case) || case.servers_occupied().is_none_or(|share| share >= IDLE_SHARE) {
         return None;
     }
     let connect_ns = case.measurement.connections.connect.quantile(0.5)?;

@@ -140,6 +140,14 @@ fn of_servers(case: &Case<'_>) -> Vec<Observation> {
                 format!("mean of the serving threads of {name}"),
             ));
         }
+        if let Some(share) = server.in_commands {
+            all.push(Observation::share(
+                "server",
+                share,
+                FULL_SHARE,
+                format!("time inside commands of {name}"),
+            ));
+        }
         if !server.threads.is_empty() {
             let what = format!("time without a CPU of a serving thread of {name}");
             all.push(Observation::share("server", server.run_delay(), RUN_DELAY_SHARE, what));

@@ -4,6 +4,10 @@ use super::shares::{FULL_SHARE, SPARE_SHARE, WANTED_SHARE, share_of};
 use crate::measure::evidence::{ServerEvidence, ThreadUse};
 use crate::time::Nanos;
 
+/// The greatest share of its time that a server can have spent inside commands that it executes one after the other; more than
+/// that is the sum of several threads.
+const ONE_AT_A_TIME_MAX: f64 = 1.05;
+
 /// The CPU that a server used in the measured phase. Shares are of one CPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerUse {
@@ -18,6 +22,9 @@ pub struct ServerUse {
     pub process: Option<f64>,
     /// Share that the main thread used, by the server's own account.
     pub main_thread: Option<f64>,
+    /// Share of its time that the server spent inside commands, which it executes one after the other; absent where that is not
+    /// known. Sleeps, disks and locks occupy a server without using its CPU.
+    pub in_commands: Option<f64>,
     /// The reason why the use is not known; absent if it is known, or if no reason is known.
     pub unread: Option<String>,
 }
@@ -63,6 +70,8 @@ impl ServerUse {
             address: evidence.address.clone(),
             serving_threads,
             process: share(told.and_then(|reading| reading.cpu_ns)),
+            in_commands: share(told.and_then(|reading| reading.in_commands_ns))
+                .filter(|share| *share <= ONE_AT_A_TIME_MAX),
             main_thread: share(told.and_then(|reading| reading.main_thread_cpu_ns)),
             threads,
             unread,
@@ -98,10 +107,11 @@ impl ServerUse {
         delayed || self.hottest_at_least().is_some_and(|share| share > FULL_SHARE)
     }
 
-    /// The greatest share for which a serving thread wanted a CPU, whether or not it had one.
-    pub fn wanted_at_most(&self) -> Option<f64> {
+    /// The greatest share for which a serving thread was occupied: it wanted a CPU, whether or not it had one, or was inside a
+    /// command.
+    pub fn occupied_at_most(&self) -> Option<f64> {
         let wanted = self.threads.iter().map(ThreadShare::wanted).reduce(f64::max);
-        wanted.or_else(|| self.hottest_at_most())
+        wanted.or_else(|| self.hottest_at_most()).map(|share| share.max(self.in_commands.unwrap_or(0.0)))
     }
 
     /// The mean share of the counted threads but for the hottest; absent where there are none, or where they are not

@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::finding::{Finding, Limit, Observation};
-use super::{generator_rows, load_rows, network_rows, server_rows};
+use super::{generator_rows, load_rows, network_rows, occupied_rows, server_rows};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub struct Row {
 
 /// The rows from the first to the last. Rows that rest on evidence of one resource stand above those that name what is
 /// left when the others are excluded; the last one holds for every run.
-pub const ROWS: [Row; 26] = [
+pub const ROWS: [Row; 27] = [
     Row { name: "nothing-completed", judge: load_rows::nothing_completed },
     Row { name: "instrument", judge: load_rows::instrument },
     Row { name: "generator-cpu-taken", judge: generator_rows::cpu_taken },
@@ -31,6 +31,7 @@ pub const ROWS: [Row; 26] = [
     Row { name: "generator-send-buffer", judge: generator_rows::send_buffer },
     Row { name: "server-one-thread", judge: server_rows::one_thread },
     Row { name: "server-cpu", judge: server_rows::cpu },
+    Row { name: "server-occupied", judge: occupied_rows::occupied },
     Row { name: "slots", judge: load_rows::slots },
     Row { name: "in-flight", judge: load_rows::in_flight },
     Row { name: "service-by-exclusion", judge: server_rows::service_by_exclusion },

@@ -310,6 +310,36 @@ fn a_closed_loop_that_stood_still_accuses_the_generator() {
 }
 
 #[test]
+fn stalls_while_the_server_has_the_requests_limit_nothing() {
+    // The generator stands still for 100 ms of each 370, and the server takes 500 ms for each request.
+    let paused: Vec<_> =
+        (0..12).map(|stall| (stall * 370 * MILLISECOND + MILLISECOND, 100 * MILLISECOND)).collect();
+    let slow = Scenario {
+        paused: paused.clone(),
+        connections: 4,
+        service: 500 * MILLISECOND,
+        length: 4 * SECOND,
+        ..closed()
+    };
+    assert_ne!(slow.verdict().row, "generator-stood-still");
+    says(&slow.seen(IDLE, 1).verdict(), Limit::Connections, "in-flight", &["4 requests"]);
+    let quick = Scenario { paused, connections: 4, length: 4 * SECOND, ..closed() };
+    says(&quick.verdict(), Limit::Generator, "generator-stood-still", &["what took them away is not known"]);
+}
+
+#[test]
+fn who_took_the_time_of_a_closed_loop_that_stood_still_is_said_where_it_is_known() {
+    let paused = vec![(SECOND / 20, SECOND / 20)];
+    let run = Scenario { paused, ..closed() }.seen(IDLE, 1);
+    // The server lost more, so that the CPU of the generator alone is not the limit.
+    let part = run.length / 100;
+    let run = run.machine(|machine| machine.workers[0].run_delay_ns = Some(20 * part));
+    let run = run.server(|server| server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(21 * part));
+    let words = ["stood still for 50.0 ms in 1 turn, and other processes took the CPU for 40.0 ms."];
+    says(&run.verdict(), Limit::Generator, "generator-stood-still", &words);
+}
+
+#[test]
 fn requests_and_connections_of_others_are_counted() {
     for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
         let ours = run.measurement().ops().all().counts.requests();

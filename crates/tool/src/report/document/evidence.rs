@@ -63,6 +63,8 @@ pub struct ReadingResult {
     pub cpu_s: Option<f64>,
     /// CPU time of the server's main thread.
     pub main_thread_cpu_s: Option<f64>,
+    /// Time that the server spent inside commands.
+    pub in_commands_s: Option<f64>,
     /// CPU time of the server for each request that it counted.
     pub cpu_us_per_request: Option<f64>,
     /// What the server counted.
@@ -270,6 +272,7 @@ impl ReadingResult {
             restarted: reading.restarted,
             cpu_s: reading.cpu_ns.map(seconds),
             main_thread_cpu_s: reading.main_thread_cpu_ns.map(seconds),
+            in_commands_s: reading.in_commands_ns.map(seconds),
             cpu_us_per_request: utilisation.map(|found| rounded(found.cpu_ns_per_request / 1e3)),
             counts: reading.counts,
             our_requests: reading.our_requests,
