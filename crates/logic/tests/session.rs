@@ -851,3 +851,28 @@ fn every_answer_of_its_own_kind_ends_its_request() {
         assert_eq!(heard::<Text>(op(verb), b"SERVER_ERROR busy\r\n"), Ok(1), "{verb:?}");
     }
 }
+
+#[test]
+fn a_session_that_begins_anew_knows_nothing_of_the_connection_before() {
+    let two = Op { keys: Keys::Many { bytes: b"ab", ends: &[1, 2] }, ..Op::new(Verb::Get, b"") };
+    let mut story = Story::new();
+    // The error leaves it open which request the next item answers, and half a line follows it.
+    story.ask(two, 0).sent_all(US);
+    story.received("VALUE a 0 3\r\none\r\nSERVER_ERROR busy\r\nEN", 2 * US, 3 * US);
+    let before = story.session.is_idle();
+    story.session.begin_connection();
+    story.get("c", 4 * US).sent_all(5 * US).received(HIT.replace('a', "c").as_str(), 6 * US, 7 * US);
+    assert!(before && story.session.is_idle());
+    assert_eq!(story.told.memos, [true, true], "which values can be stale");
+    assert_eq!(story.answers().len(), 2);
+}
+
+#[test]
+fn the_doubts_of_a_connection_last_as_long_as_it_does() {
+    let two = Op { keys: Keys::Many { bytes: b"ab", ends: &[1, 2] }, ..Op::new(Verb::Get, b"") };
+    let mut story = Story::new();
+    story.ask(two, 0).sent_all(US);
+    story.received("VALUE a 0 3\r\none\r\nSERVER_ERROR busy\r\n", 2 * US, 3 * US);
+    story.get("c", 4 * US).sent_all(5 * US).received(HIT.replace('a', "c").as_str(), 6 * US, 7 * US);
+    assert_eq!(story.told.memos, [true, false], "which values can be stale");
+}

@@ -56,6 +56,7 @@ impl<C: Codec> WorkerState<C> {
         if !connection.dial(at) {
             return false;
         }
+        self.congested -= usize::from(std::mem::take(&mut connection.congested));
         if !connection.in_wheel {
             connection.in_wheel = true;
             self.wheel.insert(slot as u32, since.saturating_add(self.limits.timeout_ns));

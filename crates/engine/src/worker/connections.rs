@@ -167,6 +167,18 @@ impl<C: Codec> Connection<C> {
         self
     }
 
+    /// Notes that the backend is told at `at` to open the connection. Returns whether the connection can be opened in
+    /// its state. This is where every connection begins, and so where its session does: whoever closed the slot's last
+    /// connection, nothing of that one reaches this one.
+    pub fn dial(&mut self, at: Nanos) -> bool {
+        let dialled = self.change(ConnectionChange::Dial).is_some();
+        if dialled {
+            self.opening_since = at;
+            self.session.begin_connection();
+        }
+        dialled
+    }
+
     /// Whether the connection takes no request until its socket takes bytes.
     pub fn is_congested(&self) -> bool {
         self.state == ConnectionState::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
@@ -232,16 +244,6 @@ impl<C> Connection<C> {
         self.change(ConnectionChange::Enqueue).is_some()
     }
 
-    /// Notes that the backend is told at `at` to open the connection. Returns whether the connection can be opened in
-    /// its state.
-    pub fn dial(&mut self, at: Nanos) -> bool {
-        let dialled = self.change(ConnectionChange::Dial).is_some();
-        if dialled {
-            self.opening_since = at;
-        }
-        dialled
-    }
-
     /// Begins `handshake` on the connection, which the server has taken. Ignored where the connection is not being
     /// opened.
     pub fn shake(&mut self, handshake: Box<PendingHandshake>) {
@@ -302,6 +304,9 @@ impl<C> Connection<C> {
 mod tests {
     use std::sync::Arc;
 
+    use pummel_logic::connection::inflight::Ticket;
+    use pummel_logic::connection::session::{Answer, Chunk, Item, Sink};
+    use pummel_logic::protocol::Malformed;
     use pummel_logic::protocol::handshake::Handshake;
     use pummel_logic::protocol::text::Text;
 
@@ -380,5 +385,34 @@ mod tests {
             }
             assert!(connection.handshake_mut().is_none(), "{end:?}");
         }
+    }
+
+    #[test]
+    fn a_session_begins_with_its_connection() {
+        let mut connection = connection(ConnectionState::Closed);
+        let mut sink = Nowhere;
+        assert!(connection.dial(1));
+        // Half a line that nothing was asked for.
+        let chunk = || Chunk { bytes: b"EN", stamp: None, read: 2 };
+        assert_eq!(connection.session.handle_received(chunk(), &mut sink), Ok(0));
+        connection.close();
+        assert!(connection.dial(3));
+        let whole = Chunk { bytes: b"VERSION 1\r\n", stamp: None, read: 4 };
+        let why = connection.session.handle_received(whole, &mut sink).expect_err("nothing was asked for");
+        assert_eq!(why.0, "a reply to no request", "and no other word: {why:?}");
+    }
+
+    struct Nowhere;
+
+    impl Sink for Nowhere {
+        fn item(&mut self, _: &Ticket, _: Item<'_>) -> Result<bool, Malformed> {
+            Ok(false)
+        }
+
+        fn body(&mut self, _: &Ticket, _: &[u8]) {}
+
+        fn quiet_error(&mut self, _: &[u8]) {}
+
+        fn answer(&mut self, _: &Answer<'_>, _: &[u8]) {}
     }
 }

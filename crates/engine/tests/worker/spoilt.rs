@@ -4,7 +4,7 @@ use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
 use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
-use pummel_logic::plan::{Depth, Plan, Protocol, Work};
+use pummel_logic::plan::{ChurningClients, Depth, Plan, Protocol, Spawns, Work};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::server::{HostConfig, Limits};
 use pummel_logic::time::Nanos;
@@ -225,5 +225,26 @@ fn errors_of_requests_without_reply_have_an_account_of_their_own() {
             let late = stored - server.host().counts().total_items;
             assert!(late <= 4 * u64::from(depth), "{late} errors were not counted, {what}");
         }
+    }
+}
+
+/// The beginning of an answer that nobody asked for stands behind every third answer, which is the last one of its client.
+#[test]
+fn the_beginning_of_an_answer_behind_the_last_one_of_a_client_does_not_reach_the_next_client() {
+    for protocol in [Protocol::Text, Protocol::Meta, Protocol::Binary, Protocol::Resp2, Protocol::Resp3] {
+        let mut plan = loaded(Plan { protocol, verify: 1.0, ..plan() });
+        plan.data.records = 4;
+        plan.groups[0].clients = 1;
+        plan.groups[0].churn = Some(ChurningClients { spawns: Spawns::Closed, calls: 3, sequence: None });
+        plan.phases[1] = measuring(mix(&[(Verb::Get, 1.0)]), requests(30));
+        let spoil: Spoil = |reply| {
+            let beginning = reply[..2].to_vec();
+            reply.extend(beginning);
+        };
+        let outcome = spoilt(&plan, NetworkConditions::calm(), spoil);
+        let counts = outcome.counts();
+        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{protocol:?}");
+        assert_eq!((counts.completed, counts.failed()), (30, 0), "{protocol:?}");
+        assert_eq!(outcome.measurement.verify.checked, 30, "{protocol:?}");
     }
 }

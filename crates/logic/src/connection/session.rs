@@ -67,9 +67,7 @@ impl<C: Codec> Session<C> {
         if datagrams == self.datagrams.is_some() {
             return;
         }
-        self.codec = self.codec.renew();
-        self.outbox.clear();
-        self.forget();
+        self.begin_connection();
         drop(self.owed.drain());
         self.datagrams = datagrams.then(Box::default);
     }
@@ -113,10 +111,21 @@ impl<C: Codec> Session<C> {
         Some(DatagramExchange { codec, outbox, owed, taken, datagrams })
     }
 
-    /// Forgets the position in the stream of requests and the item that is being received.
-    fn forget(&mut self) {
+    /// Begins anew for another connection: of the one before nothing is left in the codec, in the bytes to be sent, and in what is
+    /// known of the order of replies. Over datagrams the numbers of requests go on, and so do the counters. No request may be
+    /// outstanding.
+    pub fn begin_connection(&mut self) {
+        debug_assert!(self.is_idle());
+        let next = self.owed.next_tag();
+        drop(self.owed.drain());
+        self.codec = self.codec.renew();
+        self.outbox.clear();
         (self.taken, self.passing) = (0, None);
         (self.wanted, self.doubtful, self.is_quiet) = (false, false, false);
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.forget();
+            self.owed.restart_at(next);
+        }
     }
 
     /// Replaces the codec. No request may have been queued.
@@ -356,13 +365,8 @@ impl<C: Codec> Session<C> {
             sink.parted(owed.end <= self.taken);
             sink.answer(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing), &[]);
         }
-        self.codec = self.codec.renew();
-        self.outbox.clear();
-        self.forget();
-        if let Some(datagrams) = &mut self.datagrams {
-            datagrams.forget();
-            self.owed.restart_at(next);
-        }
+        self.owed.restart_at(next);
+        self.begin_connection();
     }
 
     /// The time in nanoseconds at which the oldest unanswered request has taken `timeout`; [`NEVER`] if no request is
