@@ -180,8 +180,12 @@ impl<B: Backend> Backend for Tls<B> {
 
     #[inline]
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
-        let until = if self.links.again.is_empty() { until } else { 0 };
-        self.inner.wait(until)
+        self.inner.wait(self.links.wait_until(until))
+    }
+
+    #[inline]
+    fn wait_from(&mut self, now: Nanos, until: Nanos) -> io::Result<Nanos> {
+        self.inner.wait_from(now, self.links.wait_until(until))
     }
 
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
@@ -214,6 +218,12 @@ fn find(slots: &mut [Option<Box<Link>>], conn: ConnId) -> Option<&mut Link> {
 }
 
 impl Links {
+    /// Until when the inner backend may wait where the caller waits until `until`.
+    #[inline]
+    fn wait_until(&self, until: Nanos) -> Nanos {
+        if self.again.is_empty() { until } else { 0 }
+    }
+
     fn open(&mut self, conn: ConnId, target: &Target) {
         let index = conn.slot as usize;
         if self.slots.len() <= index {
@@ -475,5 +485,55 @@ impl Link {
             took: arrived.saturating_sub(self.began),
             resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use pummel_logic::plan::TlsOptions;
+
+    use super::*;
+
+    /// A backend without connections, which counts how often its clock is read.
+    struct Clock(Cell<u64>);
+
+    impl Backend for Clock {
+        fn now(&self) -> Nanos {
+            self.0.set(self.0.get() + 1);
+            7
+        }
+
+        fn open(&mut self, _: ConnId, _: &Target) {}
+
+        fn send(&mut self, _: ConnId, _: &[IoSlice<'_>]) -> Handed {
+            Handed { taken: 0, at: 7 }
+        }
+
+        fn close(&mut self, _: ConnId, _: Close) {}
+
+        fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+            let now = self.now();
+            self.wait_from(now, until)
+        }
+
+        fn wait_from(&mut self, now: Nanos, until: Nanos) -> io::Result<Nanos> {
+            Ok(now.max(until))
+        }
+
+        fn drain(&mut self, _: &mut impl FnMut(ConnId, Event<'_>)) {}
+    }
+
+    #[test]
+    fn the_time_that_the_caller_knows_reaches_the_backend_below() {
+        let options = TlsOptions { insecure: true, ..TlsOptions::default() };
+        let setup = Setup::new(&options, &[]).expect("it needs no file");
+        let mut tls = Tls::new(Clock(Cell::new(0)), &setup);
+        assert_eq!((tls.wait_from(20, 30).unwrap(), tls.inner().0.get()), (30, 0));
+        assert_eq!((tls.wait(30).unwrap(), tls.inner().0.get()), (30, 1));
+        tls.links.again.push(ConnId { slot: 0, generation: 1 });
+        assert_eq!(tls.wait_from(20, 30).unwrap(), 20, "what waits to be told is not slept over");
+        assert_eq!(tls.wait(30).unwrap(), 7);
     }
 }
