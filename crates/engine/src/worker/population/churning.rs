@@ -43,6 +43,9 @@ pub struct Churning {
     slots: Slots,
     /// The lifetime of the client in each slot.
     lifetimes: Vec<Lifetime>,
+    /// The number and the endpoint of each client that is there in phases where clients stay, by its slot. Noted when the first
+    /// client comes that does not stay.
+    staying: Vec<(u64, Endpoint)>,
     /// How many clients have an open connection.
     open: u64,
     /// Requests that are never made, because their servers were given up.
@@ -92,6 +95,7 @@ impl Churning {
             spawner: None,
             slots: Slots::new(limits.limit, slots, 0),
             lifetimes: vec![Lifetime::VACANT; slots],
+            staying: Vec::with_capacity(slots),
             open: 0,
             missing: 0,
             attempt: 0,
@@ -107,6 +111,10 @@ impl Churning {
         phase: ChurnPhase,
         backend: &mut dyn Backend,
     ) {
+        if self.staying.is_empty() {
+            let clients = state.entries.iter().zip(&state.endpoints);
+            self.staying.extend(clients.map(|(entry, endpoint)| (entry.client.number(), *endpoint)));
+        }
         for slot in 0..state.connections.len() {
             backend.close(state.id(slot), Close::Fin);
             let connection = &mut state.connections[slot];
@@ -123,6 +131,11 @@ impl Churning {
         self.spawner = Some(spawner);
     }
 
+    /// Whether clients come and go in the phase under way.
+    pub fn has_begun(&self) -> bool {
+        self.spawner.is_some()
+    }
+
     /// Ends a phase: all clients depart. Returns how many requests were never made because their servers were given up.
     pub fn end_phase<C: Codec>(
         &mut self,
@@ -130,13 +143,28 @@ impl Churning {
         backend: &mut dyn Backend,
         now: Nanos,
     ) -> u64 {
-        for slot in 0..state.entries.len() {
-            if self.spawner.is_some() && self.lifetimes[slot].is_alive {
-                self.retire(state, slot, backend, now);
+        if self.spawner.is_some() {
+            for slot in 0..state.entries.len() {
+                if self.lifetimes[slot].is_alive {
+                    self.retire(state, slot, backend, now);
+                }
             }
+            self.bring_back(state, now);
         }
         (self.spawner, self.next_due) = (None, NEVER);
         std::mem::take(&mut self.missing)
+    }
+
+    /// Gives the slots back to the clients that stay, for the phases in which they work. The clients of other slots want nothing
+    /// before the next client comes to them.
+    fn bring_back<C: Codec>(&self, state: &mut WorkerState<C>, now: Nanos) {
+        for (slot, &(number, endpoint)) in self.staying.iter().enumerate() {
+            state.entries[slot].client.succeed(number, endpoint.server);
+            state.endpoints[slot] = endpoint;
+        }
+        for entry in &mut state.entries[self.staying.len()..] {
+            entry.client.stop(now);
+        }
     }
 
     /// Wakes all clients at the beginning of a phase.

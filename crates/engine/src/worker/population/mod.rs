@@ -98,6 +98,11 @@ impl Population {
         }
     }
 
+    /// Whether clients come and go in the phase under way, so that none of its connections is open when it begins.
+    pub fn comes_and_goes(&self) -> bool {
+        matches!(self, Population::Churning(churning) if churning.has_begun())
+    }
+
     /// Wakes all clients.
     pub fn wake_all<C: Codec>(&mut self, state: &mut WorkerState<C>) {
         match self {
