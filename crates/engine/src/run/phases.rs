@@ -32,6 +32,13 @@ use crate::worker::{ClientEntry, PhaseWorker};
 /// Nanoseconds between the meeting of the workers and the beginning of a phase, so that no worker is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
 
+/// How late a worker may be for the beginning of a phase, in nanoseconds, before the phase begins anew: longer than a busy machine
+/// lets a thread wait, so that what a user sees of the load does not depend on it.
+const LATE_MAX_NS: Nanos = 100 * MILLISECOND;
+
+/// How often a phase begins at most.
+const BEGINNINGS_MAX: usize = 10;
+
 /// A function that makes the backend of a worker from the worker's number, on the worker's thread. It is no type
 /// parameter, so that each kind of backend is compiled once for each codec.
 pub(super) type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
@@ -102,15 +109,20 @@ impl PhaseRunner<'_, '_> {
     /// Works through all phases, or through those before the first phase that does not begin.
     fn run(&mut self) -> io::Result<()> {
         let context = self.context;
+        // A simulated clock has a beginning of its own.
+        let is_simulated = context.choice.is_none();
+        let began = if is_simulated { self.worker.now() } else { context.began };
         self.worker.open(&context.meeting)?;
         let mut times = PhaseTimes::NONE;
         for share in &context.phases {
             self.prepare(share)?;
             let Some((ready, loaded)) = self.meet(share) else { return Ok(()) };
             let Some(begin) = self.begin_of(share.number, ready, loaded) else { return Ok(()) };
-            times = times.next(context.plan, share.number, begin, context.began);
-            self.begin(share, times);
-            self.worker.work(&context.meeting, times.begin, times.end)?;
+            let earlier = times;
+            let times_from = |begin| earlier.next(context.plan, share.number, begin, began);
+            times = self.begin_in_time(share, begin, &times_from)?;
+            self.announce(share, times);
+            self.worker.work(&context.meeting, times.end)?;
             self.worker.end_part();
             let reporter = self.worker.reporter();
             reporter.say(WorkerMessage::Spent { phase: share.number, cpu: sys::process_cpu_time() });
@@ -227,19 +239,48 @@ impl PhaseRunner<'_, '_> {
         let _ = context.meeting.meet(self.worker.now(), Readiness::Ready);
     }
 
-    /// Gives every client its assignment for a phase, and reports that the phase begins.
+    /// Gives every client its assignment for a phase that begins at `begin`, and waits for that. Returns the times of the phase,
+    /// which are `times_from` its beginning. A worker that had no CPU when the phase should have begun, and that is the only one of its
+    /// run, lets it begin anew: nothing of it was asked, and a short phase may even be over by then.
+    fn begin_in_time(
+        &mut self,
+        share: &PhaseShare<'_>,
+        begin: Nanos,
+        times_from: &dyn Fn(Nanos) -> PhaseTimes,
+    ) -> io::Result<PhaseTimes> {
+        let context = self.context;
+        let is_alone = context.gate.is_none() && context.process_share.threads == 1;
+        let mut times = times_from(begin);
+        for _ in 0..BEGINNINGS_MAX {
+            self.begin(share, times);
+            let now = self.worker.await_begin(times.begin)?;
+            let is_late = now.saturating_sub(times.begin) > LATE_MAX_NS;
+            if !is_alone || !is_late || context.plan.runs_on(share.number) {
+                break;
+            }
+            times = times_from(now.saturating_add(HEAD_START_NS));
+        }
+        Ok(times)
+    }
+
+    /// Gives every client its assignment for a phase.
     fn begin(&mut self, share: &PhaseShare<'_>, times: PhaseTimes) {
         let context = self.context;
         let (plan, phase) = (context.plan, share.phase);
         let churned = self.churned_before(share.number, times.begin);
         let (entries, maker, reporter) = self.worker.parts();
         begin_clients(context, share, (times, churned), &self.clients, entries, maker, reporter);
+        if let (Work::Mix(_), Some((group, churn))) = (&phase.work, plan.churning_group()) {
+            self.worker.begin_churn(churn_phase_of(context, share, (group, churn), times));
+        }
+    }
+
+    /// Reports that a phase begins, and opens its part of the trace.
+    fn announce(&mut self, share: &PhaseShare<'_>, times: PhaseTimes) {
+        let context = self.context;
         let part = context.trace_run.as_ref().and_then(|run| run.parts[share.number]);
         if let Some(part) = part {
             self.worker.begin_part(part);
-        }
-        if let (Work::Mix(_), Some((group, churn))) = (&phase.work, plan.churning_group()) {
-            self.worker.begin_churn(churn_phase_of(context, share, (group, churn), times));
         }
         if self.number == 0 {
             let round = context.meeting.round();

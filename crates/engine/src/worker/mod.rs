@@ -105,12 +105,19 @@ pub trait PhaseWorker {
     /// Panics when clients do not come and go in this run.
     fn begin_churn(&mut self, churn_phase: ChurnPhase);
 
-    /// Works one phase from `begin` on. Every client must have its assignment for the phase.
+    /// Waits for the beginning of a phase, for which every client must have its assignment. What happens to connections meanwhile
+    /// is handled as it comes. Returns when the wait was over, `begin` or later.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait.
+    fn await_begin(&mut self, begin: Nanos) -> io::Result<Nanos>;
+
+    /// Works one phase, which has begun, up to `end`. Every client must have its assignment for the phase.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait. Failures of servers are counted and are no
     /// errors here.
-    fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()>;
+    fn work(&mut self, meeting: &Meeting, end: Nanos) -> io::Result<()>;
 
     /// Whether the next phase can begin: every connection is open or will be opened again. Clients with windows do
     /// without those of their number whose connections were lost after they had been opened.
@@ -176,8 +183,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// Takes turns until all clients have the connections that they want, or until `enough` returns true.
     fn open_until(&mut self, meeting: &Meeting, enough: &mut Enough<'_, C>) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
-        let now = self.backend.now();
-        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER, idle: false }, now, Some(enough))?;
+        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER, idle: false }, Some(enough))?;
         Ok(())
     }
 
@@ -199,15 +205,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         &mut self,
         meeting: &Meeting,
         mut bounds: Bounds,
-        begin: Nanos,
         mut enough: Option<&mut Enough<'_, C>>,
     ) -> io::Result<Nanos> {
         let Worker { backend, population, state, feed, follower } = self;
         let mut now = backend.now();
-        while now < begin {
-            now = backend.wait(begin)?;
-        }
-        state.reporter.note_begun(now);
         let ends_on_time = state.entries.iter().any(|entry| entry.client.ends_on_time());
         // When clients that send nothing in the drain are stopped; never where there are none, or they are stopped.
         let mut stop_at = if ends_on_time { bounds.end } else { NEVER };
@@ -381,7 +382,25 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         self.population.begin_churn(&mut self.state, churn_phase, &mut self.backend);
     }
 
-    fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
+    fn await_begin(&mut self, begin: Nanos) -> io::Result<Nanos> {
+        let Worker { backend, population, state, .. } = self;
+        let mut now = backend.now();
+        loop {
+            // The wait does not sleep over what is not taken.
+            now = backend.wait_from(now, begin)?;
+            take_events(state, population, backend, now, || ());
+            if now >= begin {
+                break;
+            }
+        }
+        state.reporter.note_begun(now);
+        if !population.comes_and_goes() {
+            state.reporter.note_open(state.entries.iter().map(|entry| entry.client.open_lanes()).sum());
+        }
+        Ok(now)
+    }
+
+    fn work(&mut self, meeting: &Meeting, end: Nanos) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
         self.state.silence.begin_phase();
         self.state.patience_ns = match (end, self.state.maker.is_load()) {
@@ -390,7 +409,7 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
             _ => NEVER,
         };
         let bounds = Bounds { end, drain_end: end.saturating_add(self.state.limits.drain_ns), idle: false };
-        let over = self.turns(meeting, bounds, begin, None)?;
+        let over = self.turns(meeting, bounds, None)?;
         self.settle(over);
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! that only the simulation moves, so that figures are exact.
 
 mod accounts;
+mod beginnings;
 mod changing;
 mod churning;
 mod events;

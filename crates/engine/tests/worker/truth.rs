@@ -584,6 +584,27 @@ fn a_client_that_was_stopped_shows_it_as_lag_and_reaction_and_not_as_service() {
 }
 
 #[test]
+fn a_phase_whose_only_worker_had_no_cpu_when_it_should_have_begun_begins_anew() {
+    let mut plan = at_rate(plan(), 1_000.0);
+    plan.groups[0].clients = 1;
+    plan.groups[0].policy.ends_on_time = true;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(100 * MILLISECOND))];
+    let server = held(0.000_1);
+    // The clock begins at a second. The client is stopped while it waits for the beginning, and longer than the phase lasts.
+    let outcome = stopped_client(&plan, &server, SECOND + 10_000, 500 * MILLISECOND);
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    let counts = outcome.counts();
+    let due: usize = schedule(&plan, 100 * MILLISECOND).iter().map(Vec::len).sum();
+    assert_eq!((counts.completed, counts.unsent), (due as u64, 0));
+    assert!(outcome.begin > 1_500 * MILLISECOND, "{}", outcome.begin);
+    // One that is stopped for a moment begins late, as ever.
+    let outcome = stopped_client(&plan, &server, SECOND + 10_000, 50 * MILLISECOND);
+    assert!(outcome.begin < 1_010 * MILLISECOND, "{}", outcome.begin);
+    let (_, lag) = outcome.range(Span::Lag);
+    assert!((40 * MILLISECOND..51 * MILLISECOND).contains(&lag), "{lag}");
+}
+
+#[test]
 fn a_reply_that_lay_unread_beyond_the_timeout_was_in_time() {
     let mut plan = plan();
     plan.timeout_ns = 100 * MILLISECOND;

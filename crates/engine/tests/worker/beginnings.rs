@@ -1,0 +1,157 @@
+//! What happens to connections while a phase that has a time to begin at has not begun.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::run::{Gate, Run};
+use pummel_logic::measure::completion::Loaded;
+use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::plan::share::ProcessShare;
+use pummel_logic::server::HostConfig;
+use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+
+use crate::peer::{Server, ServerPeer};
+use crate::setup::{ReaderState, loaded, plan};
+
+/// How long the processes of a run wait for each other before each phase.
+const WAIT_NS: Nanos = 5 * SECOND;
+
+/// How long a connection is without a request before the server does something unasked.
+const IDLE_NS: Nanos = SECOND;
+
+struct Late;
+
+impl Gate for Late {
+    fn pass(&self, ready: Nanos, _loaded: Loaded) -> Option<Nanos> {
+        Some(ready + WAIT_NS)
+    }
+}
+
+/// What a server does on a connection on which nothing was asked for some time.
+#[derive(Clone, Copy, PartialEq)]
+enum WhenIdle {
+    Nothing,
+    Closes,
+    Sends(&'static [u8]),
+}
+
+/// A server that does something unasked once on each connection that has stored something.
+struct Restless {
+    peer: ServerPeer,
+    when_idle: WhenIdle,
+    /// For each connection, when it is idle; `None` once the server has done what it does.
+    idle_at: std::collections::BTreeMap<(u32, u32), Option<Nanos>>,
+}
+
+impl Peer for Restless {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        self.peer.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        if bytes.starts_with(b"set") && self.when_idle != WhenIdle::Nothing {
+            self.idle_at.insert((conn.slot, conn.generation), Some(now + IDLE_NS));
+        }
+        self.peer.handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.peer.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        let next = self.peer.poll(conn, now, out);
+        let (Some(idle_at), Next::At(at)) = (self.idle_at.get_mut(&(conn.slot, conn.generation)), next)
+        else {
+            return next;
+        };
+        match (idle_at.filter(|idle_at| now >= *idle_at), self.when_idle) {
+            (None, _) => Next::At(idle_at.map_or(at, |idle_at| at.min(idle_at))),
+            (Some(_), WhenIdle::Sends(bytes)) => {
+                *idle_at = None;
+                out.extend_from_slice(bytes);
+                next
+            }
+            (Some(_), _) => {
+                self.peer.handle_closed(conn, now);
+                Next::Close
+            }
+        }
+    }
+}
+
+/// A network that counts how often its worker waits.
+struct Counting {
+    network: Sim<Restless>,
+    waits: Arc<AtomicU64>,
+}
+
+impl Backend for Counting {
+    fn now(&self) -> Nanos {
+        self.network.now()
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        self.network.open(conn, target);
+    }
+
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        self.network.send(conn, parts)
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        self.network.close(conn, how);
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        assert!(self.waits.fetch_add(1, Ordering::Relaxed) < 20_000, "it spins");
+        self.network.wait(until)
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        self.network.drain(on);
+    }
+}
+
+/// A run that loads records and measures for a tenth of a second, behind a gate that lets seconds pass; and how often its worker
+/// waited.
+fn gated(when_idle: WhenIdle, reconnect: bool) -> (Measurement, u64) {
+    let mut plan = loaded(plan());
+    plan.reconnect = reconnect;
+    let plan = plan.validate().expect("the plan can be run");
+    let server = Server::new(HostConfig::default());
+    let clients = 0..u64::from(plan.groups[0].clients);
+    let share = ProcessShare { clients: vec![clients], threads: 1, first_worker: 0, workers: 1, mark: 5 };
+    let waits = Arc::new(AtomicU64::new(0));
+    let backend = |_| {
+        let peer = Restless { peer: server.peer(), when_idle, idle_at: Default::default() };
+        Ok(Counting { network: Sim::new(7, NetworkConditions::calm(), peer), waits: Arc::clone(&waits) })
+    };
+    let run = Run::new(&plan).with_process_share(&share, &Late);
+    let measurement = run.start_on(&mut ReaderState::default(), &|| false, backend).expect("the run begins");
+    (measurement, waits.load(Ordering::Relaxed))
+}
+
+#[test]
+fn a_worker_sleeps_up_to_the_beginning_of_a_phase_whatever_comes_meanwhile() {
+    let (calm, waits_calm) = gated(WhenIdle::Nothing, true);
+    assert_eq!((calm.status, calm.connections.open, calm.connections.lost), (Status::Complete, 4, 0));
+    for when_idle in [WhenIdle::Closes, WhenIdle::Sends(b"END\r\n"), WhenIdle::Sends(b"EN")] {
+        let (_, waits) = gated(when_idle, true);
+        assert!(waits < 2 * waits_calm, "{waits} waits, and {waits_calm} where nothing comes");
+    }
+    assert!(calm.measured_ns >= 100 * MILLISECOND);
+}
+
+#[test]
+fn connections_that_are_closed_when_a_phase_begins_do_not_count_as_open() {
+    for when_idle in [WhenIdle::Closes, WhenIdle::Sends(b"END\r\n")] {
+        let (measurement, _) = gated(when_idle, true);
+        let connections = &measurement.connections;
+        assert_eq!((measurement.status, &measurement.reason), (Status::Complete, &None));
+        assert_eq!((connections.open, connections.lost, connections.reconnected), (0, 4, 4));
+    }
+}
