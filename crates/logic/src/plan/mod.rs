@@ -246,8 +246,12 @@ impl Plan {
     }
 
     /// Whether misses are told apart by their causes: reads draw from a mix, and keys expire, change, are no records or are stored
-    /// after a miss.
+    /// after a miss, in all phases whose reads are measured.
     pub fn tells_misses(&self) -> bool {
+        let draws_none = |work: &Work| matches!(work, Work::Replay(_) | Work::Trace(_) | Work::Window(_));
+        if self.phases.iter().any(|phase| phase.recorded && draws_none(&phase.work)) {
+            return false;
+        }
         let keys_end = self.data.expiry_s != Dist::Fixed(0.0) || !self.changes.events.is_empty();
         let has_parts = self.changes.parts.iter().any(Part::has_own_mix);
         let tells = |mix: &Mix| {
