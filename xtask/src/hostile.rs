@@ -1,4 +1,5 @@
-//! `cargo xtask hostile`: the hostile simulation with more seeds than the tests take, or a single run of it.
+//! `cargo xtask hostile`: the hostile simulation and the plans that are drawn at random, with more seeds than the tests take, or a
+//! single run of either.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -10,23 +11,38 @@ Usage: cargo xtask hostile [OPTIONS]
 
 Runs pummel over a simulated network against servers that misbehave, in every pair of features, and says what does not
 hold of a run though it has to: accounts add up, the run ends in time with little memory, no verdict without proof,
-never a panic. The runs are those of crates/engine/tests/hostile, optimised.
+never a panic. Then it runs plans that are drawn at random, of all kinds of phases, clients and requests, on a simulated
+network whose servers behave: whatever is valid runs, and the same holds of it. The runs are those of
+crates/engine/tests/hostile, optimised.
 
 Options:
+  --part NAME       this part alone: pairs (of features, with misbehaviours), plans (drawn at random)
   --seeds N         seeds of each pair and misbehaviour [default: 1000]
   --seed N          this seed alone: a run that was found
   --pair ONE,OTHER  these two features alone: handshake, churn, windows, servers, tls, udp, reconnect, verify,
                     multi-get, read-through, noreply, phases, settle, until, unstored, changes, dependent, trace,
                     key-churn, events, evictions
-  --fault NAME      this misbehaviour alone: refused, closed, garbage, error, extra, repeated, silence, half, fields
+  --fault NAME      this misbehaviour alone: refused, closed, garbage, error, extra, repeated, silence, half, fields,
+                    tail
+  --plans N         plans that are drawn at random [default: 10000]
+  --plan N          the plan of this seed alone: a run that was found
   -h, --help        this text
 
 Exit status: 0 nothing was found, 1 something was, 2 the command line is wrong.
 ";
 
-/// Which runs are made: names of environment variables of the test program, and their values.
+/// Which runs are made.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Options(Vec<(&'static str, String)>);
+pub struct Options {
+    /// Names of environment variables of the test program, and their values.
+    variables: Vec<(&'static str, String)>,
+    /// The beginnings of the names of the tests that make the runs.
+    tests: Vec<&'static str>,
+}
+
+/// The beginnings of the names of the tests of each part.
+const PAIRS: &str = "pairs_";
+const PLANS: &str = "plans_";
 
 impl Options {
     /// Reads the command line.
@@ -34,7 +50,9 @@ impl Options {
     /// # Errors
     /// A sentence that says what is wrong with it.
     pub fn parse(words: &[&str]) -> Result<Options, String> {
-        let mut chosen = vec![("PUMMEL_HOSTILE_SEEDS", "1000".to_owned())];
+        let mut variables =
+            vec![("PUMMEL_HOSTILE_SEEDS", "1000".to_owned()), ("PUMMEL_HOSTILE_PLANS", "10000".to_owned())];
+        let mut tests = vec![PAIRS, PLANS];
         let mut words = words.iter();
         while let Some(option) = words.next() {
             let name = match *option {
@@ -42,15 +60,31 @@ impl Options {
                 "--seed" => "PUMMEL_HOSTILE_SEED",
                 "--pair" => "PUMMEL_HOSTILE_PAIR",
                 "--fault" => "PUMMEL_HOSTILE_FAULT",
+                "--plans" => "PUMMEL_HOSTILE_PLANS",
+                "--plan" => "PUMMEL_HOSTILE_PLAN",
+                "--part" => {
+                    tests = match words.next() {
+                        Some(&"pairs") => vec![PAIRS],
+                        Some(&"plans") => vec![PLANS],
+                        _ => return Err("--part needs one of these: pairs, plans".to_owned()),
+                    };
+                    continue;
+                }
                 other => return Err(format!("`hostile` does not take this: {other}")),
             };
             let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
-            if name.contains("SEED") && value.parse::<u64>().is_err() {
+            if (name.contains("SEED") || name.contains("PLAN")) && value.parse::<u64>().is_err() {
                 return Err(format!("{option} needs a whole number and not {value}"));
             }
-            chosen.push((name, (*value).to_owned()));
+            match *option {
+                // One run of one part.
+                "--plan" => tests = vec![PLANS],
+                "--seed" | "--pair" | "--fault" => tests = vec![PAIRS],
+                _ => {}
+            }
+            variables.push((name, (*value).to_owned()));
         }
-        Ok(Options(chosen))
+        Ok(Options { variables, tests })
     }
 }
 
@@ -84,38 +118,34 @@ impl Row {
 }
 
 /// Runs it and prints a table; says whether nothing was found.
-pub fn run(root: &Path, Options(chosen): &Options) -> io::Result<bool> {
+pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let begin = Instant::now();
     let mut child = Command::new(cargo)
-        .args([
-            "test",
-            "--release",
-            "--package",
-            "pummel-engine",
-            "--test",
-            "hostile",
-            "pairs_",
-            "--",
-            "--nocapture",
-        ])
-        .envs(chosen.iter().map(|(name, value)| (name, value)))
+        .args(["test", "--release", "--package", "pummel-engine", "--test", "hostile", "--", "--nocapture"])
+        .args(&options.tests)
+        .envs(options.variables.iter().map(|(name, value)| (name, value)))
         .current_dir(root)
         .stdout(Stdio::piped())
         .spawn()?;
     let mut rows = Vec::new();
     let mut findings = Vec::new();
+    let mut plans = None;
     for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
         let line = line?;
         // What the test program itself says of a test may stand in front of the line.
         if let Some((_, finding)) = line.split_once("hostile finding: ") {
             findings.push(finding.to_owned());
+        } else if let Some((_, counts)) = line.split_once("hostile plans: ") {
+            plans = Some(counts.to_owned());
         } else if let Some(row) = line.split_once("hostile: ").and_then(|(_, row)| Row::parse(row)) {
             rows.push(row);
         }
     }
     let passed = child.wait()?.success();
-    print!("{}", table(&rows));
+    if !rows.is_empty() {
+        print!("{}", table(&rows));
+    }
     for finding in &findings {
         println!("finding: {finding}");
     }
@@ -128,12 +158,15 @@ pub fn run(root: &Path, Options(chosen): &Options) -> io::Result<bool> {
         findings.len(),
         begin.elapsed().as_secs_f64()
     );
-    if rows.is_empty() {
+    if let Some(counts) = &plans {
+        println!("plans that were drawn at random until so many were valid: {counts}");
+    }
+    if rows.is_empty() && plans.is_none() {
         println!(
             "Nothing was run: no pair has these two features (docs: crates/engine/tests/hostile/features.rs)."
         );
     }
-    Ok(passed && !rows.is_empty())
+    Ok(passed && !(rows.is_empty() && plans.is_none()))
 }
 
 /// The rows in columns, by pair and misbehaviour.
@@ -157,17 +190,27 @@ mod tests {
     fn options_become_variables_of_the_test_program() {
         let options =
             Options::parse(&["--pair", "churn,handshake", "--fault", "silence", "--seed", "17"]).unwrap();
-        let words: Vec<String> = options.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let words: Vec<String> =
+            options.variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
             words,
             [
                 "PUMMEL_HOSTILE_SEEDS=1000",
+                "PUMMEL_HOSTILE_PLANS=10000",
                 "PUMMEL_HOSTILE_PAIR=churn,handshake",
                 "PUMMEL_HOSTILE_FAULT=silence",
                 "PUMMEL_HOSTILE_SEED=17"
             ]
         );
         assert_eq!(Options::parse(&["--seed", "x"]).unwrap_err(), "--seed needs a whole number and not x");
+        assert_eq!(options.tests, [PAIRS]);
+        assert_eq!(Options::parse(&[]).unwrap().tests, [PAIRS, PLANS]);
+        assert_eq!(Options::parse(&["--part", "plans", "--plans", "7"]).unwrap().tests, [PLANS]);
+        assert_eq!(Options::parse(&["--plan", "7"]).unwrap().tests, [PLANS]);
+        assert_eq!(
+            Options::parse(&["--part", "all"]).unwrap_err(),
+            "--part needs one of these: pairs, plans"
+        );
         assert_eq!(Options::parse(&["--fault"]).unwrap_err(), "--fault needs a value");
     }
 

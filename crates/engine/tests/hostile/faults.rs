@@ -31,11 +31,13 @@ pub enum Misbehaviour {
     Half,
     /// Fields of a reply are at their limits: no CAS unique, or the greatest number.
     Fields,
+    /// The beginning of a reply that nobody asked for follows a whole one, and may be the last of its connection.
+    Tail,
 }
 
 impl Misbehaviour {
     /// Every kind of fault.
-    pub const ALL: [Misbehaviour; 9] = [
+    pub const ALL: [Misbehaviour; 10] = [
         Misbehaviour::Refused,
         Misbehaviour::Closed,
         Misbehaviour::Garbage,
@@ -45,6 +47,7 @@ impl Misbehaviour {
         Misbehaviour::Silence,
         Misbehaviour::Half,
         Misbehaviour::Fields,
+        Misbehaviour::Tail,
     ];
 
     /// The name of the fault on command lines and in tables.
@@ -59,6 +62,7 @@ impl Misbehaviour {
             Misbehaviour::Silence => "silence",
             Misbehaviour::Half => "half",
             Misbehaviour::Fields => "fields",
+            Misbehaviour::Tail => "tail",
         }
     }
 }
@@ -78,6 +82,8 @@ pub struct Facts {
     pub values: u64,
     /// How many faults were applied.
     pub strikes: u64,
+    /// How many beginnings of replies were followed by anything on their connection.
+    pub tails_followed: u64,
     /// Whether replies were sent in the place of others, so that a value may be that of another request.
     pub shifted: bool,
     /// Whether bytes of one value may have been sent as those of another.
@@ -135,6 +141,12 @@ impl Mischief {
         }
     }
 
+    /// No faults.
+    pub fn none(seed: u64) -> Mischief {
+        let fault = Misbehaviour::Fields;
+        Mischief { fault, style: 1, from: u64::MAX, every: 0, together: true, server: None, seed }
+    }
+
     /// Whether connections are taken and the handshake on them is refused.
     pub fn refuses_greetings(&self) -> bool {
         self.fault == Misbehaviour::Refused && self.style % 4 == 3
@@ -166,6 +178,8 @@ struct Link {
     mute: bool,
     /// Whether messages are left out up to the end of a read.
     skips: bool,
+    /// Whether the beginning of a reply was the last that was sent.
+    has_tail: bool,
     ending: Option<Next>,
 }
 
@@ -251,6 +265,10 @@ impl<P: Peer> Hostile<P> {
         if self.mute || link.mute {
             return;
         }
+        if std::mem::take(&mut link.has_tail) {
+            let mut facts = self.facts();
+            (facts.tails_followed, facts.shifted) = (facts.tails_followed + 1, true);
+        }
         if !link.hostile || !is_meant || !self.mischief.befalls(count) {
             return out.extend_from_slice(message);
         }
@@ -329,6 +347,12 @@ impl<P: Peer> Hostile<P> {
                 let which = self.draws.below(6);
                 out.extend(replies::with_odd_fields(self.wire, message, which));
             }
+            Misbehaviour::Tail => {
+                out.extend_from_slice(message);
+                out.extend_from_slice(&message[..1 + style as usize % 2]);
+                // A datagram ends with what is in it, and harms its own request alone.
+                (link.has_tail, self.facts().shifted) = (!link.datagrams, link.datagrams);
+            }
         }
     }
 }
@@ -377,6 +401,7 @@ impl<P: Peer> Peer for Hostile<P> {
             messages: 0,
             mute: false,
             skips: false,
+            has_tail: false,
             ending,
         };
         self.links.insert((conn.slot, conn.generation), link);

@@ -169,6 +169,8 @@ pub enum Model {
     Sequence,
     /// Clients with windows.
     Windowed,
+    /// Of how many requests there are, nothing is known beforehand.
+    Any,
 }
 
 /// A run with two features.
@@ -178,6 +180,8 @@ pub struct Setting {
     pub plan: Plan,
     /// The load model of the run.
     pub model: Model,
+    /// Whether the servers send beginnings of replies behind whole ones, and do nothing else amiss.
+    pub has_tails: bool,
 }
 
 /// Independent numbers from a seed.
@@ -314,7 +318,7 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
         change(&mut plan, &mut draws);
     }
     change_keys(&mut plan, pair, model, &mut Draws::new(seed, 6));
-    Setting { plan, model }
+    Setting { plan, model, has_tails: false }
 }
 
 /// Makes the keys of records change, or become hot and be lost, and lets some runs fill what they miss by adds after a drawn delay.
@@ -502,7 +506,7 @@ fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
     match model {
         // A pair that is refused has both.
         Model::Windowed if is_crowd => group.churn = crowd(Spawns::Closed, None),
-        Model::Closed | Model::Timed | Model::Windowed => {}
+        Model::Closed | Model::Timed | Model::Windowed | Model::Any => {}
         Model::Replay if draws.once_in(2) => {}
         Model::Trace => match draws.below(3) {
             0 => group.arrivals = Arrivals::Trace,

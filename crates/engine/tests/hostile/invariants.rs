@@ -3,7 +3,7 @@
 use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Counts;
-use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Work};
+use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
@@ -49,7 +49,11 @@ pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
             Work::Trace(_) => 8 * trace_rows,
             Work::Window(window) if window.preset => clients * u64::from(window.objects),
             Work::Window(_) => asked,
-            Work::Pause(_) => 0,
+            Work::Pause(pause) => {
+                limits.time_ns += pause.until_ns;
+                limits.turns += pause.until_ns / MILLISECOND;
+                0
+            }
         };
         limits.time_ns += match phase.stop.time_ns {
             Some(time_ns) => {
@@ -167,12 +171,21 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
             format!("{} of {} records are stored", load.stored, load.records)
         });
     }
+    // What is left of a reply when its connection ends is no part of the next connection.
+    // A server closes a connection on which it does not understand a request.
+    let lost = measurement.connections.lost;
+    let is_bogus = plan.sequence().is_some_and(|sequence| sequence.bogus);
+    let is_told = run.setting.has_tails && plan.transport == Transport::Stream && !is_bogus;
+    holds(!is_told || lost <= facts.tails_followed, &|| {
+        format!("{lost} connections were lost where {} had more than whole replies", facts.tails_followed)
+    });
     churned(run, &mut holds);
     cached(run, &counts, &mut holds);
 
     // Connections are asked for at a pace.
     let ended = whole.completed + whole.failed();
-    let connections = u64::from(plan.groups[0].clients.min(8)) * plan.lanes() as u64;
+    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients.min(8))).sum();
+    let connections = clients * plan.lanes() as u64;
     let paced = connections * (20 * (1 + plan.phases.len() as u64) + spent.time_ns / MILLISECOND);
     holds(spent.opens <= ended + paced, &|| {
         format!(
@@ -270,6 +283,9 @@ fn verbs_of(plan: &Plan) -> i64 {
 /// `None` where that is not known.
 fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
     let (plan, outcome) = (&run.setting.plan, run.outcome);
+    if run.setting.model == Model::Any {
+        return None;
+    }
     let mut recorded = plan.phases.iter().filter(|phase| phase.recorded);
     let phase = recorded.next().filter(|_| recorded.next().is_none())?;
     let follows = match &phase.work {

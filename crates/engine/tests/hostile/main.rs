@@ -7,7 +7,9 @@
 //! * `PUMMEL_HOSTILE_SEEDS`: so many seeds from 0 on, 12 where it is absent;
 //! * `PUMMEL_HOSTILE_SEED`: this seed alone;
 //! * `PUMMEL_HOSTILE_PAIR`: this pair of features alone, as `churn,handshake`;
-//! * `PUMMEL_HOSTILE_FAULT`: this misbehaviour alone.
+//! * `PUMMEL_HOSTILE_FAULT`: this misbehaviour alone;
+//! * `PUMMEL_HOSTILE_PLANS`: so many plans that are drawn at random, from seed 0 on, 12 where it is absent;
+//! * `PUMMEL_HOSTILE_PLAN`: the plan of this seed alone.
 
 // Of what is shared with other tests, each program uses a part.
 #![allow(dead_code)]
@@ -21,6 +23,7 @@ mod invariants;
 mod memory;
 #[path = "../worker/peer.rs"]
 mod peer;
+mod plans;
 mod replies;
 mod scenes;
 mod secured;
@@ -103,6 +106,32 @@ fn run_pairs_of(feature: Feature) {
     }
     let count = all.len();
     all.truncate(40);
+    assert!(count == 0, "{count} findings, the first of them:\n{}", all.join("\n"));
+}
+
+/// What is known of a seed's plan is that it is valid, and so it runs.
+#[test]
+fn plans_that_are_drawn_at_random_run_where_they_are_valid() {
+    let number = |name: &str| {
+        let word = env::var(name).ok().filter(|word| !word.is_empty());
+        word.map(|word| word.parse::<u64>().expect("a number of plans, or a seed"))
+    };
+    let seeds = match (number("PUMMEL_HOSTILE_PLAN"), number("PUMMEL_HOSTILE_PLANS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, plans) => 0..plans.unwrap_or(SEEDS),
+    };
+    let (mut all, mut runs, mut drawn) = (Vec::new(), 0, 0);
+    for seed in seeds {
+        let (findings, attempts) = plans::run(seed);
+        (runs, drawn) = (runs + 1, drawn + attempts);
+        for finding in &findings {
+            println!("hostile finding: {}", finding.replace('\n', " "));
+        }
+        all.extend(findings);
+    }
+    println!("hostile plans: runs={runs} drawn={drawn} findings={}", all.len());
+    let count = all.len();
+    all.truncate(10);
     assert!(count == 0, "{count} findings, the first of them:\n{}", all.join("\n"));
 }
 

@@ -51,6 +51,24 @@ impl fmt::Display for Case {
     }
 }
 
+/// The name of any run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// A run against servers that misbehave.
+    Hostile(Case),
+    /// The run of a plan that was drawn with this seed.
+    Drawn(u64),
+}
+
+impl Name {
+    fn seed(self) -> u64 {
+        match self {
+            Name::Hostile(case) => case.seed,
+            Name::Drawn(seed) => seed,
+        }
+    }
+}
+
 /// The results of several runs.
 #[derive(Default)]
 pub struct Tally {
@@ -62,7 +80,7 @@ pub struct Tally {
 
 /// The result of one run.
 pub struct Result {
-    findings: Vec<String>,
+    pub findings: Vec<String>,
     struck: bool,
 }
 
@@ -88,15 +106,20 @@ impl Tally {
 
 /// Makes a run. Returns its result, with the invariants that do not hold.
 pub fn run(case: Case) -> Result {
-    let (setting, mischief) = scene(case);
+    let (mut setting, mischief) = scene(case);
+    setting.has_tails = case.fault == Misbehaviour::Tail;
+    run_named(Name::Hostile(case), &setting, &mischief)
+}
+
+/// Makes the run of this setting. Returns its result, with the invariants that do not hold.
+pub fn run_named(case: Name, setting: &Setting, mischief: &Mischief) -> Result {
     let facts = Arc::new(Mutex::new(Facts::default()));
     let spent = Arc::new(Mutex::new(Spent::default()));
     watch_panics();
     let trace_rows = trace().len();
     // That a worker's thread has panicked is no news of this one.
     CASE.set(Some(case));
-    let outcome =
-        panic::catch_unwind(AssertUnwindSafe(|| outcome(case, &setting, &mischief, &facts, &spent)));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| outcome(case, setting, mischief, &facts, &spent)));
     CASE.set(None);
     let told = PANICS.lock().expect("telling does not panic").remove(&case);
     let (facts, spent) = (of(&facts), of(&spent));
@@ -105,7 +128,7 @@ pub fn run(case: Case) -> Result {
         (Some(words), _) => vec![format!("it panics: {words}")],
         (None, Err(panic)) => vec![format!("it panics: {}", words_of(&*panic))],
         (None, Ok(outcome)) => {
-            broken(&Run { setting: &setting, trace_rows, outcome: &outcome, facts: &facts, spent: &spent })
+            broken(&Run { setting, trace_rows, outcome: &outcome, facts: &facts, spent: &spent })
         }
     };
     let about = format!(
@@ -122,7 +145,7 @@ pub fn run(case: Case) -> Result {
 pub fn figures(case: Case) -> String {
     let (setting, mischief) = scene(case);
     let (facts, spent) = (Arc::default(), Arc::default());
-    let mut outcome = outcome(case, &setting, &mischief, &facts, &spent);
+    let mut outcome = outcome(Name::Hostile(case), &setting, &mischief, &facts, &spent);
     outcome.measurement.started_unix_ns = 0;
     outcome.measurement.generator = Default::default();
     format!("{:?} {:?}", outcome.measurement, outcome.rows)
@@ -192,19 +215,24 @@ fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> HostConfig {
 }
 
 fn outcome(
-    case: Case,
+    case: Name,
     setting: &Setting,
     mischief: &Mischief,
     facts: &Arc<Mutex<Facts>>,
     spent: &Arc<Mutex<Spent>>,
 ) -> Outcome {
     let plan = &setting.plan;
-    let mut draws = Draws::new(case.seed, 3);
+    let mut draws = Draws::new(case.seed(), 3);
     let config = config(plan, mischief, &mut draws);
     let servers: Vec<Server> = plan.servers.iter().map(|_| Server::new(config.clone())).collect();
     // What is encrypted has lengths that are not the same in each run, so that fate would be another.
     let is_calm = plan.tls.is_some() || draws.once_in(2);
-    let conditions = if is_calm { NetworkConditions::calm() } else { NetworkConditions::rough() };
+    let breaks = matches!(case, Name::Drawn(seed) if seed % 3 == 0);
+    let conditions = match is_calm {
+        true => NetworkConditions::calm(),
+        false if breaks => NetworkConditions::harsh(),
+        false => NetworkConditions::rough(),
+    };
     let limits = limits(plan, trace().len(), mischief.is_total());
     let wire = match plan.protocol {
         Protocol::Binary => Wire::Binary,
@@ -213,8 +241,8 @@ fn outcome(
     };
     let inputs = Inputs {
         password: plan.login.as_ref().map(|_| PASSWORD.to_owned()),
-        trace: (setting.model == Model::Replay).then(|| Arc::clone(trace())),
-        files: (setting.model == Model::Trace).then(|| Arc::new(TraceText) as Arc<dyn TraceFiles>),
+        trace: plan.replays().then(|| Arc::clone(trace())),
+        files: plan.trace().map(|_| Arc::new(TraceText) as Arc<dyn TraceFiles>),
         ..Inputs::default()
     };
     let facts = || Arc::clone(facts);
@@ -224,7 +252,7 @@ fn outcome(
     // otherwise.
     let sim = |peer: Box<dyn Peer>| {
         CASE.set(Some(case));
-        Sim::new(case.seed, conditions, peer)
+        Sim::new(case.seed(), conditions, peer)
     };
     if plan.tls.is_none() {
         return run_with_inputs(plan, &inputs, |_| {
@@ -307,10 +335,10 @@ fn tls() -> &'static (Setup, Arc<ServerConfig>) {
 
 thread_local! {
     /// The case that this thread works on.
-    static CASE: Cell<Option<Case>> = const { Cell::new(None) };
+    static CASE: Cell<Option<Name>> = const { Cell::new(None) };
 }
 
-static PANICS: Mutex<BTreeMap<Case, String>> = Mutex::new(BTreeMap::new());
+static PANICS: Mutex<BTreeMap<Name, String>> = Mutex::new(BTreeMap::new());
 
 /// Keeps the words of panics on workers' threads, which are lost otherwise.
 fn watch_panics() {
