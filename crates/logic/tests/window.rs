@@ -220,7 +220,8 @@ fn overwriting_stores_other_values_under_keys_that_are_there_and_checks_them() {
         story.serve_all();
         let sets = 4_000;
         let keys = story.stores[0].len();
-        let expected = if overwrite < 1.0 { sets / 2 } else { 1_024 };
+        // Where every set is to overwrite, one in a thousand fills the window meanwhile.
+        let expected = if overwrite < 1.0 { sets / 2 } else { sets / 1_000 + 1 };
         assert!(keys.abs_diff(expected) <= 1, "{keys} keys after {sets} sets with {overwrite}");
         assert_eq!((story.counts.verify_failed, story.counts.verify_misses), (0, 0));
         assert!(story.counts.verified > 3_900);

@@ -9,6 +9,9 @@ use crate::workload::window::{Finding, Flaw, Slot, WindowMaker, judge_expiry, st
 /// A smaller weight of sets counts as 0.
 pub(super) const LEAST_WEIGHT: f64 = 0.001;
 
+/// The largest share of the sets that overwrite while the window is not full.
+const FILLING_MAX: f64 = 0.999;
+
 /// A client's window, and how far the client's work on it is.
 #[derive(Debug)]
 pub(super) struct WindowState {
@@ -231,11 +234,12 @@ impl WindowState {
             .map(|at| at as u32)
     }
 
+    /// Whether the next set gives an object that holds a value another one. As long as some objects of the window never held one,
+    /// a set in a thousand is for those: otherwise one object would be overwritten for ever where every set is to overwrite.
     pub(super) fn overwrites_now(&self) -> bool {
-        let rules = &self.rules;
-        let due = (self.overwritten as f64) < rules.overwrite * self.stored as f64;
-        let full = self.filled >= self.objects.len() as u64;
-        due && self.present > 0 && (rules.overwrite < 1.0 || full)
+        let is_full = self.filled >= self.objects.len() as u64;
+        let share = if is_full { self.rules.overwrite } else { self.rules.overwrite.min(FILLING_MAX) };
+        (self.overwritten as f64) < share * self.stored as f64 && self.present > 0
     }
 }
 
