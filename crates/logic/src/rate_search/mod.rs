@@ -259,7 +259,12 @@ impl RateSearch {
     pub fn handle(&mut self, seen: &Seen) {
         let Some(Ask { role, rate }) = self.next() else { return };
         let rate = rate.unwrap_or(0.0);
-        let judges = matches!(role, Role::Halve | Role::Around | Role::Confirm);
+        let judges = match role {
+            Role::Halve | Role::Around | Role::Confirm => true,
+            // The capacity may be the generator's, which the answer says; it is known all the same.
+            Role::Peak => seen.generator.is_none(),
+            Role::Overload => false,
+        };
         if let Some(why) = seen.unsound.as_ref().filter(|_| judges) {
             self.unsound += 1;
             if self.unsound >= UNSOUND_MAX {
@@ -272,7 +277,7 @@ impl RateSearch {
         if judges {
             self.unsound = 0;
         }
-        if judges && !seen.carried {
+        if judges && role != Role::Peak && !seen.carried {
             self.ceiling = self.ceiling.min(rate);
         }
         match std::mem::replace(&mut self.stage, Stage::Done) {

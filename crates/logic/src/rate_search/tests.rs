@@ -249,6 +249,24 @@ fn runs_that_say_nothing_about_the_server_are_made_again_and_end_the_search_at_t
 }
 
 #[test]
+fn a_peak_that_was_not_steady_is_no_capacity() {
+    let server = Simulated::new(750.0, 0.02, 1);
+    let mut search = RateSearch::new(1, None);
+    let ask = search.next().expect("the peak");
+    let unsteady = Seen { unsound: Some("the run was not steady".to_owned()), ..server.run(ask, 1) };
+    search.handle(&unsteady);
+    assert_eq!((search.next(), search.capacity()), (Some(ask), 0.0), "once more");
+    // Where the generator was the limit its own rate is what can be asked for, and the answer says so.
+    let why = Some("the generator's thread".to_owned());
+    search.handle(&Seen { generator: why.clone(), unsound: why, ..server.run(ask, 2) });
+    assert!(search.next().is_some_and(|next| next.role == Role::Halve) && search.capacity() > 0.0);
+    let mut search = RateSearch::new(1, None);
+    (0..UNSOUND_MAX).for_each(|_| search.handle(&unsteady));
+    assert_eq!(search.next(), None);
+    assert!(search.answer().reason.as_ref().is_some_and(|why| why.ends_with("the run was not steady")));
+}
+
+#[test]
 fn runs_too_short_to_know_the_quantile_from_above_have_no_confirmed_answer() {
     let server = Simulated { bound: None, ..Simulated::new(750.0, 0.02, 1) };
     let (answer, runs) = searched(&server, None);

@@ -58,6 +58,9 @@ fn fraction(a: f64, b: f64, x: f64) -> Option<f64> {
     None
 }
 
+/// Most steps of the search for a root: bisection has every bit of a number after 1,100 of them.
+const BISECTIONS_MAX: u32 = 1_200;
+
 /// How often an interval contains what it is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Confidence {
@@ -88,20 +91,25 @@ pub fn student_t(freedom: f64, confidence: Confidence) -> f64 {
 }
 
 /// Where `function`, which falls from above 0 at `low` to below 0 at `high` or rises the other way, is 0, by the
-/// Illinois form of false position. `low` or `high` is returned where the function has one sign between them.
+/// Illinois form of false position, and by bisection where that is slow. `low` or `high` is returned where the function
+/// has one sign between them.
 pub fn root(low: f64, high: f64, function: impl Fn(f64) -> f64) -> f64 {
     let (mut from, mut to) = (low, high);
     let (mut at_from, mut at_to) = (function(from), function(to));
     if at_from * at_to > 0.0 {
         return if libm::fabs(at_from) < libm::fabs(at_to) { from } else { to };
     }
-    for _ in 0..100 {
-        let middle = if at_to == at_from {
+    for step in 0..100 + BISECTIONS_MAX {
+        let middle = if step >= 100 || at_to == at_from {
             (from + to) / 2.0
         } else {
             (from * at_to - to * at_from) / (at_to - at_from)
         };
         let at_middle = function(middle);
+        // Bisection ends where no number lies between the two.
+        if step >= 100 && (middle == from || middle == to) {
+            return middle;
+        }
         if at_middle == 0.0 || libm::fabs(to - from) <= 1e-12 * libm::fabs(to) {
             return middle;
         }
@@ -110,10 +118,17 @@ pub fn root(low: f64, high: f64, function: impl Fn(f64) -> f64) -> f64 {
         } else {
             at_from /= 2.0;
         }
-        let step = libm::fabs(middle - to);
+        let moved = libm::fabs(middle - to);
         (to, at_to) = (middle, at_middle);
-        if step <= 1e-12 * libm::fabs(middle) {
-            return middle;
+        let tolerance = 1e-12 * libm::fabs(middle);
+        if moved <= tolerance {
+            // A step may be short because the function is steep at the other end. At a root the sign changes beside it.
+            let beside = if from > to { (to + tolerance).min(from) } else { (to - tolerance).max(from) };
+            let at_beside = function(beside);
+            if at_beside * at_to <= 0.0 {
+                return middle;
+            }
+            (to, at_to) = (beside, at_beside);
         }
     }
     to
@@ -183,5 +198,10 @@ mod tests {
         assert!((root(0.0, 3.0, |x| 2.0 - x * x) - libm::sqrt(2.0)).abs() < 1e-9);
         assert!((root(0.0, 3.0, |x| x * x * x - 2.0) - libm::cbrt(2.0)).abs() < 1e-9);
         assert_eq!(root(1.0, 2.0, |x| x), 1.0);
+        // A function that is flat but for a step leaves false position no slope to follow.
+        let step = root(-1e9, 1e9, |x| if x < 0.123 { -1e-9 } else { 1e12 });
+        assert!((step - 0.123).abs() < 1e-9, "{step}");
+        let steep = root(0.0, 1e6, |x| libm::exp(x.min(600.0)) - 2.0);
+        assert!((steep - libm::log(2.0)).abs() < 1e-9, "{steep}");
     }
 }
