@@ -113,7 +113,8 @@ impl SocketStamps {
 /// # Errors
 /// Returns ENAMETOOLONG or EINVAL for a path that no unix socket has, and otherwise the error of `socket`, of
 /// `setsockopt`, of `bind` to the source, or of `connect` where that fails at once. A connection that is being opened
-/// (EINPROGRESS) and a unix listener whose queue is full are no errors.
+/// (EINPROGRESS) and a unix listener whose queue is full are no errors. EADDRNOTAVAIL always stands for a source that is no
+/// address of this machine, and EADDRINUSE for an address without a free local port, whichever call said so.
 pub fn dial(target: &Target, options: &Socket, stamps: SocketStamps) -> io::Result<Dialled> {
     let address = match target {
         Target::Tcp { address, .. } | Target::Udp { address, .. } => Address::internet(address),
@@ -135,9 +136,24 @@ pub fn dial(target: &Target, options: &Socket, stamps: SocketStamps) -> io::Resu
         (Ok(()), _) => DialStage::Begun,
         (Err(error), _) if error.raw_os_error() == Some(libc::EINPROGRESS) => DialStage::Begun,
         (Err(error), Target::Unix(_)) if error.kind() == io::ErrorKind::WouldBlock => DialStage::Full,
+        (Err(error), _) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => {
+            return Err(without_port(&address));
+        }
         (Err(error), _) => return Err(error),
     };
     Ok(Dialled { socket, stamped: stamps != SocketStamps::None, stage })
+}
+
+/// Why `connect` to this address had no local address to connect from: all of its ports are taken, or, where no socket can be
+/// connected there, this machine has no address of its family.
+fn without_port(address: &Address) -> io::Error {
+    let other = sys::datagram_socket_to(address).and_then(|socket| sys::connect(socket.as_fd(), address));
+    match other {
+        Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => {
+            io::Error::from_raw_os_error(libc::ENETUNREACH)
+        }
+        _ => io::Error::from_raw_os_error(libc::EADDRINUSE),
+    }
 }
 
 fn set_options(socket: BorrowedFd<'_>, options: &Socket, target: &Target) -> io::Result<()> {
@@ -205,7 +221,7 @@ pub fn failure_of(reason: &Reason) -> ConnectionFailure {
         libc::ECONNRESET | libc::EPIPE => ConnectionFailure::Reset,
         libc::EMFILE => ConnectionFailure::Descriptors,
         libc::ENFILE => ConnectionFailure::Files,
-        libc::EADDRNOTAVAIL => ConnectionFailure::Addresses,
+        libc::EADDRINUSE => ConnectionFailure::Addresses,
         _ => ConnectionFailure::Other,
     }
 }

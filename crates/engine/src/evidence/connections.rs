@@ -91,6 +91,7 @@ fn unmapped(peer: SocketAddr) -> SocketAddr {
 /// second lacks nothing is known.
 pub fn between(before: &Connections, after: &Connections) -> Option<ConnectionEvidence> {
     let mut sum = ConnectionEvidence { lost: Some(0), ..ConnectionEvidence::default() };
+    let (mut timeouts, mut peers_tell) = (0, false);
     for (number, entry) in after.iter().enumerate() {
         let Some((cookie, last)) = entry else { continue };
         let same = before.get(number).and_then(|entry| entry.filter(|(before, _)| before == cookie));
@@ -101,10 +102,18 @@ pub fn between(before: &Connections, after: &Connections) -> Option<ConnectionEv
         // A connection that sent nothing again lost nothing.
         let lost = if retransmits == 0 { Some(0) } else { lost_of(retransmits, &first, &last) };
         sum.lost = sum.lost.zip(lost).map(|(lost, more)| lost + u64::from(more));
+        peers_tell |= last.arrived_twice.is_some_and(|count| count > 0);
+        let (before, after) = (first.timeouts.unwrap_or(0), last.timeouts.unwrap_or(0));
+        timeouts += u64::from(after.wrapping_sub(before));
         sum.segments_out += u64::from(last.segments_out.wrapping_sub(first.segments_out));
         sum.busy_ns += last.busy_ns.saturating_sub(first.busy_ns);
         sum.rwnd_limited_ns += last.rwnd_limited_ns.saturating_sub(first.rwnd_limited_ns);
         sum.sndbuf_limited_ns += last.sndbuf_limited_ns.saturating_sub(first.sndbuf_limited_ns);
+    }
+    // Peers that have never said that a segment arrived twice may be such as never do (net.ipv4.tcp_dsack): only timers of these
+    // connections that ran out prove then that some were lost.
+    if sum.retransmits > 0 && !peers_tell && timeouts == 0 {
+        sum.lost = None;
     }
     (sum.read > 0).then_some(sum)
 }
@@ -165,6 +174,9 @@ mod tests {
         assert_eq!(lost(counters(2, Some(2)), counters(3, Some(9))), Some((1, Some(0))));
         assert_eq!(lost(counters(2, None), counters(12, None)), Some((10, None)), "the peer does not say");
         assert_eq!(lost(counters(2, None), counters(2, None)), Some((0, Some(0))), "nothing was sent again");
+        assert_eq!(lost(counters(2, Some(0)), counters(12, Some(0))), Some((10, None)), "it never said so");
+        let timed_out = TcpCounters { timeouts: Some(1), ..counters(12, Some(0)) };
+        assert_eq!(lost(counters(2, Some(0)), timed_out), Some((10, Some(10))), "a timer ran out");
     }
 
     #[test]

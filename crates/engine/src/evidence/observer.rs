@@ -24,7 +24,7 @@ use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
 use super::moments::{Moment, Moments};
 use super::newest::Newest;
-use super::process::{addresses_of, is_local, process_of, threads_of};
+use super::process::{addresses_of, is_local, listen_drops, process_of, threads_of};
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::{Backend, ConnId};
@@ -130,6 +130,8 @@ struct ServerSight {
     is_in_time: bool,
     /// The threads of the server's process; absent for a server on another machine.
     threads: Option<Result<Threads, String>>,
+    /// What the server's listening sockets have turned away; absent where that is not known.
+    listen_drops: Option<u64>,
 }
 
 /// The threads of a process at one moment.
@@ -396,7 +398,8 @@ impl<B: Backend> Observer<B> {
             })),
             (None, _) => None,
         };
-        ServerSight { told, is_in_time, threads }
+        let listen_drops = if is_local(server) { listen_drops(server) } else { None };
+        ServerSight { told, is_in_time, threads, listen_drops }
     }
 
     /// What was seen before and after the measured phases; `None` where one of the two is missing. `in_time` says whether
@@ -420,6 +423,9 @@ impl<B: Backend> Observer<B> {
         let settings = self.settings_of(number);
         let mut evidence =
             ServerEvidence { address: self.servers[number].name().to_owned(), ..ServerEvidence::default() };
+        // Counters of sockets that are gone are gone with them.
+        evidence.listen_drops =
+            before.listen_drops.zip(after.listen_drops).map(|(before, after)| after.saturating_sub(before));
         match (before.told, after.told) {
             (Ok(before), Ok(after)) => {
                 let mut reading = reading_of(self.dialect, &before, &after, &settings);

@@ -13,7 +13,7 @@ use pummel_logic::measure::evidence::proc::{
 use super::machine::thread_times;
 use crate::backend::Target;
 use crate::resolve::Server;
-use crate::sys;
+use crate::sys::{self, Listener};
 
 /// Most threads of a process that are read.
 const THREADS_READ_MAX: usize = 4096;
@@ -98,6 +98,19 @@ fn tcp_listeners(pid: u32, table: &str) -> Vec<(u16, u64)> {
     let Ok(file) = File::open(format!("/proc/{pid}/net/{table}")) else { return Vec::new() };
     let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
     lines.map_while(|line| tcp_listener(&line)).collect()
+}
+
+/// The attempts to connect that the listening sockets of a server on this machine turned away until now; `None` where it has none
+/// in this network namespace, or where the kernel does not tell.
+pub fn listen_drops(server: &Server) -> Option<u64> {
+    let mut found: Vec<Listener> = Vec::new();
+    for place in addresses_of(server) {
+        let is_of_server = |listener: &Listener| {
+            listener.address.is_unspecified() || listener.address.to_canonical() == place.ip()
+        };
+        found.extend(sys::listeners(place.port()).ok()?.into_iter().filter(is_of_server));
+    }
+    (!found.is_empty()).then(|| found.iter().map(|listener| u64::from(listener.dropped)).sum())
 }
 
 /// Whether a process is called like a server that says which process it is.

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, shortfall};
+use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
 use pummel_logic::measure::evidence::our_requests;
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
 use pummel_logic::measure::interval_sum::IntervalSum;
@@ -28,7 +28,7 @@ use crate::clock;
 use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
-use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
+use crate::worker::messages::{LoadEnd, PhaseEnd, PhaseSilence, WorkerEnd, WorkerMessage};
 use crate::worker::trouble::Trouble;
 
 /// How often the collecting thread checks whether the run is to be stopped.
@@ -110,7 +110,7 @@ pub(super) struct Collector<'a, 'w> {
     trouble: Option<(u32, Trouble)>,
     /// For every server, the last recorded phase with connections to it, and how long it had been silent at the end of
     /// that phase.
-    silent: BTreeMap<u32, (usize, Nanos)>,
+    silent: BTreeMap<u32, (usize, PhaseSilence)>,
     /// Why workers could not go on.
     failures: Vec<io::Error>,
     /// Messages that workers dropped.
@@ -460,11 +460,15 @@ impl<'a, 'w> Collector<'a, 'w> {
         measurement.skipped += end.fate.skipped;
         measurement.skipped_estimated += end.fate.skipped_estimated;
         measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
-        for &(server, silent_ns) in &end.fate.silent {
-            let known = self.silent.entry(server).or_insert((end.phase, silent_ns));
-            // A server is silent for as long as it is to every worker.
-            let least = if known.0 == end.phase { known.1.min(silent_ns) } else { silent_ns };
-            *known = (end.phase, least);
+        for &silence in &end.fate.silent {
+            let known = self.silent.entry(silence.server).or_insert((end.phase, silence));
+            if known.0 != end.phase {
+                *known = (end.phase, silence);
+                continue;
+            }
+            // A server is silent for as long as it is to every worker, and need not be asked by all of them.
+            known.1.silent_ns = known.1.silent_ns.min(silence.silent_ns);
+            known.1.turned_away |= silence.turned_away;
         }
     }
 
@@ -482,6 +486,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.add_slices(self.next.iter().min().copied().unwrap_or(0));
         let connections = &mut self.measurement.connections;
         connections.failed += end.failed;
+        connections.turned_away += end.turned_away;
+        connections.no_port += end.no_port;
         connections.lost += end.lost;
         connections.reconnected += end.reconnected;
         connections.connect.merge(&end.connect);
@@ -592,6 +598,11 @@ impl<'a, 'w> Collector<'a, 'w> {
         let loads_ended = (0..self.through.len()).filter(|&phase| self.through[phase] == workers);
         let name = |server: u32| context.servers[server as usize].name().to_string();
         let refused = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
+        let silent = |&(_, silence): &(usize, PhaseSilence)| SilentServer {
+            server: name(silence.server),
+            silent_ns: silence.silent_ns,
+            turned_away: silence.turned_away,
+        };
         RunEnd {
             is_whole: context.process_share.is_whole(),
             worker_failure: self.failures.first().map(io::Error::to_string),
@@ -603,7 +614,7 @@ impl<'a, 'w> Collector<'a, 'w> {
                 .trouble
                 .as_ref()
                 .map(|(server, trouble)| ServerTrouble { server: name(*server), what: trouble.to_string() }),
-            silent: self.silent.iter().map(|(&server, &(_, silent_ns))| (name(server), silent_ns)).collect(),
+            silent: self.silent.values().map(silent).collect(),
             no_descriptor: refused(libc::EMFILE),
             no_file: refused(libc::ENFILE),
         }

@@ -17,6 +17,8 @@ pub struct TcpCounters {
     /// Segments of which the peer said that they had arrived twice (DSACK of RFC 2883). Absent where the kernel is older than
     /// 4.19, or where the peer acknowledges no single segments.
     pub arrived_twice: Option<u32>,
+    /// Timers of the connection that ran out (RTO); the counter wraps. Absent where the kernel is older than 6.7.
+    pub timeouts: Option<u16>,
     /// Segments that were sent; the counter wraps.
     pub segments_out: u32,
     /// Time in which data waited to be sent or acknowledged.
@@ -115,6 +117,8 @@ pub fn cookie_of(number: c_int) -> io::Result<u64> {
 const INFO_BYTES: usize = 192;
 /// Length of the part that ends with `tcpi_reord_seen`, of Linux 4.19.
 const INFO_WITH_DUPLICATES_BYTES: usize = 224;
+/// Length of the part that ends with `tcpi_total_rto_time`, of Linux 6.7.
+const INFO_WITH_TIMEOUTS_BYTES: usize = 248;
 /// Bit of `tcpi_options` where both sides acknowledge single segments (TCPI_OPT_SACK).
 const WITH_SACK: u8 = 2;
 
@@ -124,13 +128,13 @@ const WITH_SACK: u8 = 2;
 /// Returns EBADF, ENOTSOCK or EOPNOTSUPP where the number is that of no TCP socket, and an error of kind `Unsupported`
 /// where the kernel is older than 4.10.
 pub fn tcp_counters(number: c_int) -> io::Result<TcpCounters> {
-    let mut info = [0u64; INFO_WITH_DUPLICATES_BYTES / 8];
+    let mut info = [0u64; INFO_WITH_TIMEOUTS_BYTES / 8];
     let known_bytes = option_of(number, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
     if known_bytes < INFO_BYTES {
         return Err(io::ErrorKind::Unsupported.into());
     }
     // Offsets in bytes: tcpi_options 5, tcpi_total_retrans 100, tcpi_segs_out 136, tcpi_busy_time 168, in microseconds, and two
-    // more, tcpi_dsack_dups 216.
+    // more, tcpi_dsack_dups 216, tcpi_total_rto 240, of 16 bits.
     let has_sack = info[0].to_ne_bytes()[5] & WITH_SACK != 0;
     let half = |at: usize| {
         let word = info[at / 8].to_ne_bytes();
@@ -141,6 +145,10 @@ pub fn tcp_counters(number: c_int) -> io::Result<TcpCounters> {
     Ok(TcpCounters {
         retransmits: half(100),
         arrived_twice: (has_sack && known_bytes >= INFO_WITH_DUPLICATES_BYTES).then(|| half(216)),
+        timeouts: (known_bytes >= INFO_WITH_TIMEOUTS_BYTES).then(|| {
+            let word = info[240 / 8].to_ne_bytes();
+            u16::from_ne_bytes([word[0], word[1]])
+        }),
         segments_out: half(136),
         busy_ns: ns(168),
         rwnd_limited_ns: ns(176),

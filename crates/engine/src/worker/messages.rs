@@ -205,9 +205,19 @@ pub struct PhaseFate {
     pub skipped_estimated: u64,
     /// Requests that were sent again because the first attempt was lost.
     pub repeated: u64,
-    /// How long each server of the worker's connections, by its index in the Plan, had been silent at the end of the
-    /// phase.
-    pub silent: Vec<(u32, Nanos)>,
+    /// The silence of each server of the worker's connections at the end of the phase.
+    pub silent: Vec<PhaseSilence>,
+}
+
+/// The silence of a server, as one worker sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseSilence {
+    /// Index of the server in the Plan.
+    pub server: u32,
+    /// Time for which the server has answered nothing, in nanoseconds.
+    pub silent_ns: Nanos,
+    /// Whether the server refused or reset the last attempts to connect to it.
+    pub turned_away: bool,
 }
 
 /// What a worker knows at the end of the run.
@@ -217,6 +227,10 @@ pub struct WorkerEnd {
     pub worker: usize,
     /// Attempts to open a connection that failed.
     pub failed: u64,
+    /// Those of the failed attempts that the peer refused or reset.
+    pub turned_away: u64,
+    /// Those of the failed attempts for which no local port was free.
+    pub no_port: u64,
     /// Open connections that broke, or had to be closed.
     pub lost: u64,
     /// Lost connections that were opened again.

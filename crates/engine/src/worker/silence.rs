@@ -24,6 +24,8 @@ struct ServerSilence {
     passed_since: Nanos,
     /// An attempt to open a connection came to nothing, and no connection counted as a reply since.
     is_closed: bool,
+    /// When the server last refused or reset an attempt to connect; 0 where it has taken a connection since, or none was made.
+    turned_away: Nanos,
 }
 
 impl Silence {
@@ -37,6 +39,7 @@ impl Silence {
             passed: 0,
             passed_since: 0,
             is_closed: false,
+            turned_away: 0,
         };
         let mut silence = Silence { servers: vec![unasked; servers] };
         slots.for_each(|server| silence.servers[server as usize].connections += 1);
@@ -74,6 +77,23 @@ impl Silence {
     pub fn refused(&mut self, server: u32, slot: usize, since: Nanos) {
         self.missed(server, slot, since);
         self.servers[server as usize].is_closed = true;
+    }
+
+    /// Notes at `at` that a server refused or reset an attempt to connect.
+    pub fn turned_away(&mut self, server: u32, at: Nanos) {
+        self.servers[server as usize].turned_away = at;
+    }
+
+    /// Notes that a server took a connection.
+    pub fn opened(&mut self, server: u32) {
+        self.servers[server as usize].turned_away = 0;
+    }
+
+    /// Whether a server refused or reset the last attempts to connect to it, and has neither taken a connection nor answered
+    /// since.
+    pub fn turns_away(&self, server: u32) -> bool {
+        let known = &self.servers[server as usize];
+        known.turned_away > known.heard
     }
 
     /// Notes that a server that is asked for no replies took the connection in `slot` at `at`. After a connection that it
@@ -160,6 +180,21 @@ mod tests {
         silence.answered(0, 3, 2_000);
         silence.missed(0, 0, 1_900);
         assert_eq!(silence.of(0, 2_500), 0, "what was passed over before that answer is over");
+    }
+
+    #[test]
+    fn a_server_turns_connections_away_until_it_takes_one_or_answers() {
+        let mut silence = Silence::new(2, [0, 1].into_iter());
+        assert!(!silence.turns_away(0), "nothing was asked");
+        silence.turned_away(0, 100);
+        assert!(silence.turns_away(0) && !silence.turns_away(1));
+        silence.opened(0);
+        assert!(!silence.turns_away(0));
+        silence.turned_away(0, 300);
+        silence.answered(0, 7, 400);
+        assert!(!silence.turns_away(0), "an older connection goes on");
+        silence.turned_away(0, 500);
+        assert!(silence.turns_away(0));
     }
 
     #[test]

@@ -9,10 +9,11 @@ use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
 
-use crate::backend::{Backend, Close, ConnId};
+use crate::backend::{Backend, Close, ConnId, Reason};
 use crate::resolve::Server;
 use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::deadlines::TimingWheel;
+use crate::worker::messages::PhaseSilence;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
@@ -252,17 +253,29 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
+    /// Notes where a server refused or reset an attempt to connect, which failed at `now` for this reason.
+    pub fn note_turned_away(&mut self, server: u32, reason: &Reason, now: Nanos) {
+        if matches!(reason.fault, Fault::Refused | Fault::Reset) {
+            self.silence.turned_away(server, now);
+        }
+    }
+
     /// Whether a server has been silent for so long that no connection to it is opened again.
     pub fn gives_up(&self, server: u32, now: Nanos) -> bool {
         self.silence.of(server, now) >= self.patience_ns
     }
 
-    /// How long each server of this worker's connections has been silent, with the server's index in the Plan.
-    pub fn silent(&self, now: Nanos) -> Vec<(u32, Nanos)> {
+    /// The silence of each server of this worker's connections.
+    pub fn silent(&self, now: Nanos) -> Vec<PhaseSilence> {
         let mut servers: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.server).collect();
         servers.sort_unstable();
         servers.dedup();
-        servers.into_iter().map(|server| (server, self.silence.of(server, now))).collect()
+        let silence = |server| PhaseSilence {
+            server,
+            silent_ns: self.silence.of(server, now),
+            turned_away: self.silence.turns_away(server),
+        };
+        servers.into_iter().map(silence).collect()
     }
 
     /// Closes a connection and ends the requests that are outstanding on it. Its client may open it again if `again` is

@@ -57,6 +57,8 @@ impl fmt::Display for Trouble {
             Trouble::NotOpened(reason) | Trouble::Lost(reason) => match (reason.errno, reason.fault) {
                 (0, Fault::Timeout) => to.write_str("the server did not answer in time"),
                 (0, _) => to.write_str("the server closed the connection"),
+                (libc::EADDRINUSE, _) => to.write_str(NO_PORT),
+                (libc::EADDRNOTAVAIL, _) => to.write_str(NOT_OURS),
                 (errno, _) => {
                     let error = io::Error::from_raw_os_error(errno);
                     write!(to, "{error}{}", hint(&error))
@@ -74,6 +76,13 @@ impl fmt::Display for Trouble {
         }
     }
 }
+
+/// The words for an attempt to connect for which this machine had no port.
+const NO_PORT: &str = "no local port is free; --linger 0 gives the ports of closed connections back at once, and more addresses \
+                       for --source have more ports";
+
+/// The words for a source that is no address of this machine.
+const NOT_OURS: &str = "the address of --source is not one of this machine";
 
 /// What memcached and Redis send, unasked, on a connection beyond their limit of connections.
 const FULL: [&[u8]; 2] = [b"ERROR Too many open connections", b"-ERR max number of clients reached"];
@@ -96,9 +105,6 @@ fn hint_of(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::ConnectionRefused => "; nothing listens there",
         io::ErrorKind::NotFound => "; nothing has made this socket",
-        io::ErrorKind::AddrNotAvailable => {
-            "; the source address is not one of this machine, or none of its ports is free"
-        }
         _ => "",
     }
 }
@@ -106,6 +112,13 @@ fn hint_of(kind: io::ErrorKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_source_is_told_from_one_without_a_free_port() {
+        let of = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
+        assert!(of(libc::EADDRINUSE).starts_with("no local port is free; --linger 0 gives"), "{}", of(98));
+        assert_eq!(of(libc::EADDRNOTAVAIL), "the address of --source is not one of this machine");
+    }
 
     #[test]
     fn a_server_that_is_full_is_not_said_to_break_its_protocol() {

@@ -351,11 +351,11 @@ impl<C: Codec> Session<C> {
     }
 
     /// Ends every outstanding request, since the oldest one took longer than `timeout` nanoseconds: late requests end
-    /// with [`Fault::Timeout`], the others with [`Fault::Closed`]. Replies are matched by order, so nothing can be read
+    /// with [`Fault::Timeout`], the others with [`Fault::Abandoned`]. Replies are matched by order, so nothing can be read
     /// from the connection any more. The session is reset.
     pub fn handle_timeout(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) {
         let late = |owed: &Owed| owed.since().saturating_add(timeout) <= at;
-        self.end_all(at, |owed| if late(owed) { Fault::Timeout } else { Fault::Closed }, sink);
+        self.end_all(at, |owed| if late(owed) { Fault::Timeout } else { Fault::Abandoned }, sink);
     }
 
     fn end_all(&mut self, at: Nanos, fault: impl Fn(&Owed) -> Fault, sink: &mut impl Sink) {

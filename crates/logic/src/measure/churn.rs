@@ -57,7 +57,7 @@ pub struct ConnectionFailures {
     pub descriptors: u64,
     /// ENFILE: the system may not have more files.
     pub files: u64,
-    /// EADDRNOTAVAIL: no port of the source address is free.
+    /// No local port was free: EADDRNOTAVAIL of `connect`, or EADDRINUSE of `bind`.
     pub addresses: u64,
     /// Anything else: closed by the server while it owed a reply, a malformed reply.
     pub other: u64,
@@ -78,7 +78,7 @@ pub enum ConnectionFailure {
     Descriptors,
     /// ENFILE.
     Files,
-    /// EADDRNOTAVAIL.
+    /// No local port was free.
     Addresses,
     /// Anything else.
     Other,

@@ -6,6 +6,7 @@ use std::fmt;
 use super::churn::Churn;
 use super::measurement::{Connections, LoadResult, Measurement};
 use super::recorder::Span;
+use super::words::was;
 use crate::plan::share::{PhaseShare, ProcessShare};
 use crate::plan::{Phase, Plan, Transport, Work};
 use crate::time::{MILLISECOND, Nanos, seconds};
@@ -44,7 +45,7 @@ pub fn load_shortfall(load: &LoadResult, allow_partial: bool, trouble: Option<&s
         _ if missing == 0 => return None,
         0 => format!("none of {} records was stored", load.records),
         _ if allow_partial => return None,
-        _ => format!("{missing} of {} records were not stored", load.records),
+        _ => format!("{missing} of {} records {} not stored", load.records, was(missing)),
     };
     let why = most_said(&load.messages).or(trouble.map(str::to_owned));
     Some(why.map_or(what.clone(), |why| format!("{what}: {why}")))
@@ -73,13 +74,23 @@ pub struct RunEnd {
     pub missing: u64,
     /// The first thing that went wrong with a connection.
     pub trouble: Option<ServerTrouble>,
-    /// Servers with the time in nanoseconds for which each had answered nothing at the end of the last recorded phase in
-    /// which it was talked to.
-    pub silent: Vec<(String, Nanos)>,
+    /// The silence of each server at the end of the last recorded phase in which it was talked to.
+    pub silent: Vec<SilentServer>,
     /// The system's message that this process may not have more descriptors, with a remedy.
     pub no_descriptor: String,
     /// The system's message that it has no room for more open files, with a remedy.
     pub no_file: String,
+}
+
+/// The silence of a server at an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SilentServer {
+    /// The server's name.
+    pub server: String,
+    /// Time for which the server had answered nothing, in nanoseconds.
+    pub silent_ns: Nanos,
+    /// Whether the server refused or reset the last attempts to connect to it.
+    pub turned_away: bool,
 }
 
 /// A failure of a connection.
@@ -119,10 +130,10 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
     }
     if end.dead > 0 {
         let (dead, asked) = (end.dead, connections.asked);
-        return Some(format!("{dead} of {asked} connections were lost and not replaced{why}"));
+        return Some(format!("{dead} of {asked} connections {} lost and not replaced{why}", was(dead)));
     }
     if end.missing > 0 {
-        return Some(format!("{} requests were never made{why}", end.missing));
+        return Some(format!("{}{why}", never_made(end.missing)));
     }
     let completed: u64 = measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
     if completed == 0 && end.is_whole && plan.phases.iter().any(|phase| phase.recorded) {
@@ -260,15 +271,26 @@ fn unreplayed_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement
     }
 }
 
-/// Which server was gone at the end of the recorded phases, as a sentence; `None` where all were there.
+/// Requests that were never made, as a sentence.
+fn never_made(missing: u64) -> String {
+    let requests = if missing == 1 { "request" } else { "requests" };
+    format!("{missing} {requests} {} never made", was(missing))
+}
+
+/// Which server did not answer at the end of the recorded phases, as a sentence; `None` where all did. Only a server that
+/// turned connections away was certainly gone: one that is asked for more than it can do takes them, and answers later.
 fn gone_at_the_end(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
     let long_ns = long_silence_ns(plan, measurement);
-    let (server, silent_ns) = end.silent.iter().find(|(_, silent_ns)| *silent_ns >= long_ns)?;
+    let is_long = |silent: &&SilentServer| silent.silent_ns >= long_ns;
+    let SilentServer { server, silent_ns, turned_away } = end.silent.iter().find(is_long)?;
     let first = end.trouble.as_ref().map_or(String::new(), |trouble| format!(": {}", trouble.what));
-    Some(format!(
-        "{server} was gone at the end, and answered nothing for {:.1} s{first}",
-        seconds(*silent_ns)
-    ))
+    let silent_s = seconds(*silent_ns);
+    Some(match turned_away {
+        true => format!(
+            "{server} was gone at the end: it took no connections, and answered nothing for {silent_s:.1} s{first}"
+        ),
+        false => format!("{server} did not answer for the last {silent_s:.1} s{first}"),
+    })
 }
 
 /// The silence in nanoseconds after which a server counts as gone: half of what a request or the drain may take, unless
@@ -292,7 +314,7 @@ fn failed_clients(churn: &Churn, end: &RunEnd, why: &str) -> String {
     let failures = &churn.failures;
     let missing = match end.missing {
         0 => String::new(),
-        missing => format!("; {missing} requests were never made"),
+        missing => format!("; {}", never_made(missing)),
     };
     let short = [(failures.descriptors, &end.no_descriptor), (failures.files, &end.no_file)];
     let short = short.into_iter().find(|(count, _)| *count > 0 && 2 * count > failures.total());
@@ -311,10 +333,11 @@ fn unopened(connections: &Connections) -> String {
     let (asked, failed) = (connections.asked, connections.failed);
     let untried = asked.saturating_sub(connections.connect.count() + failed);
     match (failed, connections.lost) {
-        (0, 0) => format!("{untried} of {asked} connections were not opened"),
-        (0, lost) => format!("{lost} of {asked} connections were lost at once"),
+        (0, 0) => format!("{untried} of {asked} connections {} not opened", was(untried)),
+        (0, lost) => format!("{lost} of {asked} connections {} lost at once", was(lost)),
         _ if untried > 0 => {
-            format!("{failed} of {asked} connections could not be opened ({untried} were not tried)")
+            let was = was(untried);
+            format!("{failed} of {asked} connections could not be opened ({untried} {was} not tried)")
         }
         _ => format!("{failed} of {asked} connections could not be opened"),
     }
@@ -365,6 +388,10 @@ mod tests {
     use crate::protocol::{Outcome, Verb};
     use crate::time::SECOND;
 
+    fn silent(server: &str, silent_ns: Nanos, turned_away: bool) -> SilentServer {
+        SilentServer { server: server.to_owned(), silent_ns, turned_away }
+    }
+
     /// Records stored, what servers said, whether a part is allowed, what happened to connections; and the reason.
     type Row<'a> = (u64, &'a [(&'a str, u64)], bool, Option<&'a str>, Option<&'a str>);
 
@@ -414,7 +441,7 @@ mod tests {
                 &[],
                 false,
                 trouble,
-                Some("1 of 10 records were not stored: a:1: the server closed the connection"),
+                Some("1 of 10 records was not stored: a:1: the server closed the connection"),
             ),
         ];
         for (stored, said, allow_partial, trouble, expected) in rows {
@@ -490,7 +517,7 @@ mod tests {
     #[test]
     fn the_first_thing_that_is_missing_is_said() {
         let failure = Some("no memory".to_owned());
-        let rows: [(u64, RunEnd, &str); 8] = [
+        let rows: [(u64, RunEnd, &str); 10] = [
             (
                 5,
                 RunEnd { worker_failure: failure, dead: 1, ..good_end() },
@@ -503,6 +530,7 @@ mod tests {
                 "2 of 10 connections were lost and not replaced: a:1: the server closed the connection",
             ),
             (5, RunEnd { missing: 3, ..good_end() }, "3 requests were never made"),
+            (5, RunEnd { dead: 1, ..good_end() }, "1 of 10 connections was lost and not replaced"),
             (0, good_end(), "nothing completed: no request was due"),
             (
                 0,
@@ -511,17 +539,22 @@ mod tests {
             ),
             (
                 5,
-                RunEnd { silent: vec![("a:1".to_owned(), SECOND / 2)], ..good_end() },
-                "a:1 was gone at the end, and answered nothing for 0.5 s",
+                RunEnd { silent: vec![silent("a:1", SECOND / 2, true)], ..good_end() },
+                "a:1 was gone at the end: it took no connections, and answered nothing for 0.5 s",
+            ),
+            (
+                5,
+                RunEnd { silent: vec![silent("a:1", SECOND / 2, false)], ..good_end() },
+                "a:1 did not answer for the last 0.5 s",
             ),
             (
                 5,
                 RunEnd {
-                    silent: vec![("a:1".to_owned(), 0), ("b:2".to_owned(), 2 * SECOND)],
+                    silent: vec![silent("a:1", 0, true), silent("b:2", 2 * SECOND, false)],
                     trouble: closed(),
                     ..good_end()
                 },
-                "b:2 was gone at the end, and answered nothing for 2.0 s: the server closed the connection",
+                "b:2 did not answer for the last 2.0 s: the server closed the connection",
             ),
         ];
         for (completed, end, expected) in rows {
@@ -549,7 +582,7 @@ mod tests {
         assert_eq!(reason.as_deref(), Some("6 of 10 records were not stored"));
         let missing = RunEnd { missing: 1, ..good_end() };
         let reason = shortfall(&plan, &measurement, &missing);
-        assert_eq!(reason.as_deref(), Some("1 requests were never made"));
+        assert_eq!(reason.as_deref(), Some("1 request was never made"));
         plan.allow_partial_load = true;
         assert_eq!(shortfall(&plan, &measurement, &good_end()), None);
     }

@@ -18,6 +18,12 @@ pub struct Connections {
     pub open: u64,
     /// Attempts to open a connection that failed.
     pub failed: u64,
+    /// Those of the failed attempts that the peer refused or reset.
+    #[serde(default)]
+    pub turned_away: u64,
+    /// Those of the failed attempts for which no local port was free.
+    #[serde(default)]
+    pub no_port: u64,
     /// Open connections that broke, or had to be closed.
     pub lost: u64,
     /// Lost connections that were opened again.
@@ -53,6 +59,8 @@ impl Connections {
         self.asked += other.asked;
         self.open += other.open;
         self.failed += other.failed;
+        self.turned_away += other.turned_away;
+        self.no_port += other.no_port;
         self.lost += other.lost;
         self.reconnected += other.reconnected;
         self.connect.merge(&other.connect);

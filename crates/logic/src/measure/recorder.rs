@@ -319,7 +319,7 @@ mod tests {
         let faults = Fault::COUNT as u64;
         assert_eq!(op.counts.errors, [1; Fault::COUNT]);
         assert_eq!((op.counts.requests(), op.counts.completed, op.counts.keys), (faults, 0, 0));
-        assert_eq!(op.counts.unanswered(), 4, "timeout, refused, reset and closed");
+        assert_eq!(op.counts.unanswered(), 5, "timeout, refused, reset, closed and abandoned");
         assert_eq!(spans(op), [(0, 0), (10, faults), (20, faults), (0, 0), (0, 0)]);
         let never_sent = Sample { sent: NEVER, outcome: Outcome::Error(Fault::Closed), ..get() };
         let mut recorder = recorded(&[never_sent]);

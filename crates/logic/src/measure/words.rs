@@ -19,6 +19,11 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(count))
 }
 
+/// The verb of a sentence whose subject is so many of several things.
+pub fn was(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
 /// A share of 1 in percent: whole percents from 1 on, one digit below, and `0 %` for nothing.
 pub fn percent(share: f64) -> String {
     match share {
@@ -55,6 +60,7 @@ mod tests {
     fn numbers_are_as_short_as_they_may_be() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([counted(1, "stall"), counted(2_000, "stall")], ["1 stall", "2,000 stalls"]);
+        assert_eq!([was(0), was(1), was(2)], ["were", "was", "were"]);
         let shares = [0.0, 0.000_1, 0.003, 0.009_96, 0.126, 0.98, 1.0].map(percent);
         assert_eq!(shares, ["0 %", "below 0.1 %", "0.3 %", "1 %", "13 %", "98 %", "100 %"]);
         let rates = [2.52, 998.0, 20_004.0, 1_361_234.0].map(rate_text);

@@ -18,15 +18,17 @@ pub enum Fault {
     Refused,
     /// The connection was reset.
     Reset,
-    /// The connection was closed, by the peer or because another request on it failed.
+    /// The peer closed the connection, or it was given up because the peer broke the protocol.
     Closed,
     /// The server said that another one has the key (`MOVED` and `ASK` of a Redis cluster).
     Moved,
+    /// The request was in time, but the run closed its connection because another request on it was not answered in time.
+    Abandoned,
 }
 
 impl Fault {
     /// Every fault, in the order of reports. `ALL[f as usize] == f`.
-    pub const ALL: [Fault; 8] = [
+    pub const ALL: [Fault; 9] = [
         Fault::Server,
         Fault::Client,
         Fault::Protocol,
@@ -35,6 +37,7 @@ impl Fault {
         Fault::Reset,
         Fault::Closed,
         Fault::Moved,
+        Fault::Abandoned,
     ];
 
     /// Number of faults.
@@ -51,12 +54,13 @@ impl Fault {
             Fault::Reset => "reset",
             Fault::Closed => "closed",
             Fault::Moved => "moved",
+            Fault::Abandoned => "abandoned",
         }
     }
 
     /// Whether the request ended without any answer, so that its true duration is not known.
     pub fn unanswered(self) -> bool {
-        matches!(self, Fault::Timeout | Fault::Refused | Fault::Reset | Fault::Closed)
+        matches!(self, Fault::Timeout | Fault::Refused | Fault::Reset | Fault::Closed | Fault::Abandoned)
     }
 }
 

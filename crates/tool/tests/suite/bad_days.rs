@@ -78,9 +78,9 @@ fn a_server_that_closes_at_once_ends_the_run_or_is_asked_again_with_pauses() {
 /// reason, the run is complete.
 const FAULTS: [(&str, Option<&str>, Option<&str>); 6] = [
     ("close-after=100", Some("lost and not replaced"), None),
-    ("stall-after=100", Some("gone at the end"), Some("gone at the end")),
-    ("half-reply-after=100", Some("gone at the end"), Some("gone at the end")),
-    ("garbage-after=100", Some("lost and not replaced"), Some("gone at the end")),
+    ("stall-after=100", Some("did not answer for the last"), Some("did not answer for the last")),
+    ("half-reply-after=100", Some("did not answer for the last"), Some("did not answer for the last")),
+    ("garbage-after=100", Some("lost and not replaced"), Some("did not answer for the last")),
     ("slow-bytes", None, None),
     ("error-every=7", None, None),
 ];
@@ -174,11 +174,11 @@ fn a_server_that_never_comes_back_ends_a_run_that_no_clock_ends() {
 }
 
 #[test]
-fn a_server_that_freezes_for_good_is_gone_in_every_phase() {
+fn a_server_that_freezes_for_good_answers_no_more_in_any_phase() {
     for mode in MODES {
         let freeze = |victim: &mut Victim| victim.signal(Signal::STOP);
         let Upset { time, ended, .. } = upset(2 * SECOND, Measuring, mode, |_, victim| freeze(victim));
-        ended.assert_partial(time, "gone at the end");
+        ended.assert_partial(time, "did not answer for the last");
         let words = format!("--timeout 500ms {mode}");
         let Upset { time, ended, .. } = upset(SECOND, WarmUp, &words, |_, victim| freeze(victim));
         ended.assert_partial(time + SECOND, "nothing completed");

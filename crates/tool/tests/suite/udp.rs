@@ -205,7 +205,8 @@ fn with_losses_and_disorder_every_request_is_accounted_for_and_none_waits_longer
 
 /// Complains where nothing was heard at the end, as on a machine that takes the CPU away for so long.
 fn heard_to_the_end(result: &Json) -> Result<(), String> {
-    let reason = result.text_or_none("reason").filter(|reason| reason.contains("gone at the end"));
+    let reason =
+        result.text_or_none("reason").filter(|reason| reason.contains("did not answer for the last"));
     reason.map_or(Ok(()), |reason| Err(reason.to_owned()))
 }
 

@@ -70,12 +70,23 @@ pub const SCENES: &[Scenario] = &[
         ..PLAIN
     },
     Scenario {
-        must_not: &["in-flight", "server-connections"],
+        row: "ports",
+        limit: "generator",
         staged: "a connection for each call, and 1,000 local ports",
         witnesses: &[at_least(Sees::Sockets(Side::Client, "time-wait"), 500.0)],
         way: Way::FewPorts(1_000),
         seconds_min: 3.0,
         words: "--records 100 -c 50 --calls-per-connection 1",
+        loads: &[one("")],
+        ..PLAIN
+    },
+    Scenario {
+        must_not: &["ports"],
+        staged: "a connection for each call, 1,000 local ports, and `--linger 0`, which gives them back at once",
+        witnesses: &[at_most(Sees::Sockets(Side::Client, "time-wait"), 100.0)],
+        way: Way::FewPorts(1_000),
+        seconds_min: 3.0,
+        words: "--records 100 -c 50 --calls-per-connection 1 --linger 0",
         loads: &[one("")],
         ..PLAIN
     },

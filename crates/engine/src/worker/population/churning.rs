@@ -418,6 +418,7 @@ impl Churning {
             churn.alive_max = churn.alive_max.max(self.open);
             churn.connect.record(now.saturating_sub(since));
         }
+        state.silence.opened(state.endpoints[slot].server);
         state.note_accepted(slot, now);
         let client = &mut state.entries[slot].client;
         client.handle_opened(0, now);
@@ -454,6 +455,7 @@ impl Churning {
         match opening_since {
             Some(since) => {
                 connection.history.failures += 1;
+                state.note_turned_away(server, &reason, now);
                 state.reporter.not_opened(server, reason);
                 // A machine without a descriptor for the connection says nothing about the server's silence.
                 if !failure.is_before_asking() {

@@ -83,6 +83,7 @@ pub fn handle_opened<C: Codec>(state: &mut WorkerState<C>, slot: usize, since: N
     let history = &mut state.connections[slot].history;
     state.reporter.opened(server, now.saturating_sub(since), history.is_reconnection());
     (history.opened, history.closed_between_phases, history.awaited) = (true, false, false);
+    state.silence.opened(server);
     state.note_accepted(slot, now);
     let (client, lane) = state.owner(slot);
     state.entries[client].client.handle_opened(lane, now);
@@ -115,6 +116,7 @@ pub fn handle_closed<A: ReplyAccount, C: Codec>(
     }
     let again = history.opened && state.limits.reconnect;
     connection.close();
+    state.note_turned_away(server, &reason, now);
     state.reporter.not_opened(server, reason);
     state.silence.refused(server, slot, since);
     let again = again && !state.gives_up(server, now);

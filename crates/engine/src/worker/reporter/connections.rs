@@ -1,6 +1,6 @@
 //! What a worker reports of its connections, of clients that come and go, and of the messages of servers.
 
-use pummel_logic::measure::churn::Churn;
+use pummel_logic::measure::churn::{Churn, ConnectionFailure};
 use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
 use pummel_logic::measure::histogram::CoarseHistogram;
 use pummel_logic::measure::parts::SliceConnections;
@@ -8,6 +8,7 @@ use pummel_logic::protocol::{Malformed, udp};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::request::RequestMaker;
 
+use crate::backend::dial::failure_of;
 use crate::backend::{Reason, TlsHandshake};
 use crate::worker::messages::{ConnectionEvent, Departure, Messages, WorkerMessage};
 use crate::worker::reporter::{ReportMode, WorkerReporter};
@@ -67,6 +68,11 @@ impl WorkerReporter {
     /// Counts an attempt to open a connection that has failed.
     pub fn not_opened(&mut self, server: u32, reason: Reason) {
         self.end.failed += 1;
+        match failure_of(&reason) {
+            ConnectionFailure::Refused | ConnectionFailure::Reset => self.end.turned_away += 1,
+            ConnectionFailure::Addresses => self.end.no_port += 1,
+            _ => {}
+        }
         self.of_slice(|slice| slice.failed += 1);
         self.trouble(server, Trouble::NotOpened(reason));
     }

@@ -26,6 +26,10 @@ pub struct ServerEvidence {
     pub threads_unread: Option<String>,
     /// Time between the two readings of the threads, in nanoseconds.
     pub threads_span_ns: Nanos,
+    /// Attempts to connect that the listening sockets of the server turned away between the readings, since their queue was
+    /// full; absent where the server is on another machine or in another namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen_drops: Option<u64>,
     /// Requests of this process between the readings, as `our_requests` of the reading counts them; absent where they are
     /// not known.
     #[serde(default)]
@@ -224,6 +228,7 @@ impl ServerEvidence {
             self.threads_span_ns = other.threads_span_ns;
             self.threads_unread = None;
         }
+        self.listen_drops = self.listen_drops.or(other.listen_drops);
         if self.reading.is_none() && self.unread.is_none() {
             self.unread.clone_from(&other.unread);
         }

@@ -24,6 +24,24 @@ pub const TCP_LIMITED_SHARE: f64 = 0.1;
 /// Fewer sampled requests than this say nothing of when requests left the machine.
 pub const OUT_SAMPLES_MIN: u64 = 20;
 
+/// More attempts to connect without a local port than this share hold a load back.
+pub const PORTS_SHARE: f64 = 0.01;
+
+/// Connections could not be opened for want of a local port: each closed one keeps its port for a minute.
+pub fn ports(case: &Case<'_>) -> Option<Finding> {
+    let connections = &case.measurement.connections;
+    let attempts = connections.connect.count().saturating_add(connections.failed);
+    (connections.no_port as f64 > PORTS_SHARE * attempts as f64).then(|| {
+        let says = format!(
+            "The local ports of the generator: {} of {} attempts to connect found none free. --linger 0 gives the ports of closed \
+             connections back at once, and more addresses for --source have more ports.",
+            grouped(connections.no_port),
+            grouped(attempts),
+        );
+        Finding::new(Limit::Generator, says)
+    })
+}
+
 /// The generator's CPU was taken away, and the load had to wait for it: what is taken from a thread that waits for replies anyway
 /// limits nothing. Lag in the tail of an open loop alone is a statement about the tail, which `trust` makes.
 pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {

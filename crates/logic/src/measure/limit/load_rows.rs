@@ -17,6 +17,9 @@ use crate::protocol::Verb;
 /// More keys that were not found, of records that were all stored, than this share are a limit.
 pub const MISSES_SHARE: f64 = 0.001;
 
+/// Where requests fill a smaller share of the slots, as many were not in flight as could be.
+const FLOWN_SHARE: f64 = 0.5;
+
 /// Nothing was completed.
 pub fn nothing_completed(case: &Case<'_>) -> Option<Finding> {
     (case.all.counts.completed == 0)
@@ -69,9 +72,20 @@ pub fn rest_of_closed(case: &Case<'_>) -> Option<Finding> {
     case.is_closed.then(|| in_flight_words(case))
 }
 
+/// The requests that were in flight as words: all that may be, or their mean where that is clearly below.
+fn flying(case: &Case<'_>) -> String {
+    let taken = case.slots_taken();
+    match case.slots() {
+        Some(slots) if taken < FLOWN_SHARE * slots as f64 => {
+            format!("{taken:.1} requests on average, of {} that may be", grouped(slots))
+        }
+        Some(slots) => counted(slots, "request"),
+        None => "as many requests as came".to_owned(),
+    }
+}
+
 fn in_flight_words(case: &Case<'_>) -> Finding {
-    let slots =
-        case.slots().map_or_else(|| "as many requests as came".to_owned(), |slots| counted(slots, "request"));
+    let slots = flying(case);
     let server = case.servers_at_most().map_or_else(String::new, |most| {
         let least = case.servers.iter().filter_map(ServerUse::hottest_at_least).reduce(f64::max);
         // Of the threads of a server on another machine only the sum is known.

@@ -11,7 +11,7 @@ use super::shares::{FULL_SHARE, SPARE_SHARE, share_of};
 use crate::measure::cross_checks::Waits;
 use crate::measure::figures::{Figures, Quantile, time_text};
 use crate::measure::recorder::Span;
-use crate::measure::words::{counted, grouped, percent};
+use crate::measure::words::{counted, grouped, percent, was};
 
 /// A serving thread that waits for a CPU for a larger share of its time is slowed down by it.
 pub const RUN_DELAY_SHARE: f64 = 0.05;
@@ -41,23 +41,63 @@ pub fn refused(case: &Case<'_>) -> Option<Finding> {
     let messages = case.measurement.messages.iter();
     let told = messages.filter(|(message, _)| FULL_WORDS.iter().any(|words| message.contains(words)));
     let refused = refused.max(told.map(|(_, count)| count).sum());
-    // The queue of a server on another machine is not counted here.
-    let networks = case.machines().filter_map(|machine| machine.network.as_ref());
-    let overflows = networks.map(|network| network.listen_overflows).max();
-    let overflows = overflows.filter(|_| is_all_local(case)).unwrap_or(0);
-    if failed == 0 || refused + overflows == 0 {
+    let full = FullQueue::of(case);
+    if failed == 0 || (refused == 0 && full.is_none()) {
         return None;
     }
     let limit = case.readings().find_map(|reading| reading.connections_max);
     let limit = limit.map_or_else(String::new, |limit| format!(" (it takes {})", grouped(limit)));
-    let who =
-        if refused > 0 { "the server refused" } else { "a full queue of its listening socket turned away" };
-    let says = format!(
-        "The server's limit of connections{limit}: {who} {}, and {} of ours failed or were lost.",
-        counted(refused.max(overflows), "connection"),
-        grouped(failed),
-    );
+    let lost = format!("{} of ours failed or were lost", grouped(failed));
+    let says = match full {
+        _ if refused > 0 => format!(
+            "The server's limit of connections{limit}: the server refused {}, and {lost}.",
+            counted(refused, "connection")
+        ),
+        Some(FullQueue::OfServer(drops)) => format!(
+            "The server's limit of connections{limit}: the full queue of its listening socket turned away {}, and {lost}.",
+            counted(drops, "attempt")
+        ),
+        _ => format!(
+            "The machine of the server: full queues of its listening sockets turned away {}, and {} of ours {} refused or reset.",
+            counted(full.map_or(0, FullQueue::count), "attempt"),
+            grouped(connections.turned_away),
+            was(connections.turned_away),
+        ),
+    };
     Some(Finding::new(Limit::Server, says))
+}
+
+/// Attempts to connect that a full queue of a listening socket turned away.
+#[derive(Clone, Copy, Debug)]
+enum FullQueue {
+    /// They were turned away by the server's own sockets.
+    OfServer(u64),
+    /// They were turned away by some socket of the server's machine, and so were attempts of the run.
+    OfMachine(u64),
+}
+
+impl FullQueue {
+    /// The attempts of a run; `None` where there were none, or where those of others explain them.
+    fn of(case: &Case<'_>) -> Option<FullQueue> {
+        let servers = case.measurement.evidence.iter().flat_map(|seen| &seen.servers);
+        let drops: Vec<Option<u64>> = servers.map(|server| server.listen_drops).collect();
+        let known = drops.iter().flatten().sum();
+        if known > 0 {
+            return Some(FullQueue::OfServer(known));
+        }
+        // Of a server on another machine nothing is counted here.
+        let is_unknown = drops.iter().any(Option::is_none) && is_all_local(case);
+        let networks = case.machines().filter_map(|machine| machine.network.as_ref());
+        let overflows = networks.map(|network| network.listen_overflows).max().unwrap_or(0);
+        let is_ours = case.measurement.connections.turned_away > 0;
+        (is_unknown && is_ours && overflows > 0).then_some(FullQueue::OfMachine(overflows))
+    }
+
+    fn count(self) -> u64 {
+        match self {
+            FullQueue::OfServer(count) | FullQueue::OfMachine(count) => count,
+        }
+    }
 }
 
 /// A server did not read what was sent to it.

@@ -15,9 +15,10 @@ pub struct Row {
 
 /// The rows from the first to the last. Rows that rest on evidence of one resource stand above those that name what is
 /// left when the others are excluded; the last one holds for every run.
-pub const ROWS: [Row; 27] = [
+pub const ROWS: [Row; 28] = [
     Row { name: "nothing-completed", judge: load_rows::nothing_completed },
     Row { name: "instrument", judge: load_rows::instrument },
+    Row { name: "ports", judge: generator_rows::ports },
     Row { name: "generator-cpu-taken", judge: generator_rows::cpu_taken },
     Row { name: "generator-thread-busy", judge: generator_rows::thread_busy },
     Row { name: "generator-kept-back", judge: generator_rows::kept_back },

@@ -377,6 +377,54 @@ fn a_server_that_refuses_connections_is_named() {
 }
 
 #[test]
+fn a_full_queue_is_the_servers_only_where_it_is_known_to_be() {
+    let run = Scenario { shut: (quiet().length / 2, MICROSECOND), ..quiet() }.seen(IDLE, 1);
+    let overflows = |network: &mut HostNetwork| network.listen_overflows = 597;
+    let run = run.machine(|machine| overflows(machine.network.as_mut().expect("read")));
+    // The queue that was full is another program's.
+    let others = run.clone().server(|server| server.listen_drops = Some(0));
+    assert_ne!(others.verdict().row, "server-connections");
+    let own = run.clone().server(|server| server.listen_drops = Some(40));
+    let words = ["the full queue of its listening socket turned away 40 attempts, and 10 of ours failed"];
+    says(&own.verdict(), Limit::Server, "server-connections", &words);
+    // Where the server's own sockets cannot be seen, an attempt of the run has to have met such a queue.
+    assert_ne!(run.verdict().row, "server-connections");
+    let mut measurement = run.measurement();
+    measurement.connections.turned_away = 1;
+    let (plan, all) = (run.plan(), measurement.ops().all());
+    let verdict = Verdict::of(&Case::of(&measurement, &plan, &all));
+    let words =
+        ["The machine of the server: full queues", "597 attempts, and 1 of ours was refused or reset"];
+    says(&verdict, Limit::Server, "server-connections", &words);
+}
+
+#[test]
+fn a_machine_without_free_ports_is_the_generator() {
+    for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
+        let verdict = |no_port| {
+            let mut measurement = run.measurement();
+            (measurement.connections.failed, measurement.connections.no_port) = (900, no_port);
+            let (plan, all) = (run.plan(), measurement.ops().all());
+            Verdict::of(&Case::of(&measurement, &plan, &all))
+        };
+        let words =
+            ["The local ports of the generator: 880 of", "attempts to connect found none free. --linger 0"];
+        says(&verdict(880), Limit::Generator, "ports", &words);
+        assert_ne!(verdict(0).row, "ports", "attempts that failed for other reasons");
+    }
+}
+
+#[test]
+fn a_closed_loop_counts_what_was_in_flight() {
+    let mut plan = closed().plan();
+    plan.groups[0].clients *= 10;
+    let run = closed().seen(IDLE, 1);
+    let (measurement, all) = (run.measurement(), run.measurement().ops().all());
+    let says = Verdict::of(&Case::of(&measurement, &plan, &all)).says;
+    assert!(says.contains(" requests on average, of 1") && says.contains("that may be"), "{says}");
+}
+
+#[test]
 fn a_full_server_that_tells_nothing_of_itself_is_known_by_its_words() {
     for (run, words) in [
         (quiet(), "ERROR Too many open connections"),

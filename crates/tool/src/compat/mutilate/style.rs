@@ -587,7 +587,7 @@ mod tests {
             measurement.mark(Status::Partial, reason);
             measurement
         };
-        let silent = "a:11211 was gone at the end, and answered nothing for 2.0 s";
+        let silent = "a:11211 did not answer for the last 2.0 s";
         assert!(!is_broken(&plan, &ended(2, silent)), "that is none of the original's concern");
         assert!(is_broken(&plan, &ended(1, silent)), "a worker did not end the first phase");
         assert!(is_broken(&plan, &ended(2, "a worker could not go on: no memory")));

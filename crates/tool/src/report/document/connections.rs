@@ -16,6 +16,10 @@ pub struct ConnectionsResult {
     pub open: u64,
     /// Attempts that failed.
     pub failed: u64,
+    /// Those of the failed attempts that were refused or reset.
+    pub turned_away: u64,
+    /// Those of the failed attempts for which no local port was free.
+    pub no_port: u64,
     /// Open connections that were lost.
     pub lost: u64,
     /// Lost connections that were opened again.
@@ -96,6 +100,8 @@ impl ConnectionsResult {
             asked: connections.asked,
             open: connections.open,
             failed: connections.failed,
+            turned_away: connections.turned_away,
+            no_port: connections.no_port,
             lost: connections.lost,
             reconnected: connections.reconnected,
             connect_us: TimeFigures::of(&report.summary.connect, None),

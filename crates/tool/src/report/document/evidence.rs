@@ -41,6 +41,8 @@ pub struct ServerResult {
     pub threads_seconds: Option<f64>,
     /// Why the threads were not read.
     pub threads_unread: Option<String>,
+    /// Attempts to connect that the listening sockets of the server turned away; null where that is not known.
+    pub listen_drops: Option<u64>,
 }
 
 /// What a server said of itself: differences of two readings.
@@ -256,6 +258,7 @@ impl ServerResult {
             threads: threads.map(|threads| threads.iter().map(ThreadResult::of).collect()),
             threads_seconds: threads.map(|_| seconds(server.threads_span_ns)),
             threads_unread: server.threads_unread.clone(),
+            listen_drops: server.listen_drops,
         }
     }
 }
