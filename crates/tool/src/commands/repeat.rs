@@ -143,11 +143,14 @@ fn repeat(args: &RunCommandArgs, count: u32, (job, detection): (&Job, Detection)
         runs: Vec::new(),
         reason: None,
         interrupted: false,
+        made_again: 0,
     };
     let mut maker = RunMaker::new(job.plan.clone(), care);
     let mut end = None;
     for number in 0..count {
-        match maker.make(&mut driver, job.plan.seed, number) {
+        let made = maker.make(&mut driver, job.plan.seed, number);
+        repetition.made_again = maker.made_again();
+        match made {
             Ok(run) => {
                 if !output.quiet {
                     say(format_args!("run {} of {count}: {}", number + 1, run.line()));

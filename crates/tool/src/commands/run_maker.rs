@@ -31,6 +31,8 @@ pub enum SeriesEnd {
     Usage(UsageError),
     /// Something is not as it has to be.
     Failed(Obstacle),
+    /// A run was partial, for this reason.
+    Partial(Obstacle),
     /// The words are on standard error; the exit status is left.
     Reported(Exit),
     /// A signal ended the series.
@@ -42,7 +44,7 @@ impl SeriesEnd {
     pub fn exit(self) -> Exit {
         match self {
             SeriesEnd::Usage(error) => answer(&error.into()),
-            SeriesEnd::Failed(why) => {
+            SeriesEnd::Failed(why) | SeriesEnd::Partial(why) => {
                 say(format_args!("error: {why}"));
                 Exit::Failed
             }
@@ -55,7 +57,7 @@ impl SeriesEnd {
     pub fn reason(&self) -> Option<String> {
         match self {
             SeriesEnd::Usage(error) => Some(error.to_string()),
-            SeriesEnd::Failed(why) => Some(why.reason.clone()),
+            SeriesEnd::Failed(why) | SeriesEnd::Partial(why) => Some(why.reason.clone()),
             SeriesEnd::Interrupted => Some("interrupted".to_owned()),
             SeriesEnd::Reported(_) => None,
         }
@@ -64,7 +66,7 @@ impl SeriesEnd {
     /// The end of a series with a run of this plan that is partial.
     pub fn partial(plan: &Plan, measurement: &Measurement) -> SeriesEnd {
         let reason = || Obstacle::from(measurement.reason.clone().unwrap_or_default());
-        SeriesEnd::Failed(Obstacle::of(plan, measurement).unwrap_or_else(reason))
+        SeriesEnd::Partial(Obstacle::of(plan, measurement).unwrap_or_else(reason))
     }
 
     /// Whether the reason on standard error is all that there is to say of a series that ended like this, after `runs` runs. A
@@ -108,6 +110,33 @@ impl From<UsageError> for SeriesEnd {
     fn from(error: UsageError) -> SeriesEnd {
         SeriesEnd::Usage(error)
     }
+}
+
+/// How often a run of a series is made at most, where it fails.
+const TRIES_MAX: u32 = 3;
+
+/// Makes a run of a series with `make`, and again while it is partial, up to [`TRIES_MAX`] times in all: one that failed in a busy
+/// minute need not cost all others. Says each failure, and adds those that a further run followed to `made_again`.
+///
+/// # Errors
+/// Returns the end of the last of these runs, and at once any end that a further run would not mend.
+pub fn until_whole<T>(
+    made_again: &mut u32,
+    mut make: impl FnMut() -> Result<T, SeriesEnd>,
+) -> Result<T, SeriesEnd> {
+    for tried in 1..TRIES_MAX {
+        match make() {
+            Err(SeriesEnd::Partial(why)) => {
+                *made_again += 1;
+                say(format_args!(
+                    "WARNING: a run failed and is made again ({} of {TRIES_MAX}): {why}",
+                    tried + 1
+                ));
+            }
+            result => return result,
+        }
+    }
+    make()
 }
 
 /// The words about runs of which each is one line when it is over: only notices are shown meanwhile.
@@ -158,6 +187,8 @@ pub struct RunMaker {
     /// Whether something else may have changed the records before each run.
     loads_always: bool,
     is_loaded: bool,
+    /// How many runs failed and were made again.
+    made_again: u32,
     /// What the last run knew of its servers and its machine.
     source: SideSource,
 }
@@ -165,7 +196,8 @@ pub struct RunMaker {
 impl RunMaker {
     /// Runs of this Plan.
     pub fn new(plan: ValidPlan, care: ServerCare) -> RunMaker {
-        RunMaker { plan, care, loads_always: false, is_loaded: false, source: SideSource::default() }
+        let source = SideSource::default();
+        RunMaker { plan, care, loads_always: false, is_loaded: false, made_again: 0, source }
     }
 
     /// The runs with their records stored before each of them, where `loads_always` says so.
@@ -184,11 +216,23 @@ impl RunMaker {
         &self.source
     }
 
-    /// Makes the run with this number: run 0 has the `seed` itself, each other one a seed that follows from it.
+    /// How many runs failed and were made again.
+    pub fn made_again(&self) -> u32 {
+        self.made_again
+    }
+
+    /// Makes the run with this number, again where it fails: run 0 has the `seed` itself, each other one a seed that follows from it.
     ///
     /// # Errors
     /// Returns [`SeriesEnd`] when the server is not there, and when the run cannot begin or is not complete.
     pub fn make(&mut self, driver: &mut Driver<'_>, seed: u64, number: u32) -> Result<RunFigures, SeriesEnd> {
+        let mut made_again = self.made_again;
+        let run = until_whole(&mut made_again, || self.try_once(driver, seed, number));
+        self.made_again = made_again;
+        run
+    }
+
+    fn try_once(&mut self, driver: &mut Driver<'_>, seed: u64, number: u32) -> Result<RunFigures, SeriesEnd> {
         let began_ns = clock::now();
         let program = match &self.care {
             ServerCare::None => None,
@@ -210,7 +254,11 @@ impl RunMaker {
         match measurement.status {
             Status::Complete => {}
             Status::Interrupted => return Err(SeriesEnd::Interrupted),
-            Status::Partial => return Err(SeriesEnd::partial(&plan, &measurement)),
+            Status::Partial => {
+                // Its load may have failed.
+                self.is_loaded = false;
+                return Err(SeriesEnd::partial(&plan, &measurement));
+            }
         }
         let summary = Summary::of(&measurement, &plan);
         let report = Report { plan: &plan, measurement: &measurement, summary: &summary, front: "native" };
@@ -253,6 +301,27 @@ mod tests {
     use pummel_logic::plan::Plan;
 
     use super::*;
+
+    #[test]
+    fn a_failed_run_is_made_up_to_three_times() {
+        let run = |failures: u32| {
+            let (mut made, mut again) = (0, 0);
+            let result = until_whole(&mut again, || {
+                made += 1;
+                if made > failures { Ok(made) } else { Err(SeriesEnd::Partial("busy".to_owned().into())) }
+            });
+            (result.ok(), made, again)
+        };
+        assert_eq!(run(0), (Some(1), 1, 0));
+        assert_eq!(run(2), (Some(3), 3, 2));
+        assert_eq!(run(3), (None, 3, 2));
+        let (mut made, mut again) = (0, 0);
+        let end = until_whole(&mut again, || -> Result<(), SeriesEnd> {
+            made += 1;
+            Err(SeriesEnd::Interrupted)
+        });
+        assert!(matches!(end, Err(SeriesEnd::Interrupted)) && (made, again) == (1, 0));
+    }
 
     #[test]
     fn records_are_stored_once_unless_the_server_begins_anew() {

@@ -11,7 +11,7 @@ use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace, Work};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
 use crate::commands::detection::detected;
-use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin};
+use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin, until_whole};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
@@ -278,6 +278,7 @@ impl<'a> CurveRunner<'a> {
                 argv: told_command_line(&job.plan),
                 points: Vec::new(),
                 search: None,
+                made_again: 0,
                 reason: None,
             },
             plan: &job.plan,
@@ -395,8 +396,15 @@ impl<'a> CurveRunner<'a> {
         plan.validate().expect("what a run measures does not depend on its load and its seed")
     }
 
-    /// Makes a run.
+    /// Makes a run, again where it fails.
     fn run(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
+        let mut made_again = self.curve.made_again;
+        let measurement = until_whole(&mut made_again, || self.try_once(plan));
+        self.curve.made_again = made_again;
+        measurement
+    }
+
+    fn try_once(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
         let measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
         if let Some(agents) = &measurement.agents {
             self.agents = agents.members.iter().map(|member| member.name.clone()).collect();

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::report::VERSION;
 use crate::report::markdown;
+use crate::report::run_figures::made_again_words;
 use crate::report::scalability_words;
 use crate::report::search_words;
 use crate::report::search_words::SearchResult;
@@ -43,6 +44,8 @@ pub struct Curve {
     pub points: Vec<Point>,
     /// What a search found; `None` for other series.
     pub search: Option<SearchResult>,
+    /// How many runs failed and were made again, which are none of `points`.
+    pub made_again: u32,
     /// Why there are no more runs, where some are missing.
     pub reason: Option<String>,
 }
@@ -67,6 +70,12 @@ pub struct Point {
 }
 
 impl Curve {
+    /// The greatest rate at which a single run met the goals; `None` where none did.
+    fn met_up_to(&self) -> Option<f64> {
+        let met = self.points.iter().filter(|point| point.carried() && point.met() == Some(true));
+        met.filter_map(|point| point.asked).reduce(f64::max)
+    }
+
     /// Wrong values of all runs.
     pub fn wrong_values(&self) -> u64 {
         self.points.iter().filter_map(|point| point.wrong_values).sum()
@@ -157,8 +166,9 @@ pub fn text(curve: &Curve) -> String {
         text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
     }
     if curve.command == "search" {
-        text += &search_words::text(curve.search.as_ref(), &curve.goals);
+        text += &search_words::text(curve.search.as_ref(), &curve.goals, curve.met_up_to());
     }
+    text += &made_again_words(curve.made_again).map_or_else(String::new, |words| format!("\n{words}\n"));
     if reason.is_empty() { text } else { text + "\n" + &reason }
 }
 
@@ -352,6 +362,7 @@ pub fn json(curve: &Curve) -> Vec<u8> {
             "error": fit.error,
         })),
         "scalability": scalability_words::json(&levels(curve)),
+        "made_again": curve.made_again,
         "reason": curve.reason,
         "runs": points,
     });
@@ -418,6 +429,7 @@ mod tests {
             argv: Vec::new(),
             points: vec![point(1_000.0, 2.0), point(2_000.0, 1.0)],
             search: None,
+            made_again: 0,
             reason: None,
         }
     }

@@ -12,7 +12,9 @@ use crate::report::VERSION;
 use crate::report::comparison::{SideSource, StoredRepetition, stored_repetition};
 use crate::report::document::{NotAResult, SCHEMA};
 use crate::report::markdown;
-use crate::report::run_figures::{CSV_HEADER, Metric, RunFigures, csv_cells, judged_by_default, pretty};
+use crate::report::run_figures::{
+    CSV_HEADER, Metric, RunFigures, csv_cells, judged_by_default, made_again_words, pretty,
+};
 
 /// The word of results of repeated runs.
 pub const COMMAND: &str = "repeat";
@@ -42,6 +44,8 @@ pub struct Repetition {
     pub reason: Option<String>,
     /// Whether a signal ended the runs.
     pub interrupted: bool,
+    /// How many runs failed and were made again, which are none of `runs`.
+    pub made_again: u32,
 }
 
 /// A figure of all runs.
@@ -65,8 +69,18 @@ impl Repetition {
     /// # Errors
     /// Returns [`NotAResult`], which says what the bytes are instead, or where they are wrong.
     pub fn read(bytes: &[u8]) -> Result<Repetition, NotAResult> {
-        let StoredRepetition { plan, argv, labels, source, runs, asked, restarted, reason, status } =
-            stored_repetition(bytes)?;
+        let StoredRepetition {
+            plan,
+            argv,
+            labels,
+            source,
+            runs,
+            asked,
+            restarted,
+            made_again,
+            reason,
+            status,
+        } = stored_repetition(bytes)?;
         Ok(Repetition {
             plan: plan.with_labels(labels),
             argv,
@@ -76,6 +90,7 @@ impl Repetition {
             runs,
             reason,
             interrupted: status == Some(Status::Interrupted),
+            made_again,
         })
     }
 
@@ -170,6 +185,7 @@ pub fn notes(repetition: &Repetition, figures: &[RepeatedFigure]) -> Vec<String>
         ));
     }
     notes.extend(troubles(repetition));
+    notes.extend(made_again_words(repetition.made_again));
     if let Some(reason) = &repetition.reason {
         notes.push(format!("Not complete: {} of {} runs: {reason}", runs.len(), repetition.asked));
     }
@@ -262,6 +278,7 @@ pub fn json(repetition: &Repetition) -> Vec<u8> {
         "labels": repetition.plan.labels,
         "asked": repetition.asked,
         "restarted": repetition.restarted,
+        "made_again": repetition.made_again,
         "source": repetition.source,
         "figures": named,
         "advised_run_s": advised.map(|(_, run_s)| run_s),
@@ -311,6 +328,7 @@ mod tests {
             runs: runs.collect(),
             reason: None,
             interrupted: false,
+            made_again: 0,
         }
     }
 

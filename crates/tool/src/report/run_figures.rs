@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pummel_logic::measure::compare::RunFigure;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::time_text;
+use pummel_logic::measure::words::{counted, was};
 use pummel_logic::plan::{Arrivals, Group, Plan};
 use pummel_logic::time::{MICROSECOND, Nanos};
 use serde::{Deserialize, Serialize};
@@ -335,6 +336,14 @@ pub fn csv_cells(run: &RunFigures) -> String {
         word(run.trust),
     ]
     .join(",")
+}
+
+/// A sentence about the failed runs of a series that were made again; `None` where there were none.
+pub fn made_again_words(made_again: u32) -> Option<String> {
+    let count = u64::from(made_again);
+    let runs = counted(count, "run");
+    (count > 0)
+        .then(|| format!("{runs} failed and {} made again; no figure has anything of them.", was(count)))
 }
 
 #[cfg(test)]

@@ -24,11 +24,11 @@ pub struct SearchResult {
 }
 
 /// The answer in a few sentences, for a search that was to meet `goals`.
-pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
+pub fn text(search: Option<&SearchResult>, goals: &[Goal], met: Option<f64>) -> String {
     let goals: Vec<String> = goals.iter().map(goal_text).collect();
     let goals = goals.join(" and ");
     let Some(SearchResult { answer, capacity, generator, line_runs, .. }) = search else {
-        return no_rate(&goals);
+        return no_rate(&goals, met);
     };
     let mut text = match answer.rate {
         Some(rate) if answer.at_least => {
@@ -51,7 +51,7 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
              of its own there.\n",
             count(rate)
         ),
-        None => no_rate(&goals),
+        None => no_rate(&goals, met),
     };
     if let Some((low, high)) = answer.interval {
         let carried = answer.not_carried.map_or_else(String::new, |rate| {
@@ -82,9 +82,16 @@ pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
     text + &recovery_words(search)
 }
 
-/// The sentence about a search without an answer, which was to meet `goals`.
-fn no_rate(goals: &str) -> String {
-    format!("\nNo rate is known to meet the goal ({goals}).\n")
+/// The sentences about a search without an answer, which was to meet `goals`; single runs met them at up to `met`.
+fn no_rate(goals: &str, met: Option<f64>) -> String {
+    match met {
+        None => format!("\nNo rate is known to meet the goal ({goals}).\n"),
+        Some(rate) => format!(
+            "\nNo rate is known to meet the goal ({goals}) with 95 % confidence. Single runs met it, at up to {} requests per \
+             second, and do not agree well enough.\n",
+            count(rate)
+        ),
+    }
 }
 
 /// What was left of the overload; nothing where that is not known.
@@ -166,7 +173,7 @@ mod tests {
     }
 
     fn said(search: &SearchResult) -> String {
-        text(Some(search), &[GOAL])
+        text(Some(search), &[GOAL], None)
     }
 
     #[test]
@@ -203,7 +210,14 @@ mod tests {
         let words = said(&SearchResult { answer, overload: None, recovery: None, ..found() });
         assert!(words.contains("No rate is known to meet the goal (p99 at most 1.00 ms)."), "{words}");
         assert!(!words.contains("--precision") && words.ends_with("Why: a run is too short.\n"), "{words}");
-        assert!(text(None, &[GOAL]).contains("No rate is known to meet the goal (p99 at most 1.00 ms)."));
+        assert!(
+            text(None, &[GOAL], None).contains("No rate is known to meet the goal (p99 at most 1.00 ms).")
+        );
+        let words = text(None, &[GOAL], Some(794.0));
+        assert!(
+            words.contains("with 95 % confidence. Single runs met it, at up to 794 requests per second"),
+            "{words}"
+        );
     }
 
     #[test]

@@ -208,6 +208,7 @@ impl Experiment {
         let mut comparison = Comparison::of_pairs("ab", [side(0), side(1)], &self.question);
         comparison.argv = told_command_line(self.makers[0].plan());
         comparison.asked_pairs = Some(self.pairs);
+        comparison.made_again = self.makers.iter().map(RunMaker::made_again).sum();
         comparison.reason = end.and_then(SeriesEnd::reason);
         comparison.interrupted = matches!(end, Some(SeriesEnd::Interrupted));
         comparison

@@ -43,6 +43,7 @@ fn value(comparison: &Comparison) -> Value {
         "order_warning": comparison.order.trap(comparison.names),
         "accept_order": comparison.accept_order,
         "asked_pairs": comparison.asked_pairs,
+        "made_again": comparison.made_again,
         "a": side_json(comparison.names.0[0], &comparison.sides[0]),
         "b": side_json(comparison.names.0[1], &comparison.sides[1]),
         "differences": comparison.differences.iter().map(|difference| json!({

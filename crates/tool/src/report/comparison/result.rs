@@ -61,6 +61,8 @@ pub struct Comparison {
     pub reason: Option<String>,
     /// Whether a signal ended the runs.
     pub interrupted: bool,
+    /// How many runs failed and were made again, which are none of the sides'.
+    pub made_again: u32,
 }
 
 /// One figure of the two sides.
@@ -167,6 +169,7 @@ impl Comparison {
             asked_pairs: None,
             reason: None,
             interrupted: false,
+            made_again: 0,
         };
         comparison.doubts = doubts(&comparison, question);
         // No claim is judged where the pairs are too few to show a difference in any judged figure.

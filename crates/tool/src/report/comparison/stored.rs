@@ -64,6 +64,9 @@ pub struct StoredRepetition {
     /// Whether the server was restarted before each run; absent where that is not known.
     #[serde(default)]
     pub restarted: Option<bool>,
+    /// How many runs failed and were made again.
+    #[serde(default)]
+    pub made_again: u32,
     /// Why runs are missing.
     #[serde(default)]
     pub reason: Option<String>,
@@ -97,6 +100,8 @@ struct StoredComparison {
     argv: Vec<String>,
     #[serde(default)]
     asked_pairs: Option<u32>,
+    #[serde(default)]
+    made_again: u32,
     #[serde(default)]
     reason: Option<String>,
     #[serde(default)]
@@ -238,9 +243,10 @@ pub fn stored_ab(file: &StoredFile) -> Result<Comparison, NotASide> {
     let (doubts, reason) = (std::mem::take(&mut stored.doubts), stored.reason.take());
     let argv = std::mem::take(&mut stored.argv);
     let (asked_pairs, interrupted) = (stored.asked_pairs, stored.status == Some(Status::Interrupted));
+    let made_again = stored.made_again;
     let question = Question { metrics, loads_may_differ: true, ..Question::default() };
     let comparison = Comparison::of_pairs("ab", sides_in(file, stored)?, &question);
-    Ok(Comparison { claims, doubts, reason, argv, asked_pairs, interrupted, ..comparison })
+    Ok(Comparison { claims, doubts, reason, argv, asked_pairs, interrupted, made_again, ..comparison })
 }
 
 fn sides_in(file: &StoredFile, stored: StoredComparison) -> Result<[Side; 2], NotASide> {
@@ -336,6 +342,7 @@ mod tests {
             runs: vec![run_at(1.0, 1.0), run_at(2.0, 1.1)],
             reason: None,
             interrupted: false,
+            made_again: 0,
         })
     }
 

@@ -7,7 +7,7 @@ use super::difference_words::{DifferenceWords, words_of_all};
 use super::result::{Comparison, Row, Word};
 use super::side::Side;
 use crate::report::VERSION;
-use crate::report::run_figures::Metric;
+use crate::report::run_figures::{Metric, made_again_words};
 
 /// The least width of the column of a side's values.
 const COLUMN_LEAST: usize = 12;
@@ -48,6 +48,7 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
         notes.push(format!("WRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which."));
     }
     notes.extend(comparison.claims.iter().map(|claim| claim.words(comparison.names.0[1])));
+    notes.extend(made_again_words(comparison.made_again));
     if let Some(reason) = &comparison.reason {
         let asked = comparison.asked_pairs.map_or(String::new(), |asked| format!(" of {asked}"));
         notes.push(format!("Not complete: {}{asked} pairs: {reason}", comparison.runs()));

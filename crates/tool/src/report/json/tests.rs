@@ -407,6 +407,7 @@ fn the_schemas_have_every_field_of_repeated_and_compared_runs() {
         runs: runs.clone(),
         reason: None,
         interrupted: false,
+        made_again: 0,
     };
     let json = |bytes: Vec<u8>| -> Value { serde_json::from_slice(&bytes).unwrap() };
     has_every_field(

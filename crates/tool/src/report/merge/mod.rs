@@ -83,6 +83,7 @@ pub fn as_runs(parts: &[Part<'_>]) -> Result<Repetition, NotMerged> {
         runs: parts.iter().map(|part| RunFigures::of(part.document, part.document.seconds)).collect(),
         reason: reason_of(&parts),
         interrupted: is_interrupted,
+        made_again: 0,
     })
 }
 

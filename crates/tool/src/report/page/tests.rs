@@ -428,6 +428,7 @@ fn repetition(runs: usize) -> Repetition {
         runs: (0..runs).map(|run| run_at(run as f64, scale(run))).collect(),
         reason: None,
         interrupted: false,
+        made_again: 0,
     }
 }
 
