@@ -6,7 +6,7 @@ use pummel_logic::measure::summary::time_text;
 use pummel_logic::measure::words::percent;
 use pummel_logic::time::Nanos;
 
-use crate::report::document::{AgentsResult, Figure, MemberResult};
+use crate::report::document::{AgentsResult, DeviationResult, Figure, MemberResult};
 use crate::report::numbers::{grouped, number};
 
 /// With more agents than this, those that were not lost are not shown one by one.
@@ -40,10 +40,7 @@ pub fn words(agents: &AgentsResult) -> String {
     }
     for (member, deviation) in members.iter().filter_map(|member| Some((member, member.deviation.as_ref()?)))
     {
-        let share = deviation.own_us / deviation.others_us.max(f64::MIN_POSITIVE) - 1.0;
-        let side = if share < 0.0 { "lower" } else { "higher" };
-        let (name, quantile) = (&member.name, &deviation.quantile);
-        text += &format!("; {name} saw {quantile} {} {side} than the rest", percent(share.abs()));
+        text += &format!("; {}", deviating(&member.name, deviation));
     }
     let doubtful: Vec<&str> =
         members.iter().filter(|member| !member.trust.ok).map(|member| member.name.as_str()).collect();
@@ -51,6 +48,32 @@ pub fn words(agents: &AgentsResult) -> String {
         text += &format!("; partly their own are the times of {}", doubtful.join(", "));
     }
     text
+}
+
+/// What a process saw that the others did not: both times, and from a factor of 2 on the factor in place of percents, of which
+/// 100 % lower would be nothing at all.
+fn deviating(name: &str, deviation: &DeviationResult) -> String {
+    let DeviationResult { quantile, own_us, others_us } = deviation;
+    let (own, others) = (micros_text(*own_us), micros_text(*others_us));
+    let (low, high) = (own_us.min(*others_us), own_us.max(*others_us));
+    let times = if low > 0.0 { high / low } else { f64::INFINITY };
+    let much = match own_us < others_us {
+        _ if !times.is_finite() => String::new(),
+        true if times < 2.0 => format!(", {} lower", percent(1.0 - 1.0 / times)),
+        false if times < 2.0 => format!(", {} higher", percent(times - 1.0)),
+        true => format!(", which is {} times as long", factor(times)),
+        false => format!(", {} times as long", factor(times)),
+    };
+    match own_us < others_us && times >= 2.0 {
+        true => format!("{name} saw {quantile} of {own}, the rest of {others}{much}"),
+        false => format!("{name} saw {quantile} of {own}{much} than the {others} of the rest")
+            .replace("as long than the", "as long as the"),
+    }
+}
+
+/// A factor with two digits or more.
+fn factor(times: f64) -> String {
+    if times < 10.0 { format!("{times:.1}") } else { grouped(times.round() as u64) }
 }
 
 fn micros_text(us: f64) -> String {

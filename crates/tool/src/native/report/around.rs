@@ -1,6 +1,6 @@
 //! What went on around the requests: bytes, connections, handshakes, datagrams, the load.
 
-use pummel_logic::measure::words::{counted, grouped};
+use pummel_logic::measure::words::{counted, grouped, was};
 use pummel_logic::plan::{Phase, Work};
 use pummel_logic::protocol::udp;
 
@@ -93,9 +93,10 @@ fn loading(page: &mut Page, document: &Document, load: &LoadedResult) {
 /// What came of clients that come and go.
 fn comings(churn: &ChurnResult) -> String {
     let mut text = format!(
-        "{} clients came, {} connections were open, at most {} at one time",
-        grouped(churn.clients),
-        grouped(churn.established),
+        "{} came, {} {} open, at most {} at one time",
+        counted(churn.clients, "client"),
+        counted(churn.established, "connection"),
+        was(churn.established),
         grouped(churn.alive_max)
     );
     text += &took(&churn.connect_us, "connecting took");

@@ -45,7 +45,7 @@ use self::figures::is_zero;
 use self::requests::ops_of;
 use crate::report::Report;
 
-pub use self::agents::{AgentsResult, LossResult, MemberResult, MemberTrust};
+pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
 pub use self::cache::CacheResult;
 pub use self::connections::{ChurnResult, ConnectionsResult, ServerConnectionsResult};

@@ -1,7 +1,7 @@
 //! The sections of what stood around the requests: agents, servers, connections, what the servers said, events, the instrument.
 
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::words::counted;
+use pummel_logic::measure::words::{counted, was};
 
 use super::axis::Unit;
 use super::frame::{Framed, details, fields, table};
@@ -266,7 +266,7 @@ fn connections(document: &Document) -> String {
             && all.open == all.asked
             && !columns.iter().any(|column| column.ticks[0] > 0) =>
         {
-            let words = format!("{} were open all the time.", counted(all.open, "connection"));
+            let words = format!("{} {} open all the time.", counted(all.open, "connection"), was(all.open));
             return format!("<h2>Connections</h2>\n<p>{words}</p>\n{}", details("The numbers", &numbers));
         }
         None => {
@@ -279,9 +279,10 @@ fn connections(document: &Document) -> String {
                 _ => String::new(),
             };
             format!(
-                "{} of {} connections were open at the start; {} lost{before}, {} back, {} attempts failed",
+                "{} of {} connections {} open at the start; {} lost{before}, {} back, {} attempts failed",
                 grouped(all.open),
                 grouped(all.asked),
+                was(all.open),
                 grouped(all.lost),
                 grouped(all.reconnected),
                 grouped(all.failed)
