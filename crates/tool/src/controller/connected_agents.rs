@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use pummel_engine::run::{Inputs, Wants, Watch};
@@ -17,6 +16,7 @@ use crate::agent::files::named_by;
 use crate::agent::member::{MemberEvent, MemberTask};
 use crate::agent::proto::{PROTOCOL, build, v2};
 use crate::controller::agent_link::{AgentLink, Credentials, connect_all};
+use crate::controller::event_queue::{EventSender, event_queue};
 use crate::controller::member_state::{AgentHandle, MemberState};
 use crate::controller::run::DistributedRun;
 use crate::controller::shares::Shares;
@@ -118,7 +118,7 @@ impl ConnectedAgents {
         // The number outstanding is told beside the rows of this process: it is that of the process, where it takes part.
         let own = watch.wants();
         let wants = Wants { outstanding: own.outstanding && shares.own.is_none(), ..own };
-        let (say, heard) = channel();
+        let (say, heard) = event_queue();
         let mut members = Vec::with_capacity(shares.agents.len() + 1);
         for (link, share) in self.links.iter().zip(shares.agents) {
             let Some(share) = share else { continue };
@@ -136,7 +136,7 @@ impl ConnectedAgents {
                 snapshot: None,
             };
             let handle = AgentHandle::own(task, say.clone(), members.len());
-            let _ = say.send((members.len(), MemberEvent::Accepted));
+            say.send((members.len(), MemberEvent::Accepted));
             members.push(MemberState::new(OWN_NAME.to_owned(), share, None, handle));
         }
         drop(say);
@@ -161,17 +161,10 @@ impl ConnectedAgents {
     }
 
     /// Gives an order to an agent, whose events are said with its number among the members.
-    fn send(
-        &self,
-        link: &AgentLink,
-        order: v2::Order,
-        number: usize,
-        say: Sender<(usize, MemberEvent)>,
-    ) -> AgentHandle {
+    fn send(&self, link: &AgentLink, order: v2::Order, number: usize, say: EventSender) -> AgentHandle {
         let (commands, told) = unbounded_channel();
         self.runtime.spawn(link.clone().follow(order, told, move |event| {
-            // A run that is over does not listen any more.
-            let _ = say.send((number, event));
+            say.send((number, event));
         }));
         AgentHandle::Agent(commands)
     }

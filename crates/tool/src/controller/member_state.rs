@@ -1,7 +1,5 @@
 //! One member of a run over agents, as its controller knows it: an agent, or the controller's own process.
 
-use std::sync::mpsc::Sender;
-
 use pummel_engine::clock;
 use pummel_logic::measure::agents::{Lost, Member};
 use pummel_logic::measure::completion::{Loaded, share_shortfall};
@@ -20,6 +18,7 @@ use crate::agent::member::{MemberControl, MemberEvent, MemberTask};
 use crate::agent::proto::v2;
 use crate::agent::proto::v2::command::What as Told;
 use crate::controller::agent_link::AgentLink;
+use crate::controller::event_queue::EventSender;
 
 /// Passes commands to a member.
 pub(super) enum AgentHandle {
@@ -32,7 +31,7 @@ pub(super) enum AgentHandle {
         /// How it is told what to do; `None` until it has begun.
         control: Option<MemberControl>,
         /// Where its events go, with its number among the members.
-        say: Sender<(usize, MemberEvent)>,
+        say: EventSender,
         /// Its number among the members.
         number: usize,
     },
@@ -40,7 +39,7 @@ pub(super) enum AgentHandle {
 
 impl AgentHandle {
     /// The controller's own process as member `number`.
-    pub(super) fn own(task: MemberTask, say: Sender<(usize, MemberEvent)>, number: usize) -> AgentHandle {
+    pub(super) fn own(task: MemberTask, say: EventSender, number: usize) -> AgentHandle {
         AgentHandle::Own { task: Some(Box::new(task)), control: None, say, number }
     }
 
@@ -51,9 +50,9 @@ impl AgentHandle {
             AgentHandle::Own { task, control, say, number } => {
                 let Some(task) = task.take() else { return };
                 let (line, number) = (say.clone(), *number);
-                match member::begin(*task, move |event| line.send((number, event)).is_ok()) {
+                match member::begin(*task, move |event| line.send_while_heard((number, event))) {
                     Ok(begun) => *control = Some(begun),
-                    Err(error) => drop(say.send((number, MemberEvent::Failed(error.to_string())))),
+                    Err(error) => say.send((number, MemberEvent::Failed(error.to_string()))),
                 }
             }
         }

@@ -4,6 +4,7 @@ pub mod agent_link;
 mod agreed_ends;
 pub mod clock_offset;
 pub mod connected_agents;
+mod event_queue;
 mod member_state;
 mod run;
 pub mod shares;

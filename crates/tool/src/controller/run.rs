@@ -1,7 +1,7 @@
 //! A run over agents: all members are kept in step through the phases of the plan, and what they measured is made one
 //! measurement.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
@@ -23,6 +23,7 @@ use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
 use crate::agent::member::{CutShort, MemberEvent};
 use crate::controller::agreed_ends::AgreedEnds;
+use crate::controller::event_queue::HeardEvents;
 use crate::controller::member_state::{MemberOutcome, MemberState};
 use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of};
 use crate::controller::start_error::StartError;
@@ -67,6 +68,8 @@ pub(super) struct DistributedRun<'a> {
     all: Measurement,
     /// Requests of members that were handed to the watch one by one.
     rows: u64,
+    /// Requests that were not handed to it, since it was too slow.
+    rows_dropped: u64,
     /// The phase that begins next.
     phase: u32,
     /// When the first measured phase began, in nanoseconds since 1970.
@@ -102,6 +105,7 @@ impl<'a> DistributedRun<'a> {
             ends: AgreedEnds::new(plan),
             all: empty_measurement(plan),
             rows: 0,
+            rows_dropped: 0,
             phase: 0,
             started_unix_ns: 0,
             is_interrupted: false,
@@ -118,7 +122,7 @@ impl<'a> DistributedRun<'a> {
     /// Returns [`StartError`] when a member does not accept its order.
     pub(super) fn run(
         mut self,
-        heard: &Receiver<(usize, MemberEvent)>,
+        heard: &HeardEvents,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, StartError> {
         self.await_accept(heard, stop)?;
@@ -143,16 +147,13 @@ impl<'a> DistributedRun<'a> {
                 self.give_up_on_laggards();
             }
         }
+        self.rows_dropped = heard.rows_dropped();
         Ok(self.finish())
     }
 
     /// Waits until all members have accepted their orders. A recording is read for as long as its size takes: a member that reads
     /// one is waited for while it is heard of.
-    fn await_accept(
-        &mut self,
-        heard: &Receiver<(usize, MemberEvent)>,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), StartError> {
+    fn await_accept(&mut self, heard: &HeardEvents, stop: &dyn Fn() -> bool) -> Result<(), StartError> {
         let deadline = (!self.plan.replays()).then(|| Instant::now() + self.accept_timeout);
         while let Some(missing) = self.members.iter().find(|member| !member.has_accepted) {
             if stop() {
@@ -507,7 +508,9 @@ impl<'a> DistributedRun<'a> {
         }
         if self.watch.wants().rows {
             // What was handed over may also be of members that were lost.
-            all.samples.get_or_insert_default().written = self.rows;
+            let samples = all.samples.get_or_insert_default();
+            (samples.written, samples.dropped) =
+                (self.rows, samples.dropped.saturating_add(self.rows_dropped));
         }
         self.ends.finish(clock::now());
         // A member that has the whole load finds the end of the warm-up by itself, and sends no ticks.
@@ -610,7 +613,6 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::sync::mpsc::{Sender, channel};
 
     use pummel_engine::run::Wants;
     use pummel_logic::measure::measurement::{Keep, Samples, WarmUp, WarmUpEnd};
@@ -623,6 +625,7 @@ mod tests {
 
     use super::*;
     use crate::agent::proto::v2::command::What as Told;
+    use crate::controller::event_queue::{EventSender, ROWS_WAITING_MAX, event_queue};
     use crate::controller::member_state::AgentHandle;
     use crate::controller::slices::{OPEN_MAX, empty_slice};
     use crate::report::example::Run;
@@ -687,11 +690,11 @@ mod tests {
         stops: bool,
         words: impl IntoIterator<Item = (usize, MemberEvent)>,
     ) -> (Measurement, Vec<Vec<Told>>) {
-        let (say, heard) = channel();
+        let (say, heard) = event_queue();
         let (members, mut told) = members(plan, count);
-        (0..members.len()).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
-        (0..members.len()).for_each(|number| say.send((number, ready(0))).unwrap());
-        words.into_iter().for_each(|word| say.send(word).unwrap());
+        (0..members.len()).for_each(|number| say.send((number, MemberEvent::Accepted)));
+        (0..members.len()).for_each(|number| say.send((number, ready(0))));
+        words.into_iter().for_each(|word| say.send(word));
         let has_begun = Cell::new(false);
         let mut watch = BeginWatch(&has_begun);
         let mut run = DistributedRun::new(plan, members, &mut watch, false);
@@ -801,7 +804,7 @@ mod tests {
 
     /// Says a word of member 1 as soon as the second phase has begun.
     struct SecondWatch {
-        say: Sender<(usize, MemberEvent)>,
+        say: EventSender,
         begun: usize,
         word: Option<MemberEvent>,
     }
@@ -812,7 +815,7 @@ mod tests {
             if self.begun == 2
                 && let Some(word) = self.word.take()
             {
-                self.say.send((1, word)).unwrap();
+                self.say.send((1, word));
             }
         }
     }
@@ -824,11 +827,11 @@ mod tests {
         (warm_up.recorded, warm_up.stop.time_ns) = (false, Some(MILLISECOND));
         plan.phases.insert(0, warm_up);
         let (members, _told) = members(&plan, 2);
-        let (say, heard) = channel();
-        (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
+        let (say, heard) = event_queue();
+        (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)));
         // The first one never comes to the end of the warm-up.
         for word in [(0, ready(0)), (1, ready(0)), (1, ready(1))] {
-            say.send(word).unwrap();
+            say.send(word);
         }
         let word = Some(end(&plan, SECOND, Status::Complete, None));
         let mut watch = SecondWatch { say, begun: 0, word };
@@ -880,14 +883,14 @@ mod tests {
     fn a_member_whose_part_of_intervals_is_missing_in_them_is_named_once() {
         let plan = plan(MILLISECOND);
         let (members, _told) = members(&plan, 2);
-        let (say, heard) = channel();
-        (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
-        (0..2).for_each(|number| say.send((number, ready(0))).unwrap());
+        let (say, heard) = event_queue();
+        (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)));
+        (0..2).for_each(|number| say.send((number, ready(0))));
         for index in 0..OPEN_MAX as u64 + 9 {
             let mut slice = empty_slice(&plan);
             slice.restart(index, index * plan.interval_ns);
             slice.end_ns = slice.start_ns + plan.interval_ns;
-            say.send((0, MemberEvent::Slice(Box::new(Parcel::of(&mut slice))))).unwrap();
+            say.send((0, MemberEvent::Slice(Box::new(Parcel::of(&mut slice)))));
         }
         let mut watch = NoticeWatch(Vec::new());
         let mut run = DistributedRun::new(&plan, members, &mut watch, false);
@@ -926,6 +929,15 @@ mod tests {
         assert_eq!(measurement.samples, Some(Samples { written: 5, dropped: 1 }));
         let (measurement, _) = run_of_two(&plan, false, [(1, MemberEvent::Rows(vec![row; 3]))]);
         assert_eq!(measurement.samples, Some(Samples { written: 3, dropped: 0 }), "all are lost");
+        // They are all said before the first is heard.
+        let many =
+            [(0, MemberEvent::Rows(vec![row; ROWS_WAITING_MAX])), (1, MemberEvent::Rows(vec![row; 7]))];
+        let (measurement, _) = run_of_two(&plan, false, many);
+        assert_eq!(
+            measurement.samples,
+            Some(Samples { written: ROWS_WAITING_MAX as u64, dropped: 7 }),
+            "those that came while too many waited"
+        );
     }
 
     #[test]
@@ -954,7 +966,7 @@ mod tests {
     fn members_that_read_a_recording_are_waited_for_while_they_are_heard_of() {
         let of = |plan: &Plan| {
             let (members, _told) = members(plan, 2);
-            let (say, heard) = channel();
+            let (say, heard) = event_queue();
             let looks = Cell::new(0);
             let mut watch = SecondWatch { say: say.clone(), begun: 0, word: None };
             let mut run = DistributedRun::new(plan, members, &mut watch, false);
@@ -964,8 +976,8 @@ mod tests {
             let stop = || {
                 looks.set(looks.get() + 1);
                 if looks.get() == 3 {
-                    (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
-                    (0..2).for_each(|number| say.send((number, ready(0))).unwrap());
+                    (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)));
+                    (0..2).for_each(|number| say.send((number, ready(0))));
                 }
                 false
             };
