@@ -29,6 +29,7 @@ pub mod load;
 pub mod measurement;
 mod messages;
 pub mod ops;
+pub mod outcome;
 pub mod parcel;
 pub mod parts;
 pub mod recorder;

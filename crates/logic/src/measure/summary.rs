@@ -6,6 +6,7 @@ use crate::measure::cross_checks::Utilisation;
 use crate::measure::headroom::ResourceUse;
 use crate::measure::limit::{Case, Verdict};
 use crate::measure::measurement::{Measurement, Status};
+use crate::measure::outcome::{Ending, RunOutcome};
 use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
 use crate::measure::trust::Trust;
 use crate::measure::uncertainty::UntilResult;
@@ -23,6 +24,8 @@ pub struct Summary {
     pub status: Status,
     /// Why the run is not complete; `None` where it is.
     pub reason: Option<String>,
+    /// Whether the requests were answered as they were asked.
+    pub ending: Ending,
     /// Length of the measured phase, without its drain.
     pub seconds: f64,
     /// Whether the run was at one level from its beginning to its end; `None` where that was not judged. The figures of a run
@@ -155,7 +158,12 @@ impl Summary {
         // Figures of no level have no certainty: the windows of a load that changes by plan, or with its trace, differ by more than
         // chance.
         let is_steady = steadiness.as_ref().is_none_or(Steadiness::is_steady);
-        let sure = Sure { measurement, is_level: is_steady && has_constant_load(plan) };
+        let case = Case::of(measurement, plan, &all);
+        let verdict = Verdict::of(&case);
+        let ending = Ending::of(&case, &verdict);
+        // A queue that grows has no level.
+        let is_level = is_steady && has_constant_load(plan) && ending.outcome != RunOutcome::Overloaded;
+        let sure = Sure { measurement, is_level };
         let totals = Totals::of(sure, &all, measured_s, None);
         let groups = measurement.groups.iter().enumerate().map(|(number, group)| GroupSummary {
             name: group.name.clone(),
@@ -166,10 +174,10 @@ impl Summary {
         let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
         let completed = all.counts.completed;
         let is_cpu_known = measurement.agents.as_ref().is_none_or(Agents::have_all_told);
-        let case = Case::of(measurement, plan, &all);
         Summary {
             status: measurement.status,
             reason: measurement.reason.clone(),
+            ending,
             seconds: measured_s,
             ops: OpSummary::all_of(sure, &together, None),
             groups: groups.collect(),
@@ -179,7 +187,7 @@ impl Summary {
             cpu_us_per_request: (completed > 0 && is_cpu_known)
                 .then(|| cpu_ns as f64 / MICROSECOND as f64 / completed as f64),
             trust: Trust::of(&case, &totals.figures),
-            verdict: Verdict::of(&case),
+            verdict,
             headroom: ResourceUse::all_of(&case),
             server_cpu_ns_per_request: Utilisation::of_all(case.readings()),
             totals,

@@ -14,11 +14,14 @@ pub enum FailOn {
     Errors,
     /// The run was not at one level from its beginning to its end.
     Unsteady,
+    /// More requests were due than were answered, and their backlog grew to the end.
+    Overloaded,
 }
 
 impl FailOn {
     /// All faults, in the order of help texts.
-    pub const ALL: [FailOn; 4] = [FailOn::Limited, FailOn::Untrusted, FailOn::Errors, FailOn::Unsteady];
+    pub const ALL: [FailOn; 5] =
+        [FailOn::Limited, FailOn::Untrusted, FailOn::Errors, FailOn::Unsteady, FailOn::Overloaded];
 
     /// The name of the fault on command lines, in Plans and in reports.
     pub fn name(self) -> &'static str {
@@ -27,6 +30,7 @@ impl FailOn {
             FailOn::Untrusted => "untrusted",
             FailOn::Errors => "errors",
             FailOn::Unsteady => "unsteady",
+            FailOn::Overloaded => "overloaded",
         }
     }
 

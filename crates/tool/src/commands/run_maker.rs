@@ -5,6 +5,7 @@ use std::io;
 use pummel_engine::clock;
 use pummel_engine::run::RunError;
 use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::measure::outcome::failure_of;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
@@ -247,7 +248,11 @@ impl RunMaker {
             }
         };
         let plan = self.plan_of(seed_of(seed, number));
-        let measurement = driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
+        let mut measurement = driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
+        // A run of errors shows nothing of what the series compares.
+        if let Some(says) = failure_of(&measurement, &plan) {
+            measurement.mark(Status::Partial, &says);
+        }
         drop(program);
         self.is_loaded = true;
         let whole_s = seconds(clock::now() - began_ns);

@@ -5,6 +5,7 @@ use std::io;
 use clap::{Arg, Args};
 use pummel_logic::measure::completion::was_nothing_due;
 use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::measure::outcome::failure_of;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace, Work};
@@ -405,7 +406,11 @@ impl<'a> CurveRunner<'a> {
     }
 
     fn try_once(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
-        let measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
+        let mut measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
+        // A run of errors shows nothing of what the series compares.
+        if let Some(says) = failure_of(&measurement, plan) {
+            measurement.mark(Status::Partial, &says);
+        }
         if let Some(agents) = &measurement.agents {
             self.agents = agents.members.iter().map(|member| member.name.clone()).collect();
         }

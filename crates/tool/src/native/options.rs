@@ -133,7 +133,8 @@ Examples:
 
 Exit status:
   0    complete
-  1    failed or partial; the report says why, or standard error where nothing was measured
+  1    partial, or failed (more than half of the requests were errors or timeouts); the report
+       says why, or standard error where nothing was measured
   2    wrong usage; nothing was sent
   3    a value was wrong, a goal was missed or undecided, --until was not reached, or the run had
        a fault that --fail-on names (or that could not be determined)

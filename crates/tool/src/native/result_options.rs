@@ -17,8 +17,8 @@ pub struct ResultArgs {
     /// Attach a name and a value to the result, such as branch=main; may be repeated. Results, pages and metrics show them
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, allow_hyphen_values = true)]
     pub labels: Vec<(String, String)>,
-    /// Exit with status 3 if the run was `limited` (by the generator), `untrusted` (its times cannot be believed) or `unsteady`, or
-    /// had `errors` (requests that failed or got no answer), or if that cannot be determined; several may be given, separated by
+    /// Exit with status 3 if the run was `limited` (by the generator), `untrusted` (its times cannot be believed), `unsteady` or
+    /// `overloaded` (its backlog grew to the end), or had `errors` (requests that failed or got no answer), or if that cannot be determined; several may be given, separated by
     /// commas. Their test cases in --junit fail too
     #[arg(long, value_name = "WHAT,...", value_parser = fail_on)]
     pub fail_on: Vec<FailOnList>,

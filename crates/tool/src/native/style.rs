@@ -2,6 +2,7 @@
 
 use pummel_engine::run::RunError;
 use pummel_logic::measure::measurement::{Slice, Status};
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
 use pummel_logic::plan::Work;
@@ -135,6 +136,7 @@ fn exit_of(ended: &Ended<'_>) -> Exit {
     match measurement.status {
         Status::Interrupted => Exit::Interrupted,
         Status::Partial => Exit::Failed,
+        Status::Complete if ended.report.summary.ending.outcome == RunOutcome::Failed => Exit::Failed,
         Status::Complete => {
             let failed = measurement.verify.failed > 0 || measurement.verify.stale > 0;
             let summary = ended.report.summary;

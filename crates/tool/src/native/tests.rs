@@ -406,7 +406,7 @@ fn a_label_has_a_name_that_metrics_can_have_and_stands_once() {
     for (words, part) in [
         ("--label branch", "expected NAME=VALUE"),
         ("--label 1a=b", "no digit first"),
-        ("--fail-on late", "expected limited, untrusted, errors, unsteady"),
+        ("--fail-on late", "expected limited, untrusted, errors, unsteady, overloaded"),
         ("--label a=1 --label a=2", "invalid value 'a=2' for '--label': each name is accepted once"),
     ] {
         let error = job_of(&format!("run -s a {words}")).expect_err(words).to_string();

@@ -12,9 +12,9 @@ use crate::report::layout::json_value;
 const SHORT_BYTES: usize = 3;
 
 /// Fields whose texts are words of pummel, or a server's description of itself: such a word is not a name there.
-const FIELDS_OF_WORDS: [&str; 12] = [
+const FIELDS_OF_WORDS: [&str; 13] = [
     "software", "version", "detected", "status", "clock", "front", "limit", "row", "figure", "kind",
-    "backend", "profile",
+    "backend", "profile", "outcome",
 ];
 
 /// What stands in the place of a path.
@@ -41,6 +41,7 @@ fn without_names(document: Document) -> Document {
     replaced.unwrap_or(Document {
         plan,
         reason: None,
+        outcome_says: None,
         agents: None,
         error_messages: Default::default(),
         verdict: None,

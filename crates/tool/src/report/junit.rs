@@ -1,6 +1,7 @@
 //! The result as JUnit XML, for the test pages of CI systems: what a run has to be, and each goal, as a test case.
 
 use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::uncertainty::quantile_name;
 use pummel_logic::plan::FailOn;
 
@@ -80,6 +81,9 @@ fn xml(words: &str) -> String {
 
 fn complete(document: &Document) -> Fate {
     match document.status {
+        Status::Complete if document.outcome == RunOutcome::Failed => {
+            Fate::Failed(document.outcome_says.clone().unwrap_or_default())
+        }
         Status::Complete => Fate::Passed,
         Status::Partial | Status::Interrupted => Fate::Failed(
             document.reason.clone().unwrap_or_else(|| "the run ended before its time".to_owned()),
@@ -126,7 +130,11 @@ fn generator(document: &Document) -> Fate {
 
 /// The test cases of `--fail-on` for faults that have no case in every run. A case that cannot be determined fails.
 fn asked(document: &Document) -> Vec<(String, Fate)> {
-    let names = [(FailOn::Untrusted, "times may be believed"), (FailOn::Unsteady, "steady")];
+    let names = [
+        (FailOn::Untrusted, "times may be believed"),
+        (FailOn::Unsteady, "steady"),
+        (FailOn::Overloaded, "not overloaded"),
+    ];
     let failures = document.failures();
     let case = |(on, name): (FailOn, &str)| {
         let failure = failures.iter().find(|failure| failure.on == on);

@@ -2,6 +2,7 @@
 
 use pummel_logic::measure::completion::has_nothing_to_report;
 use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::uncertainty::quantile_name;
 use pummel_logic::measure::words::counted;
@@ -131,8 +132,9 @@ fn time(figure: Figure) -> String {
 }
 
 fn headline(document: &Document) -> String {
+    let outcome = document.outcome.headline().map(|word| format!("**{word}**"));
     let status = match document.status {
-        Status::Complete => "complete",
+        Status::Complete => outcome.as_deref().unwrap_or("complete"),
         Status::Partial => "**PARTIAL**",
         Status::Interrupted => "**INTERRUPTED**",
     };
@@ -144,6 +146,9 @@ fn headline(document: &Document) -> String {
         document.seconds,
         foreign(&document.plan.servers.join(", "))
     );
+    if let Some(says) = document.outcome_says.as_ref().filter(|_| document.outcome != RunOutcome::Ok) {
+        text += &format!("Outcome: {}\n\n", foreign(says));
+    }
     if let Some(reason) = &document.reason {
         text += &format!("Reason: {}\n\n", foreign(reason));
     }

@@ -154,4 +154,24 @@ pub const SCENES: &[Scenario] = &[
         loads: &[one(""), one("--rate 4k"), one("--protocol resp2")],
         ..PLAIN
     },
+    Scenario {
+        row: "overload",
+        limit: "server",
+        staged: "a server with one queue that does 1,000 requests a second (`serve --queue 1`), asked for 3,000",
+        witnesses: &[at_most(Sees::ServerCpu, 0.9)],
+        server: Server::BuiltIn("--service-time 1ms --queue 1"),
+        seconds_min: 4.0,
+        words: "--records 10 --no-load --timeout 30s -c 50 --no-evidence",
+        loads: &[one("-d unlimited --rate 3k")],
+        ..PLAIN
+    },
+    Scenario {
+        must_not: &["overload"],
+        staged: "a server that stands still (SIGSTOP) until the end",
+        disturbances: &[Disturbance::Pause(Side::Server, 3_000, 60_000)],
+        seconds_min: 4.0,
+        words: "--records 10 --no-load --timeout 500ms -c 50 --no-evidence",
+        loads: &[one("-d unlimited --rate 1k")],
+        ..PLAIN
+    },
 ];

@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::finding::{Finding, Limit, Observation};
-use super::{generator_rows, load_rows, network_rows, occupied_rows, server_rows};
+use super::{generator_rows, load_rows, network_rows, occupied_rows, overload_rows, server_rows};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,7 @@ pub const ROWS: [Row; 28] = [
     Row { name: "in-flight", judge: load_rows::in_flight },
     Row { name: "service-by-exclusion", judge: server_rows::service_by_exclusion },
     Row { name: "server-run-delay", judge: server_rows::run_delay },
+    Row { name: "overload", judge: overload_rows::overload },
     Row { name: "lost-records", judge: load_rows::lost_records },
     Row { name: "way", judge: network_rows::way },
     Row { name: "server-bursts", judge: server_rows::bursts },

@@ -23,7 +23,7 @@ const MERGED_SHOWN_MAX: usize = 8;
 pub(super) fn heading(page: &mut Page, document: &Document) {
     let plan = &document.plan;
     let status = match document.status {
-        Status::Complete => "complete",
+        Status::Complete => document.outcome.headline().unwrap_or("complete"),
         Status::Partial => "PARTIAL",
         Status::Interrupted => "INTERRUPTED",
     };
@@ -51,6 +51,9 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
     }
     if !document.merged.is_empty() {
         page.field("Merged", &merged(document));
+    }
+    if let Some(words) = document.outcome_words() {
+        page.field("Outcome", &words);
     }
     if let Some(reason) = &document.reason {
         page.field("Reason", reason);

@@ -1,5 +1,6 @@
 //! The faults of `--fail-on` that a run had.
 
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::plan::FailOn;
 
 use super::Document;
@@ -56,9 +57,19 @@ impl Document {
                     )),
                 }
             }
+            FailOn::Overloaded => match (self.outcome, self.totals.requests) {
+                (RunOutcome::Overloaded, _) => {
+                    FailOnAnswer::Yes(self.outcome_says.clone().unwrap_or_default())
+                }
+                (_, 0) => FailOnAnswer::Unknown("no request was made".to_owned()),
+                _ => FailOnAnswer::No,
+            },
             FailOn::Unsteady => match self.steady {
                 Some(true) => FailOnAnswer::No,
                 Some(false) => FailOnAnswer::Yes("the run was not at one level".to_owned()),
+                None if self.outcome == RunOutcome::Overloaded => {
+                    FailOnAnswer::Yes("the queue grew to the end of the run".to_owned())
+                }
                 None if self.plan.changes.is_nothing() => {
                     FailOnAnswer::Unknown("whether the run was steady is not judged".to_owned())
                 }

@@ -32,6 +32,7 @@ use std::fmt;
 use pummel_logic::measure::calibration::Calibrated;
 use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::measurement::{Bytes, Samples, Status};
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::uncertainty::steadiness::Steadiness;
 use pummel_logic::plan::{Clock, Labels, Late, Phase, Plan, Work};
 use pummel_logic::protocol::udp;
@@ -90,6 +91,12 @@ pub struct Document {
     /// Why the run is not complete.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Whether the requests were answered as they were asked.
+    #[serde(default)]
+    pub outcome: RunOutcome,
+    /// Evidence of an outcome that is not well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome_says: Option<String>,
     /// What the servers were found to speak; absent where the command line names the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
@@ -349,6 +356,12 @@ impl Label {
 }
 
 impl Document {
+    /// The word and the evidence of an outcome that is not well, such as `FAILED: 99 % of 1,000 requests were errors`.
+    pub fn outcome_words(&self) -> Option<String> {
+        let headline = self.outcome.headline()?;
+        Some(self.outcome_says.as_ref().map_or(headline.to_owned(), |says| format!("{headline}: {says}")))
+    }
+
     /// The document of a report.
     pub fn of(report: &Report<'_>) -> Document {
         let Report { plan, measurement, summary, front } = *report;
@@ -363,6 +376,8 @@ impl Document {
             tool: ToolResult::own(),
             status: summary.status,
             reason: summary.reason.clone(),
+            outcome: summary.ending.outcome,
+            outcome_says: summary.ending.says.clone(),
             detected: measurement.detected.clone(),
             plan: plan.without_labels(),
             labels: plan.labels.clone(),

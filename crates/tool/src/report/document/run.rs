@@ -2,6 +2,7 @@
 
 use pummel_logic::measure::certainty::{Band, bands};
 use pummel_logic::measure::measurement::{MESSAGES_KEPT, Measurement, Stamps, WrongKey};
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::summary::Quantile;
 use pummel_logic::measure::uncertainty::steadiness::{Steadiness, has_constant_load};
 use pummel_logic::measure::uncertainty::{LEVEL, METHOD};
@@ -99,6 +100,9 @@ impl CertaintyResult {
             }
             // Records are stored or deleted.
             () if !has_constant_load(report.plan) => "whether such a load stays at one level is not judged",
+            () if report.summary.ending.outcome == RunOutcome::Overloaded => {
+                "the queue grew to the end, and has no level"
+            }
             () if !is_steady => "the run was not steady",
             () => "the run was too short to say how sure its figures are",
         };

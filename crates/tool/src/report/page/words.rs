@@ -81,7 +81,9 @@ pub fn badges(document: &Document, unit: Unit) -> Vec<(String, Option<bool>)> {
         short if short < 1.0 => time_text((short * SECOND as f64).round() as Nanos),
         long => format!("{long:.1} s"),
     };
-    let mut badges = vec![status, (format!("{length} measured"), None)];
+    let outcome = document.outcome_words().map(|words| (words, Some(false)));
+    let mut badges: Vec<_> = [status].into_iter().chain(outcome).collect();
+    badges.push((format!("{length} measured"), None));
     if let Some(trust) = document.trust.as_ref().filter(|_| document.totals.completed > 0) {
         let words = if trust.ok { "times may be believed" } else { "times are partly the generator's own" };
         badges.push((words.to_owned(), Some(trust.ok)));
