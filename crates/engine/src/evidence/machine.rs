@@ -1,13 +1,15 @@
 //! The machine of this process: CPU time of its workers, what took the CPU from them, and its network.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use pummel_logic::measure::evidence::proc::{
     self, CpuTicks, NetworkCounters, ThreadTimes, card_speed, cgroup_paths, cpu_ticks, pressure_ns,
-    throttled_ns,
+    throttled_ns, used_ticks_by_cpu,
 };
+use pummel_logic::measure::evidence::provenance::list_of;
 use pummel_logic::measure::evidence::{MachineEvidence, ThreadUse};
 use pummel_logic::time::{Nanos, SECOND};
 
@@ -25,6 +27,10 @@ pub struct MachineReading {
     took_ns: Nanos,
     workers: Vec<Option<ThreadTimes>>,
     cpu_ticks: Result<CpuTicks, String>,
+    used_ticks: BTreeMap<u32, u64>,
+    process_ns: Nanos,
+    /// CPUs that some client thread may run on.
+    worker_cpus: BTreeSet<usize>,
     /// One figure for each control group from that of the process to the root.
     throttled_ns: Result<Vec<Nanos>, String>,
     pressure_ns: Result<Nanos, String>,
@@ -36,6 +42,7 @@ pub struct MachineReading {
 pub struct Machine {
     cpus: Vec<usize>,
     ticks_per_second: u64,
+    host: Option<u64>,
     /// The directories of the control groups that may limit this process, its own first.
     cgroups: Vec<PathBuf>,
 }
@@ -48,6 +55,7 @@ impl Machine {
         Machine {
             cpus: sys::allowed_cpus().unwrap_or_default(),
             ticks_per_second: sys::ticks_per_second(),
+            host: host(),
             cgroups,
         }
     }
@@ -65,6 +73,14 @@ impl Machine {
             took_ns: 0,
             workers: workers.iter().map(|&number| thread_times("self", number?)).collect(),
             cpu_ticks: self.cpu_ticks(),
+            used_ticks: fs::read_to_string("/proc/stat")
+                .map_or_else(|_| BTreeMap::new(), |text| used_ticks_by_cpu(&text)),
+            process_ns: process_ns(),
+            worker_cpus: workers
+                .iter()
+                .flatten()
+                .flat_map(|&number| sys::allowed_cpus_of(number).unwrap_or_default())
+                .collect(),
             throttled_ns: self.throttled(),
             pressure_ns: text_of("/proc/pressure/cpu", "the pressure on CPUs").and_then(|text| {
                 pressure_ns(&text).ok_or_else(|| unknown_form("the pressure on CPUs", "/proc/pressure/cpu"))
@@ -92,6 +108,19 @@ impl Machine {
         }
     }
 
+    /// The machine of this process, as a number that its processes have in common.
+    pub fn host(&self) -> Option<u64> {
+        self.host
+    }
+
+    fn used_between(&self, before: &BTreeMap<u32, u64>, after: &BTreeMap<u32, u64>) -> BTreeMap<u32, Nanos> {
+        let used = |(cpu, ticks): (&u32, &u64)| {
+            let ticks = ticks.saturating_sub(*before.get(cpu)?);
+            Some((*cpu, ticks.saturating_mul(SECOND / self.ticks_per_second)))
+        };
+        after.iter().filter_map(used).collect()
+    }
+
     /// What happened between two readings.
     pub fn between(&self, before: MachineReading, after: MachineReading) -> MachineEvidence {
         let mut unread = Vec::new();
@@ -110,6 +139,11 @@ impl Machine {
             span_ns: after.at.saturating_sub(before.at),
             workers,
             cpus: self.cpus.len() as u32,
+            host: self.host,
+            worker_cpus: Some(list_of(&after.worker_cpus.into_iter().collect::<Vec<_>>()))
+                .filter(|list| !list.is_empty()),
+            used_by_cpu: self.used_between(&before.used_ticks, &after.used_ticks),
+            process_ns: Some(after.process_ns.saturating_sub(before.process_ns)),
             used_ns: ticks_ns(|ticks| ticks.used),
             steal_ns: ticks_ns(|ticks| ticks.steal),
             // A process is held back by the tightest of its groups; what the others say is part of the same time.
@@ -165,19 +199,34 @@ fn unknown_form(what: &str, path: &str) -> String {
     format!("{what} could not be read from {path}: it has another form")
 }
 
+/// The running system as a number: another after each start, and one for all containers on it.
+fn host() -> Option<u64> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+    u64::from_str_radix(&digits, 16).ok()
+}
+
+fn process_ns() -> Nanos {
+    let used = sys::process_cpu_time();
+    used.user_ns + used.system_ns
+}
+
 /// The times of a thread of the process with this name in /proc; `None` where they cannot be read. A kernel without the
 /// statistics of its scheduler has the CPU time in ticks, and no run delay.
 pub fn thread_times(process: &str, number: u32) -> Option<ThreadTimes> {
     let file = |name: &str| fs::read_to_string(format!("/proc/{process}/task/{number}/{name}")).ok();
     let name = file("comm")?.trim_end().to_owned();
     if let Some((cpu_ns, run_delay_ns)) = file("schedstat").and_then(|text| proc::schedstat(&text)) {
-        return Some(ThreadTimes { name, cpu_ns, run_delay_ns: Some(run_delay_ns) });
+        let last_cpu = file("stat").and_then(|text| proc::last_cpu(&text));
+        return Some(ThreadTimes { name, cpu_ns, run_delay_ns: Some(run_delay_ns), last_cpu });
     }
-    let ticks = proc::process_stat(&file("stat")?)?.cpu_ticks;
+    let stat = file("stat")?;
+    let ticks = proc::process_stat(&stat)?.cpu_ticks;
     Some(ThreadTimes {
         name,
         cpu_ns: ticks.saturating_mul(SECOND / sys::ticks_per_second()),
         run_delay_ns: None,
+        last_cpu: proc::last_cpu(&stat),
     })
 }
 
@@ -237,6 +286,12 @@ mod tests {
         assert!(seen.used_ns.is_some_and(|used_ns| used_ns >= 10_000_000), "{seen:?}");
         assert!(seen.network.is_some() && seen.connections.is_none(), "{seen:?}");
         assert_eq!(seen.workers[1].cpu_ns, 0);
+        assert!(
+            seen.process_ns.is_some_and(|used_ns| used_ns >= 10_000_000) && seen.host.is_some(),
+            "{seen:?}"
+        );
+        let ran_on = seen.workers[0].last_cpu.expect("it ran");
+        assert!(seen.used_by_cpu.contains_key(&ran_on) && seen.worker_cpus.is_some(), "{seen:?}");
         assert!(seen.unread.iter().any(|why| why.contains("1 of 2 client threads")), "{seen:?}");
     }
 

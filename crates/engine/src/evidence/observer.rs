@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pummel_logic::measure::evidence::facts::Facts;
 use pummel_logic::measure::evidence::proc::{ThreadTimes, threads_between};
+use pummel_logic::measure::evidence::provenance::list_of;
 use pummel_logic::measure::evidence::redis::OwnWork;
 use pummel_logic::measure::evidence::reply::{Dialect, Question};
 use pummel_logic::measure::evidence::{Evidence, ServerEvidence, ServerReading, memcached, redis};
@@ -137,13 +138,16 @@ struct ServerSight {
 /// The threads of a process at one moment.
 struct Threads {
     at: Nanos,
+    /// CPUs that the process may run on.
+    cpus: Option<String>,
     times: BTreeMap<u32, ThreadTimes>,
 }
 
 impl Threads {
     fn read(pid: u32) -> Result<Threads, String> {
         let times = threads_of(pid).ok_or_else(|| format!("the threads of process {pid} cannot be seen"))?;
-        Ok(Threads { at: clock::now(), times })
+        let cpus = sys::allowed_cpus_of(pid).ok().map(|cpus| list_of(&cpus));
+        Ok(Threads { at: clock::now(), cpus, times })
     }
 }
 
@@ -441,6 +445,7 @@ impl<B: Backend> Observer<B> {
             (Some(Ok(first)), Some(Ok(last))) => {
                 evidence.threads = Some(threads_between(&first.times, &last.times));
                 evidence.threads_span_ns = last.at.saturating_sub(first.at);
+                (evidence.host, evidence.cpus) = (self.machine.host(), last.cpus);
             }
             (Some(Err(why)), _) | (_, Some(Err(why))) => evidence.threads_unread = Some(why),
             (None, _) | (_, None) => {}

@@ -13,7 +13,7 @@ use pummel_logic::measure::measurement::{Measurement, Samples, Status, WorkerTim
 use pummel_logic::measure::replayed::Replayed;
 use pummel_logic::measure::tally::Tally;
 use pummel_logic::measure::uncertainty::{Windows, tick_ns};
-use pummel_logic::plan::{Phase, Plan, Work};
+use pummel_logic::plan::{Arrivals, Phase, Plan, Wait, Work};
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};
@@ -140,6 +140,16 @@ pub(super) struct Collector<'a, 'w> {
     asked_rows: AskedRows,
 }
 
+/// Whether workers that wait in this way sleep until a reply or the next request is there. Before requests that are due at a time
+/// [`Wait::Auto`] is awake in time, and replies come to it without one.
+fn sleeps(plan: &Plan, wait: Wait) -> bool {
+    match wait {
+        Wait::Block => true,
+        Wait::Auto => plan.groups.iter().all(|group| group.arrivals == Arrivals::Closed),
+        Wait::Spin | Wait::Brief => false,
+    }
+}
+
 impl<'a, 'w> Collector<'a, 'w> {
     pub(super) fn new(
         context: &'a RunContext<'a>,
@@ -153,6 +163,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.generator.backends.insert(choice.backend);
             measurement.generator.fallbacks.extend(choice.fallback.clone());
         }
+        measurement.generator.slept = context.wait.is_some_and(|wait| sleeps(plan, wait));
         measurement.unix_socket = context.servers.iter().any(Server::is_unix);
         measurement.recording_rows = context.trace.as_ref().map(|trace| trace.len());
         measurement.connections.asked = context.process_share.clients() * plan.lanes() as u64;

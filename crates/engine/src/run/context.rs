@@ -9,7 +9,7 @@ use pummel_logic::arrival::{Pace, pace_of};
 use pummel_logic::client::route::Router;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
-use pummel_logic::plan::{Phase, Plan, Transport, Work};
+use pummel_logic::plan::{Phase, Plan, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::rng::StreamOwner;
@@ -43,6 +43,8 @@ pub(super) struct HostSetup {
     pub(super) asked: Arc<[Server]>,
     /// The kernel interface; `None` on backends of the caller's making.
     pub(super) choice: Option<Choice>,
+    /// The way in which the workers wait for replies and requests; `None` without a kernel.
+    pub(super) wait: Option<Wait>,
     /// Encryption of all connections; `None` without, and on backends of the caller's making.
     pub(super) tls: Option<Setup>,
 }
@@ -93,6 +95,8 @@ pub(super) struct RunContext<'a> {
     /// The router of each group.
     pub(super) routers: Vec<Router>,
     pub(super) choice: Option<Choice>,
+    /// The way in which the workers wait for replies and requests; `None` without a kernel.
+    pub(super) wait: Option<Wait>,
     pub(super) handshake: Arc<Handshake>,
     pub(super) mark: RunMark,
     /// The clients and workers of this process.
@@ -167,6 +171,7 @@ impl<'a> RunContext<'a> {
             loading,
             routers: routers_of(plan),
             choice: host.choice,
+            wait: host.wait,
             handshake,
             observation,
             mark: RunMark::new(process_share.mark),

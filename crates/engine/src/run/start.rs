@@ -66,7 +66,7 @@ impl Start<'_, '_> {
             Some(TransmitStamps::new(sampling.scheduled).with_card(sampling.hardware))
         };
         let asked = servers_asked(plan, &servers, self.inputs.permit.as_ref())?;
-        let host = HostSetup { servers, asked, choice: Some(choice.clone()), tls: None };
+        let host = HostSetup { servers, asked, choice: Some(choice.clone()), wait: Some(wait), tls: None };
         match choice.backend {
             plan::Backend::Uring => self.encrypted(host, &|_| {
                 Ok(Uring::new(wait, clock, &plan.socket)?.with_transmit_stamps(transmit()))
@@ -81,7 +81,7 @@ impl Start<'_, '_> {
     pub(super) fn on<B: Backend>(self, backend: &MakeBackend<'_, B>) -> Result<Measurement, RunError> {
         let servers = servers_of(self.plan, None, |_| self.plan.transport)?;
         let asked = Arc::clone(&servers);
-        self.speaking(HostSetup { servers, asked, choice: None, tls: None }, backend)
+        self.speaking(HostSetup { servers, asked, choice: None, wait: None, tls: None }, backend)
     }
 
     /// Runs on backends with TLS where the plan asks for it.

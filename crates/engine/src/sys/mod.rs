@@ -31,8 +31,9 @@ pub use self::pages::Pages;
 #[cfg(test)]
 pub use self::process::refuse_call;
 pub use self::process::{
-    CpuTime, allowed_cpus, check_stdout, descriptor_limit, kernel_release, locked_memory_limit, online_cpus,
-    peak_rss_bytes, pin_to_cpu, process_cpu_time, raise_descriptor_limit, sharpen_timers, thread_cpu_time,
+    CpuTime, allowed_cpus, allowed_cpus_of, check_stdout, descriptor_limit, kernel_release,
+    locked_memory_limit, online_cpus, peak_rss_bytes, pin_to_cpu, process_cpu_time, raise_descriptor_limit,
+    sharpen_timers, thread_cpu_time,
 };
 pub use self::signal::{end_by_first_signal, first_signal, interrupts, on_interrupt};
 pub use self::socket::{

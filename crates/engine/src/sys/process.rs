@@ -66,10 +66,20 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 /// # Errors
 /// Returns the error of `sched_getaffinity`: EINVAL when the machine has more CPUs than the C library's set holds.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    allowed_cpus_of(0)
+}
+
+/// The CPUs that the thread with this number may run on, in ascending order; 0 is the calling thread, and the number of a process
+/// that of its first thread.
+///
+/// # Errors
+/// Returns the error of `sched_getaffinity`: EINVAL when the machine has more CPUs than the C library's set holds, ESRCH when
+/// there is no such thread.
+pub fn allowed_cpus_of(thread: u32) -> io::Result<Vec<usize>> {
     // SAFETY: a CPU set is an array of words, for which all zeroes is a value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is valid for writes of its size; 0 names the calling thread.
-    check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) })?;
+    // SAFETY: `set` is valid for writes of its size; a number that no thread has is an error.
+    check(unsafe { libc::sched_getaffinity(thread as libc::pid_t, size_of::<libc::cpu_set_t>(), &mut set) })?;
     // SAFETY: every index is below the number of bits in the set.
     Ok((0..CPUS_MAX).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }

@@ -22,6 +22,9 @@ pub struct Generator {
     pub workers: Vec<WorkerTime>,
     /// Most memory that the process had.
     pub peak_rss_bytes: u64,
+    /// Whether client threads slept where only a reply or the next request could wake them in time.
+    #[serde(default)]
+    pub slept: bool,
     /// The kernel interfaces that were used: one in each process. Empty in runs without a kernel.
     #[serde(default)]
     pub backends: BTreeSet<Backend>,
@@ -48,6 +51,7 @@ impl Generator {
         self.turns.merge(&other.turns);
         self.workers.extend_from_slice(&other.workers);
         self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
+        self.slept |= other.slept;
         self.backends.extend(&other.backends);
         self.fallbacks.extend(other.fallbacks.iter().cloned());
     }

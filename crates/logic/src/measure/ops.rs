@@ -116,6 +116,16 @@ impl OpRecord {
         cells.collect()
     }
 
+    /// Whether the lag is known by response: it is not for results that are older than these sums.
+    pub fn keeps_lag(&self) -> bool {
+        !self.lag_by_response.is_zero() || self.times.of(Span::Lag).moments().sum == 0
+    }
+
+    /// The share of lag, from 0 to 1, in the responses that are within 13 % of `value`; `None` where there is none.
+    pub fn lag_share_near(&self, value: Nanos) -> Option<f64> {
+        self.lag_by_response.share_near(self.times.of(Span::Response), value)
+    }
+
     /// The share of lag, from 0 to 1, in the responses near the quantile of the response: from the same requests, which
     /// are those whose response is within 13 % of the quantile. `None` when the quantile falls among requests without an
     /// answer, when there was no request, and for results that are older than these sums.
@@ -123,8 +133,7 @@ impl OpRecord {
         let responses = self.times.of(Span::Response);
         let unanswered = self.counts.unanswered();
         let value = responses.at_rank(rank(quantile, responses.count() + unanswered))?;
-        let is_unknown = self.lag_by_response.is_zero() && self.times.of(Span::Lag).moments().sum > 0;
-        if is_unknown { None } else { self.lag_by_response.share_near(responses, value) }
+        if self.keeps_lag() { self.lag_share_near(value) } else { None }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Runs in miniature with a known truth, for the tests of what is judged: clients with slots, a server and a generator
 //! that may each stand still for a while, and what was seen of them.
 
+use std::collections::BTreeMap;
+
 use super::evidence::{
     ConnectionEvidence, Evidence, HostNetwork, MachineEvidence, ServerCounts, ServerEvidence, ServerReading,
     ThreadUse,
@@ -95,6 +97,7 @@ impl Scenario {
             name: "memcached".to_owned(),
             cpu_ns: part(*share),
             run_delay_ns: Some(0),
+            last_cpu: Some(0),
         };
         let requests = self.requests();
         let counts = ServerCounts { requests: Some(requests), evictions: Some(0), ..ServerCounts::default() };
@@ -117,10 +120,18 @@ impl Scenario {
             reading: Some(reading),
             threads: Some(threads.iter().map(used).collect()),
             threads_span_ns: span_ns,
+            host: Some(1),
+            cpus: Some("0".to_owned()),
             ..ServerEvidence::default()
         };
-        let worker =
-            |_| ThreadUse { name: "worker".to_owned(), cpu_ns: part(self.busy_share), run_delay_ns: Some(0) };
+        let worker = |_| ThreadUse {
+            name: "worker".to_owned(),
+            cpu_ns: part(self.busy_share),
+            run_delay_ns: Some(0),
+            last_cpu: Some(1),
+        };
+        let workers: Vec<ThreadUse> = (0..self.threads).map(worker).collect();
+        let used_ns = workers.iter().map(|worker| worker.cpu_ns).sum();
         let connections = ConnectionEvidence {
             read: u64::from(self.connections),
             lost: Some(0),
@@ -130,8 +141,13 @@ impl Scenario {
         };
         let machine = MachineEvidence {
             span_ns,
-            workers: (0..self.threads).map(worker).collect(),
+            workers,
             cpus: 4,
+            host: Some(1),
+            worker_cpus: Some("1-3".to_owned()),
+            // Others use a whole CPU beside each side, and are there to be accused.
+            used_by_cpu: BTreeMap::from([(0, span_ns + part(threads.iter().sum())), (1, span_ns + used_ns)]),
+            process_ns: Some(used_ns),
             steal_ns: Some(0),
             throttled_ns: Some(0),
             pressure_ns: Some(0),

@@ -45,8 +45,8 @@ pub struct Summary {
     pub handshake: Figures,
     /// The goals of the Plan, and whether the run met them.
     pub goals: Vec<GoalResult>,
-    /// CPU time of the generator for each completed request; `None` when nothing was completed, and where a process was lost that
-    /// did not tell its CPU time.
+    /// CPU time of the generator for each request that was completed or failed; `None` when nothing was completed, and where a process
+    /// was lost that did not tell its CPU time.
     pub cpu_us_per_request: Option<f64>,
     /// How far the times may be believed.
     pub trust: Trust,
@@ -185,8 +185,8 @@ impl Summary {
             handshake: Figures::of(Span::Service, &measurement.connections.handshake, &Unanswered::default()),
             goals: plan.goals.iter().map(|goal| GoalResult::of(*goal, &all, timeout_ns, change)).collect(),
             cpu_us_per_request: (completed > 0 && is_cpu_known)
-                .then(|| cpu_ns as f64 / MICROSECOND as f64 / completed as f64),
-            trust: Trust::of(&case, &totals.figures),
+                .then(|| cpu_ns as f64 / MICROSECOND as f64 / (completed + all.counts.failed()) as f64),
+            trust: Trust::of(&case, &totals.figures, &together),
             verdict,
             headroom: ResourceUse::all_of(&case),
             server_cpu_ns_per_request: Utilisation::of_all(case.readings()),

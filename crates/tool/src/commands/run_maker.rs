@@ -16,7 +16,7 @@ use crate::job::driver::Driver;
 use crate::job::hints::Obstacle;
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::server_program::{NoServer, ServerProgram, restart};
-use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
+use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::trace_files::STDIN;
 use crate::job::{UsageError, seed_of};
 use crate::report::Report;
@@ -164,8 +164,8 @@ impl Style for SeriesStyle {
     }
 
     /// The report of a series counts the runs whose times are partly the generator's own.
-    fn says_doubt(&self) -> bool {
-        true
+    fn doubted(&self) -> Doubted {
+        Doubted::Nothing
     }
 }
 

@@ -38,7 +38,7 @@ use crate::job::outputs::files_of;
 use crate::job::provenance::told_command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
-use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
+use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Front, Job, ReportFormat, UsageError};
 use crate::report::anonymous::document_of;
 use crate::report::output::print;
@@ -158,6 +158,8 @@ pub struct Driver<'a> {
     runner: Option<Runner>,
     /// Notices that were shown. The runs of a series give the same ones.
     shown: BTreeSet<String>,
+    /// Whether the times of a run were doubted.
+    has_doubted: bool,
 }
 
 impl<'a> Driver<'a> {
@@ -221,6 +223,7 @@ impl<'a> Driver<'a> {
             observers,
             runner: None,
             shown,
+            has_doubted: false,
         })
     }
 
@@ -298,7 +301,13 @@ impl<'a> Driver<'a> {
         if let Some(snapshot) = self.observers.snapshot() {
             snapshot.lock().end(plan, result.as_ref().ok().zip(summary.as_ref()));
         }
-        if let Some(doubt) = summary.and_then(|summary| summary.trust.doubt).filter(|_| !style.says_doubt()) {
+        let doubt = summary.and_then(|summary| match style.doubted() {
+            Doubted::Nothing => None,
+            Doubted::Service => summary.trust.rate_doubt,
+            Doubted::Response => summary.trust.doubt.or(summary.trust.rate_doubt),
+        });
+        // The runs of a series have doubts of one kind.
+        if let Some(doubt) = doubt.filter(|_| !std::mem::replace(&mut self.has_doubted, true)) {
             self.tell(style, Event::Notice(&doubt));
         }
         result

@@ -41,15 +41,26 @@ pub trait Style {
         self.failure("").1
     }
 
-    /// Whether the report itself says how far its times may be believed. The driver says it for all other styles.
-    fn says_doubt(&self) -> bool {
-        false
+    /// The times of the report, of which the driver says that they may not be believed.
+    fn doubted(&self) -> Doubted {
+        Doubted::Service
     }
 
     /// Whether a reader of standard output may leave before the end, which is then no failure.
     fn lets_readers_leave(&self) -> bool {
         true
     }
+}
+
+/// The times of a report that the driver of a job has to doubt in a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubted {
+    /// Nothing: the report says how far its times may be believed, or its user asked for no notices.
+    Nothing,
+    /// Service times, which have no lag in them: only the rate of a closed loop may be the generator's.
+    Service,
+    /// Response times.
+    Response,
 }
 
 /// Something that happened in a run.

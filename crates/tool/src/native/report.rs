@@ -222,8 +222,9 @@ fn generator(page: &mut Page, document: &Document) {
     let generator = &document.generator;
     let mut text = String::new();
     if let Some(cpu) = generator.cpu_us_per_request {
-        let completed = document.totals.completed as f64;
-        let each = |seconds: f64| number(seconds * 1e6 / completed);
+        // A request that failed took as much as one that was completed.
+        let ended = (document.totals.completed + document.totals.errors) as f64;
+        let each = |seconds: f64| number(seconds * 1e6 / ended);
         text += &format!(
             "{} us of CPU for each request ({} user, {} system); ",
             number(cpu),
@@ -284,7 +285,7 @@ fn goals(page: &mut Page, document: &Document) {
         let met = steadiness::met_words(goal.met);
         let name = format!("p{}", number_plain(goal.quantile * 100.0));
         let limit = micros_text(goal.limit_us);
-        let doubt = if document.is_trusted() { "" } else { ", partly the generator's own" };
+        let doubt = if document.is_trusted() { "" } else { ", partly added by pummel" };
         page.field("Goal", &format!("response time {name} within {limit}: {met} ({reached}{doubt})"));
     }
 }

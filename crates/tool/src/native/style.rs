@@ -11,7 +11,7 @@ use pummel_logic::time::seconds;
 use crate::exit_status::Exit;
 use crate::job::hints::Obstacle;
 use crate::job::runner::NotRun;
-use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
+use crate::job::style::{Bar, Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Outputs, ReportFormat};
 use crate::native::report::render;
 use crate::report::Report;
@@ -82,8 +82,8 @@ impl Style for NativeStyle {
         Exit::Usage
     }
 
-    fn says_doubt(&self) -> bool {
-        true
+    fn doubted(&self) -> Doubted {
+        Doubted::Nothing
     }
 
     fn lets_readers_leave(&self) -> bool {

@@ -118,6 +118,7 @@ pub fn evidence() -> Evidence {
         name: "memcached".to_owned(),
         cpu_ns: 800 * MILLISECOND,
         run_delay_ns: Some(MILLISECOND),
+        last_cpu: None,
     };
     let server = ServerEvidence {
         address: "127.0.0.1:11211".to_owned(),
@@ -132,6 +133,7 @@ pub fn evidence() -> Evidence {
             name: "worker".to_owned(),
             cpu_ns: 250 * MILLISECOND,
             run_delay_ns: Some(0),
+            last_cpu: None,
         }],
         cpus: 2,
         unread: vec!["the kernel does not say what the hypervisor took".to_owned()],

@@ -172,7 +172,7 @@ fn goals(document: &Document) -> String {
             (None, Some(us)) => format!("> {} us", number(us)),
             (None, None) => "not known".to_owned(),
         };
-        let doubt = if goal.trust { "" } else { ", partly the generator's own" };
+        let doubt = if goal.trust { "" } else { ", partly added by pummel" };
         format!("- goal p{name} within {} us: {mark} ({reached}{doubt})\n", number(goal.limit_us))
     });
     let failures = document.failures().into_iter().map(|failure| {

@@ -277,7 +277,7 @@ impl SoFar {
         SoFar {
             ops: ops.iter().map(of).collect(),
             counts: all.counts,
-            is_trusted: Trust::of(&Case::of(measured, plan, &all), &figures).ok,
+            is_trusted: Trust::of(&Case::of(measured, plan, &all), &figures, &ops).ok,
             figures,
             measured_ns: measured.measured_ns,
         }

@@ -1,7 +1,7 @@
 //! Scenes of the rows that accuse the generator.
 
 use crate::network::Way;
-use crate::verdicts::scenario::{Cpus, Disturbance, PLAIN, Scenario, Server, Side, one, two_agents};
+use crate::verdicts::scenario::{Cpus, Disturbance, Load, PLAIN, Scenario, Server, Side, one, two_agents};
 use crate::verdicts::witness::{Sees, at_least};
 
 /// The scenes.
@@ -21,6 +21,56 @@ pub const SCENES: &[Scenario] = &[
         staged: "a busy process on the CPU of the generator",
         disturbances: &[Disturbance::Busy(Side::Client)],
         loads: &[one("-c 8"), one("-c 20 --rate 10k"), two_agents("-c 8")],
+        ..PLAIN
+    },
+    Scenario {
+        row: "generator-cpu-taken",
+        limit: "generator",
+        staged: "a busy process on the CPU of the generator, and no doubt about who took it",
+        disturbances: &[Disturbance::Busy(Side::Client)],
+        says: &["other processes"],
+        never_says: &["not known", "share CPU"],
+        loads: &[one("-c 8")],
+        ..PLAIN
+    },
+    Scenario {
+        row: "shared-cpu",
+        limit: "generator",
+        staged: "client and server on one CPU",
+        cpus: Cpus::One,
+        witnesses: &[at_least(Sees::ServerWaited, 0.06)],
+        says: &["share CPU", "--cpus"],
+        never_says: &["other processes"],
+        loads: &[one("-c 1 --wait spin"), one("-c 50 --wait spin")],
+        ..PLAIN
+    },
+    Scenario {
+        must_not: &["shared-cpu"],
+        staged: "client and server on a CPU each, and a busy process beside the server",
+        disturbances: &[Disturbance::Busy(Side::Server)],
+        loads: &[one("-c 8")],
+        ..PLAIN
+    },
+    Scenario {
+        staged: "memcached `-t 4` on the two CPUs of the client",
+        cpus: Cpus::Both,
+        server: Server::Memcached("-t 4 -m 256"),
+        never_says: &["other processes"],
+        loads: &[one("-c 50 -d 8"), Load { words: "-c 48", agents: 3 }],
+        ..PLAIN
+    },
+    Scenario {
+        staged: "a closed loop at a full server: replies that come together are no alarm of Trust",
+        never_says: &["added by pummel itself"],
+        loads: &[one("-c 50 -d 16")],
+        ..PLAIN
+    },
+    Scenario {
+        staged: "a generator that is stopped (SIGSTOP) once for 1 s",
+        disturbances: &[Disturbance::Pause(Side::Client, 1_000, 1_000)],
+        seconds_min: 4.0,
+        never_says: &["Times are reliable", "other processes"],
+        loads: &[one("-c 50 -d 64")],
         ..PLAIN
     },
     Scenario {

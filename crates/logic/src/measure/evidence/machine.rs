@@ -1,5 +1,7 @@
 //! What the kernel said of a machine that sent requests: its CPUs, its connections and its network.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
@@ -15,7 +17,19 @@ pub struct MachineEvidence {
     pub workers: Vec<ThreadUse>,
     /// CPUs that the process may run on.
     pub cpus: u32,
-    /// CPU time of all processes of the machine on those CPUs, all together.
+    /// Number that all processes on one running machine have in common, and no others.
+    #[serde(default)]
+    pub host: Option<u64>,
+    /// CPUs that the client threads may run on, as the kernel lists them; absent where that is not known.
+    #[serde(default)]
+    pub worker_cpus: Option<String>,
+    /// CPU time of all processes on each CPU of the machine, by the numbers of the CPUs.
+    #[serde(default)]
+    pub used_by_cpu: BTreeMap<u32, Nanos>,
+    /// CPU time of this process, its client threads among it.
+    #[serde(default)]
+    pub process_ns: Option<Nanos>,
+    /// CPU time of all processes of the machine on the CPUs that the process may run on, all together.
     #[serde(default)]
     pub used_ns: Option<Nanos>,
     /// Time that the hypervisor took from those CPUs, all together.
@@ -44,6 +58,9 @@ pub struct ThreadUse {
     pub cpu_ns: Nanos,
     /// Time for which the thread could have run and had no CPU; absent where the kernel does not count it.
     pub run_delay_ns: Option<Nanos>,
+    /// CPU on which the thread ran last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_cpu: Option<u32>,
 }
 
 /// The TCP connections of a process, all together; connections that closed in between are counted as far as they were

@@ -18,6 +18,8 @@ pub struct ThreadTimes {
     pub cpu_ns: Nanos,
     /// Time for which the thread could have run and had no CPU; `None` where the kernel does not count it.
     pub run_delay_ns: Option<Nanos>,
+    /// CPU on which the thread ran last.
+    pub last_cpu: Option<u32>,
 }
 
 /// The times in `/proc/PID/task/TID/schedstat`: CPU time and run delay in nanoseconds. `None` for other text, and for a
@@ -45,6 +47,13 @@ pub fn process_stat(text: &str) -> Option<ProcessStat> {
     Some(ProcessStat { cpu_ticks: field(14)?.checked_add(field(15)?)?, start_ticks: field(22)? })
 }
 
+/// The CPU on which a thread ran last, in its `/proc/PID/task/TID/stat`.
+pub fn last_cpu(text: &str) -> Option<u32> {
+    let (_, fields) = text.rsplit_once(')')?;
+    // The first field behind the name is number 3 of proc_pid_stat(5), and this one is number 39.
+    fields.split_ascii_whitespace().nth(36)?.parse().ok()
+}
+
 /// What some CPUs were used for since the machine started, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
@@ -69,6 +78,21 @@ pub fn cpu_ticks(text: &str, cpus: &[usize]) -> Option<CpuTicks> {
     }
     Some(sum)
 }
+
+/// The ticks that processes used of each CPU in `/proc/stat`, by the numbers of the CPUs, at most 65,536.
+pub fn used_ticks_by_cpu(text: &str) -> BTreeMap<u32, u64> {
+    let ticks_of = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
+        let cpu = words.next()?.parse::<u32>().ok()?;
+        let used = words.take(3).map(|word| word.parse::<u64>().ok()).collect::<Option<Vec<_>>>()?;
+        Some((cpu, used.iter().fold(0, |sum: u64, ticks| sum.saturating_add(*ticks))))
+    };
+    // The line of all CPUs together has a blank behind its name, and no number.
+    text.lines().filter(|line| !line.starts_with("cpu ")).filter_map(ticks_of).take(CPUS_MAX).collect()
+}
+
+/// Most CPUs that are kept.
+const CPUS_MAX: usize = 65_536;
 
 /// The time in `cpu.stat` of a control group for which its limit held it back: microseconds in `throttled_usec` of version 2,
 /// nanoseconds in `throttled_time` of version 1. A group that cannot have a limit has neither and was never held back.
@@ -278,7 +302,12 @@ pub fn use_between(before: &ThreadTimes, after: &ThreadTimes) -> ThreadUse {
         (Some(before), Some(after)) => Some(after.saturating_sub(before)),
         _ => None,
     };
-    ThreadUse { name: after.name.clone(), cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns), run_delay_ns }
+    ThreadUse {
+        name: after.name.clone(),
+        cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
+        run_delay_ns,
+        last_cpu: after.last_cpu,
+    }
 }
 
 #[cfg(test)]
@@ -311,6 +340,9 @@ mod tests {
         assert_eq!(cpu_ticks(STAT, &[0, 1]), Some(CpuTicks { used: 90_593, steal: 39 }));
         assert_eq!(cpu_ticks(STAT, &[1]), Some(CpuTicks { used: 50_860, steal: 25 }));
         assert_eq!(cpu_ticks(STAT, &[2]), None);
+        assert_eq!(used_ticks_by_cpu(STAT), BTreeMap::from([(0, 39_733), (1, 50_860), (10, 3)]));
+        let thread = format!("{PID} {}", (25..=40).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
+        assert_eq!((last_cpu(&thread), last_cpu(PID)), (Some(39), None));
     }
 
     #[test]
@@ -369,8 +401,12 @@ mod tests {
 
     #[test]
     fn threads_are_told_by_what_they_used_the_busiest_first() {
-        let times =
-            |name: &str, cpu_ns, delay| ThreadTimes { name: name.to_owned(), cpu_ns, run_delay_ns: delay };
+        let times = |name: &str, cpu_ns, run_delay_ns| ThreadTimes {
+            name: name.to_owned(),
+            cpu_ns,
+            run_delay_ns,
+            last_cpu: None,
+        };
         let before = BTreeMap::from([(1, times("main", 100, Some(5))), (2, times("gone", 1, None))]);
         let after = BTreeMap::from([
             (1, times("main", 150, Some(9))),
@@ -390,6 +426,7 @@ mod tests {
     }
 
     fn read_all(text: &str) {
+        let _ = (last_cpu(text), used_ticks_by_cpu(text));
         let _ = (schedstat(text), process_stat(text), cpu_ticks(text, &[0, 1]), throttled_ns(text));
         let _ = (pressure_ns(text), cgroup_paths(text), NetworkCounters::read(text, text, text));
         let _ = (tcp_listener(text), unix_listeners(text, "/a"), socket_inode(text), card_speed(text));

@@ -30,6 +30,12 @@ pub struct ServerEvidence {
     /// full; absent where the server is on another machine or in another namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen_drops: Option<u64>,
+    /// Machine of the threads, as [`MachineEvidence::host`](super::MachineEvidence::host); absent where they are not seen.
+    #[serde(default)]
+    pub host: Option<u64>,
+    /// CPUs that the process may run on, as the kernel lists them; absent where that is not known.
+    #[serde(default)]
+    pub cpus: Option<String>,
     /// Requests of this process between the readings, as `our_requests` of the reading counts them; absent where they are
     /// not known.
     #[serde(default)]
@@ -227,6 +233,7 @@ impl ServerEvidence {
             self.threads.clone_from(&other.threads);
             self.threads_span_ns = other.threads_span_ns;
             self.threads_unread = None;
+            (self.host, self.cpus) = (other.host, other.cpus.clone());
         }
         self.listen_drops = self.listen_drops.or(other.listen_drops);
         if self.reading.is_none() && self.unread.is_none() {

@@ -70,9 +70,16 @@ impl<'a> Case<'a> {
             all,
             is_closed: plan.groups.iter().all(asks_in_closed_loop),
             measured_ns: measurement.measured_ns.max(measurement.answered_ns),
-            servers: evidence.iter().flat_map(|seen| &seen.servers).map(ServerUse::of).collect(),
-            losses: evidence.iter().flat_map(|seen| &seen.machines).filter_map(WorkerLoss::of).collect(),
+            servers: evidence.map_or_else(Vec::new, |seen| {
+                seen.servers.iter().map(|server| ServerUse::of(seen, server)).collect()
+            }),
+            losses: evidence.map(WorkerLoss::all_of).unwrap_or_default(),
         }
+    }
+
+    /// The loss of the process whose client threads lost the greatest share of their time; absent where none is known.
+    pub fn worst_loss(&self) -> Option<&WorkerLoss> {
+        self.losses.iter().max_by(|one, other| one.share.total_cmp(&other.share))
     }
 
     /// Completed requests per second; 0 where the measured phase has no length.

@@ -2,22 +2,19 @@
 
 use super::case::{BODY, Case, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
 use super::finding::{Finding, Limit};
-use super::shares::{FULL_SHARE, share_of};
+use super::shares::{FULL_SHARE, TAKEN_SHARE, share_of};
+use super::worker_loss::{CpuTaker, WorkerLoss};
 use crate::measure::figures::time_text;
 use crate::measure::recorder::Span;
 use crate::measure::words::{counted, grouped, percent};
 use crate::time::{MILLISECOND, Nanos};
 
-/// A client thread that loses a larger share of its time is slowed down by it.
-pub const TAKEN_SHARE: f64 = 0.05;
 /// Lag that fewer requests have than this share is a statement about the tail, and no limit.
 pub const KEPT_BACK_SHARE: f64 = 0.05;
 /// A closed loop that stands still for a larger share of the time is slowed down by it.
 pub const STOOD_STILL_SHARE: f64 = 0.1;
 /// Turns of this mean length are no work, however many replies came together.
 const STOOD_STILL_MIN_NS: Nanos = 10 * MILLISECOND;
-/// What took a CPU for a larger share of the time of all stalls caused them.
-const STALL_CAUSE_SHARE: f64 = 0.5;
 /// Connections that spend a larger share of their busy time behind one limit are held up by it.
 pub const TCP_LIMITED_SHARE: f64 = 0.1;
 
@@ -42,10 +39,10 @@ pub fn ports(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// The generator's CPU was taken away, and the load had to wait for it: what is taken from a thread that waits for replies anyway
+/// The loss of CPU time that the load had to wait for: what is taken from a thread that waits for replies anyway
 /// limits nothing. Lag in the tail of an open loop alone is a statement about the tail, which `trust` makes.
-pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
-    let worst = case.losses.iter().max_by(|one, other| one.share.total_cmp(&other.share))?;
+pub fn taken_loss<'c>(case: &'c Case<'_>) -> Option<&'c WorkerLoss> {
+    let worst = case.worst_loss()?;
     let has_lag = || match case.is_closed {
         true => case.lag_slows_the_loop(),
         false => case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() || KeptBack::of(case).is_much(case),
@@ -53,18 +50,35 @@ pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
     // Of a closed loop that waits for both sides, the side that lost more of its time is the limit.
     let server_lost_more =
         case.is_closed && case.servers.iter().any(|server| server.run_delay() > worst.share);
-    if worst.share <= TAKEN_SHARE || case.server_is_full() || server_lost_more || !has_lag() {
-        return None;
-    }
-    let place = worst.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"));
+    (worst.share > TAKEN_SHARE && !case.server_is_full() && !server_lost_more && has_lag()).then_some(worst)
+}
+
+/// The generator's CPU was taken away, and the load had to wait for it.
+pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
+    let loss = taken_loss(case)?;
+    let (taker, part) = match loss.cause {
+        // The row of CPUs that client and server share is another one.
+        Some((CpuTaker::Servers, _)) => return None,
+        Some((taker, taken_ns)) if taken_ns < loss.lost_ns => (
+            format!(" by {}", taker.words()),
+            format!(", {} of it by {}", time_text(taken_ns), taker.words()),
+        ),
+        Some((taker, _)) => (format!(" by {}", taker.words()), String::new()),
+        None => (String::new(), ", and who had it is not known".to_owned()),
+    };
     let says = format!(
-        "The generator's CPU was taken away by {}: a client thread{place} could have run for {} of its time and had no CPU \
-         ({} in all).",
-        worst.cause.words(),
-        percent(worst.share),
-        time_text(worst.lost_ns),
+        "The generator's CPU was taken away{taker}: a client thread{} could have run for {} of its time and had no CPU \
+         ({} in all{part}).",
+        place_of(loss),
+        percent(loss.share),
+        time_text(loss.lost_ns),
     );
     Some(Finding::new(Limit::Generator, says))
+}
+
+/// The agent whose client threads lost time, as words; empty in a run without agents.
+pub fn place_of(loss: &WorkerLoss) -> String {
+    loss.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"))
 }
 
 /// A client thread had no time left.
@@ -186,13 +200,14 @@ pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
     if !case.is_closed || case.server_is_full() || !is_long || !is_much || !case.lag_slows_the_loop() {
         return None;
     }
-    let worst = case.losses.iter().max_by_key(|loss| loss.lost_ns);
-    let cause = match worst.filter(|loss| loss.lost_ns as f64 > STALL_CAUSE_SHARE * turns.stalled_ns as f64) {
-        Some(loss) => format!("{} took the CPU for {}", loss.cause.words(), time_text(loss.lost_ns)),
+    let why = match case.worst_loss().and_then(|loss| loss.of_stalls(&case.measurement.generator)) {
+        Some((taker, taken_ns)) => {
+            format!("{} took a CPU away for {}", taker.words(), time_text(taken_ns))
+        }
         None => "what took them away is not known".to_owned(),
     };
     let says = format!(
-        "The generator: its threads stood still for {} in {}, and {cause}.",
+        "The generator: its threads stood still for {} in {}, and {why}.",
         time_text(turns.stalled_ns),
         counted(turns.stalls, "turn"),
     );

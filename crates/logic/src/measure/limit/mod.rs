@@ -5,8 +5,10 @@
 //! ones wait for their turn while the server has its hands full.
 
 mod case;
+mod cpu_time;
 mod finding;
 mod generator_rows;
+mod lateness;
 mod load_rows;
 mod network_rows;
 mod observations;
@@ -14,6 +16,7 @@ mod occupied_rows;
 mod overload_rows;
 mod server_rows;
 mod server_use;
+mod shared_cpu;
 mod shares;
 mod table;
 mod worker_loss;
@@ -24,9 +27,10 @@ mod tests;
 pub use self::case::{BODY, Case, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
 pub use self::finding::{Finding, Limit, Observation};
 pub use self::generator_rows::KeptBack;
+pub use self::lateness::Lateness;
 pub use self::network_rows::{card_share, is_all_local};
 pub use self::overload_rows::Overload;
 pub use self::server_use::{ServerUse, ThreadShare};
 pub use self::shares::FULL_SHARE;
 pub use self::table::{ROWS, Row, Verdict};
-pub use self::worker_loss::{Thief, WorkerLoss};
+pub use self::worker_loss::{CpuTaker, WorkerLoss};

@@ -2,10 +2,10 @@
 
 use super::case::{Case, VISIBLE_SHARE};
 use super::finding::Observation;
-use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TAKEN_SHARE, TCP_LIMITED_SHARE, WayOut};
+use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TCP_LIMITED_SHARE, WayOut};
 use super::network_rows::{LOST_SHARE, OTHERS_SHARE, card_share, is_all_local, others_requests};
 use super::server_rows::{BURST_RATIO, RUN_DELAY_SHARE, UNANSWERED_SHARE};
-use super::shares::{FULL_SHARE, share_of};
+use super::shares::{FULL_SHARE, TAKEN_SHARE, share_of};
 use crate::measure::cross_checks::{LITTLE_ERROR_MAX, Utilisation, Waits, little_error, rounded_ns};
 use crate::measure::figures::time_text;
 use crate::measure::recorder::Span;
@@ -35,7 +35,12 @@ fn of_generator(case: &Case<'_>) -> Vec<Observation> {
         let place = loss.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"));
         let thief = match loss.lost_ns {
             0 => String::new(),
-            _ => format!(", most of it taken by {}:", loss.cause.words()),
+            _ => match loss.cause {
+                Some((taker, taken_ns)) => {
+                    format!(", {} of it taken by {}:", time_text(taken_ns), taker.words())
+                }
+                None => ", and who had it is not known:".to_owned(),
+            },
         };
         let what = format!("time without a CPU of a client thread{place}{thief}");
         all.push(Observation::share("generator", loss.share, TAKEN_SHARE, what));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::case::{BODY, Case};
+use super::cpu_time::DelayCause;
 use super::finding::{Finding, Limit};
 use super::generator_rows::TCP_LIMITED_SHARE;
 use super::network_rows::{IDLE_SHARE, is_all_local};
@@ -179,9 +180,14 @@ pub fn run_delay(case: &Case<'_>) -> Option<Finding> {
     let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
     (worst.run_delay() > RUN_DELAY_SHARE).then(|| {
         let says = format!(
-            "The machine of the server{}: one of its threads could have run for {} of its time and had no CPU.",
+            "The machine of the server{}: one of its threads could have run for {} of its time and had no CPU{}.",
             named(case, worst),
             percent(worst.run_delay()),
+            match worst.delay_cause {
+                Some(DelayCause::Others) => ", which other processes had",
+                Some(DelayCause::Servers) => ", which other threads of the server had",
+                Some(DelayCause::Pummel) | None => "",
+            },
         );
         Finding::new(Limit::Server, says)
     })

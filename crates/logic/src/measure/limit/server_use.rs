@@ -1,7 +1,8 @@
 //! The CPU that a server used, from its threads where they were seen, else from its own account.
 
+use super::cpu_time::DelayCause;
 use super::shares::{FULL_SHARE, SPARE_SHARE, WANTED_SHARE, share_of};
-use crate::measure::evidence::{ServerEvidence, ThreadUse};
+use crate::measure::evidence::{Evidence, ServerEvidence, ThreadUse};
 use crate::time::Nanos;
 
 /// The greatest share of its time that a server can have spent inside commands that it executes one after the other; more than
@@ -25,6 +26,8 @@ pub struct ServerUse {
     /// Share of its time that the server spent inside commands, which it executes one after the other; absent where that is not
     /// known. Sleeps, disks and locks occupy a server without using its CPU.
     pub in_commands: Option<f64>,
+    /// Who had the CPU that the thread wanted which waited longest; `None` where that is not known.
+    pub delay_cause: Option<DelayCause>,
     /// The reason why the use is not known; absent if it is known, or if no reason is known.
     pub unread: Option<String>,
 }
@@ -54,7 +57,7 @@ impl ThreadShare {
 
 impl ServerUse {
     /// The use of the server that `evidence` is about.
-    pub fn of(evidence: &ServerEvidence) -> ServerUse {
+    pub fn of(all: &Evidence, evidence: &ServerEvidence) -> ServerUse {
         let reading = evidence.reading.as_ref();
         let serving_threads = reading.and_then(|reading| reading.serving_threads).filter(|count| *count > 0);
         let seen = evidence.threads.iter().flatten();
@@ -74,6 +77,7 @@ impl ServerUse {
                 .filter(|share| *share <= ONE_AT_A_TIME_MAX),
             main_thread: share(told.and_then(|reading| reading.main_thread_cpu_ns)),
             threads,
+            delay_cause: DelayCause::of(all, evidence),
             unread,
         }
     }

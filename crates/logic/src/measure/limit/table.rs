@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::finding::{Finding, Limit, Observation};
-use super::{generator_rows, load_rows, network_rows, occupied_rows, overload_rows, server_rows};
+use super::{generator_rows, load_rows, network_rows, occupied_rows, overload_rows, server_rows, shared_cpu};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -15,11 +15,13 @@ pub struct Row {
 
 /// The rows from the first to the last. Rows that rest on evidence of one resource stand above those that name what is
 /// left when the others are excluded; the last one holds for every run.
-pub const ROWS: [Row; 28] = [
+pub const ROWS: &[Row] = &[
     Row { name: "nothing-completed", judge: load_rows::nothing_completed },
     Row { name: "instrument", judge: load_rows::instrument },
     Row { name: "ports", judge: generator_rows::ports },
     Row { name: "generator-cpu-taken", judge: generator_rows::cpu_taken },
+    Row { name: "shared-cpu", judge: shared_cpu::client_waits },
+    Row { name: "shared-cpu", judge: shared_cpu::closed_server_waits },
     Row { name: "generator-thread-busy", judge: generator_rows::thread_busy },
     Row { name: "generator-kept-back", judge: generator_rows::kept_back },
     Row { name: "generator-stood-still", judge: generator_rows::stood_still },
@@ -36,6 +38,7 @@ pub const ROWS: [Row; 28] = [
     Row { name: "slots", judge: load_rows::slots },
     Row { name: "in-flight", judge: load_rows::in_flight },
     Row { name: "service-by-exclusion", judge: server_rows::service_by_exclusion },
+    Row { name: "shared-cpu", judge: shared_cpu::server_waits },
     Row { name: "server-run-delay", judge: server_rows::run_delay },
     Row { name: "overload", judge: overload_rows::overload },
     Row { name: "lost-records", judge: load_rows::lost_records },

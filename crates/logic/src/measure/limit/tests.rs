@@ -1,6 +1,6 @@
 //! One run for each row of the table of limits, with its evidence and, where there is such a row, without.
 
-use super::{Case, Limit, ROWS, Verdict};
+use super::{Case, CpuTaker, Limit, ROWS, Verdict};
 use crate::dist::Dist;
 use crate::measure::evidence::{CardUse, HostNetwork};
 use crate::measure::measurement::LoadResult;
@@ -211,6 +211,137 @@ fn of_two_machines_without_time_the_one_that_lost_more_limits_a_closed_loop() {
     };
     says(&lost(20), Limit::Generator, "generator-cpu-taken", &["for 25 % of its time"]);
     says(&lost(51), Limit::Server, "server-run-delay", &["for 51 % of its time"]);
+}
+
+/// A run whose client and server may use CPU 0 alone, which is used for this share of the time by others.
+fn on_one_cpu(run: Scenario, client: f64, server: f64, others: f64) -> Scenario {
+    let span_ns = run.length;
+    let part = move |share: f64| (share * span_ns as f64) as u64;
+    let run = Scenario { busy_share: client, ..run }.seen(&[server, 0.0], 1);
+    let run = run.server(|server| server.cpus = Some("0".to_owned()));
+    run.machine(move |machine| {
+        machine.worker_cpus = Some("0".to_owned());
+        machine.workers[0].last_cpu = Some(0);
+        machine.used_by_cpu = [(0, part(client + server + others))].into();
+    })
+}
+
+#[test]
+fn a_cpu_that_client_and_server_share_is_named_for_the_side_that_waits() {
+    for run in [Scenario { connections: 1, ..closed() }, quiet()] {
+        let half = run.length / 2;
+        let waiting = |others: f64| {
+            on_one_cpu(run.clone(), 0.55, 0.35, others)
+                .server(|server| server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(half))
+        };
+        let words =
+            ["Client and server share CPU 0: a thread of the server could have run for 50 %", "--cpus"];
+        says(&waiting(0.1).verdict(), Limit::Generator, "shared-cpu", &words);
+        // The neighbour: somebody else computes on that CPU.
+        let words = ["The machine of the server", "which other processes had"];
+        says(&waiting(0.3).verdict(), Limit::Server, "server-run-delay", &words);
+        // A client on another CPU takes nothing from the server.
+        let apart = waiting(0.0).machine(|machine| {
+            machine.worker_cpus = Some("1".to_owned());
+            machine.workers[0].last_cpu = Some(1);
+        });
+        says(&apart.verdict(), Limit::Server, "server-run-delay", &["for 50 % of its time and had no CPU."]);
+    }
+    let lagging = Scenario { lag: 30 * MICROSECOND, ..closed() };
+    let third = lagging.length / 3;
+    let waiting = |others: f64| {
+        on_one_cpu(lagging.clone(), 0.3, 0.6, others)
+            .machine(|machine| machine.workers[0].run_delay_ns = Some(third))
+    };
+    let words = ["Client and server share CPU 0: a client thread could have run for 33 %", "--cpus"];
+    let shared = waiting(0.0).summary();
+    says(&shared.verdict, Limit::Generator, "shared-cpu", &words);
+    assert!(
+        shared.trust.says.contains("the server, which runs on the same CPUs, took a CPU"),
+        "{}",
+        shared.trust.says
+    );
+    says(&waiting(0.2).verdict(), Limit::Generator, "generator-cpu-taken", &["by other processes:"]);
+}
+
+#[test]
+fn a_thread_that_may_run_on_more_cpus_ran_where_it_was_last() {
+    let lagging = Scenario { lag: 30 * MICROSECOND, ..closed() };
+    let third = lagging.length / 3;
+    let with_server_on = |cpu: u32| {
+        on_one_cpu(lagging.clone(), 0.3, 0.6, 0.0)
+            .machine(|machine| machine.workers[0].run_delay_ns = Some(third))
+            .server(|server| {
+                server.cpus = Some("0-1".to_owned());
+                server.threads.as_mut().expect("seen")[0].last_cpu = Some(cpu);
+            })
+            .verdict()
+    };
+    says(&with_server_on(0), Limit::Generator, "shared-cpu", &[]);
+    says(&with_server_on(1), Limit::Generator, "generator-cpu-taken", &["by other processes:"]);
+}
+
+#[test]
+fn agents_of_one_machine_that_take_the_cpu_from_each_other_are_no_other_processes() {
+    let run = Scenario { lag: 30 * MICROSECOND, ..closed() };
+    let part = run.length / 10;
+    let agents = |others: u64, host: u64| {
+        let mut run = on_one_cpu(run.clone(), 0.3, 0.0, 0.0);
+        let machines = &mut run.evidence.as_mut().expect("seen").machines;
+        machines[0].workers[0].run_delay_ns = Some(5 * part);
+        machines[0].used_by_cpu = [(0, (9 + others) * part)].into();
+        let mut second = machines[0].clone();
+        (second.agent, second.host) = (Some("m2".to_owned()), Some(host));
+        second.workers[0].run_delay_ns = Some(0);
+        machines.extend([second.clone(), second]);
+        run.verdict()
+    };
+    let words = ["by other agents of this run on the same machine:"];
+    says(&agents(0, 1), Limit::Generator, "generator-cpu-taken", &words);
+    says(&agents(3, 1), Limit::Generator, "generator-cpu-taken", &["by other processes:"]);
+    // Agents elsewhere take nothing here.
+    says(&agents(0, 2), Limit::Generator, "generator-cpu-taken", &["by other processes:"]);
+}
+
+#[test]
+fn a_cpu_that_nobody_is_known_to_have_taken_accuses_nobody() {
+    let run = on_one_cpu(Scenario { lag: 30 * MICROSECOND, ..closed() }, 0.3, 0.02, 0.0);
+    let part = run.length / 10;
+    let run = run.machine(|machine| machine.workers[0].run_delay_ns = Some(2 * part));
+    let summary = run.summary();
+    let words = ["The generator's CPU was taken away: a client thread", "and who had it is not known"];
+    says(&summary.verdict, Limit::Generator, "generator-cpu-taken", &words);
+    assert!(summary.trust.says.contains("not known"), "{}", summary.trust.says);
+}
+
+#[test]
+fn the_parts_of_a_loss_are_no_more_than_what_was_lost() {
+    let lagging = Scenario { lag: 30 * MICROSECOND, ..closed() }.seen(IDLE, 1);
+    let hundredth = lagging.length / 100;
+    let losses = |waited: u64, throttled: u64, steal: u64| {
+        let run = lagging.clone().machine(|machine| {
+            machine.workers[0].run_delay_ns = Some(waited * hundredth);
+            machine.throttled_ns = Some(throttled * hundredth);
+            machine.steal_ns = Some(4 * steal * hundredth);
+        });
+        let (measurement, plan) = (run.measurement(), run.plan());
+        let loss = Case::of(&measurement, &plan, &measurement.ops().all()).losses.remove(0);
+        assert!(loss.lost_ns <= run.length, "{loss:?}");
+        assert_eq!(loss.parts.iter().map(|(_, part_ns)| part_ns).sum::<u64>(), loss.lost_ns, "{loss:?}");
+        (loss.lost_ns / hundredth, loss.cause.map(|(taker, part_ns)| (taker, part_ns / hundredth)))
+    };
+    assert_eq!(losses(48, 40, 0), (48, Some((CpuTaker::ContainerLimit, 40))));
+    assert_eq!(losses(48, 10, 0), (48, Some((CpuTaker::OtherProcesses, 38))));
+    // The kernel sums the throttling over CPUs, which can be more than the run.
+    assert_eq!(losses(90, 170, 30), (100, Some((CpuTaker::ContainerLimit, 100))));
+    assert_eq!(losses(40, 30, 80), (100, Some((CpuTaker::Hypervisor, 60))));
+    let run = lagging.clone().machine(|machine| {
+        machine.workers[0].run_delay_ns = Some(48 * hundredth);
+        machine.throttled_ns = Some(40 * hundredth);
+    });
+    let words =
+        ["taken away by the container's limit", "(96.0 ms in all, 80.0 ms of it by the container's limit)"];
+    says(&run.verdict(), Limit::Generator, "generator-cpu-taken", &words);
 }
 
 #[test]
@@ -833,7 +964,8 @@ fn evidence_is_listed_with_the_bound_of_each_figure() {
 
 #[test]
 fn rows_and_limits_have_names_of_their_own() {
-    let mut rows: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+    // Client and server share CPUs in more than one way.
+    let mut rows: Vec<&str> = ROWS.iter().map(|row| row.name).filter(|name| *name != "shared-cpu").collect();
     let mut limits: Vec<&str> = Limit::ALL.iter().map(|limit| limit.name()).collect();
     for names in [&mut rows, &mut limits] {
         let count = names.len();

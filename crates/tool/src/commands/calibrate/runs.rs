@@ -21,7 +21,7 @@ use pummel_logic::time::{NEVER, Nanos};
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras};
 use crate::job::runner::{Dealing, NotRun};
-use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
+use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{FrontInputs, seed_of};
 use crate::native;
 use crate::serve::child::ServeProcess;
@@ -99,9 +99,9 @@ impl Style for Silent {
         (format!("error: {words}"), Exit::Failed)
     }
 
-    fn says_doubt(&self) -> bool {
+    fn doubted(&self) -> Doubted {
         // The doubt is what is measured here.
-        true
+        Doubted::Nothing
     }
 }
 

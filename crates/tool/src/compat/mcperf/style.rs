@@ -13,10 +13,12 @@ use crate::compat::mcperf::report::{McperfFigures, ReportLayout, render, unknown
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::samples::outcome_name;
-use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
+use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 
 /// Levels of the log.
 const ERRORS: u32 = 1;
+/// The level at which nothing stands before the report that is not in that of the original.
+const LEVEL_DEFAULT: u32 = 4;
 const WARNINGS: u32 = 4;
 const TOTALS: u32 = 5;
 const ENDS: u32 = 6;
@@ -150,6 +152,15 @@ impl Style for McperfStyle<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn doubted(&self) -> Doubted {
+        // What the report is at the level of the original has nothing before it.
+        match (self.display.verbosity > LEVEL_DEFAULT, self.display.response) {
+            (false, _) => Doubted::Nothing,
+            (true, true) => Doubted::Response,
+            (true, false) => Doubted::Service,
         }
     }
 

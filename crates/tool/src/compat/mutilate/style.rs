@@ -18,7 +18,7 @@ use crate::compat::mutilate::{DisplayOptions, Runs, Series};
 use crate::exit_status::Exit;
 use crate::job::agent_variables::OF_CONTROLLERS;
 use crate::job::runner::NotRun;
-use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
+use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 
 /// The status of everything that is wrong but the words of the command line.
 pub const FATAL: Exit = Exit::Other(255);
@@ -351,6 +351,14 @@ impl Style for MutilateStyle<'_> {
             Event::Rows(rows) => self.take_rows(rows, out),
             Event::RunOver(plan, measurement) => self.end_run(plan, measurement, out),
             _ => {}
+        }
+    }
+
+    fn doubted(&self) -> Doubted {
+        match (self.display.quiet, self.display.response) {
+            (true, _) => Doubted::Nothing,
+            (false, true) => Doubted::Response,
+            (false, false) => Doubted::Service,
         }
     }
 

@@ -13,7 +13,7 @@ use pummel_logic::time::from_seconds;
 use super::changes::{event_words, rate_words};
 use super::page::Page;
 use super::steadiness::goal_words;
-use super::units::plain;
+use super::units::{duration_text, plain};
 use crate::report::document::Document;
 use crate::report::numbers::number;
 
@@ -28,7 +28,12 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
         Status::Interrupted => "INTERRUPTED",
     };
     let version = &document.tool.version;
-    let mut line = format!("pummel {version}: {status}, {:.2} s measured", document.seconds);
+    // Of a run that lasted for milliseconds, two digits of a second do not fit the rate beside them.
+    let measured = match document.seconds {
+        seconds if seconds > 0.0 && seconds < 0.1 => duration_text(seconds),
+        seconds => format!("{seconds:.2} s"),
+    };
+    let mut line = format!("pummel {version}: {status}, {measured} measured");
     if document.verify.failed > 0 {
         line += ", WRONG VALUES FOUND";
     } else if document.verify.stale > 0 {

@@ -26,7 +26,12 @@ pub(super) fn tables(page: &mut Page, document: &Document, ops: &OpsResult, tota
     page.table(&time_rows(ops, totals), 2);
     sureness(page, document, totals);
     if !document.is_trusted() {
-        page.line("These times are partly the generator's own: see Trust below.");
+        page.line("Part of these times was added by pummel itself: see Trust below.");
+    } else if let Some(trust) = document.trust.as_ref().filter(|trust| !trust.mostly_lag.is_empty()) {
+        let names = trust.mostly_lag.join(", ");
+        page.line(&format!(
+            "Half or more of these response times was added by pummel itself: {names}. See Trust below."
+        ));
     }
 }
 

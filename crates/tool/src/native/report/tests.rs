@@ -466,6 +466,6 @@ fn times_that_are_partly_the_generators_own_are_called_so_at_the_table_and_at_th
         }
     });
     let text = run.document(render);
-    assert!(text.contains("\nThese times are partly the generator's own: see Trust below.\n"), "{text}");
-    assert!(text.contains(", partly the generator's own)\n"), "{text}");
+    assert!(text.contains("\nPart of these times was added by pummel itself: see Trust below.\n"), "{text}");
+    assert!(text.contains(", partly added by pummel)\n"), "{text}");
 }

@@ -16,6 +16,8 @@ pub struct TrustResult {
     pub ok: bool,
     /// The part of the response that is the generator's lag.
     pub lag_share: LagShareResult,
+    /// Names of the figures of the response that are lag for half or more.
+    pub mostly_lag: Vec<String>,
     /// The answer in sentences.
     pub says: String,
 }
@@ -24,6 +26,8 @@ pub struct TrustResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LagShareResult {
+    /// In the mean.
+    pub mean: Option<f64>,
     /// At the quantile of 50 %.
     pub p50: Option<f64>,
     /// At the quantile of 99 %.
@@ -80,6 +84,7 @@ impl TrustResult {
         TrustResult {
             ok: trust.ok,
             lag_share: LagShareResult::of(&trust.lag_share),
+            mostly_lag: trust.mostly_lag.iter().map(|name| (*name).to_owned()).collect(),
             says: trust.says.clone(),
         }
     }
@@ -87,8 +92,8 @@ impl TrustResult {
 
 impl LagShareResult {
     pub(super) fn of(shares: &LagShare) -> LagShareResult {
-        let (p50, p99) = (shares.p50.map(rounded), shares.p99.map(rounded));
-        LagShareResult { p50, p99, same_requests: shares.same_requests }
+        let [mean, p50, p99] = [shares.mean, shares.p50, shares.p99].map(|share| share.map(rounded));
+        LagShareResult { mean, p50, p99, same_requests: shares.same_requests }
     }
 }
 

@@ -321,6 +321,7 @@ fn verify_of(parts: &[Part<'_>]) -> VerifyResult {
 fn generator_of(parts: &[Part<'_>]) -> GeneratorResult {
     let mut sum = GeneratorResult::default();
     let completed: u64 = parts.iter().map(|part| part.document.totals.completed).sum();
+    let ended = completed + parts.iter().map(|part| part.document.totals.errors).sum::<u64>();
     for part in parts {
         let own = &part.document.generator;
         sum.cpu_user_s += own.cpu_user_s;
@@ -340,8 +341,7 @@ fn generator_of(parts: &[Part<'_>]) -> GeneratorResult {
         let document = part.document;
         document.totals.completed == 0 || document.generator.cpu_us_per_request.is_some()
     });
-    sum.cpu_us_per_request =
-        (completed > 0 && is_known).then(|| (cpu_us / completed as f64 * 1e3).round() / 1e3);
+    sum.cpu_us_per_request = (completed > 0 && is_known).then(|| (cpu_us / ended as f64 * 1e3).round() / 1e3);
     let lists = parts.iter().filter_map(|part| part.document.generator.backend.as_deref());
     let used: BTreeSet<&str> = lists.flat_map(|list| list.split(", ")).collect();
     sum.backend = Some(used.into_iter().collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty());
@@ -357,10 +357,10 @@ fn trust_of(parts: &[Part<'_>]) -> Option<TrustResult> {
         shares.filter_map(|trust| of(&trust.lag_share)).reduce(f64::max)
     };
     let says = match doubtful.first() {
-        None => format!("The times of each of the {} results may be believed.", parts.len()),
+        None => format!("The times of each of the {} results are reliable.", parts.len()),
         Some(first) => {
             format!(
-                "Of {} results the times of {} may not be believed: {}",
+                "Of {} results the times of {} are not reliable: {}",
                 parts.len(),
                 doubtful.len(),
                 first.says
@@ -368,11 +368,20 @@ fn trust_of(parts: &[Part<'_>]) -> Option<TrustResult> {
         }
     };
     let lag_share = LagShareResult {
+        mean: greatest(|share| share.mean),
         p50: greatest(|share| share.p50),
         p99: greatest(|share| share.p99),
         same_requests: false,
     };
-    Some(TrustResult { ok: doubtful.is_empty(), lag_share, says })
+    let named =
+        parts.iter().filter_map(|part| part.document.trust.as_ref()).flat_map(|trust| &trust.mostly_lag);
+    let mut mostly_lag: Vec<String> = Vec::new();
+    for name in named {
+        if !mostly_lag.contains(name) {
+            mostly_lag.push(name.clone());
+        }
+    }
+    Some(TrustResult { ok: doubtful.is_empty(), lag_share, mostly_lag, says })
 }
 
 /// The limit is known where every part names the same.

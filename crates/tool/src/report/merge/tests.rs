@@ -132,7 +132,7 @@ fn parts_that_are_not_complete_or_not_trusted_make_such_a_sum() {
     let trust = sum.trust.expect("it is said");
     assert_eq!(
         (trust.ok, trust.says.as_str()),
-        (false, "Of 3 results the times of 1 may not be believed: Stalls.")
+        (false, "Of 3 results the times of 1 are not reliable: Stalls.")
     );
     let verdict = sum.verdict.expect("it is said");
     assert_eq!(verdict.limit, "unknown");
