@@ -138,7 +138,7 @@ Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest t
 Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came together (an upper
              bound for all but the last)
 Used         the client thread 12 %, the client's connections 0.6 %
-Trust        The times may be believed: lag is 3 % of responses near p50, 2 % near p99.
+Trust        Times are reliable: the generator's own delay (lag) is 3 % of p50 and 2 % of p99.
 Limit        Nobody: requests were answered as they came (1,000/s). Next to give way: the client
              thread, used for 12 %, at about 8,000/s.
 ";
@@ -279,7 +279,7 @@ Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest t
 Clock        the kernel's receive stamps; 9 (0.4 %) shared by replies that came together (an upper
              bound for all but the last)
 Used         the client thread 12 %, the client's connections 0.6 %
-Trust        The times may be believed: lag is 3 % of responses near p50, 2 % near p99.
+Trust        Times are reliable: the generator's own delay (lag) is 3 % of p50 and 2 % of p99.
 Limit        Nobody: requests were answered as they came (1,000/s). Next to give way: the client
              thread, used for 12 %, at about 8,000/s.
 ";
@@ -342,7 +342,7 @@ Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest t
 Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came together (an upper
              bound for all but the last)
 Used         the client thread 12 %, the client's connections 0.6 %
-Trust        The times may be believed: lag is 3 % of responses near p50, 2 % near p99.
+Trust        Times are reliable: the generator's own delay (lag) is 3 % of p50 and 2 % of p99.
 Limit        Nobody: requests were answered as they came (1,000/s). Next to give way: the client
              thread, used for 12 %, at about 8,000/s.
 ";
@@ -424,7 +424,7 @@ fn what_was_seen_of_the_server_stands_above_the_verdict() {
         "\nServer       127.0.0.1:11211: memcached 1.6.18, 1 serving thread; 400 us of its CPU for each request; 3 evictions\n",
         "\nNot read     the kernel does not say what the hypervisor took\n",
         "\nUsed         the client thread 12 %, the client's connections 0.6 %, the CPU of the server 40 %, the memory of the server 25 %\n",
-        "\nTrust        The times may be believed: lag is ",
+        "\nTrust        Times are reliable: the generator's own delay (lag) is ",
         "\nLimit        The records: the server does not hold them all (3 evictions",
     ];
     let places: Vec<Option<usize>> = lines.iter().map(|line| end.find(line)).collect();
