@@ -73,7 +73,7 @@ impl EvictionWatch {
         };
         let since = reading(self.first[server].as_ref().unwrap_or(&told), &told);
         match since.counts.evictions {
-            _ if since.restarted => self.first[server] = None,
+            _ if !since.is_whole() => self.first[server] = None,
             None => self.why = Some("its statistics have no such count".to_owned()),
             Some(0) => self.has_told = true,
             Some(_) => (self.has_told, self.sighting) = (true, Sighting::Evicted),

@@ -75,6 +75,8 @@ struct Side {
     received: Vec<u8>,
     asked: VecDeque<Question>,
     wanted: bool,
+    /// The connection was opened anew in this reading, since it was found to be over.
+    reopened: bool,
     /// What the server was asked once: its settings.
     settings: Option<Facts>,
     told: Option<Told>,
@@ -122,6 +124,7 @@ impl Side {
             received: Vec::new(),
             asked: VecDeque::new(),
             wanted: false,
+            reopened: false,
             settings: None,
             told: None,
             trouble: None,
@@ -214,6 +217,7 @@ impl<B: Backend> Inquiry<B> {
         for side in &mut self.sides {
             side.told = None;
             side.wanted = true;
+            side.reopened = false;
             side.occasion = if side.settings.is_none() { Occasion::First } else { occasion };
         }
         self.begin_opening();
@@ -354,8 +358,21 @@ impl<B: Backend> Inquiry<B> {
         }
         let is_shunned =
             side.is_open() && !side.asked.is_empty() && said.is_empty() && side.settings.is_none();
+        // A connection that was over before the question: the server closed it for a reason of its own, or started anew.
+        let is_stale = side.wanted
+            && side.is_open()
+            && said.is_empty()
+            && side.settings.is_some()
+            && !side.reopened
+            && side.tries < TRIES_MAX;
         let trouble = trouble.after(std::iter::once(said.as_slice()));
         side.forget_connection();
+        if is_stale {
+            side.reopened = true;
+            // Another process may have other settings.
+            side.occasion = Occasion::First;
+            return self.dial(number);
+        }
         if is_shunned {
             side.shunned += 1;
             side.trouble = Some(SHUNNED.to_owned());

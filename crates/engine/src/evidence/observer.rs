@@ -414,7 +414,7 @@ impl<B: Backend> Observer<B> {
         let servers = pairs.map(|(number, pair)| self.server_evidence(number, pair, in_time)).collect();
         let machine = self.machine.between(before.machine, after.machine);
         let server_stats = self.intervals.map(Intervals::into_stats).unwrap_or_default();
-        Some(Evidence { servers, machines: vec![machine], server_stats, our_requests: None })
+        Some(Evidence { servers, machines: vec![machine], server_stats, ..Evidence::default() })
     }
 
     fn server_evidence(
@@ -434,7 +434,7 @@ impl<B: Backend> Observer<B> {
             (Ok(before), Ok(after)) => {
                 let mut reading = reading_of(self.dialect, &before, &after, &settings);
                 // The count of our own requests is entered where it belongs to the same time as the server's.
-                reading.our_requests = (is_in_time && !reading.restarted).then_some(0);
+                reading.our_requests = (is_in_time && reading.is_whole()).then_some(0);
                 evidence.reading = Some(reading);
             }
             (Err(why), _) | (_, Err(why)) => {
@@ -447,6 +447,8 @@ impl<B: Backend> Observer<B> {
                 evidence.threads_span_ns = last.at.saturating_sub(first.at);
                 (evidence.host, evidence.cpus) = (self.machine.host(), last.cpus);
             }
+            // The process of a server that started anew is another one.
+            (Some(_), Some(_)) if evidence.reading.as_ref().is_some_and(|reading| reading.restarted) => {}
             (Some(Err(why)), _) | (_, Some(Err(why))) => evidence.threads_unread = Some(why),
             (None, _) | (_, None) => {}
         }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
-use pummel_logic::measure::evidence::our_requests;
+use pummel_logic::measure::evidence::OurRequests;
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
 use pummel_logic::measure::interval_sum::IntervalSum;
 use pummel_logic::measure::measurement::{Measurement, Samples, Status, WorkerTime, intervals_merged_notice};
@@ -208,12 +208,12 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Collects messages until every worker has ended. Returns the measurement, and how many requests this process sent at
-    /// most between the looks of the observer, as a server counts them; `None` where that cannot be known.
+    /// most between the looks of the observer, and how servers count them, where that is known.
     pub(super) fn collect(
         mut self,
         messages: Receiver<QueuedMessage>,
         stop: &dyn Fn() -> bool,
-    ) -> (Measurement, Option<u64>) {
+    ) -> (Measurement, OurRequests) {
         loop {
             match messages.recv_timeout(WATCH) {
                 Ok(queued) => self.handle_message(queued),
@@ -418,6 +418,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.load(end, load);
         }
         if phase.recorded {
+            self.measurement.connections.unheard += end.unheard;
             self.recorded_phase(end);
         }
         self.through[end.phase] += 1;
@@ -642,7 +643,7 @@ fn observed_requests(
     measurement: &Measurement,
     unobserved: &Tally,
     says_hello: bool,
-) -> Option<u64> {
+) -> OurRequests {
     let connections = &measurement.connections;
     let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
     let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
@@ -651,5 +652,5 @@ fn observed_requests(
         // A proxy puts its own questions, and cuts requests.
         && plan.server_stats_at.is_empty()
         && !(says_hello && opened_later);
-    is_counted.then(|| our_requests(plan, &measurement.whole_run.ops.without(unobserved)))
+    OurRequests::of(plan, &measurement.whole_run.ops.without(unobserved), is_counted)
 }

@@ -268,8 +268,11 @@ impl PhaseRunner<'_, '_> {
         let context = self.context;
         let (plan, phase) = (context.plan, share.phase);
         let churned = self.churned_before(share.number, times.begin);
+        let unheard = self.worker.unheard();
         let (entries, maker, reporter) = self.worker.parts();
         begin_clients(context, share, (times, churned), &self.clients, entries, maker, reporter);
+        let open = entries.iter().map(|entry| entry.client.open_lanes()).sum();
+        reporter.note_open(open, unheard);
         if let (Work::Mix(_), Some((group, churn))) = (&phase.work, plan.churning_group()) {
             self.worker.begin_churn(churn_phase_of(context, share, (group, churn), times));
         }
@@ -338,7 +341,6 @@ fn begin_clients(
     reporter.begin_phase(share.number, mode, times.begin, times.end);
     reporter.note_rows(phase.recorded);
     reporter.note_loads(matches!(phase.work, Work::Load(_)));
-    reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
     let paces = &context.paces[share.number];
     for (entry, &client) in entries.iter_mut().zip(clients) {
         let asked_before = churned.map_or(0, |_| entry.client.asked());

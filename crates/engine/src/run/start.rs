@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use pummel_logic::measure::evidence::Evidence;
+use pummel_logic::measure::evidence::{Evidence, OurRequests};
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::{self, CodecOptions, Plan, WithCodec};
 use pummel_logic::protocol::Codec;
@@ -234,13 +234,12 @@ fn spawn_observer<'scope, 'a: 'scope>(
 }
 
 impl ObserverThread<'_, '_> {
-    /// What the observer saw, with the requests that this process sent meanwhile, where they are known; `None` where it saw
-    /// nothing.
-    fn evidence(self, our_requests: Option<u64>) -> Option<Evidence> {
+    /// What the observer saw, with the requests that this process sent meanwhile; `None` where it saw nothing.
+    fn evidence(self, our_requests: OurRequests) -> Option<Evidence> {
         drop(self.end);
         // An observer that panicked has said so on standard error; the measurement is what it is without it.
         let mut evidence = self.thread.join().ok()??;
-        evidence.set_our_requests(our_requests);
+        evidence.set_our_requests(Some(our_requests));
         Some(evidence)
     }
 }

@@ -173,6 +173,8 @@ pub struct PhaseEnd {
     pub time: WorkerTime,
     /// Connections that were open when the phase began.
     pub open: u64,
+    /// Those of them on which the server had sent nothing by then.
+    pub unheard: u64,
     /// The time that requests were in flight in the phase and its drain, by counts.
     pub flight: FlightTime,
     /// What the phase stored, where it stores records, whether it is recorded or not.

@@ -87,6 +87,9 @@ pub trait PhaseWorker {
     /// by the reporter and is no error here.
     fn open(&mut self, meeting: &Meeting) -> io::Result<()>;
 
+    /// Number of connections that are open and on which the server has sent nothing yet, no agreement to a handshake either.
+    fn unheard(&self) -> u64;
+
     /// Whether connections that were lost in the last phase, or that its end closed, have to be opened again before the
     /// next phase.
     fn has_shut(&self) -> bool;
@@ -368,6 +371,10 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
                 if has_windows { state.lanes_unopened > 0 } else { state.lanes_lost > lost_before };
             settled == state.connections.len() || ends_run
         })
+    }
+
+    fn unheard(&self) -> u64 {
+        self.state.unheard()
     }
 
     fn has_shut(&self) -> bool {

@@ -44,6 +44,11 @@ impl Openings {
         }
     }
 
+    /// Whether a server has answered on every connection that is open.
+    pub fn shakes_hands(&self) -> bool {
+        self.handshake.replies() > 0
+    }
+
     /// Queues a connection to be opened from `at` on.
     pub fn enqueue(&mut self, conn: ConnId, at: Nanos) {
         self.queue.push(Reverse((at, conn.slot, conn.generation)));

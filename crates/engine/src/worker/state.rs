@@ -227,6 +227,17 @@ impl<C: Codec> WorkerState<C> {
         })
     }
 
+    /// Number of connections that are open and on which the server has sent nothing yet, no agreement to a handshake either.
+    pub fn unheard(&self) -> u64 {
+        if self.openings.shakes_hands() {
+            return 0;
+        }
+        let is_open = |state| matches!(state, ConnectionState::Open | ConnectionState::Full);
+        let unheard =
+            self.connections.iter().filter(|connection| is_open(connection.state()) && !connection.answered);
+        unheard.count() as u64
+    }
+
     /// Whether a request is unanswered on any connection.
     pub fn is_owed(&self) -> bool {
         self.connections.iter().any(|connection| !connection.session.is_idle())

@@ -16,6 +16,10 @@ pub struct Connections {
     pub asked: u64,
     /// Number of connections that were open when the measured phase began.
     pub open: u64,
+    /// Connections that were open when a measured phase began and on which their server had sent nothing yet, so that it may
+    /// have counted them as new ones later. One that had been opened anew counts in each such phase.
+    #[serde(default)]
+    pub unheard: u64,
     /// Attempts to open a connection that failed.
     pub failed: u64,
     /// Those of the failed attempts that the peer refused or reset.
@@ -58,6 +62,7 @@ impl Connections {
     pub fn merge(&mut self, other: &Connections) {
         self.asked += other.asked;
         self.open += other.open;
+        self.unheard += other.unheard;
         self.failed += other.failed;
         self.turned_away += other.turned_away;
         self.no_port += other.no_port;

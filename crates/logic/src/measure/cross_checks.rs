@@ -1,6 +1,6 @@
 //! Laws of queues that a run has to obey, whatever was measured: what does not fit says where the trouble is.
 
-use super::evidence::ServerReading;
+use super::evidence::{OurRequests, ServerReading};
 use super::limit::Case;
 use super::little::little;
 use super::recorder::Span;
@@ -50,36 +50,44 @@ impl Waits {
     }
 }
 
-/// The law of utilisation: a server that works for so long on each request is busy for rate x time of its time.
+/// CPU time of servers for each of their requests, as a client counts those.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Utilisation {
-    /// CPU time of the server for each of its requests, those of others included, in nanoseconds.
-    pub cpu_ns_per_request: f64,
-    /// Share of the CPU of its serving threads that these requests take; absent where their number is not known.
-    pub share: Option<f64>,
+pub struct CpuCost {
+    /// CPU time for each request, in nanoseconds: a request of many keys is one, and those of others are taken to be like ours.
+    pub per_request_ns: f64,
+    /// CPU time for each key, in nanoseconds; absent where each request has one key at most.
+    pub per_key_ns: Option<f64>,
 }
 
-impl Utilisation {
-    /// The utilisation of a server that counts its requests and its CPU time; absent for others.
-    pub fn of(reading: &ServerReading) -> Option<Utilisation> {
-        let (cpu_ns, requests) = (reading.cpu_ns?, reading.counts.requests.filter(|count| *count > 0)?);
-        if reading.restarted || reading.span_ns == 0 {
-            return None;
-        }
-        let cpu_ns_per_request = cpu_ns as f64 / requests as f64;
-        let rate_per_ns = requests as f64 / reading.span_ns as f64;
-        let threads = reading.serving_threads.filter(|count| *count > 0);
-        let share = threads.map(|threads| rate_per_ns * cpu_ns_per_request / f64::from(threads));
-        Some(Utilisation { cpu_ns_per_request, share })
+impl CpuCost {
+    /// The cost of one request where `cpu_ns` was used for `requests` that servers counted; absent where it is not known how
+    /// many requests of clients those are.
+    pub fn of(cpu_ns: u64, requests: u64, ours: Option<&OurRequests>) -> Option<CpuCost> {
+        let ours = ours?;
+        let requests = ours.requests_among(requests).filter(|requests| *requests > 0.0)?;
+        let per_request_ns = cpu_ns as f64 / requests;
+        let per_key_ns = ours.keys_per_request().map(|keys| per_request_ns / keys);
+        Some(CpuCost { per_request_ns, per_key_ns })
     }
 
-    /// CPU time of several servers for each of their requests, in nanoseconds; absent where none of them counts both.
-    pub fn of_all<'a>(readings: impl Iterator<Item = &'a ServerReading>) -> Option<f64> {
+    /// The cost of one request at the server of a reading; absent where the server started anew, or does not count both.
+    pub fn at(reading: &ServerReading, ours: Option<&OurRequests>) -> Option<CpuCost> {
+        if !reading.is_whole() || reading.span_ns == 0 {
+            return None;
+        }
+        CpuCost::of(reading.cpu_ns?, reading.counts.requests?, ours)
+    }
+
+    /// The cost of one request at several servers together; absent where none of them counts both.
+    pub fn at_all<'a>(
+        readings: impl Iterator<Item = &'a ServerReading>,
+        ours: Option<&OurRequests>,
+    ) -> Option<CpuCost> {
         let counted = readings.filter_map(|reading| Some((reading.cpu_ns?, reading.counts.requests?)));
-        let (cpu_ns, requests) = counted.fold((0, 0), |(cpu_ns, requests), (more_ns, more)| {
-            (cpu_ns + u128::from(more_ns), requests + u128::from(more))
+        let (cpu_ns, requests) = counted.fold((0u64, 0u64), |(cpu_ns, requests), (more_ns, more)| {
+            (cpu_ns.saturating_add(more_ns), requests.saturating_add(more))
         });
-        (requests > 0).then(|| cpu_ns as f64 / requests as f64)
+        CpuCost::of(cpu_ns, requests, ours)
     }
 }
 
@@ -189,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_works_for_10_us_on_each_request_is_half_busy_at_50_000_a_second() {
+    fn the_cost_of_a_request_is_that_of_all_its_keys() {
         let counts = ServerCounts { requests: Some(100_000), ..ServerCounts::default() };
         let reading = ServerReading {
             counts,
@@ -198,10 +206,17 @@ mod tests {
             serving_threads: Some(2),
             ..ServerReading::default()
         };
-        let utilisation = Utilisation::of(&reading).expect("both are counted");
-        assert!((utilisation.cpu_ns_per_request - 10_000.0).abs() < 1e-9);
-        assert!((utilisation.share.expect("the threads are known") - 0.25).abs() < 1e-12);
-        assert_eq!(Utilisation::of(&ServerReading { restarted: true, ..reading }), None);
+        let single = OurRequests { sent: 100_000, keys: 100_000, counted: Some(100_000), one_to_one: true };
+        let cost = CpuCost::at(&reading, Some(&single)).expect("both are counted");
+        assert_eq!((cost.per_request_ns, cost.per_key_ns), (10_000.0, None));
+        let many = OurRequests { sent: 1_000, one_to_one: false, ..single };
+        let cost = CpuCost::at(&reading, Some(&many)).expect("both are counted");
+        assert_eq!((cost.per_request_ns, cost.per_key_ns), (1_000_000.0, Some(10_000.0)));
+        let both = [reading.clone(), reading.clone()];
+        let cost_at_all = CpuCost::at_all(both.iter(), Some(&many));
+        assert_eq!(cost_at_all.map(|cost| cost.per_request_ns), Some(1_000_000.0));
+        assert_eq!(CpuCost::at(&reading, None), None);
+        assert_eq!(CpuCost::at(&ServerReading { restarted: true, ..reading }, Some(&single)), None);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl ResourceUse {
         }
         let seen = case.measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
         for server in seen {
-            let Some(reading) = server.reading.as_ref().filter(|reading| !reading.restarted) else {
+            let Some(reading) = server.reading.as_ref().filter(|reading| reading.is_whole()) else {
                 continue;
             };
             let place =

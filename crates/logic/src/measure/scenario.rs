@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::evidence::{
-    ConnectionEvidence, Evidence, HostNetwork, MachineEvidence, ServerCounts, ServerEvidence, ServerReading,
-    ThreadUse,
+    ConnectionEvidence, Evidence, HostNetwork, MachineEvidence, OurRequests, ServerCounts, ServerEvidence,
+    ServerReading, ThreadUse,
 };
 use super::interval::Interval;
 use super::limit::{Case, Verdict};
@@ -159,6 +159,12 @@ impl Scenario {
             evidence: Some(Evidence {
                 servers: vec![server],
                 machines: vec![machine],
+                ours: Some(OurRequests {
+                    sent: requests,
+                    keys: requests,
+                    counted: Some(requests),
+                    one_to_one: true,
+                }),
                 ..Evidence::default()
             }),
             ..self

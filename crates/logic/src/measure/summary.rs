@@ -2,7 +2,7 @@
 
 use crate::measure::agents::Agents;
 use crate::measure::certainty::Certainty;
-use crate::measure::cross_checks::Utilisation;
+use crate::measure::cross_checks::CpuCost;
 use crate::measure::headroom::ResourceUse;
 use crate::measure::limit::{Case, Verdict};
 use crate::measure::measurement::{Measurement, Status};
@@ -189,7 +189,8 @@ impl Summary {
             trust: Trust::of(&case, &totals.figures, &together),
             verdict,
             headroom: ResourceUse::all_of(&case),
-            server_cpu_ns_per_request: Utilisation::of_all(case.readings()),
+            server_cpu_ns_per_request: CpuCost::at_all(case.readings(), case.ours())
+                .map(|cost| cost.per_request_ns),
             totals,
             steadiness,
             until,

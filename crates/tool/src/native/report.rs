@@ -48,6 +48,7 @@ pub fn render(document: &Document) -> String {
     page.line("");
     requests_without_answer(&mut page, document);
     requests_estimated(&mut page, &document.totals);
+    keys(&mut page, document);
     hits::hits(&mut page, document);
     errors(&mut page, document);
     around(&mut page, document);
@@ -82,6 +83,13 @@ fn requests_without_answer(page: &mut Page, document: &Document) {
                 counted(totals.requests, "request"),
             ),
         );
+    }
+}
+
+/// The keys of the completed requests, where those have several.
+fn keys(page: &mut Page, document: &Document) {
+    if let Some(words) = document.totals.keys_words() {
+        page.field("Keys", &words);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs in miniature, so that tests of reports need no server.
 
 use pummel_logic::measure::evidence::{
-    Evidence, MachineEvidence, ServerCounts, ServerEvidence, ServerReading, ThreadUse,
+    Evidence, MachineEvidence, OurRequests, ServerCounts, ServerEvidence, ServerReading, ThreadUse,
 };
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Keep, LoadResult, Measurement, WorkerTime};
@@ -139,7 +139,8 @@ pub fn evidence() -> Evidence {
         unread: vec!["the kernel does not say what the hypervisor took".to_owned()],
         ..MachineEvidence::default()
     };
-    Evidence { servers: vec![server], machines: vec![machine], ..Evidence::default() }
+    let ours = OurRequests { sent: 2_000, keys: 2_000, counted: Some(2_000), one_to_one: true };
+    Evidence { servers: vec![server], machines: vec![machine], ours: Some(ours), ..Evidence::default() }
 }
 
 /// Request `i`: every tenth is a set, every twentieth get misses, and times grow a little from one to the next.

@@ -58,6 +58,7 @@ fn whole(document: &Document) -> String {
     let mut text = headline(document);
     text += &goals(document);
     text += &table(document);
+    text += &keys(document);
     text += &misses(document);
     text += &sparkline(document);
     text += &answers(document);
@@ -245,6 +246,11 @@ fn table(document: &Document) -> String {
         );
     }
     text + "\n"
+}
+
+/// The keys of the completed requests; empty where each of them has one.
+fn keys(document: &Document) -> String {
+    document.totals.keys_words().map_or_else(String::new, |words| format!("Keys {words}\n\n"))
 }
 
 /// Why keys were missed; empty where misses are not told apart, and where there were none.

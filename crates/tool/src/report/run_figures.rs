@@ -29,7 +29,7 @@ pub enum Metric {
     Rate,
     /// CPU time of the generator for each completed request.
     ClientCpu,
-    /// CPU time of the servers for each request that they counted.
+    /// CPU time of the servers for each request, as clients count them.
     ServerCpu,
 }
 
@@ -149,7 +149,7 @@ pub struct RunFigures {
     /// CPU time of the generator for each completed request.
     #[serde(default)]
     pub cpu_us_per_request: Option<f64>,
-    /// CPU time of the servers for each request that they counted.
+    /// CPU time of the servers for each request, as clients count them.
     #[serde(default)]
     pub server_cpu_us_per_request: Option<f64>,
     /// Wrong and stale values that were found; `None` where none were checked.
@@ -294,14 +294,18 @@ pub(in crate::report) fn pretty(value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// CPU time of all servers for each request that they counted, in microseconds.
+/// CPU time of all servers for each request, as clients count them, in microseconds.
 fn server_cpu_us(result: &Document) -> Option<f64> {
     let servers = result.evidence.iter().flat_map(|evidence| &evidence.servers);
     let readings = servers.filter_map(|server| server.reading.as_ref());
-    let counted = readings.filter_map(|reading| Some((reading.cpu_s?, reading.counts.requests?)));
-    let (cpu_s, requests) =
-        counted.fold((0.0, 0), |(cpu_s, requests), (more_s, more)| (cpu_s + more_s, requests + more));
-    (requests > 0).then(|| cpu_s * 1e6 / requests as f64)
+    let counted = readings.filter_map(|reading| {
+        let cpu_us = reading.cpu_s? * 1e6;
+        let each_us = reading.cpu_us_per_request.filter(|us| *us > 0.0)?;
+        Some((cpu_us, cpu_us / each_us))
+    });
+    let (cpu_us, requests) =
+        counted.fold((0.0, 0.0), |(cpu_us, requests), (more_us, more)| (cpu_us + more_us, requests + more));
+    (requests > 0.0).then(|| cpu_us / requests)
 }
 
 /// The header of the columns of [`csv_cells`].

@@ -11,7 +11,7 @@ use crate::common::agent::{Agent, list};
 use crate::common::redis::Redis;
 use crate::common::secured::Certificates;
 use crate::common::{
-    Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, little, pummel, until,
+    Ended, Json, Memcached, Place, Running, Serve, in_some_quiet_moment, in_the_midst, little, pummel, until,
 };
 use tempfile::TempDir;
 
@@ -369,6 +369,75 @@ fn the_built_in_server_tells_what_it_has() {
     let of = |path: &str| format!("server/{path}");
     assert_eq!(result.count(&of("reading/counts/requests")), result.count(&of("reading/our_requests")));
     assert!(result.text(&of("threads_unread")).contains("does not say which process"));
+}
+
+#[test]
+fn the_cpu_of_a_request_is_that_of_all_its_keys() {
+    let memcached = Memcached::start();
+    let redis = Redis::start(&[]);
+    for (server, protocol) in [(&memcached.name, "text"), (&redis.name(), "resp2")] {
+        for (multiget, keys) in [(1, 1.0), (50, 50.0)] {
+            let words = "-n 4000 -c 3 --records 500 --mix get:1 --quiet";
+            let words = format!("run -s {server} --protocol {protocol} --multiget {multiget} {words}");
+            let (report, result) = read_until(&words, "server/reading/our_requests");
+            let of = |path: &str| result.at(path).as_f64();
+            let (cpu_us, completed) =
+                (of("server/reading/cpu_s").map(|s| s * 1e6), of("totals/completed").expect("some"));
+            let each = of("server/reading/cpu_us_per_request").zip(cpu_us).expect("it is known");
+            assert!((each.0 * completed / each.1 - 1.0).abs() < 0.01, "{protocol} {multiget}: {each:?}");
+            let per_key =
+                of("server/reading/cpu_us_per_key").map(|us| (us * keys / each.0 - 1.0).abs() < 0.1);
+            assert_eq!(per_key, (multiget > 1).then_some(true), "{}", result.at("server/reading"));
+            let keys_rate = of("totals/keys_rate").zip(of("totals/rate")).map(|(all, rate)| all / rate);
+            assert!(keys_rate.is_none_or(|each| (each - keys).abs() < 0.1), "{keys_rate:?}");
+            assert_eq!(keys_rate.is_some(), multiget > 1);
+            for words in ["us for each key", "Keys "] {
+                assert_eq!(report.contains(words), multiget > 1, "{words}: {report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn connections_of_our_own_are_not_those_of_others_however_late_the_server_counts_them() {
+    let server = Memcached::start();
+    for _ in 0..3 {
+        let words = "-n 200 -c 200 --records 10 --no-load --quiet";
+        let result = seen(pummel(&format!("run -s {} {words}", server.name)).expect(0));
+        assert_ne!(result.text("verdict/limit"), "others", "{}", result.at("verdict"));
+    }
+}
+
+#[test]
+fn a_server_that_started_anew_in_the_midst_is_read_and_named() {
+    let words = "-c 2 --rate 300 --records 2k --reconnect";
+    let (ended, _anew) = in_the_midst(Duration::from_secs(2), |time| {
+        let server = Serve::start("");
+        let name = server.name.clone();
+        let mut running = Running::start(&format!("run -s {name} {time} {words}"));
+        running.wait_for_progress();
+        drop(server);
+        (running, Serve::start_at(&name, ""))
+    });
+    let (report, result) = (in_one_line(&ended.text), seen(ended));
+    assert_eq!(result.at("server/reading/restarted"), true, "{}", result.at("server"));
+    assert!(report.contains("IT STARTED ANEW during the run"), "{report}");
+    assert!(result.at("server/reading/cpu_us_per_request").is_null());
+}
+
+#[test]
+fn a_server_that_closes_the_connection_of_the_questions_and_goes_on_has_not_started_anew() {
+    let redis = Redis::start(&[]);
+    let words = "--protocol resp2 -c 2 --rate 300 --records 100 --no-load --reconnect";
+    let (ended, ()) = in_the_midst(Duration::from_secs(2), |time| {
+        let mut running = Running::start(&format!("run -s {} {time} {words}", redis.name()));
+        running.wait_for_progress();
+        redis.say("CLIENT KILL TYPE normal SKIPME yes");
+        (running, ())
+    });
+    let result = seen(ended);
+    assert_eq!(result.at("server/reading/restarted"), false, "{}", result.at("server"));
+    assert_ne!(result.text("verdict/row"), "server-restarted");
 }
 
 #[test]

@@ -117,6 +117,7 @@ pub struct WorkerReporter {
     /// Records that the last phase stored, where it was a load.
     stored: u64,
     open: u64,
+    unheard: u64,
     /// Index of the server of the first request over UDP that was given up.
     late: Option<u32>,
 }
@@ -210,6 +211,7 @@ impl WorkerReporter {
             load: None,
             stored: 0,
             open: 0,
+            unheard: 0,
             late: None,
         }
     }
@@ -259,9 +261,10 @@ impl WorkerReporter {
         self.begun_at = now;
     }
 
-    /// Notes how many connections are open at the beginning of a phase.
-    pub fn note_open(&mut self, open: u64) {
-        self.open = open;
+    /// Notes how many connections are open at the beginning of a phase, and on how many of them the server has sent nothing
+    /// yet.
+    pub fn note_open(&mut self, open: u64, unheard: u64) {
+        (self.open, self.unheard) = (open, unheard);
     }
 
     /// When [`WorkerReporter::tick`] next hands something over.
@@ -323,6 +326,7 @@ impl WorkerReporter {
             answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
+            unheard: self.unheard,
             flight: self.flight.finish(now),
             load,
             fate,

@@ -98,6 +98,9 @@ pub fn rise(before: u64, after: u64) -> Option<u64> {
     }
 }
 
+/// How much shorter than expected an uptime may be that servers count in whole seconds, in seconds.
+const UPTIME_SLACK_S: u64 = 2;
+
 /// The counters of a server at two readings.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
@@ -105,8 +108,8 @@ pub struct Pair<'a> {
     pub before: &'a Facts,
     /// The second reading.
     pub after: &'a Facts,
-    /// Whether the server started anew between the two, so that its counters count from 0.
-    pub restarted: bool,
+    /// Whether the server's counters began anew between the two, so that they count from 0.
+    pub anew: bool,
 }
 
 impl Pair<'_> {
@@ -125,7 +128,18 @@ impl Pair<'_> {
         names.iter().filter_map(|name| self.rise(name)).reduce(u64::saturating_add)
     }
 
-    /// Whether one of these counters fell, which happens only where the server started anew.
+    /// Whether the server was up for a shorter time at the second reading than since the first one, which was `span_ns`
+    /// before. The fact `name` is its uptime in seconds.
+    pub fn is_younger(&self, name: &str, span_ns: Nanos) -> bool {
+        match (self.before.number(name), self.after.number(name)) {
+            (Some(before), Some(after)) => {
+                after.saturating_add(UPTIME_SLACK_S) < before.saturating_add(span_ns / SECOND)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether one of these counters fell, which happens only where the server started anew, or set them to 0.
     pub fn fell(&self, names: &[&str]) -> bool {
         names.iter().any(|name| match (self.before.number(name), self.after.number(name)) {
             (Some(before), Some(after)) => rise(before, after).is_none(),
@@ -136,7 +150,7 @@ impl Pair<'_> {
     /// How far a counter with these two values came.
     pub fn difference(&self, before: Option<u64>, after: Option<u64>) -> Option<u64> {
         let after = after?;
-        if self.restarted {
+        if self.anew {
             return Some(after);
         }
         rise(before?, after)
@@ -172,6 +186,24 @@ mod tests {
         assert_eq!(rise(1 << 31, 0), Some(1 << 31));
         assert_eq!(rise(1_000, 9), None, "a small counter does not wrap");
         assert_eq!(rise(1 << 40, 9), None, "a counter of 64 bits does not wrap");
+    }
+
+    #[test]
+    fn a_server_that_is_younger_than_the_run_was_started_in_it() {
+        let up = |seconds: &str| {
+            let mut facts = Facts::default();
+            facts.add(b"uptime", seconds.as_bytes());
+            facts
+        };
+        let is_younger = |before: &str, after: &str, span_s: u64| {
+            let (before, after) = (up(before), up(after));
+            let pair = Pair { before: &before, after: &after, anew: false };
+            pair.is_younger("uptime", span_s * SECOND)
+        };
+        assert!(is_younger("100", "3", 5));
+        assert!(is_younger("1", "4", 10), "it was up for less at the first reading");
+        assert!(!is_younger("100", "104", 5), "whole seconds");
+        assert!(!is_younger("100", "110", 10) && !is_younger("", "3", 10));
     }
 
     #[test]

@@ -9,8 +9,7 @@ use crate::measure::tally::Tally;
 use crate::protocol::Verb;
 use crate::time::Nanos;
 
-/// Counters that only a new start sets back, since nothing asks for `stats reset` in a run but others do: a server whose
-/// process is the same and whose counters fell counts as restarted all the same, for its figures begin anew.
+/// Counters that never fall but at a new start, or where somebody asks for `stats reset`.
 const COUNTERS: &[&str] = &["cmd_get", "cmd_set", "total_connections", "evictions"];
 
 /// The reading of a memcached from its counters `before` and `after`, which were read `span_ns` apart. `own_connections` of
@@ -22,10 +21,15 @@ pub fn reading(
     span_ns: Nanos,
     own_connections: u64,
 ) -> ServerReading {
-    let mut pair = Pair { before, after, restarted: false };
-    pair.restarted = before.text("pid") != after.text("pid")
+    let mut pair = Pair { before, after, anew: false };
+    let fell = pair.fell(COUNTERS);
+    // In a container every process may have the same number. A connection outlives no process.
+    let restarted = before.text("pid") != after.text("pid")
         || after.number("uptime") < before.number("uptime")
-        || pair.fell(COUNTERS);
+        || pair.is_younger("uptime", span_ns)
+        || fell && own_connections > 0;
+    let counters_reset = fell && !restarted;
+    pair.anew = restarted || counters_reset;
     let number = |name: &str| after.number(name);
     let small = |name: &str| settings.number(name).or(number(name)).and_then(|count| count.try_into().ok());
     ServerReading {
@@ -34,8 +38,10 @@ pub fn reading(
         serving_threads: small("num_threads").or_else(|| small("threads")),
         pid: number("pid").and_then(|pid| pid.try_into().ok()),
         span_ns,
-        restarted: pair.restarted,
-        cpu_ns: cpu_ns(&pair),
+        restarted,
+        counters_reset,
+        uptime_s: number("uptime"),
+        cpu_ns: cpu_ns(&Pair { anew: restarted, ..pair }),
         main_thread_cpu_ns: None,
         counts: counts_of(&pair, own_connections),
         our_requests: None,
@@ -121,7 +127,7 @@ fn disturbances_of(pair: &Pair<'_>) -> Vec<String> {
     let is_on =
         |name: &str| [pair.before, pair.after].iter().any(|facts| facts.number(name).unwrap_or(0) > 0);
     let mut said = Vec::new();
-    if is_on("hash_is_expanding") || pair.rise("hash_power_level").unwrap_or(0) > 0 && !pair.restarted {
+    if is_on("hash_is_expanding") || pair.rise("hash_power_level").unwrap_or(0) > 0 && !pair.anew {
         said.push("hash table expanding".to_owned());
     }
     if let Some(moved) = pair.rise("slabs_moved").filter(|&moved| moved > 0) {
@@ -207,11 +213,28 @@ mod tests {
             started.add(name.as_bytes(), value.as_bytes());
         }
         let seen = reading(&facts(BEFORE), &started, &Facts::default(), SECOND, 0);
-        assert!(seen.restarted);
+        assert!(seen.restarted && !seen.counters_reset);
         assert_eq!((seen.counts.gets, seen.cpu_ns), (Some(40), Some(3_250 * MILLISECOND)));
+        assert_eq!(seen.uptime_s, Some(2));
+        let same_pid = |uptime: &str, span_ns| {
+            let mut started = after();
+            started.add(b"uptime", uptime.as_bytes());
+            reading(&facts(BEFORE), &started, &Facts::default(), span_ns, 0).restarted
+        };
+        assert!(same_pid("102", 20 * SECOND), "in a container it may have the same number");
+        assert!(!same_pid("110", 10 * SECOND));
+    }
+
+    #[test]
+    fn a_server_whose_counters_were_set_to_0_did_not_start_anew() {
         let mut reset = after();
         reset.add(b"cmd_get", b"40");
-        assert!(reading(&facts(BEFORE), &reset, &Facts::default(), SECOND, 0).restarted, "a counter fell");
+        let seen = reading(&facts(BEFORE), &reset, &Facts::default(), 10 * SECOND, 0);
+        assert_eq!((seen.restarted, seen.counters_reset, seen.counts.gets), (false, true, Some(40)));
+        let seen = reading(&facts(BEFORE), &reset, &Facts::default(), 10 * SECOND, 1);
+        assert_eq!((seen.restarted, seen.counters_reset), (true, false), "its connections were closed too");
+        let seen = reading(&facts(BEFORE), &after(), &Facts::default(), 10 * SECOND, 1);
+        assert!(!seen.restarted, "it closed a connection and went on");
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod card;
 pub mod facts;
 pub mod machine;
 pub mod memcached;
+pub mod ours;
 pub mod proc;
 pub mod provenance;
 pub mod redis;
@@ -23,10 +24,10 @@ pub mod slots;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::tally::Tally;
-use crate::plan::{Phase, Plan, Work};
+use crate::plan::Plan;
 
 pub use self::machine::{CardUse, ConnectionEvidence, HostNetwork, MachineEvidence, ThreadUse};
+pub use self::ours::OurRequests;
 pub use self::server::{
     CommandTimes, ErrorCount, LatencyEvent, ServerCounts, ServerEvidence, ServerReading, SlowCommand,
 };
@@ -49,24 +50,18 @@ pub struct Evidence {
     /// one server, which has them in its reading, and where they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub our_requests: Option<u64>,
-}
-
-/// The most requests of a tally that a server of a plan can have counted.
-pub fn our_requests(plan: &Plan, tally: &Tally) -> u64 {
-    if plan.protocol.is_resp() {
-        return redis::counted_at_most(tally);
-    }
-    let multiget = |phase: &Phase| match &phase.work {
-        Work::Mix(mix) => u64::from(mix.multiget),
-        _ => 1,
-    };
-    memcached::counted_at_most(tally, plan.phases.iter().map(multiget).max().unwrap_or(1))
+    /// The requests of this run between the readings, as the client and the servers count them; absent where no process has
+    /// counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ours: Option<OurRequests>,
 }
 
 impl Evidence {
-    /// Enters the requests that this process sent between the readings, where they are known: with one server into its
-    /// reading, with several into the evidence, since it is not known which of them had how many.
-    pub fn set_our_requests(&mut self, asked: Option<u64>) {
+    /// Enters the requests that this process sent between the readings: as far as servers count them, with one server into
+    /// its reading, with several into the evidence, since it is not known which of them had how many.
+    pub fn set_our_requests(&mut self, ours: Option<OurRequests>) {
+        self.ours = ours;
+        let asked = ours.and_then(|ours| ours.counted);
         if let [server] = self.servers.as_mut_slice() {
             return server.set_our_requests(asked);
         }
@@ -140,6 +135,10 @@ impl Evidence {
             true => other.our_requests,
             false => self.our_requests.zip(other.our_requests).map(|(one, more)| one.saturating_add(more)),
         };
+        match (&mut self.ours, &other.ours) {
+            (Some(ours), Some(more)) => ours.merge(more),
+            (ours, more) => *ours = ours.or(*more),
+        }
         for more in &other.servers {
             match self.servers.iter_mut().find(|server| server.address == more.address) {
                 Some(server) => server.merge(more),
@@ -168,12 +167,7 @@ mod tests {
             ..ServerEvidence::default()
         };
         server.set_our_requests(asked);
-        Evidence {
-            servers: vec![server],
-            machines: vec![MachineEvidence::default()],
-            server_stats: Vec::new(),
-            our_requests: None,
-        }
+        Evidence { servers: vec![server], machines: vec![MachineEvidence::default()], ..Evidence::default() }
     }
 
     fn our_requests_of(parts: &[Evidence]) -> Option<u64> {
@@ -208,6 +202,11 @@ mod tests {
         assert_eq!(evidence.machines[0].unread, ["a?b"]);
     }
 
+    /// Requests that a server counts as the client does.
+    fn ours(counted: u64) -> OurRequests {
+        OurRequests { sent: counted, keys: counted, counted: Some(counted), one_to_one: true }
+    }
+
     /// What a process saw of two servers, each of which counted 60 requests.
     fn seen_of_two(reads: bool, in_time: bool, asked: Option<u64>) -> Evidence {
         let mut evidence = seen(reads, in_time, None);
@@ -217,7 +216,7 @@ mod tests {
         }
         let other = ServerEvidence { address: "b:1".to_owned(), ..evidence.servers[0].clone() };
         evidence.servers.push(other);
-        evidence.set_our_requests(asked);
+        evidence.set_our_requests(asked.map(ours));
         evidence
     }
 

@@ -9,8 +9,8 @@ use super::slots;
 use crate::measure::tally::Tally;
 use crate::time::{MICROSECOND, Nanos};
 
-/// Counters that only a new start sets back.
-const COUNTERS: &[&str] = &["total_commands_processed", "total_connections_received", "uptime_in_seconds"];
+/// Counters that never fall but at a new start, or where somebody asks for `CONFIG RESETSTAT`.
+const COUNTERS: &[&str] = &["total_commands_processed", "total_connections_received"];
 
 /// Most commands of which the times are kept, those with the most calls.
 const COMMANDS_MAX: usize = 32;
@@ -62,8 +62,16 @@ pub fn reading(
     span_ns: Nanos,
     own: OwnWork,
 ) -> ServerReading {
-    let mut pair = Pair { before, after, restarted: false };
-    pair.restarted = before.text("run_id") != after.text("run_id") || pair.fell(COUNTERS);
+    let mut pair = Pair { before, after, anew: false };
+    let fell = pair.fell(COUNTERS);
+    let restarted = match (before.text("run_id"), after.text("run_id")) {
+        // Uptimes follow the wall clock, which may be set.
+        (Some(before), Some(after)) => before != after,
+        _ => pair.is_younger("uptime_in_seconds", span_ns) || fell && own.connections > 0,
+    };
+    let counters_reset = fell && !restarted;
+    pair.anew = restarted || counters_reset;
+    let process = Pair { anew: restarted, ..pair };
     let number = |name: &str| after.number(name);
     let (software, version) = program_of(after);
     ServerReading {
@@ -72,9 +80,11 @@ pub fn reading(
         serving_threads: serving_threads(&pair, settings),
         pid: number("process_id").and_then(|pid| pid.try_into().ok()),
         span_ns,
-        restarted: pair.restarted,
-        cpu_ns: cpu_ns(&pair, ["used_cpu_user", "used_cpu_sys"]),
-        main_thread_cpu_ns: cpu_ns(&pair, ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"]),
+        restarted,
+        counters_reset,
+        uptime_s: number("uptime_in_seconds"),
+        cpu_ns: cpu_ns(&process, ["used_cpu_user", "used_cpu_sys"]),
+        main_thread_cpu_ns: cpu_ns(&process, ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"]),
         in_commands_ns: in_commands_ns(&pair),
         counts: counts_of(&pair, own),
         our_requests: None,
@@ -381,6 +391,10 @@ mod tests {
         let seen = reading(&facts(BEFORE), &started, &Facts::default(), SECOND, OwnWork::default());
         assert!(seen.restarted);
         assert_eq!(seen.counts.requests, Some(7));
+        let mut reset = after();
+        reset.add(b"total_commands_processed", b"7");
+        let seen = reading(&facts(BEFORE), &reset, &Facts::default(), SECOND, OwnWork::default());
+        assert_eq!((seen.restarted, seen.counters_reset, seen.counts.requests), (false, true, Some(7)));
     }
 
     #[test]

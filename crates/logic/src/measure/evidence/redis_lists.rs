@@ -53,8 +53,7 @@ pub fn slow_commands(pair: &Pair<'_>) -> Vec<SlowCommand> {
     let told = |facts: &Facts| -> Vec<String> {
         facts.beginning_with("slow_command_").map(|(_, text)| text.to_owned()).collect()
     };
-    let last_before =
-        told(pair.before).iter().filter_map(|text| id_of(text)).max().filter(|_| !pair.restarted);
+    let last_before = told(pair.before).iter().filter_map(|text| id_of(text)).max().filter(|_| !pair.anew);
     let command = |text: &String| {
         let name = field(text, "name")?;
         let is_new = last_before.is_none_or(|last| id_of(text) > Some(last));
@@ -89,7 +88,7 @@ pub fn events_told(answer: &RespValue<'_>) -> Facts {
 /// The latency events that are new since the first reading.
 pub fn events(pair: &Pair<'_>) -> Vec<LatencyEvent> {
     let event = |(name, text): (&str, &str)| {
-        let is_new = pair.restarted || pair.before.text(&format!("latency_event_{name}")) != Some(text);
+        let is_new = pair.anew || pair.before.text(&format!("latency_event_{name}")) != Some(text);
         let number = |name: &str| field(text, name)?.parse::<u64>().ok();
         let ns = |name: &str| number(name).map(|ms: u64| ms.saturating_mul(MILLISECOND));
         is_new.then_some(())?;
@@ -132,7 +131,7 @@ fn cells_of(facts: &Facts, name: &str) -> Option<BTreeMap<u64, u64>> {
 /// server does not tell, and where a count fell.
 pub fn at_most(pair: &Pair<'_>, name: &str, quantile: f64) -> Option<Nanos> {
     let after = cells_of(pair.after, name)?;
-    let before = if pair.restarted { None } else { cells_of(pair.before, name) }.unwrap_or_default();
+    let before = if pair.anew { None } else { cells_of(pair.before, name) }.unwrap_or_default();
     // Cells without a call of their own are left out of an answer.
     let until = |cells: &BTreeMap<u64, u64>, bound: u64| {
         cells.range(..=bound).next_back().map_or(0, |(_, count)| *count)
@@ -175,7 +174,7 @@ mod tests {
     }
 
     fn pair<'a>(before: &'a Facts, after: &'a Facts) -> Pair<'a> {
-        Pair { before, after, restarted: false }
+        Pair { before, after, anew: false }
     }
 
     #[test]
@@ -193,7 +192,7 @@ mod tests {
             took_ns: us * MICROSECOND,
         };
         assert_eq!(seen, [of("keys", 103, 20_000), of("?", 101, 12)]);
-        let restarted = slow_commands(&Pair { restarted: true, ..pair(&after, &before) });
+        let restarted = slow_commands(&Pair { anew: true, ..pair(&after, &before) });
         assert_eq!(restarted, [of("get", 100, 9_000)], "ids count anew");
         assert!(slow_commands(&pair(&after, &after)).is_empty());
     }
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(at_most(&pair(&after, &after), "get", 0.5), None, "nothing was called");
         assert_eq!(at_most(&pair(&after, &before), "get", 0.5), None, "counts fell");
         assert_eq!(at_most(&pair(&before, &after), "set", 0.5), None);
-        let anew = Pair { restarted: true, ..pair(&after, &before) };
+        let anew = Pair { anew: true, ..pair(&after, &before) };
         assert_eq!(at_most(&anew, "get", 0.99), Some(66 * MICROSECOND));
     }
 

@@ -43,6 +43,11 @@ pub struct ServerEvidence {
 }
 
 impl ServerReading {
+    /// Whether the counters cover the time between the two readings: they did not begin anew in between.
+    pub fn is_whole(&self) -> bool {
+        !self.restarted && !self.counters_reset
+    }
+
     /// Whether two readings are most likely of one process: they name one process id and have counted the same.
     pub fn is_of_one_process(&self, other: &ServerReading) -> bool {
         self.pid.is_some()
@@ -66,8 +71,14 @@ pub struct ServerReading {
     pub pid: Option<u32>,
     /// Time between the two readings, in nanoseconds.
     pub span_ns: Nanos,
-    /// Whether a counter fell between the two readings: the server started anew.
+    /// Whether the server started anew between the two readings.
     pub restarted: bool,
+    /// Whether the counters of a server that went on running were set to 0 between the two readings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counters_reset: bool,
+    /// How long the server had been up at the second reading, in seconds, by its own account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime_s: Option<u64>,
     /// CPU time of the process, user and system, by its own account.
     pub cpu_ns: Option<Nanos>,
     /// CPU time of the main thread, by the server's own account.

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ours::OurRequests;
 use super::server::{ServerCounts, ServerReading};
 use super::slabs::SlabClass;
+use crate::measure::cross_checks::CpuCost;
 use crate::time::Nanos;
 
 /// Most intervals that are kept of one server; later ones are counted as missed.
@@ -82,10 +84,10 @@ impl ServerInterval {
         (asked > 0).then(|| hits as f64 / asked as f64)
     }
 
-    /// CPU time for each request, in nanoseconds; `None` where there was no request.
-    pub fn cpu_ns_per_request(&self) -> Option<f64> {
-        let requests = self.counts.requests.filter(|&requests| requests > 0)?;
-        Some(self.cpu_ns? as f64 / requests as f64)
+    /// CPU time for each request as clients count them; `None` where there was no request, and where their number is not
+    /// known.
+    pub fn cpu_cost(&self, ours: Option<&OurRequests>) -> Option<CpuCost> {
+        CpuCost::of(self.cpu_ns?, self.counts.requests?, ours)
     }
 
     /// CPU time of the process in cores: 1 where it worked for all of the interval on one of them. `None` where it is not known.
@@ -114,9 +116,11 @@ mod tests {
         };
         let interval = |counts| ServerInterval { cpu_ns: Some(3000), counts, ..ServerInterval::default() };
         let busy = interval(counts(10, 9));
-        assert_eq!((busy.hit_ratio(), busy.cpu_ns_per_request()), (Some(0.9), Some(300.0)));
+        let ours = OurRequests { sent: 10, keys: 10, counted: None, one_to_one: true };
+        let cost = |interval: &ServerInterval| Some(interval.cpu_cost(Some(&ours))?.per_request_ns);
+        assert_eq!((busy.hit_ratio(), cost(&busy)), (Some(0.9), Some(300.0)));
         let idle = interval(counts(0, 0));
-        assert_eq!((idle.hit_ratio(), idle.cpu_ns_per_request()), (None, None));
+        assert_eq!((idle.hit_ratio(), cost(&idle)), (None, None));
         assert_eq!(interval(ServerCounts::default()).hit_ratio(), None);
         assert_eq!(ServerInterval { end_ns: 6000, ..busy.clone() }.cores(), Some(0.5));
         assert_eq!(

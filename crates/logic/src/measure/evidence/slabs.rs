@@ -80,7 +80,7 @@ mod tests {
             ("5:total_pages", "2"),
             ("active_slabs", "2"),
         ]);
-        let seen = classes(&Pair { before: &before, after: &after, restarted: false });
+        let seen = classes(&Pair { before: &before, after: &after, anew: false });
         let five = SlabClass {
             class: 5,
             chunk_bytes: Some(240),
@@ -91,13 +91,13 @@ mod tests {
         };
         let nine = SlabClass { class: 9, records: 4, evictions: 2, ..SlabClass::default() };
         assert_eq!(seen, [five, nine], "a class without records and losses is left out");
-        let anew = classes(&Pair { before: &after, after: &before, restarted: true });
+        let anew = classes(&Pair { before: &after, after: &before, anew: true });
         assert_eq!((anew[0].evictions, anew[0].out_of_memory), (10, 1), "counted from the start");
     }
 
     #[test]
     fn a_server_that_tells_no_items_has_no_classes() {
         let none = facts(&[("5:chunk_size", "240"), ("items:x:number", "4"), ("items:99999:number", "4")]);
-        assert!(classes(&Pair { before: &none, after: &none, restarted: false }).is_empty());
+        assert!(classes(&Pair { before: &none, after: &none, anew: false }).is_empty());
     }
 }

@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn seen(before: &Facts, after: &Facts) -> Vec<SlotUse> {
-        slots(&Pair { before, after, restarted: false })
+        slots(&Pair { before, after, anew: false })
     }
 
     #[test]

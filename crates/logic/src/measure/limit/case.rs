@@ -3,7 +3,7 @@
 use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, SPARE_SHARE};
 use super::worker_loss::WorkerLoss;
-use crate::measure::evidence::{ConnectionEvidence, MachineEvidence, ServerReading};
+use crate::measure::evidence::{ConnectionEvidence, MachineEvidence, OurRequests, ServerReading};
 use crate::measure::figures::{Unanswered, time_text};
 use crate::measure::histogram::Moments;
 use crate::measure::measurement::Measurement;
@@ -93,10 +93,15 @@ impl<'a> Case<'a> {
         self.measurement.evidence.iter().flat_map(|seen| &seen.machines)
     }
 
-    /// What the servers said of themselves, but for those that started anew.
+    /// What the servers said of themselves, but for those whose counters began anew.
     pub fn readings(&self) -> impl Iterator<Item = &'a ServerReading> {
         let servers = self.measurement.evidence.iter().flat_map(|seen| &seen.servers);
-        servers.filter_map(|server| server.reading.as_ref()).filter(|reading| !reading.restarted)
+        servers.filter_map(|server| server.reading.as_ref()).filter(|reading| reading.is_whole())
+    }
+
+    /// The requests of this run between the readings; absent where no process has counted them.
+    pub fn ours(&self) -> Option<&'a OurRequests> {
+        self.measurement.evidence.as_ref()?.ours.as_ref()
     }
 
     /// The run's own TCP connections, over all processes; absent where none was read.

@@ -6,7 +6,7 @@ use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TCP_LIMITED_SHARE, WayOut
 use super::network_rows::{LOST_SHARE, OTHERS_SHARE, card_share, is_all_local, others_requests};
 use super::server_rows::{BURST_RATIO, RUN_DELAY_SHARE, UNANSWERED_SHARE};
 use super::shares::{FULL_SHARE, TAKEN_SHARE, share_of};
-use crate::measure::cross_checks::{LITTLE_ERROR_MAX, Utilisation, Waits, little_error, rounded_ns};
+use crate::measure::cross_checks::{CpuCost, LITTLE_ERROR_MAX, Waits, little_error, rounded_ns};
 use crate::measure::figures::time_text;
 use crate::measure::recorder::Span;
 use crate::measure::words::{grouped, percent};
@@ -175,9 +175,11 @@ fn of_servers(case: &Case<'_>) -> Vec<Observation> {
             let what = format!("{} requests of other clients besides ours", grouped(others));
             all.push(Observation::share("server", share, OTHERS_SHARE, what));
         }
-        if let Some(utilisation) = Utilisation::of(reading) {
-            let value = utilisation.cpu_ns_per_request / 1e3;
-            let says = format!("CPU of the server for each request {value:.2} us");
+        if let Some(cost) = CpuCost::at(reading, case.ours()) {
+            let value = cost.per_request_ns / 1e3;
+            let key = cost.per_key_ns.map(|ns| format!(", {:.2} us for each key", ns / 1e3));
+            let key = key.unwrap_or_default();
+            let says = format!("CPU of the server for each request {value:.2} us{key}");
             all.push(Observation { source: "server", value, limit: None, says });
         }
         if let Some(evictions) = reading.counts.evictions {

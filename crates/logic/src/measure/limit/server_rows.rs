@@ -13,6 +13,7 @@ use crate::measure::cross_checks::Waits;
 use crate::measure::figures::{Figures, Quantile, time_text};
 use crate::measure::recorder::Span;
 use crate::measure::words::{counted, grouped, percent, was};
+use crate::time::{Nanos, seconds};
 
 /// A serving thread that waits for a CPU for a larger share of its time is slowed down by it.
 pub const RUN_DELAY_SHARE: f64 = 0.05;
@@ -28,6 +29,35 @@ pub const UNANSWERED_SHARE: f64 = 0.01;
 
 /// What memcached and Redis say on a connection that they do not take.
 const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients reached"];
+
+/// A server started anew: what was asked of it meanwhile failed, and what it kept in memory alone is gone.
+pub fn restarted(case: &Case<'_>) -> Option<Finding> {
+    let seen = case.measurement.evidence.as_ref()?;
+    let anew = seen.servers.iter().filter_map(|server| Some((server, server.reading.as_ref()?)));
+    let (server, reading) = anew.into_iter().find(|(_, reading)| reading.restarted)?;
+    let place = if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
+    let up = reading.uptime_s.map(|up_s| {
+        format!(
+            ": at the end it had been up for {up_s} s, {} after the first look at it",
+            duration(reading.span_ns)
+        )
+    });
+    let counts = &case.all.counts;
+    let asked = counts.hits + counts.misses;
+    let missed = (counts.misses > 0)
+        .then(|| format!(" {} of the keys were not found.", percent(counts.misses as f64 / asked as f64)));
+    let says = format!(
+        "The server{place} started anew during the run{}.{}",
+        up.unwrap_or_default(),
+        missed.unwrap_or_default()
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// A time in seconds as words.
+fn duration(ns: Nanos) -> String {
+    format!("{:.1} s", seconds(ns))
+}
 
 /// A server took no more connections.
 pub fn refused(case: &Case<'_>) -> Option<Finding> {

@@ -26,6 +26,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "generator-kept-back", judge: generator_rows::kept_back },
     Row { name: "generator-stood-still", judge: generator_rows::stood_still },
     Row { name: "generator-out", judge: generator_rows::left_late },
+    Row { name: "server-restarted", judge: server_rows::restarted },
     Row { name: "others", judge: network_rows::others },
     Row { name: "server-connections", judge: server_rows::refused },
     Row { name: "network-bandwidth", judge: network_rows::bandwidth },

@@ -498,6 +498,40 @@ fn requests_and_connections_of_others_are_counted() {
 }
 
 #[test]
+fn connections_of_ours_that_a_server_counts_late_are_not_those_of_others() {
+    let run = quiet().seen(IDLE, 1).reading(|reading| reading.counts.connections_opened = Some(16));
+    let with = |unheard: u64| {
+        let (mut measurement, plan) = (run.measurement(), run.plan());
+        measurement.connections.unheard = unheard;
+        Verdict::of(&Case::of(&measurement, &plan, &measurement.ops().all()))
+    };
+    for unheard in [16, 50] {
+        assert_ne!(with(unheard).limit, Limit::Others, "{unheard}");
+    }
+    says(&with(6), Limit::Others, "others", &["at least 10 new connections that are not ours"]);
+    says(&with(0), Limit::Others, "others", &["and 16 new connections that are not ours"]);
+}
+
+#[test]
+fn a_server_that_started_anew_is_named_before_the_records_that_it_lost() {
+    let lost = |restarted: bool, reset: bool| {
+        let run = Scenario { late: (0, 0), ..quiet() }.seen(IDLE, 1);
+        run.reading(|reading| {
+            reading.restarted = restarted;
+            reading.counters_reset = reset;
+            reading.uptime_s = Some(2);
+            reading.counts.evictions = Some(1_000);
+        })
+        .verdict()
+    };
+    let words =
+        ["started anew during the run: at the end it had been up for 2 s, 4.0 s after the first look"];
+    says(&lost(true, false), Limit::Server, "server-restarted", &words);
+    says(&lost(false, false), Limit::Workload, "lost-records", &["1,000 evictions"]);
+    assert_eq!(lost(false, true).limit, Limit::Nobody, "counters that were set to 0 are no new start");
+}
+
+#[test]
 fn a_server_that_refuses_connections_is_named() {
     for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
         let shut = (run.length / 2, MICROSECOND);

@@ -7,7 +7,7 @@ use pummel_logic::measure::words::{counted, grouped, percent};
 
 use super::classes::{class_words, worst_class};
 use super::page::Page;
-use super::units::micros_text;
+use super::units::{duration_text, micros_text};
 use crate::report::document::{
     CommandResult, Document, EvidenceResult, ReadingResult, ResourceResult, ServerResult, SlotResult,
 };
@@ -82,12 +82,15 @@ fn reading_words(document: &Document, reading: &ReadingResult) -> Vec<String> {
     let who = format!("{} {}", reading.software, reading.version);
     let mut parts = vec![[Some(who), threads].into_iter().flatten().collect::<Vec<_>>().join(", ")];
     if reading.restarted {
-        parts.push("IT STARTED ANEW during the run".to_owned());
+        let up = reading.uptime_s.map(|up_s| format!(" (at the end it had been up for {up_s} s)"));
+        parts.push(format!("IT STARTED ANEW during the run{}", up.unwrap_or_default()));
         return parts;
     }
-    if let Some(cpu_us) = reading.cpu_us_per_request {
-        parts.push(format!("{} us of its CPU for each request", number(cpu_us)));
+    if reading.counters_reset {
+        parts.push("its counters were set to 0 during the run".to_owned());
+        return parts;
     }
+    parts.extend(cpu_words(reading));
     let counts = &reading.counts;
     for (count, what, rest) in [
         (counts.evictions, "eviction", ""),
@@ -118,6 +121,18 @@ fn reading_words(document: &Document, reading: &ReadingResult) -> Vec<String> {
     }
     parts.extend(reading.slots.first().and_then(|slot| slot_words(slot, reading.main_thread_cpu_s)));
     parts
+}
+
+/// The server's CPU time for each request, and for each key where requests have several; the whole of it where the number of
+/// requests is not known.
+fn cpu_words(reading: &ReadingResult) -> Option<String> {
+    let key = reading.cpu_us_per_key.map(|us| format!(", {} us for each key", number(us)));
+    match (reading.cpu_us_per_request, reading.cpu_s) {
+        (Some(us), _) => {
+            Some(format!("{} us of its CPU for each request{}", number(us), key.unwrap_or_default()))
+        }
+        (None, cpu_s) => cpu_s.map(|cpu_s| format!("{} of its CPU", duration_text(cpu_s))),
+    }
 }
 
 /// The hash slot that took the most CPU time, where it took a visible share of it: a slot has one home, so that more nodes do

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::cross_checks::Utilisation;
+use pummel_logic::measure::cross_checks::CpuCost;
 use pummel_logic::measure::evidence::{
     CommandTimes, ConnectionEvidence, ErrorCount, Evidence, HostNetwork, LatencyEvent, MachineEvidence,
-    ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse, SlowCommand, ThreadUse,
+    OurRequests, ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse, SlowCommand, ThreadUse,
 };
 use pummel_logic::time::{Nanos, seconds};
 use serde::{Deserialize, Serialize};
@@ -61,14 +61,23 @@ pub struct ReadingResult {
     pub seconds: f64,
     /// Whether the server was started anew between the readings.
     pub restarted: bool,
+    /// Whether the counters of a server that went on running were set to 0 between the readings.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub counters_reset: bool,
+    /// How long the server had been up at the second reading, by its own account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uptime_s: Option<u64>,
     /// CPU time of the server.
     pub cpu_s: Option<f64>,
     /// CPU time of the server's main thread.
     pub main_thread_cpu_s: Option<f64>,
     /// Time that the server spent inside commands.
     pub in_commands_s: Option<f64>,
-    /// CPU time of the server for each request that it counted.
+    /// CPU time of the server for each request, as clients count them.
     pub cpu_us_per_request: Option<f64>,
+    /// CPU time of the server for each key; absent where each request has one at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_us_per_key: Option<f64>,
     /// What the server counted.
     pub counts: ServerCounts,
     /// Requests of this run among those.
@@ -240,8 +249,10 @@ pub struct SocketsResult {
 
 impl EvidenceResult {
     pub(super) fn of(evidence: &Evidence) -> EvidenceResult {
+        let ours = evidence.ours.as_ref();
+        let servers = evidence.servers.iter().map(|server| ServerResult::of(server, ours));
         EvidenceResult {
-            servers: evidence.servers.iter().map(ServerResult::of).collect(),
+            servers: servers.collect(),
             machines: evidence.machines.iter().map(MachineResult::of).collect(),
             our_requests: evidence.our_requests,
         }
@@ -249,12 +260,12 @@ impl EvidenceResult {
 }
 
 impl ServerResult {
-    fn of(server: &ServerEvidence) -> ServerResult {
+    fn of(server: &ServerEvidence, ours: Option<&OurRequests>) -> ServerResult {
         let threads = server.threads.as_ref();
         ServerResult {
             address: server.address.clone(),
             unread: server.unread.clone(),
-            reading: server.reading.as_ref().map(ReadingResult::of),
+            reading: server.reading.as_ref().map(|reading| ReadingResult::of(reading, ours)),
             threads: threads.map(|threads| threads.iter().map(ThreadResult::of).collect()),
             threads_seconds: threads.map(|_| seconds(server.threads_span_ns)),
             threads_unread: server.threads_unread.clone(),
@@ -264,8 +275,8 @@ impl ServerResult {
 }
 
 impl ReadingResult {
-    fn of(reading: &ServerReading) -> ReadingResult {
-        let utilisation = Utilisation::of(reading);
+    fn of(reading: &ServerReading, ours: Option<&OurRequests>) -> ReadingResult {
+        let cost = CpuCost::at(reading, ours);
         ReadingResult {
             software: reading.software.clone(),
             version: reading.version.clone(),
@@ -273,10 +284,13 @@ impl ReadingResult {
             pid: reading.pid,
             seconds: seconds(reading.span_ns),
             restarted: reading.restarted,
+            counters_reset: reading.counters_reset,
+            uptime_s: reading.uptime_s,
             cpu_s: reading.cpu_ns.map(seconds),
             main_thread_cpu_s: reading.main_thread_cpu_ns.map(seconds),
             in_commands_s: reading.in_commands_ns.map(seconds),
-            cpu_us_per_request: utilisation.map(|found| rounded(found.cpu_ns_per_request / 1e3)),
+            cpu_us_per_request: cost.map(|cost| rounded(cost.per_request_ns / 1e3)),
+            cpu_us_per_key: cost.and_then(|cost| Some(rounded(cost.per_key_ns? / 1e3))),
             counts: reading.counts,
             our_requests: reading.our_requests,
             memory_bytes: reading.memory_bytes,

@@ -18,6 +18,7 @@ use super::cache::CacheResult;
 use super::figures::{FiveTimes, is_zero, micros, range_ends, rounded};
 use super::named::Named;
 use super::parts::{PartResult, SliceConnectionsResult, SliceGeneratorResult};
+use crate::report::numbers::number;
 
 /// All requests together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub struct RequestTotals {
     pub rate: f64,
     /// Ends of the interval of the rate; null where it is not known how sure the rate is.
     pub rate_ci: Option<[f64; 2]>,
+    /// Keys of the completed requests per second; absent where each of them has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys_rate: Option<f64>,
     /// The times of the requests.
     #[serde(flatten)]
     pub times: FiveTimes,
@@ -53,6 +57,9 @@ pub struct RequestTotals {
 
 impl RequestTotals {
     pub(super) fn of(totals: &Totals) -> RequestTotals {
+        let counts = &totals.counts;
+        let has_many = counts.completed > 0 && counts.keys > counts.completed;
+        let keys_rate = || rounded(totals.rate * counts.keys as f64 / counts.completed as f64);
         RequestTotals {
             requests: totals.counts.requests(),
             completed: totals.counts.completed,
@@ -64,8 +71,16 @@ impl RequestTotals {
             skipped_estimated: 0,
             rate: rounded(totals.rate),
             rate_ci: totals.certainty.as_ref().and_then(|certainty| certainty.rate).map(range_ends),
+            keys_rate: has_many.then(keys_rate),
             times: FiveTimes::of(&totals.figures, totals.certainty.as_ref()),
         }
+    }
+
+    /// The keys of the completed requests in words; `None` where each of them has one.
+    pub fn keys_words(&self) -> Option<String> {
+        let keys_rate = self.keys_rate?;
+        let each = if self.rate > 0.0 { keys_rate / self.rate } else { 0.0 };
+        Some(format!("{}/s, {} in each request on average", number(keys_rate), number(each)))
     }
 
     /// These requests with those that were left out because they were late.

@@ -1,7 +1,7 @@
 //! What servers said of themselves interval by interval, in seconds.
 
 use pummel_logic::measure::evidence::server_stats::{ServerInterval, ServerStats};
-use pummel_logic::measure::evidence::{Evidence, ServerCounts, SlabClass};
+use pummel_logic::measure::evidence::{Evidence, OurRequests, ServerCounts, SlabClass};
 use pummel_logic::time::seconds;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub struct ServerIntervalResult {
     pub requests_per_s: Option<f64>,
     /// Share of keys that reads found, from 0 to 1.
     pub hit_ratio: Option<f64>,
-    /// CPU time of the server for each request.
+    /// CPU time of the server for each request, as clients count them.
     pub cpu_us_per_request: Option<f64>,
     /// CPU time of the server.
     pub cpu_s: Option<f64>,
@@ -56,21 +56,24 @@ impl ServerStatsResult {
     /// The intervals of all servers that were asked for; none where that was not wanted.
     pub(super) fn all_of(evidence: Option<&Evidence>) -> Vec<ServerStatsResult> {
         let all = evidence.map(|evidence| evidence.server_stats.as_slice()).unwrap_or_default();
-        all.iter().map(ServerStatsResult::of).collect()
+        let ours = evidence.and_then(|evidence| evidence.ours.as_ref());
+        all.iter().map(|stats| ServerStatsResult::of(stats, ours)).collect()
     }
 
-    fn of(stats: &ServerStats) -> ServerStatsResult {
+    fn of(stats: &ServerStats, ours: Option<&OurRequests>) -> ServerStatsResult {
+        let intervals = stats.intervals.iter().map(|interval| ServerIntervalResult::of(interval, ours));
         ServerStatsResult {
             address: stats.address.clone(),
             interval_s: seconds(stats.every_ns),
             missed: stats.missed,
-            intervals: stats.intervals.iter().map(ServerIntervalResult::of).collect(),
+            intervals: intervals.collect(),
         }
     }
 }
 
 impl ServerIntervalResult {
-    fn of(interval: &ServerInterval) -> ServerIntervalResult {
+    fn of(interval: &ServerInterval, ours: Option<&OurRequests>) -> ServerIntervalResult {
+        let cost = interval.cpu_cost(ours);
         let length_s = seconds(interval.length_ns());
         let rate = |requests: u64| (length_s > 0.0).then(|| rounded(requests as f64 / length_s));
         ServerIntervalResult {
@@ -79,7 +82,7 @@ impl ServerIntervalResult {
             restarted: interval.restarted,
             requests_per_s: interval.counts.requests.and_then(rate),
             hit_ratio: interval.hit_ratio(),
-            cpu_us_per_request: interval.cpu_ns_per_request().map(|ns| rounded(ns / 1e3)),
+            cpu_us_per_request: cost.map(|cost| rounded(cost.per_request_ns / 1e3)),
             cpu_s: interval.cpu_ns.map(seconds),
             counts: interval.counts,
             memory_bytes: interval.memory_bytes,

@@ -394,7 +394,7 @@ fn own_figures(document: &Document, length_s: f64) -> String {
         .map(|server| {
             let Some(reading) = &server.reading else {
                 let why = server.unread.clone().unwrap_or_default();
-                return [vec![server.address.clone(), why], vec!["-".to_owned(); 7]].concat();
+                return [vec![server.address.clone(), why], vec!["-".to_owned(); 8]].concat();
             };
             reading_cells(&server.address, reading)
         })
@@ -406,6 +406,7 @@ fn own_figures(document: &Document, length_s: f64) -> String {
         "of them ours",
         "CPU, s",
         "CPU us/request",
+        "CPU us/key",
         "evictions",
         "connections",
         "memory, MiB",
@@ -457,6 +458,7 @@ fn reading_cells(address: &str, reading: &ReadingResult) -> Vec<String> {
         count(reading.our_requests),
         time(reading.cpu_s),
         time(reading.cpu_us_per_request),
+        time(reading.cpu_us_per_key),
         count(reading.counts.evictions),
         count(reading.connections),
         reading.memory_bytes.map_or("-".to_owned(), |bytes| number(bytes as f64 / 1_048_576.0)),
@@ -512,6 +514,7 @@ pub fn facts(document: &Document) -> Vec<(&'static str, String)> {
     vec![
         ("Protocol", detected.unwrap_or_default()),
         ("Stored before", load.unwrap_or_default()),
+        ("Keys", document.totals.keys_words().unwrap_or_default()),
         ("Warm-up", warm_up.unwrap_or_default()),
         ("Measured until", until.unwrap_or_default()),
         ("Intervals", windows.unwrap_or_default()),
