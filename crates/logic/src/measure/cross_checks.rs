@@ -1,6 +1,5 @@
 //! Laws of queues that a run has to obey, whatever was measured: what does not fit says where the trouble is.
 
-use super::evidence::{OurRequests, ServerReading};
 use super::limit::Case;
 use super::little::little;
 use super::recorder::Span;
@@ -47,47 +46,6 @@ impl Waits {
     /// The measured wait by the predicted one; 1 where both are nothing.
     pub fn ratio(&self) -> f64 {
         if self.predicted_ns > 0.0 { self.measured_ns / self.predicted_ns } else { 1.0 }
-    }
-}
-
-/// CPU time of servers for each of their requests, as a client counts those.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CpuCost {
-    /// CPU time for each request, in nanoseconds: a request of many keys is one, and those of others are taken to be like ours.
-    pub per_request_ns: f64,
-    /// CPU time for each key, in nanoseconds; absent where each request has one key at most.
-    pub per_key_ns: Option<f64>,
-}
-
-impl CpuCost {
-    /// The cost of one request where `cpu_ns` was used for `requests` that servers counted; absent where it is not known how
-    /// many requests of clients those are.
-    pub fn of(cpu_ns: u64, requests: u64, ours: Option<&OurRequests>) -> Option<CpuCost> {
-        let ours = ours?;
-        let requests = ours.requests_among(requests).filter(|requests| *requests > 0.0)?;
-        let per_request_ns = cpu_ns as f64 / requests;
-        let per_key_ns = ours.keys_per_request().map(|keys| per_request_ns / keys);
-        Some(CpuCost { per_request_ns, per_key_ns })
-    }
-
-    /// The cost of one request at the server of a reading; absent where the server started anew, or does not count both.
-    pub fn at(reading: &ServerReading, ours: Option<&OurRequests>) -> Option<CpuCost> {
-        if !reading.is_whole() || reading.span_ns == 0 {
-            return None;
-        }
-        CpuCost::of(reading.cpu_ns?, reading.counts.requests?, ours)
-    }
-
-    /// The cost of one request at several servers together; absent where none of them counts both.
-    pub fn at_all<'a>(
-        readings: impl Iterator<Item = &'a ServerReading>,
-        ours: Option<&OurRequests>,
-    ) -> Option<CpuCost> {
-        let counted = readings.filter_map(|reading| Some((reading.cpu_ns?, reading.counts.requests?)));
-        let (cpu_ns, requests) = counted.fold((0u64, 0u64), |(cpu_ns, requests), (more_ns, more)| {
-            (cpu_ns.saturating_add(more_ns), requests.saturating_add(more))
-        });
-        CpuCost::of(cpu_ns, requests, ours)
     }
 }
 
@@ -166,7 +124,6 @@ pub(super) fn rounded_ns(ns: f64) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::evidence::ServerCounts;
     use crate::measure::scenario::{Scenario, closed, quiet};
     use crate::time::{MICROSECOND, MILLISECOND, SECOND};
 
@@ -194,29 +151,6 @@ mod tests {
         assert_eq!(waits_of(&Scenario { depth: 2, ..quiet() }), None);
         let too_much = Scenario { connections: 2, service: 5 * MILLISECOND, ..quiet() };
         assert_eq!(waits_of(&too_much), None, "a queue that is asked for too much has no mean wait");
-    }
-
-    #[test]
-    fn the_cost_of_a_request_is_that_of_all_its_keys() {
-        let counts = ServerCounts { requests: Some(100_000), ..ServerCounts::default() };
-        let reading = ServerReading {
-            counts,
-            span_ns: 2 * SECOND,
-            cpu_ns: Some(SECOND),
-            serving_threads: Some(2),
-            ..ServerReading::default()
-        };
-        let single = OurRequests { sent: 100_000, keys: 100_000, counted: Some(100_000), one_to_one: true };
-        let cost = CpuCost::at(&reading, Some(&single)).expect("both are counted");
-        assert_eq!((cost.per_request_ns, cost.per_key_ns), (10_000.0, None));
-        let many = OurRequests { sent: 1_000, one_to_one: false, ..single };
-        let cost = CpuCost::at(&reading, Some(&many)).expect("both are counted");
-        assert_eq!((cost.per_request_ns, cost.per_key_ns), (1_000_000.0, Some(10_000.0)));
-        let both = [reading.clone(), reading.clone()];
-        let cost_at_all = CpuCost::at_all(both.iter(), Some(&many));
-        assert_eq!(cost_at_all.map(|cost| cost.per_request_ns), Some(1_000_000.0));
-        assert_eq!(CpuCost::at(&reading, None), None);
-        assert_eq!(CpuCost::at(&ServerReading { restarted: true, ..reading }, Some(&single)), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::measure::agents::Agents;
 use crate::measure::certainty::Certainty;
-use crate::measure::cross_checks::CpuCost;
+use crate::measure::evidence::CpuCost;
 use crate::measure::headroom::ResourceUse;
 use crate::measure::limit::{Case, Verdict};
 use crate::measure::measurement::{Measurement, Status};

@@ -1,7 +1,7 @@
 //! Scenes of the rows that name what was asked for, or nothing.
 
 use crate::network::Way;
-use crate::verdicts::scenario::{Disturbance, PLAIN, Scenario, Server, Side, one, two_agents};
+use crate::verdicts::scenario::{PLAIN, Scenario, Server, Side, one, two_agents};
 use crate::verdicts::witness::{Sees, at_least, at_most};
 
 /// The scenes.
@@ -88,16 +88,6 @@ pub const SCENES: &[Scenario] = &[
         seconds_min: 3.0,
         words: "--records 100 -c 50 --calls-per-connection 1 --linger 0",
         loads: &[one("")],
-        ..PLAIN
-    },
-    Scenario {
-        must_not: &["lost-records"],
-        staged: "memcached that is killed and started anew (`--reconnect`)",
-        witnesses: &[at_most(Sees::Counter("uptime"), 3.0)],
-        disturbances: &[Disturbance::Restart(3_000, 300)],
-        seconds_min: 5.0,
-        words: "--records 1k --reconnect",
-        loads: &[one("-c 10 --rate 1k")],
         ..PLAIN
     },
 ];

@@ -11,6 +11,16 @@ const LOSSY: Way = Way::Far(Trouble { delay: Duration::from_micros(200), lost_on
 /// The scenes.
 pub const SCENES: &[Scenario] = &[
     Scenario {
+        must_not: &["others"],
+        never_says: &["not ours"],
+        staged: "memcached `-t 4` and no load before, so that its threads may count the connections late",
+        witnesses: &[at_most(Sees::Counter("total_connections"), 60.0)],
+        server: Server::Memcached("-t 4 -m 256"),
+        words: "--records 1k --no-load -c 50",
+        loads: &[one(""), one("--rate 2k"), two_agents("")],
+        ..PLAIN
+    },
+    Scenario {
         row: "others",
         limit: "others",
         staged: "a second client of the server, beside it",

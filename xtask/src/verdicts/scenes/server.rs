@@ -25,6 +25,34 @@ pub const SCENES: &[Scenario] = &[
         ..PLAIN
     },
     Scenario {
+        row: "server-restarted",
+        limit: "server",
+        must_not: &["lost-records"],
+        says: &["started anew during the run"],
+        staged: "memcached that is killed and started anew (`--reconnect`)",
+        witnesses: &[at_most(Sees::Counter("uptime"), 3.0)],
+        disturbances: &[Disturbance::Restart(3_000, 300)],
+        seconds_min: 5.0,
+        words: "--records 1k --reconnect",
+        loads: &[one("-c 10 --rate 1k")],
+        ..PLAIN
+    },
+    Scenario {
+        must_not: &["server-restarted"],
+        never_says: &["started anew"],
+        staged: "redis-server that closes all connections (`CLIENT KILL`) and goes on (`--reconnect`)",
+        witnesses: &[
+            at_least(Sees::Counter("total_connections_received"), 20.0),
+            at_least(Sees::Counter("uptime_in_seconds"), 3.0),
+        ],
+        server: Server::Redis(""),
+        disturbances: &[Disturbance::Line(2_000, "CLIENT KILL TYPE normal SKIPME yes")],
+        seconds_min: 4.0,
+        words: "--records 1k --reconnect --protocol resp2",
+        loads: &[one("-c 10 --rate 1k")],
+        ..PLAIN
+    },
+    Scenario {
         row: "server-receive-window",
         limit: "server",
         staged: "stores of 200 KiB, receive buffers of 64 KiB, and a server that is stopped (SIGSTOP) for 60 ms of each 120 ms",

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 
 pub use self::machine::{CardUse, ConnectionEvidence, HostNetwork, MachineEvidence, ThreadUse};
-pub use self::ours::OurRequests;
+pub use self::ours::{CpuCost, OurRequests};
 pub use self::server::{
     CommandTimes, ErrorCount, LatencyEvent, ServerCounts, ServerEvidence, ServerReading, SlowCommand,
 };

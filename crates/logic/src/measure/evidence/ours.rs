@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::server::ServerReading;
 use super::{memcached, redis};
 use crate::measure::tally::Tally;
 use crate::plan::{Phase, Plan, Work};
@@ -70,6 +71,47 @@ impl OurRequests {
     }
 }
 
+/// CPU time of servers for each of their requests, as a client counts those.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuCost {
+    /// CPU time for each request, in nanoseconds: a request of many keys is one, and those of others are taken to be like ours.
+    pub per_request_ns: f64,
+    /// CPU time for each key, in nanoseconds; absent where each request has one key at most.
+    pub per_key_ns: Option<f64>,
+}
+
+impl CpuCost {
+    /// The cost of one request where `cpu_ns` was used for `requests` that servers counted; absent where it is not known how
+    /// many requests of clients those are.
+    pub fn of(cpu_ns: u64, requests: u64, ours: Option<&OurRequests>) -> Option<CpuCost> {
+        let ours = ours?;
+        let requests = ours.requests_among(requests).filter(|requests| *requests > 0.0)?;
+        let per_request_ns = cpu_ns as f64 / requests;
+        let per_key_ns = ours.keys_per_request().map(|keys| per_request_ns / keys);
+        Some(CpuCost { per_request_ns, per_key_ns })
+    }
+
+    /// The cost of one request at the server of a reading; absent where the server started anew, or does not count both.
+    pub fn at(reading: &ServerReading, ours: Option<&OurRequests>) -> Option<CpuCost> {
+        if !reading.is_whole() || reading.span_ns == 0 {
+            return None;
+        }
+        CpuCost::of(reading.cpu_ns?, reading.counts.requests?, ours)
+    }
+
+    /// The cost of one request at several servers together; absent where none of them counts both.
+    pub fn at_all<'a>(
+        readings: impl Iterator<Item = &'a ServerReading>,
+        ours: Option<&OurRequests>,
+    ) -> Option<CpuCost> {
+        let counted = readings.filter_map(|reading| Some((reading.cpu_ns?, reading.counts.requests?)));
+        let (cpu_ns, requests) = counted.fold((0u64, 0u64), |(cpu_ns, requests), (more_ns, more)| {
+            (cpu_ns.saturating_add(more_ns), requests.saturating_add(more))
+        });
+        CpuCost::of(cpu_ns, requests, ours)
+    }
+}
+
 /// Keys of a read, at most.
 fn multiget(plan: &Plan) -> u64 {
     let keys = |phase: &Phase| match &phase.work {
@@ -83,6 +125,7 @@ fn multiget(plan: &Plan) -> u64 {
 mod tests {
     use super::*;
     use crate::measure::counts::Counts;
+    use crate::measure::evidence::ServerCounts;
     use crate::plan::{Mix, Protocol, Stop};
     use crate::protocol::{Fault, Verb};
     use crate::time::SECOND;
@@ -134,5 +177,28 @@ mod tests {
         assert_eq!((all.sent, all.keys, all.counted), (15, 30, Some(30)));
         all.merge(&OurRequests { sent: 1, keys: 1, counted: None, one_to_one: true });
         assert_eq!((all.sent, all.counted, all.one_to_one), (16, None, false));
+    }
+
+    #[test]
+    fn the_cost_of_a_request_is_that_of_all_its_keys() {
+        let counts = ServerCounts { requests: Some(100_000), ..ServerCounts::default() };
+        let reading = ServerReading {
+            counts,
+            span_ns: 2 * SECOND,
+            cpu_ns: Some(SECOND),
+            serving_threads: Some(2),
+            ..ServerReading::default()
+        };
+        let single = OurRequests { sent: 100_000, keys: 100_000, counted: Some(100_000), one_to_one: true };
+        let cost = CpuCost::at(&reading, Some(&single)).expect("both are counted");
+        assert_eq!((cost.per_request_ns, cost.per_key_ns), (10_000.0, None));
+        let many = OurRequests { sent: 1_000, one_to_one: false, ..single };
+        let cost = CpuCost::at(&reading, Some(&many)).expect("both are counted");
+        assert_eq!((cost.per_request_ns, cost.per_key_ns), (1_000_000.0, Some(10_000.0)));
+        let both = [reading.clone(), reading.clone()];
+        let cost_at_all = CpuCost::at_all(both.iter(), Some(&many));
+        assert_eq!(cost_at_all.map(|cost| cost.per_request_ns), Some(1_000_000.0));
+        assert_eq!(CpuCost::at(&reading, None), None);
+        assert_eq!(CpuCost::at(&ServerReading { restarted: true, ..reading }, Some(&single)), None);
     }
 }

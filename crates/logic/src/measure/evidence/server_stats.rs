@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ours::OurRequests;
+use super::ours::{CpuCost, OurRequests};
 use super::server::{ServerCounts, ServerReading};
 use super::slabs::SlabClass;
-use crate::measure::cross_checks::CpuCost;
 use crate::time::Nanos;
 
 /// Most intervals that are kept of one server; later ones are counted as missed.

@@ -6,7 +6,8 @@ use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TCP_LIMITED_SHARE, WayOut
 use super::network_rows::{LOST_SHARE, OTHERS_SHARE, card_share, is_all_local, others_requests};
 use super::server_rows::{BURST_RATIO, RUN_DELAY_SHARE, UNANSWERED_SHARE};
 use super::shares::{FULL_SHARE, TAKEN_SHARE, share_of};
-use crate::measure::cross_checks::{CpuCost, LITTLE_ERROR_MAX, Waits, little_error, rounded_ns};
+use crate::measure::cross_checks::{LITTLE_ERROR_MAX, Waits, little_error, rounded_ns};
+use crate::measure::evidence::CpuCost;
 use crate::measure::figures::time_text;
 use crate::measure::recorder::Span;
 use crate::measure::words::{grouped, percent};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::cross_checks::CpuCost;
 use pummel_logic::measure::evidence::{
-    CommandTimes, ConnectionEvidence, ErrorCount, Evidence, HostNetwork, LatencyEvent, MachineEvidence,
-    OurRequests, ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse, SlowCommand, ThreadUse,
+    CommandTimes, ConnectionEvidence, CpuCost, ErrorCount, Evidence, HostNetwork, LatencyEvent,
+    MachineEvidence, OurRequests, ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse,
+    SlowCommand, ThreadUse,
 };
 use pummel_logic::time::{Nanos, seconds};
 use serde::{Deserialize, Serialize};
