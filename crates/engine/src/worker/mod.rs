@@ -402,7 +402,8 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         }
         state.reporter.note_begun(now);
         if !population.comes_and_goes() {
-            state.reporter.note_open(state.entries.iter().map(|entry| entry.client.open_lanes()).sum());
+            let open = state.entries.iter().map(|entry| entry.client.open_lanes()).sum();
+            state.reporter.note_open(open, state.unheard());
         }
         Ok(now)
     }
