@@ -1,10 +1,18 @@
 //! The faults, other than missed goals, that make a complete run count as failed.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+/// Parts of a whole in which the share of [`FailOn::Outcomes`] is kept.
+const PARTS: f64 = 1e6;
+
+/// The beginning of the words of [`FailOn::Outcomes`].
+const OUTCOMES: &str = "outcomes";
 
 /// A fault that makes a run count as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(into = "String", try_from = "String")]
 pub enum FailOn {
     /// The generator was the limit.
     Limited,
@@ -16,14 +24,20 @@ pub enum FailOn {
     Unsteady,
     /// More requests were due than were answered, and their backlog grew to the end.
     Overloaded,
+    /// More than this share, in millionths, of the answered requests other than reads were not stored, or found no record.
+    Outcomes(u32),
 }
 
 impl FailOn {
-    /// All faults, in the order of help texts.
+    /// All faults without a value, in the order of help texts.
     pub const ALL: [FailOn; 5] =
         [FailOn::Limited, FailOn::Untrusted, FailOn::Errors, FailOn::Unsteady, FailOn::Overloaded];
 
-    /// The name of the fault on command lines, in Plans and in reports.
+    /// What is accepted on command lines, in the order of help texts.
+    pub const ACCEPTED: [&str; 6] =
+        ["limited", "untrusted", "errors", "unsteady", "overloaded", "outcomes:SHARE"];
+
+    /// The name of the fault on command lines, in Plans and in reports, without its value.
     pub fn name(self) -> &'static str {
         match self {
             FailOn::Limited => "limited",
@@ -31,11 +45,77 @@ impl FailOn {
             FailOn::Errors => "errors",
             FailOn::Unsteady => "unsteady",
             FailOn::Overloaded => "overloaded",
+            FailOn::Outcomes(_) => OUTCOMES,
         }
     }
 
-    /// The fault of this name; `None` if there is none.
-    pub fn from_name(name: &str) -> Option<FailOn> {
-        FailOn::ALL.into_iter().find(|fail_on| fail_on.name() == name)
+    /// The fault that these words name, such as `errors` or `outcomes:5%`; `None` if there is none. A share is at least 0 and less
+    /// than 1, with six digits at most.
+    pub fn from_words(words: &str) -> Option<FailOn> {
+        if let Some(share) = words.strip_prefix(OUTCOMES).and_then(|rest| rest.strip_prefix(':')) {
+            return share_of(share).map(FailOn::Outcomes);
+        }
+        FailOn::ALL.into_iter().find(|fail_on| fail_on.name() == words)
+    }
+}
+
+/// A share as `5%` or `0.05`, in millionths.
+fn share_of(text: &str) -> Option<u32> {
+    let (digits, whole) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
+    let is_plain = digits.starts_with(|first: char| first.is_ascii_digit())
+        && digits.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+    let share = digits.parse::<f64>().ok().filter(|_| is_plain)? / whole;
+    let parts = (share * PARTS).round();
+    let is_exact = (share * PARTS - parts).abs() < 1e-3;
+    (is_exact && (0.0..PARTS).contains(&parts)).then_some(parts as u32)
+}
+
+impl fmt::Display for FailOn {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FailOn::Outcomes(parts) => write!(to, "{OUTCOMES}:{}%", f64::from(*parts) / (PARTS / 100.0)),
+            plain => to.write_str(plain.name()),
+        }
+    }
+}
+
+impl From<FailOn> for String {
+    fn from(fail_on: FailOn) -> String {
+        fail_on.to_string()
+    }
+}
+
+impl TryFrom<String> for FailOn {
+    type Error = String;
+
+    fn try_from(words: String) -> Result<FailOn, String> {
+        let accepted = || format!("expected one of {}", FailOn::ACCEPTED.join(", "));
+        FailOn::from_words(&words).ok_or_else(accepted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_read_as_it_is_written() {
+        for (words, fault) in [
+            ("errors", FailOn::Errors),
+            ("outcomes:5%", FailOn::Outcomes(50_000)),
+            ("outcomes:0.05", FailOn::Outcomes(50_000)),
+            ("outcomes:0", FailOn::Outcomes(0)),
+            ("outcomes:0.0001%", FailOn::Outcomes(1)),
+        ] {
+            assert_eq!(FailOn::from_words(words), Some(fault), "{words}");
+            assert_eq!(FailOn::from_words(&fault.to_string()), Some(fault), "{fault}");
+        }
+        for words in
+            ["", "outcomes", "outcomes:", "outcomes:100%", "outcomes:-1", "outcomes:nan", "outcomes:1e-9"]
+        {
+            assert_eq!(FailOn::from_words(words), None, "{words}");
+        }
+        let json = serde_json::to_string(&[FailOn::Limited, FailOn::Outcomes(50_000)]).expect("JSON");
+        assert_eq!(json, r#"["limited","outcomes:5%"]"#);
     }
 }

@@ -50,6 +50,9 @@ pub fn render(document: &Document) -> String {
     requests_estimated(&mut page, &document.totals);
     keys(&mut page, document);
     hits::hits(&mut page, document);
+    if let Some(words) = document.outcomes_words() {
+        page.field("Outcomes", &words);
+    }
     errors(&mut page, document);
     around(&mut page, document);
     crew(&mut page, document);
@@ -306,7 +309,7 @@ fn failures(page: &mut Page, document: &Document) {
             FailOnAnswer::No => "no",
             FailOnAnswer::Unknown(_) => "not judged",
         };
-        format!("{}: {answer}", on.name())
+        format!("{on}: {answer}")
     });
     let words = words.collect::<Vec<_>>().join(", ");
     if !words.is_empty() {

@@ -18,8 +18,9 @@ pub struct ResultArgs {
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, allow_hyphen_values = true)]
     pub labels: Vec<(String, String)>,
     /// Exit with status 3 if the run was `limited` (by the generator), `untrusted` (its times cannot be believed), `unsteady` or
-    /// `overloaded` (its backlog grew to the end), or had `errors` (requests that failed or got no answer), or if that cannot be determined; several may be given, separated by
-    /// commas. Their test cases in --junit fail too
+    /// `overloaded` (its backlog grew to the end), or had `errors` (requests that failed or got no answer), or if more than the share of `outcomes:SHARE` (such as 5%) of the
+    /// answered requests other than reads were not stored or found no record, or if that cannot be determined; several may be given,
+    /// separated by commas. Their test cases in --junit fail too
     #[arg(long, value_name = "WHAT,...", value_parser = fail_on)]
     pub fail_on: Vec<FailOnList>,
 }
@@ -30,11 +31,11 @@ pub struct FailOnList(Vec<FailOn>);
 
 fn fail_on(text: &str) -> Result<FailOnList, ValueError> {
     let accepted = |name: &str| {
-        let names = FailOn::ALL.map(FailOn::name);
+        let names = FailOn::ACCEPTED;
         ValueError(format!("expected {}{}", names.join(", "), hint(name, names)))
     };
     text.split(',')
-        .map(|name| FailOn::from_name(name).ok_or_else(|| accepted(name)))
+        .map(|name| FailOn::from_words(name).ok_or_else(|| accepted(name)))
         .collect::<Result<_, _>>()
         .map(FailOnList)
 }

@@ -140,7 +140,10 @@ fn asked(document: &Document) -> Vec<(String, Fate)> {
         let failure = failures.iter().find(|failure| failure.on == on);
         (name.to_owned(), failure.map_or(Fate::Passed, |failure| Fate::Failed(failure.says.clone())))
     };
-    names.into_iter().filter(|(on, _)| document.plan.fail_on.contains(on)).map(case).collect()
+    let outcomes = document.plan.fail_on.iter().filter(|on| matches!(on, FailOn::Outcomes(_)));
+    let outcomes = outcomes.map(|on| (*on, "outcomes"));
+    let named = names.into_iter().filter(|(on, _)| document.plan.fail_on.contains(on));
+    named.chain(outcomes).map(case).collect()
 }
 
 fn goal(goal: &GoalOutcome) -> (String, Fate) {

@@ -7,7 +7,7 @@ use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::uncertainty::quantile_name;
 use pummel_logic::measure::words::counted;
 
-use crate::report::document::{CacheResult, Document, Figure, UntilOutcome};
+use crate::report::document::{Document, Figure, UntilOutcome};
 use crate::report::numbers::{grouped, number};
 
 /// The most bytes of a summary.
@@ -59,6 +59,7 @@ fn whole(document: &Document) -> String {
     text += &goals(document);
     text += &table(document);
     text += &keys(document);
+    text += &outcomes(document);
     text += &misses(document);
     text += &sparkline(document);
     text += &answers(document);
@@ -248,6 +249,11 @@ fn table(document: &Document) -> String {
     text + "\n"
 }
 
+/// The answered requests that did not do what they are for; empty where there are none.
+fn outcomes(document: &Document) -> String {
+    document.outcomes_words().map_or_else(String::new, |words| format!("**Outcomes** {}\n\n", plain(&words)))
+}
+
 /// The keys of the completed requests; empty where each of them has one.
 fn keys(document: &Document) -> String {
     document.totals.keys_words().map_or_else(String::new, |words| format!("Keys {words}\n\n"))
@@ -255,8 +261,7 @@ fn keys(document: &Document) -> String {
 
 /// Why keys were missed; empty where misses are not told apart, and where there were none.
 fn misses(document: &Document) -> String {
-    let words = document.cache.as_ref().and_then(CacheResult::misses);
-    words.map_or_else(String::new, |words| format!("Misses {words}\n\n"))
+    document.misses_words().map_or_else(String::new, |words| format!("Misses {words}\n\n"))
 }
 
 /// Completed requests over time, as one line of bars.
@@ -316,6 +321,7 @@ fn details(document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::document::CacheResult;
     use crate::report::document::{ChangeResult, TrustResult};
     use crate::report::example::Run;
     use pummel_logic::measure::measurement::Keep;

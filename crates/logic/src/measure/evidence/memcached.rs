@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::{Facts, Pair};
-use super::server::{ServerCounts, ServerReading};
+use super::server::{FLUSHED, ServerCounts, ServerReading};
 use super::slabs;
 use crate::measure::tally::Tally;
 use crate::protocol::Verb;
@@ -134,6 +134,9 @@ fn disturbances_of(pair: &Pair<'_>) -> Vec<String> {
         said.push(format!("slabs moving ({moved} pages)"));
     } else if is_on("slab_reassign_running") {
         said.push("slabs moving".to_owned());
+    }
+    if let Some(flushes) = pair.rise("cmd_flush").filter(|flushes| *flushes > 0) {
+        said.push(format!("{FLUSHED} {flushes} times (flush_all)"));
     }
     if pair.rise("malloc_fails").unwrap_or(0) > 0 {
         said.push("no memory from the system".to_owned());

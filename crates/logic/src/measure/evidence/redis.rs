@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::{Facts, Pair, decimal, field};
 use super::redis_lists;
-use super::server::{CommandTimes, ServerCounts, ServerReading};
+use super::server::{CommandTimes, FLUSHED, ServerCounts, ServerReading};
 use super::slots;
 use crate::measure::tally::Tally;
 use crate::time::{MICROSECOND, Nanos};
@@ -241,6 +241,10 @@ fn disturbances_of(pair: &Pair<'_>) -> Vec<String> {
     }
     if forks > 0 && said.iter().all(|words| !words.contains("fork")) {
         said.push(format!("a child process{fork}"));
+    }
+    let flushes = ["flushall", "flushdb"].iter().filter_map(|command| calls_of(pair, command)).sum::<u64>();
+    if flushes > 0 {
+        said.push(format!("{FLUSHED} {flushes} times (FLUSHALL, FLUSHDB)"));
     }
     if let Some(slow) = pair.rise(SLOW_COMMANDS).filter(|slow| *slow > 0) {
         said.push(format!("{slow} or more slow commands (see SLOWLOG)"));

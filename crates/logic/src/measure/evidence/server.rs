@@ -9,6 +9,9 @@ use super::slabs::SlabClass;
 use super::slots::SlotUse;
 use crate::time::Nanos;
 
+/// The beginning of the words of a disturbance that removed all records.
+pub const FLUSHED: &str = "emptied";
+
 /// One server of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEvidence {

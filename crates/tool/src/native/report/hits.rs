@@ -22,13 +22,11 @@ pub(super) fn hits(page: &mut Page, document: &Document) {
     {
         page.field("Hits", &words);
     }
-    if let Some(cache) = &document.cache {
-        if let Some(words) = cache.misses() {
-            page.field("Misses", &words);
-        }
-        if let Some(words) = bytes(cache) {
-            page.field("Values", &words);
-        }
+    if let Some(words) = document.misses_words() {
+        page.field("Misses", &words);
+    }
+    if let Some(words) = document.cache.as_ref().and_then(bytes) {
+        page.field("Values", &words);
     }
     if let Some(pairs) = &document.pairs_us {
         page.field("Pairs", &self::pairs(pairs));
@@ -72,6 +70,10 @@ fn pairs(pairs: &SampleFigures) -> String {
 fn bytes(cache: &CacheResult) -> Option<String> {
     let counts = &cache.counts;
     let found = cache.hit_share_of_bytes.map(|share| {
+        // Keys that do not exist have no bytes, so that a share of bytes would look better than what was found.
+        if counts.absent > 0 {
+            return format!("{} found", byte_text(counts.hit_bytes));
+        }
         format!(
             "{} % of the bytes asked for were found ({} of {})",
             number(share * 100.0),

@@ -3,7 +3,8 @@
 use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::plan::FailOn;
 
-use super::Document;
+use super::outcomes::OtherOutcomes;
+use super::{Document, reads};
 use crate::report::numbers::grouped;
 
 /// A fault of `--fail-on` that a run had, or may have had.
@@ -64,6 +65,7 @@ impl Document {
                 (_, 0) => FailOnAnswer::Unknown("no request was made".to_owned()),
                 _ => FailOnAnswer::No,
             },
+            FailOn::Outcomes(parts) => self.has_other_outcomes(f64::from(parts) / 1e6),
             FailOn::Unsteady => match self.steady {
                 Some(true) => FailOnAnswer::No,
                 Some(false) => FailOnAnswer::Yes("the run was not at one level".to_owned()),
@@ -78,6 +80,20 @@ impl Document {
                 ),
             },
         }
+    }
+
+    /// Whether more than a share of the answered requests other than reads ended otherwise than they are for.
+    fn has_other_outcomes(&self, share: f64) -> FailOnAnswer {
+        let others = self.other_outcomes();
+        let other: u64 = others.iter().map(OtherOutcomes::all).sum();
+        let ended: u64 = self.ops.iter().filter(|(name, _)| !reads(name)).map(|(_, op)| op.completed).sum();
+        if self.totals.completed == 0 {
+            return FailOnAnswer::Unknown("no request was completed".to_owned());
+        }
+        if other as f64 <= share * ended as f64 {
+            return FailOnAnswer::No;
+        }
+        FailOnAnswer::Yes(others.iter().map(OtherOutcomes::words).collect::<Vec<_>>().join("; "))
     }
 
     /// Whether the generator was the limit.
@@ -112,6 +128,20 @@ mod tests {
     use crate::report::example::Run;
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::plan::Part;
+
+    #[test]
+    fn a_run_fails_on_outcomes_above_the_share_and_not_on_misses() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let mut op = document.ops.get("set").expect("a tenth of the requests").clone();
+        op.outcomes = [("stored", op.completed - 20), ("not_stored", 20)].into_iter().collect();
+        let share = 20_000_000 / op.completed as u32;
+        let words = format!("set: 20 of {} not stored", op.completed);
+        document.ops = [("set", op)].into_iter().collect();
+        assert_eq!(document.answer(FailOn::Outcomes(share - 1)), FailOnAnswer::Yes(words));
+        assert_eq!(document.answer(FailOn::Outcomes(share)), FailOnAnswer::No);
+        document.totals.completed = 0;
+        assert!(matches!(document.answer(FailOn::Outcomes(0)), FailOnAnswer::Unknown(_)));
+    }
 
     #[test]
     fn a_run_fails_on_what_it_was_not_to_be_and_on_nothing_else() {

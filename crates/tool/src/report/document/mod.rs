@@ -15,6 +15,7 @@ mod figures;
 mod judgement;
 mod merged;
 mod named;
+mod outcomes;
 mod parts;
 mod phases;
 mod replayed;
