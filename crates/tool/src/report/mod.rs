@@ -9,6 +9,7 @@ pub use crate::build_info::VERSION;
 
 pub mod anonymous;
 pub mod calibration_words;
+mod checked_json;
 pub mod comparison;
 pub mod csv;
 pub mod curve;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::named::Named;
 use super::run::ToolResult;
 use super::{Label, NotAResult, SCHEMA};
+use crate::report::checked_json;
 
 /// The runs of a search or a scan, in the order in which they were made.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -129,6 +130,6 @@ impl CurveDocument {
                     .is_some_and(|name| ["search", "scan", "curve"].contains(&name)) => {}
             _ => return Err(NotAResult::Another(label.command)),
         }
-        serde_json::from_slice(bytes).map_err(malformed)
+        checked_json::read(bytes).map_err(malformed)
     }
 }

@@ -46,6 +46,7 @@ use serde_json::Value;
 use self::figures::is_zero;
 use self::requests::ops_of;
 use crate::report::Report;
+use crate::report::checked_json;
 
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
@@ -456,7 +457,7 @@ impl Document {
             Some(_) if label.status.is_some() && label.plan.is_some() && label.command.is_none() => {}
             _ => return Err(label.refusal()),
         }
-        serde_json::from_slice(bytes).map_err(malformed)
+        checked_json::read(bytes).map_err(malformed)
     }
 
     /// Whether a goal of the run was missed, or may have been missed.

@@ -8,6 +8,15 @@ use crate::report::numbers::{grouped, number};
 /// Columns of a picture over shares of the requests, each of which says what stands under the pointer.
 const QUANTILE_COLUMNS: u32 = 60;
 
+/// Most ticks of a linear axis.
+const TICKS_MAX: u32 = 100;
+
+/// The greatest power of ten, and the least below zero, that a tick has.
+const POWERS_MAX: i32 = 30;
+
+/// The greatest time of an axis, in microseconds; the least one is its inverse.
+const TIME_MAX_US: f64 = 1e25;
+
 /// The unit of all times on a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
@@ -52,6 +61,7 @@ impl TimeAxis {
     pub fn of(times: impl Iterator<Item = f64>, top: f64, bottom: f64) -> Option<TimeAxis> {
         let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
         for time in times.filter(|time| time.is_finite() && *time > 0.0) {
+            let time = time.clamp(1.0 / TIME_MAX_US, TIME_MAX_US);
             (low, high) = (low.min(time), high.max(time));
         }
         if high <= 0.0 {
@@ -154,13 +164,10 @@ impl CountAxis {
 
     /// Draws lines and figures at some round numbers.
     pub fn draw(&self, picture: &mut Picture, unit: &str) {
-        let step = round_step(self.high / 4.0);
-        let mut tick = 0.0;
-        while tick <= self.high {
+        for tick in multiples(round_step(self.high / 4.0), 0.0, self.high) {
             let y = self.at(tick);
             picture.line("grid", (LEFT, y), (RIGHT, y));
             picture.words("tick", (LEFT - 6.0, y + 4.0), Anchor::End, &round_text(tick));
-            tick += step;
         }
         picture.words("tick unit", (LEFT - 6.0, self.top - 8.0), Anchor::End, unit);
     }
@@ -185,13 +192,10 @@ impl SecondsAxis {
 
     /// Draws the axis below `bottom`.
     pub fn draw(&self, picture: &mut Picture, bottom: f64) {
-        let step = round_step(self.length_s / 6.0);
-        let mut tick = 0.0;
-        while tick <= self.length_s * 1.000_1 {
+        for tick in multiples(round_step(self.length_s / 6.0), 0.0, self.length_s * 1.000_1) {
             let x = self.at(tick);
             picture.line("axis", (x, bottom), (x, bottom + 4.0));
             picture.words("tick", (x, bottom + 17.0), Anchor::Middle, &round_text(tick));
-            tick += step;
         }
         picture.line("axis", (LEFT, bottom), (RIGHT, bottom));
         picture.words("tick", (RIGHT + 22.0, bottom + 17.0), Anchor::Start, "s");
@@ -270,10 +274,17 @@ pub fn round_text(value: f64) -> String {
     }
 }
 
+/// The multiples of `step` from `from` to `to`, at most [`TICKS_MAX`] of them.
+pub fn multiples(step: f64, from: f64, to: f64) -> impl Iterator<Item = f64> {
+    let first = (from / step).ceil();
+    (0..TICKS_MAX).map(move |number| (first + f64::from(number)) * step).take_while(move |tick| *tick <= to)
+}
+
 /// The numbers 1, 2 and 5 times a power of ten from `low` to `high`.
 fn ticks_of(low: f64, high: f64) -> Vec<f64> {
-    let first = low.log10().floor() as i32;
-    let last = high.log10().ceil() as i32;
+    // A conversion of what is not finite gives an end of the range of numbers.
+    let first = (low.log10().floor() as i32).clamp(-POWERS_MAX, POWERS_MAX);
+    let last = (high.log10().ceil() as i32).clamp(-POWERS_MAX, POWERS_MAX);
     let all = (first..=last).flat_map(|power| [1.0, 2.0, 5.0].map(|leading| leading * 10_f64.powi(power)));
     all.filter(|tick| *tick >= low * 0.999 && *tick <= high * 1.001).collect()
 }
@@ -305,6 +316,24 @@ mod tests {
             [0.5, 20.0, 5_000.0, 20_000.0, 2e6].map(round_text),
             ["0.5", "20", "5,000", "20,000", "2M"]
         );
+    }
+
+    #[test]
+    fn no_figure_makes_ticks_without_end() {
+        let figures = [0.0, -1.0, 5e-324, 1e-310, 1.0, 2e19, 1e308, f64::MAX, f64::INFINITY, f64::NAN];
+        for figure in figures {
+            assert!(ticks_of(figure / 10.0, figure * 10.0).len() <= 6 * POWERS_MAX as usize + 3);
+            let mut picture = Picture::new(100.0);
+            CountAxis::of(figure, 0.0, 100.0).draw(&mut picture, "");
+            SecondsAxis::of(figure).draw(&mut picture, 100.0);
+            for other in figures {
+                assert!(multiples(round_step(figure), -other, other).count() <= TICKS_MAX as usize);
+                if let Some(axis) = TimeAxis::of([figure, other].into_iter(), 0.0, 100.0) {
+                    axis.draw(&mut picture, Unit::of(None));
+                    assert!(axis.at(figure).is_finite() && axis.at(other).is_finite(), "{figure} {other}");
+                }
+            }
+        }
     }
 
     #[test]

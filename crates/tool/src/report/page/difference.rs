@@ -2,7 +2,7 @@
 
 use std::f64::consts::LOG10_2;
 
-use super::axis::{QuantileAxis, round_step};
+use super::axis::{QuantileAxis, multiples, round_step};
 use super::curve::CurveLine;
 use super::svg::{Anchor, LEFT, Picture, RIGHT};
 
@@ -117,13 +117,9 @@ impl ShareAxis {
     }
 
     fn draw(&self, picture: &mut Picture) {
-        let step = round_step((self.high - self.low) / 6.0);
-        let first = (self.low / step).ceil() as i64;
-        let last = (self.high / step).floor() as i64;
-        for number in first..=last {
-            let share = number as f64 * step;
+        for share in multiples(round_step((self.high - self.low) / 6.0), self.low, self.high) {
             let y = self.at(share);
-            picture.line(if number == 0 { "axis" } else { "grid" }, (LEFT, y), (RIGHT, y));
+            picture.line(if share == 0.0 { "axis" } else { "grid" }, (LEFT, y), (RIGHT, y));
             picture.words("tick", (LEFT - 6.0, y + 4.0), Anchor::End, &percent(share));
         }
         picture.words("tick unit", (LEFT - 6.0, TOP - 8.0), Anchor::End, "%");

@@ -1,6 +1,6 @@
 //! Picture 5: how response times grow with the rate, from the runs of a search or a scan.
 
-use super::axis::{SecondsAxis, TimeAxis, Unit, round_step, round_text};
+use super::axis::{SecondsAxis, TimeAxis, Unit, multiples, round_step, round_text};
 use super::svg::{Anchor, LEFT, Picture, RIGHT, place};
 use crate::report::numbers::{grouped, number};
 
@@ -142,13 +142,10 @@ struct RateScale(SecondsAxis);
 
 impl RateScale {
     fn draw(&self, picture: &mut Picture, most: f64) {
-        let step = round_step(most / 6.0);
-        let mut rate = 0.0;
-        while rate <= most {
+        for rate in multiples(round_step(most / 6.0), 0.0, most) {
             let at = self.0.at(rate);
             picture.line("axis", (at, BOTTOM), (at, BOTTOM + 4.0));
             picture.words("tick", (at, BOTTOM + 17.0), Anchor::Middle, &round_text(rate));
-            rate += step;
         }
         picture.line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM));
         picture.words("tick", (RIGHT, BOTTOM + 31.0), Anchor::End, "completed per second");
