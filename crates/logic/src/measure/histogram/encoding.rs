@@ -1,9 +1,11 @@
 //! Histograms as the HdrHistogram library has them, as text and in saved results.
 
 use std::fmt;
+use std::io::Read as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,21 @@ pub struct NotAHistogram(pub(crate) String);
 
 /// The greatest value that the encoding names, unless a greater one was recorded.
 const NOMINAL_HIGHEST: Nanos = 3_600 * SECOND;
+
+/// The first word of a compressed encoding.
+const COMPRESSED: u32 = 0x1c84_9314;
+
+/// Length of the two words before the compressed part.
+const WORDS_BYTES: usize = 8;
+
+/// Length of what stands before the counts.
+const HEAD_BYTES: usize = 40;
+
+/// Length of the longest number.
+const NUMBER_BYTES: usize = 9;
+
+/// The most bytes of counts: those of 500,000 cells, ten times as many as a histogram of three digits has.
+const PAYLOAD_MAX_BYTES: usize = 4 << 20;
 
 impl Histogram {
     /// The counts as a histogram of the HdrHistogram library. The exact figures are not part of it.
@@ -66,6 +83,7 @@ impl Histogram {
     /// than can be counted.
     pub fn from_base64(text: &str) -> Result<Histogram, NotAHistogram> {
         let bytes = STANDARD.decode(text).map_err(|error| NotAHistogram(error.to_string()))?;
+        let bytes = checked(bytes)?;
         let hdr: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| NotAHistogram(error.to_string()))?;
@@ -96,6 +114,37 @@ impl Histogram {
         (histogram.sum, histogram.sum_squares) = (exact.sum, exact.sum_squares);
         Ok(histogram)
     }
+}
+
+/// An encoding, unpacked, whose length and numbers the library can take: it takes the length that the encoding names for granted, and
+/// panics at a number that has no opposite.
+fn checked(bytes: Vec<u8>) -> Result<Vec<u8>, NotAHistogram> {
+    let word = |bytes: &[u8], at: usize| {
+        bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_be_bytes)
+    };
+    let too_long = || NotAHistogram(format!("it holds more than {PAYLOAD_MAX_BYTES} bytes"));
+    let plain = match word(&bytes, 0) {
+        Some(COMPRESSED) => {
+            let mut plain = Vec::new();
+            let packed = bytes.get(WORDS_BYTES..).unwrap_or_default();
+            ZlibDecoder::new(packed)
+                .take((HEAD_BYTES + PAYLOAD_MAX_BYTES) as u64 + 1)
+                .read_to_end(&mut plain)
+                .map_err(|error| NotAHistogram(error.to_string()))?;
+            plain
+        }
+        _ => bytes,
+    };
+    let is_long = word(&plain, 4).is_some_and(|length| length as usize > PAYLOAD_MAX_BYTES);
+    if is_long || plain.len() > HEAD_BYTES + PAYLOAD_MAX_BYTES {
+        return Err(too_long());
+    }
+    // A number has up to nine bytes of seven bits each, the last one of eight; all bits set are the number without an opposite.
+    let payload = plain.get(HEAD_BYTES..).unwrap_or_default();
+    if payload.windows(NUMBER_BYTES).any(|number| number.iter().all(|byte| *byte == u8::MAX)) {
+        return Err(NotAHistogram("a number is out of range".to_owned()));
+    }
+    Ok(plain)
 }
 
 impl fmt::Display for NotAHistogram {
@@ -130,6 +179,9 @@ impl<'de> Deserialize<'de> for Histogram {
 mod tests {
     use super::*;
     use crate::measure::histogram::tests::{of, oracle, values};
+    use flate2::Compression;
+    use flate2::read::ZlibEncoder;
+    use hdrhistogram::serialization::V2Serializer;
     use proptest::collection::vec;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
@@ -167,6 +219,43 @@ mod tests {
         assert_eq!(Histogram::from_base64(&empty.to_base64()).unwrap(), empty);
         let text = serde_json::to_string(&empty).unwrap();
         assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), empty);
+    }
+
+    /// An encoding that is not compressed, with these counts; `length` is the length that it names.
+    fn encoding(length: u32, counts: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&of(&[1, 2, 3]).to_hdr(), &mut bytes).expect("memory can be written");
+        bytes.truncate(HEAD_BYTES);
+        bytes[4..8].copy_from_slice(&length.to_be_bytes());
+        bytes.extend(counts);
+        bytes
+    }
+
+    #[test]
+    fn neither_a_length_nor_a_number_of_an_encoding_is_taken_for_granted() {
+        let long = vec![0; PAYLOAD_MAX_BYTES + 1];
+        for (length, counts) in [
+            (u32::MAX, &[2, 2][..]),
+            (90, &[u8::MAX; 90]),
+            (9, &[u8::MAX; 9]),
+            (PAYLOAD_MAX_BYTES as u32 + 1, &long),
+        ] {
+            let plain = encoding(length, counts);
+            let mut packed = COMPRESSED.to_be_bytes().to_vec();
+            let deflated = ZlibEncoder::new(plain.as_slice(), Compression::fast());
+            let deflated: Vec<u8> = deflated.bytes().map(|byte| byte.expect("memory can be read")).collect();
+            packed.extend((deflated.len() as u32).to_be_bytes());
+            packed.extend(deflated);
+            for bytes in [plain, packed] {
+                let why = Histogram::from_base64(&STANDARD.encode(&bytes)).expect_err("it is refused").0;
+                assert!(
+                    why.contains("more than 4194304 bytes") || why.contains("out of range"),
+                    "{length}: {why}"
+                );
+            }
+        }
+        let good = STANDARD.encode(encoding(2, &[2, 2]));
+        assert_eq!(Histogram::from_base64(&good).map(|histogram| histogram.count()), Ok(2));
     }
 
     #[test]
