@@ -36,6 +36,8 @@ use pummel_tool::serve::{ServeArgs, serve};
 use pummel_tool::stderr::{say, settle};
 
 fn main() -> ExitCode {
+    // Without the handler a limit of file sizes ends a run in the middle, and that is no reason not to run.
+    let _ = sys::report_file_size_limit();
     let exit = follow_words(std::env::args_os().collect());
     settle();
     if exit == Exit::Interrupted {

@@ -44,24 +44,34 @@ extern "C" fn handle_hang_up(signal: c_int) {
 
 /// Makes SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal is gone) raise a counter instead of ending the process. A
 /// second SIGINT or SIGTERM ends the process at once, by that signal; the first signal again within 100 ms is no second
-/// one. SIGHUP stays ignored where it is, as under nohup. Waiting system calls are cut short by the signals. Writing beyond
-/// the limit of file sizes becomes an error and does not end the process.
+/// one. SIGHUP stays ignored where it is, as under nohup. Waiting system calls are cut short by the signals.
 ///
 /// # Errors
 /// Returns the error of `sigaction` when the kernel does not take a handler.
 pub fn on_interrupt() -> io::Result<&'static AtomicU32> {
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        set_action(signal, Some(handle_interrupt))?;
+        set_action(signal, handle_interrupt)?;
     }
     // SAFETY: sigaction is plain data, for which all zeroes is a value.
     let mut present: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: nothing is changed, and what is there is written to a place that holds it.
     check(unsafe { libc::sigaction(libc::SIGHUP, ptr::null(), &mut present) })?;
     if present.sa_sigaction != libc::SIG_IGN {
-        set_action(libc::SIGHUP, Some(handle_hang_up))?;
+        set_action(libc::SIGHUP, handle_hang_up)?;
     }
-    set_action(libc::SIGXFSZ, None)?;
     Ok(&INTERRUPTS)
+}
+
+/// Takes no notice of a signal. A handler, unlike an ignored signal, is not inherited by the programs that the process starts.
+extern "C" fn take_no_notice(_: c_int) {}
+
+/// Makes writing beyond the limit of file sizes (`ulimit -f`) an error of the kind `FileTooLarge`, which ends the process otherwise
+/// by SIGXFSZ. Programs that the process starts have the default action again.
+///
+/// # Errors
+/// Returns the error of `sigaction` when the kernel does not take a handler.
+pub fn report_file_size_limit() -> io::Result<()> {
+    set_action(libc::SIGXFSZ, take_no_notice)
 }
 
 /// How often the process was asked to end since [`on_interrupt`] was called.
@@ -98,11 +108,11 @@ fn end_by(signal: c_int) {
     }
 }
 
-/// Makes a signal call `handler`, or ignores the signal where there is none.
-fn set_action(signal: c_int, handler: Option<extern "C" fn(c_int)>) -> io::Result<()> {
+/// Makes a signal call `handler`.
+fn set_action(signal: c_int, handler: extern "C" fn(c_int)) -> io::Result<()> {
     // SAFETY: sigaction is plain data, for which all zeroes is a value: no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = handler.map_or(libc::SIG_IGN, |handler| handler as usize);
+    action.sa_sigaction = handler as usize;
     // SAFETY: `action` is valid, and the handlers of this file do only what is allowed in a signal handler: they change
     // atomic numbers, read the clock, and may call signal() and raise().
     check(unsafe { libc::sigaction(signal, &action, ptr::null_mut()) }).map(drop)
@@ -111,6 +121,16 @@ fn set_action(signal: c_int, handler: Option<extern "C" fn(c_int)>) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_of_file_sizes_is_an_error_here_and_ends_programs_that_are_started() {
+        report_file_size_limit().unwrap();
+        // SAFETY: raise() takes a plain number; the signal has a handler now.
+        assert_eq!(unsafe { libc::raise(libc::SIGXFSZ) }, 0);
+        let mut program = std::process::Command::new("sh");
+        let ended = program.args(["-c", "kill -s XFSZ $$; exit 7"]).status().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(libc::SIGXFSZ));
+    }
 
     #[test]
     fn an_interrupt_is_counted_instead_of_ending_the_process() {

@@ -381,6 +381,29 @@ fn nobody_has_to_listen() {
 }
 
 #[test]
+fn a_limit_of_file_sizes_is_an_error_and_leaves_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let victim = Victim::start("");
+    let server = &victim.address;
+    // In blocks of 1,024 bytes: there is room neither for the check before the run nor, with more, for the result.
+    for (blocks, options) in [(8, ""), (70, "-t 500ms --interval 10ms")] {
+        let line = format!(
+            "ulimit -f {blocks}; exec {PUMMEL} run -s {server} -t 100ms --records 100 {options} --json {}",
+            folder.path().join("r.json").display()
+        );
+        let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{blocks}: {errors}");
+        assert!(errors.contains("File too large") && errors.contains("ulimit -f"), "{blocks}: {errors}");
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .expect("a folder")
+            .map(|entry| entry.expect("one").file_name())
+            .collect();
+        assert!(names.iter().all(|name| name == "r.json"), "{blocks}: {names:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_printed_is_an_error_whatever_it_is() {
     let victim = Victim::start("");
     let server = &victim.address;
