@@ -2,7 +2,7 @@
 
 use pummel_logic::plan::address;
 use pummel_logic::plan::{Plan, Work};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::report::Report;
 use crate::report::document::Document;
@@ -16,6 +16,9 @@ const FIELDS_OF_WORDS: [&str; 13] = [
     "software", "version", "detected", "status", "clock", "front", "limit", "row", "figure", "kind",
     "backend", "profile", "outcome",
 ];
+
+/// Fields whose texts are the words of servers and of the system, which may name machines that the plan does not.
+const FIELDS_OF_OTHERS: [&str; 4] = ["reason", "what", "unread", "threads_unread"];
 
 /// What stands in the place of a path.
 const PATH: &str = "path";
@@ -137,8 +140,11 @@ fn walk(value: &mut Value, names: &[(String, String)]) {
         Value::Object(fields) => {
             for (field, value) in fields.iter_mut() {
                 if let ("error_messages", Value::Object(messages)) = (field.as_str(), &mut *value) {
-                    let old = std::mem::take(messages).into_iter();
-                    *messages = old.map(|(words, count)| (replaced(&words, names), count)).collect();
+                    *messages = messages_without_names(std::mem::take(messages), names);
+                }
+                if let (true, Value::String(text)) = (FIELDS_OF_OTHERS.contains(&field.as_str()), &mut *value)
+                {
+                    *text = without_hosts(&replaced(text, names));
                 }
                 if !(FIELDS_OF_WORDS.contains(&field.as_str()) && value.is_string()) {
                     walk(value, names);
@@ -147,6 +153,63 @@ fn walk(value: &mut Value, names: &[(String, String)]) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// The messages of servers and of the system with their counts. Messages that differ in names alone become one.
+fn messages_without_names(messages: Map<String, Value>, names: &[(String, String)]) -> Map<String, Value> {
+    let mut sums: Map<String, Value> = Map::new();
+    for (words, count) in messages {
+        let words = without_hosts(&replaced(&words, names));
+        let before = sums.get(&words).and_then(Value::as_u64).unwrap_or(0);
+        let sum = before.saturating_add(count.as_u64().unwrap_or(0));
+        sums.insert(words, Value::from(sum));
+    }
+    sums
+}
+
+/// The text with `host` in place of every name that is written as a host's name is: words with dots between them of which the last
+/// one is of letters, or a word before the number of a port.
+fn without_hosts(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(is_part) {
+        let (before, tail) = rest.split_at(at);
+        let end = tail.find(|c| !is_part(c)).unwrap_or(tail.len());
+        let (word, behind) = tail.split_at(end);
+        let bare = word.trim_end_matches([':', '.']);
+        out.push_str(before);
+        match is_host(bare) {
+            true => out.extend(["host", &word[bare.len()..]]),
+            false => out.push_str(word),
+        }
+        rest = behind;
+    }
+    out + rest
+}
+
+/// Whether a word is written as `NAME.DOMAIN`, `NAME.DOMAIN:PORT` or `NAME:PORT`.
+fn is_host(word: &str) -> bool {
+    let (name, port) = word.rsplit_once(':').map_or((word, None), |(name, port)| (name, Some(port)));
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) || name.contains(':') {
+        return false;
+    }
+    let is_label = |label: &str| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-');
+    let has_letter = |label: &str| label.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let mut labels = name.split('.').rev();
+    let last = labels.next().unwrap_or_default();
+    let is_domain = last.len() >= 2 && last.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let has_dot = name.contains('.');
+    name.split('.').all(is_label)
+        && ((has_dot && is_domain) || (port.is_some() && has_letter(last) && !is_own(name)))
+}
+
+/// Whether a word stands for a name that was replaced.
+fn is_own(name: &str) -> bool {
+    name == "address"
+        || name == "host"
+        || name == "source"
+        || name.contains("server-")
+        || name.starts_with("agent-")
 }
 
 fn replaced(text: &str, names: &[(String, String)]) -> String {
@@ -202,10 +265,39 @@ fn replaced_words(text: &str, name: &str, word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pummel_logic::measure::measurement::{Keep, Status};
-    use pummel_logic::plan::{Login, Phase, Plan, Stop, TracePace, TraceReplay, Work};
+    use pummel_logic::plan::{Login, Phase, Stop, TracePace, TraceReplay};
 
-    use super::sentence;
+    use super::*;
     use crate::report::example::{Run, evidence};
+
+    #[test]
+    fn names_of_other_hosts_are_left_out_and_messages_that_become_equal_keep_their_counts() {
+        let mut messages = Map::new();
+        for (words, count) in [
+            ("ERR cannot reach cache7.example.org:11211", 25),
+            ("ERR cannot reach cache8.example.org:11211", 25),
+            ("MOVED 3999 127.0.0.1:25001", 3),
+            ("MOVED 3999 127.0.0.1:25002", 4),
+            ("ERR value is not an integer or out of range.", 1),
+        ] {
+            messages.insert(words.to_owned(), count.into());
+        }
+        let sums: Vec<(String, Value)> = messages_without_names(messages, &[]).into_iter().collect();
+        let sum = |words: &str| sums.iter().find(|(own, _)| own == words).and_then(|(_, sum)| sum.as_u64());
+        assert_eq!(sums.len(), 3, "{sums:?}");
+        assert_eq!(sum("ERR cannot reach host"), Some(50));
+        assert_eq!(sum("MOVED 3999 address"), Some(7));
+        assert_eq!(sum("ERR value is not an integer or out of range."), Some(1));
+        for (text, shown) in [
+            ("no address for db.internal: try again.", "no address for host: try again."),
+            ("cache7:11211 refused", "host refused"),
+            ("server-1:11211 refused, 3.5 s later", "server-1:11211 refused, 3.5 s later"),
+            ("redis 7.0.15, at 10:30, e.g. x", "redis 7.0.15, at 10:30, e.g. x"),
+            ("p99.9 was 5.2ms", "p99.9 was 5.2ms"),
+        ] {
+            assert_eq!(without_hosts(text), shown);
+        }
+    }
 
     #[test]
     fn a_document_without_names_tells_all_else() {
@@ -259,7 +351,7 @@ mod tests {
             ("Linux 6.1.0-13-amd64, 0-3,8", "Linux 6.1.0-13-amd64, 0-3,8"),
             ("", ""),
         ] {
-            assert_eq!(super::without_addresses(text), without);
+            assert_eq!(without_addresses(text), without);
         }
     }
 

@@ -65,8 +65,9 @@ pub fn phase_at(document: &Document, at_s: f64) -> &str {
     begun.map_or("", |phase| phase.name.as_str())
 }
 
-/// Text as a cell: in quotes where it holds a comma, a quote or the end of a line (RFC 4180).
-fn cell(text: &str) -> String {
+/// Text as a cell: in quotes where it holds a comma, a quote or the end of a line (RFC 4180). Text that a spreadsheet takes for a
+/// formula stays as it is.
+pub fn cell(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
@@ -76,7 +77,7 @@ fn cell(text: &str) -> String {
 fn row(table: &mut String, interval: &IntervalResult, (name, phase): (&str, &str), op: &OpResult) {
     let length_s = interval.seconds;
     let rate = if length_s > 0.0 { op.completed as f64 / length_s } else { 0.0 };
-    push(table, format_args!("{:.3},{length_s:.3},{name}", interval.at_s));
+    push(table, format_args!("{:.3},{length_s:.3},{}", interval.at_s, cell(name)));
     push(table, format_args!(",{},{},{rate:.3}", op.requests, op.completed));
     push(table, format_args!(",{},{},{}", op.keys, op.hits, op.misses));
     for fault in Fault::ALL {
@@ -120,6 +121,17 @@ mod tests {
     fn rows(run: &Run) -> Vec<Vec<String>> {
         let table = String::from_utf8(run.document(render)).unwrap();
         table.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn names_are_cells_whatever_they_hold() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        for interval in &mut document.intervals {
+            interval.ops.0[0].0 = "get,\"1\"\n".to_owned();
+        }
+        let table = String::from_utf8(render(&document)).unwrap();
+        assert_eq!(table.matches(",\"get,\"\"1\"\"\n\",").count(), document.intervals.len(), "{table}");
+        assert_eq!(cell("=HYPERLINK(1)"), "=HYPERLINK(1)");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use pummel_logic::time::{MICROSECOND, Nanos};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::report::csv;
 use crate::report::document::{Document, Figure, TimeFigures};
 use crate::report::numbers::{grouped, number};
 
@@ -336,7 +337,7 @@ pub fn csv_cells(run: &RunFigures) -> String {
         cell(run.cpu_us_per_request),
         cell(run.server_cpu_us_per_request),
         word(run.steady),
-        run.limit.clone(),
+        csv::cell(&run.limit),
         word(run.trust),
     ]
     .join(",")
