@@ -128,9 +128,22 @@ fn of_run(args: &ShowArgs, document: &Document, format: ShowFormat) -> Exit {
                     say(format_args!("error: '{file}': the result keeps no histograms of these times"));
                     Exit::Failed
                 }
+                Err(hgrm::NoTable::Empty) => {
+                    let file = args.file.display();
+                    say(format_args!(
+                        "error: '{file}': no request has such a time{}",
+                        reason_words(document)
+                    ));
+                    Exit::Failed
+                }
             }
         }
     }
+}
+
+/// Why a run is not complete, to follow a sentence; empty of a complete one.
+fn reason_words(document: &Document) -> String {
+    document.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
 fn refuse(flag: &str, value: String, accepted: &str) -> Exit {

@@ -15,12 +15,14 @@ pub enum NoTable {
     Op(Vec<String>),
     /// The result keeps no histogram of these times.
     Histogram,
+    /// No request has such a time.
+    Empty,
 }
 
 /// The table of one time, of one operation or of all together: values in microseconds.
 ///
 /// # Errors
-/// Returns [`NoTable`] when the result has no such operation or no histogram of it.
+/// Returns [`NoTable`] when the result has no such operation, no histogram of it, or no request with such a time.
 pub fn render(document: &Document, op: Option<&str>, span: Span) -> Result<Vec<u8>, NoTable> {
     let chosen: Vec<&OpResult> = match op {
         None => document.ops.iter().map(|(_, op)| op).collect(),
@@ -35,6 +37,9 @@ pub fn render(document: &Document, op: Option<&str>, span: Span) -> Result<Vec<u
             Some(Ok(histogram)) => all.merge(&histogram),
             Some(Err(_)) | None => return Err(NoTable::Histogram),
         }
+    }
+    if all.count() == 0 {
+        return Err(NoTable::Empty);
     }
     Ok((table(&all) + &missing(&chosen, span, all.count())).into_bytes())
 }
@@ -106,6 +111,16 @@ mod tests {
             render(&document, Some("incr"), Span::Lag),
             Err(NoTable::Op(vec!["get".into(), "set".into()]))
         );
+    }
+
+    #[test]
+    fn no_times_are_no_table() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let empty = Histogram::new().to_base64();
+        for (_, op) in &mut document.ops.0 {
+            op.histograms.0.iter_mut().for_each(|(_, text)| text.clone_from(&empty));
+        }
+        assert_eq!(render(&document, None, Span::Response), Err(NoTable::Empty));
     }
 
     #[test]

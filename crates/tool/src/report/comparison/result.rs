@@ -415,10 +415,7 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
     }
     for (name, side) in comparison.names.0.into_iter().zip(&comparison.sides) {
         let count = |wanted: &dyn Fn(&RunFigures) -> bool| side.runs.iter().filter(|run| wanted(run)).count();
-        let failed = count(&|run| run.status != Status::Complete);
-        if failed > 0 {
-            doubts.push(runs_that(failed, side.runs.len(), name, "not complete"));
-        }
+        doubts.extend(incomplete_words(name, side));
         let unsteady = count(&|run| run.steady == Some(false));
         if unsteady > 0 && !question.accept_unsteady {
             let what = "not steady (--accept-unsteady judges them anyway)";
@@ -434,6 +431,12 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
         doubts.push(format!("the plans differ in {}", names.join(", ")));
     }
     doubts
+}
+
+/// What is not complete of a side, as a sentence without its end; `None` where every run is complete.
+pub(super) fn incomplete_words(name: &str, side: &Side) -> Option<String> {
+    let failed = side.runs.iter().filter(|run| run.status != Status::Complete).count();
+    (failed > 0).then(|| runs_that(failed, side.runs.len(), name, "not complete"))
 }
 
 /// Some of all runs of a side, as words.

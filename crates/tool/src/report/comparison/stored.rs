@@ -12,6 +12,7 @@ use super::claim::{Claim, ClaimKind, ClaimResult, Outcome};
 use super::difference_words::load_difference;
 use super::result::{Comparison, Question};
 use super::side::{Side, SideSource};
+use crate::report::checked_json;
 use crate::report::document::{Document, NotAResult, SCHEMA};
 use crate::report::run_figures::{Metric, RunFigures};
 
@@ -84,7 +85,7 @@ pub fn stored_repetition(bytes: &[u8]) -> Result<StoredRepetition, NotAResult> {
     let label: Label = serde_json::from_slice(bytes).map_err(malformed)?;
     match (label.schema, label.command.as_deref()) {
         (Some(schema), _) if schema > u64::from(SCHEMA) => Err(NotAResult::Newer(schema)),
-        (Some(_), Some("repeat")) => serde_json::from_slice(bytes).map_err(malformed),
+        (Some(_), Some("repeat")) => checked_json::read(bytes).map_err(malformed),
         _ => Err(NotAResult::Another(label.command)),
     }
 }
@@ -218,7 +219,7 @@ pub fn sides_of(file: &StoredFile) -> Result<Option<[Side; 2]>, NotASide> {
         return Ok(None);
     }
     let stored: StoredComparison = read(file)?;
-    sides_in(file, stored).map(Some)
+    sides_in(file, stored, 1).map(Some)
 }
 
 /// Whether a file is the result of `ab`, whose sides may have different loads on purpose.
@@ -245,11 +246,12 @@ pub fn stored_ab(file: &StoredFile) -> Result<Comparison, NotASide> {
     let (asked_pairs, interrupted) = (stored.asked_pairs, stored.status == Some(Status::Interrupted));
     let made_again = stored.made_again;
     let question = Question { metrics, loads_may_differ: true, ..Question::default() };
-    let comparison = Comparison::of_pairs("ab", sides_in(file, stored)?, &question);
+    let comparison = Comparison::of_pairs("ab", sides_in(file, stored, 0)?, &question);
     Ok(Comparison { claims, doubts, reason, argv, asked_pairs, interrupted, made_again, ..comparison })
 }
 
-fn sides_in(file: &StoredFile, stored: StoredComparison) -> Result<[Side; 2], NotASide> {
+/// The sides of a stored comparison, each of which has at least `runs_min` runs.
+fn sides_in(file: &StoredFile, stored: StoredComparison, runs_min: usize) -> Result<[Side; 2], NotASide> {
     if !stored.paired {
         let why = "a comparison of runs that were no pairs: compare the results themselves".to_owned();
         return Err(NotASide::File(file.name.clone(), why));
@@ -259,8 +261,11 @@ fn sides_in(file: &StoredFile, stored: StoredComparison) -> Result<[Side; 2], No
         runs.map(|run| run.figures.clone()).collect::<Vec<RunFigures>>()
     };
     let runs = [of_side("a"), of_side("b")];
-    if runs.iter().any(|runs| runs.is_empty() || runs.len() > RUNS_MAX) {
-        let why = format!("each side of a comparison has from 1 to {RUNS_MAX} runs");
+    if runs_min > 0 && runs.iter().all(Vec::is_empty) {
+        return Err(NotASide::File(file.name.clone(), "no pair of runs was completed".to_owned()));
+    }
+    if runs.iter().any(|runs| runs.len() < runs_min || runs.len() > RUNS_MAX) {
+        let why = format!("each side of a comparison has from {runs_min} to {RUNS_MAX} runs");
         return Err(NotASide::File(file.name.clone(), why));
     }
     let [first, second] = runs;
@@ -308,7 +313,7 @@ fn label_of(file: &StoredFile) -> Result<Label, NotASide> {
 }
 
 fn read<'a, T: Deserialize<'a>>(file: &'a StoredFile) -> Result<T, NotASide> {
-    serde_json::from_slice(&file.bytes).map_err(|error| {
+    checked_json::read(&file.bytes).map_err(|error| {
         NotASide::File(file.name.clone(), NotAResult::of_error(&file.bytes, &error).to_string())
     })
 }
@@ -400,6 +405,16 @@ mod tests {
             assert_eq!(text(&read), text(&made));
             assert_eq!(json(&read), json(&made));
         }
+        let [mut first, mut second] = [side(1.0, 1), side(1.1, 4)];
+        (first.runs, second.runs) = (Vec::new(), Vec::new());
+        let mut made = Comparison::of_pairs("ab", [first, second], &Question::default());
+        (made.asked_pairs, made.reason) = (Some(9), Some("nothing listens there".to_owned()));
+        let stored = file("ab.json", json(&made));
+        let read = stored_ab(&stored).expect("a result without a run");
+        assert_eq!(text(&read), text(&made));
+        assert!(text(&read).contains("Not complete: 0 of 9 pairs: nothing listens there"), "{}", text(&read));
+        let why = sides_of(&stored).expect_err("nothing to compare").to_string();
+        assert_eq!(why, "ab.json: no pair of runs was completed");
     }
 
     #[test]

@@ -84,6 +84,66 @@ fn equal_sides_show_no_difference_and_what_would_have_been_seen() {
     assert_eq!(comparison.row(Metric::P99).word, Word::NoDifference);
 }
 
+/// Pairs in mixed order of runs with these scales of their times.
+fn pairs_of(scales: &[(f64, f64)]) -> [Side; 2] {
+    let at = |pair: usize, is_second: bool| {
+        pair as f64 * 20.0 + if is_second == (pair % 2 == 1) { 0.0 } else { 10.0 }
+    };
+    let each = || scales.iter().enumerate();
+    let first: Vec<(f64, f64)> = each().map(|(pair, (scale, _))| (at(pair, false), *scale)).collect();
+    let second: Vec<(f64, f64)> = each().map(|(pair, (_, scale))| (at(pair, true), *scale)).collect();
+    [side(&first), side(&second)]
+}
+
+#[test]
+fn medians_and_pairs_of_opposite_signs_are_both_said() {
+    let low = (1.0, 0.9);
+    let high = (9.0, 7.0);
+    let scales = [(1.0, 3.0), low, high, low, high, low, high];
+    let comparison = Comparison::of_results(pairs_of(&scales), &Question::default());
+    let said = text(&comparison);
+    let line = said.lines().find(|line| line.starts_with("p99 ")).expect("a line");
+    assert!(line.contains("A 400 us") && line.contains("B 1.20 ms"), "{line}");
+    assert!(
+        line.contains("% is the middle of the changes of the pairs, and the medians differ by +200 %"),
+        "{line}"
+    );
+    assert!(headline(&comparison).contains("the medians differ by +200 %"), "{}", headline(&comparison));
+    let p50 = row_cells(comparison.row(Metric::P50), &comparison).expect("it is known");
+    assert!(p50.word.contains("the medians differ by +200 %"), "{p50:?}");
+    for planted in [0.0, 0.044, -0.044] {
+        let said = text(&Comparison::of_results(pairs(planted), &Question::default()));
+        assert!(!said.contains("the medians differ"), "{said}");
+    }
+}
+
+#[test]
+fn what_would_have_been_seen_is_no_change_beyond_a_doubling() {
+    let scales: Vec<(f64, f64)> = (0..10)
+        .map(|pair| (1.0, [3.0, 0.3, 2.0, 0.5, 1.0][pair % 5] * (1.0 + pair as f64 / 100.0)))
+        .collect();
+    let said = text(&Comparison::of_results(pairs_of(&scales), &Question::default()));
+    let line = said.lines().find(|line| line.starts_with("p99 ")).expect("a line");
+    assert!(
+        line.contains("; only a factor of ") && line.ends_with(" or more would have been seen"),
+        "{line}"
+    );
+    assert!(!line.contains("% would have been seen"), "{line}");
+}
+
+#[test]
+fn runs_that_are_not_complete_are_said_of_one_run_a_side_too() {
+    let mut sides = apart(0.0, 1);
+    assert!(!text(&Comparison::of_results(sides.clone(), &Question::default())).contains("not complete"));
+    sides[1].runs[0].status = Status::Partial;
+    let said = text(&Comparison::of_results(sides.clone(), &Question::default()));
+    assert!(said.contains("\nThe run of B was not complete; `pummel show` says why.\n"), "{said}");
+    let mut several = apart(0.0, 6);
+    several[0].runs[2].status = Status::Interrupted;
+    let said = text(&Comparison::of_results(several, &Question::default()));
+    assert_eq!(said.matches("1 of 6 runs of A was not complete").count(), 1, "{said}");
+}
+
 #[test]
 fn a_gate_and_a_proof_of_no_harm_are_two_claims() {
     for (planted, kind, limit, status) in [

@@ -4,7 +4,7 @@ use pummel_logic::measure::compare::{Design, RUNS_TO_CLAIM};
 use pummel_logic::measure::words::counted;
 
 use super::difference_words::{DifferenceWords, words_of_all};
-use super::result::{Comparison, Row, Word};
+use super::result::{Comparison, Row, Word, incomplete_words};
 use super::side::Side;
 use crate::report::VERSION;
 use crate::report::run_figures::{Metric, made_again_words};
@@ -159,8 +159,10 @@ pub fn row_cells(row: &Row, comparison: &Comparison) -> Option<RowWords> {
     }
     let dash = || "-".to_owned();
     let word = match row.word {
-        Word::NotJudged if row.change.is_some() => String::new(),
-        Word::NotKnown => "whether they differ is not known".to_owned(),
+        Word::NotJudged if row.change.is_some() => {
+            opposed_words(row, comparison).trim_start_matches("; ").to_owned()
+        }
+        Word::NotKnown => format!("whether they differ is not known{}", opposed_words(row, comparison)),
         Word::NotComparable => limited_words(comparison),
         _ => said_words(row, comparison),
     };
@@ -194,7 +196,8 @@ pub fn headline(comparison: &Comparison) -> String {
         (_, None) => format!("{name} of {first} and {second}: {}.", said_words(row, comparison)),
         (Word::Differ, _) => {
             let relative = row.relative().unwrap_or_default();
-            format!("{name}: {} than {first}.", claim_words(row, relative, second))
+            let opposed = opposed_words(row, comparison);
+            format!("{name}: {} than {first}{opposed}.", claim_words(row, relative, second))
         }
         (Word::NoDifference, _) => {
             format!("{name} of {first} and {second}: {}.", change_words(row, comparison))
@@ -207,20 +210,56 @@ pub fn headline(comparison: &Comparison) -> String {
                 why if why.is_empty() => String::new(),
                 why => format!(": {why}"),
             };
-            format!("{name}: {change} from {first} to {second}; whether they differ is not known{why}.")
+            let opposed = opposed_words(row, comparison);
+            format!(
+                "{name}: {change} from {first} to {second}{opposed}; whether they differ is not known{why}."
+            )
         }
     }
 }
 
 /// What is said of the change of a figure.
 fn change_words(row: &Row, comparison: &Comparison) -> String {
+    words_of_change(row, comparison) + &opposed_words(row, comparison)
+}
+
+/// What the medians say where they and the estimate of the change have opposite signs; empty elsewhere.
+fn opposed_words(row: &Row, comparison: &Comparison) -> String {
+    let ([Some(first), Some(second)], Some(relative)) = (row.values, row.relative()) else {
+        return String::new();
+    };
+    let of_medians = second / first - 1.0;
+    // What is printed as nothing has no sign.
+    let is_printed = |change: f64| change.abs() >= 0.000_5;
+    if !is_printed(of_medians) || !is_printed(relative) || (of_medians > 0.0) == (relative > 0.0) {
+        return String::new();
+    }
+    let what = match comparison.design {
+        Design::Paired => "changes of the pairs",
+        Design::Apart => "changes between all runs",
+    };
+    format!(
+        "; {} is the middle of the {what}, and the medians differ by {}",
+        signed(relative),
+        signed(of_medians)
+    )
+}
+
+/// The least change that would have been seen, in percent, or as a factor where it is more than a doubling: no figure becomes
+/// smaller by more than 100 %.
+fn seen_words(seen: f64) -> String {
+    match seen.exp_m1() {
+        change if change < 1.0 => format!("; {} would have been seen", percent_of_change(change)),
+        change => format!("; only a factor of {:.2} or more would have been seen", 1.0 + change),
+    }
+}
+
+fn words_of_change(row: &Row, comparison: &Comparison) -> String {
     let (Some(relative), Some(change)) = (row.relative(), row.change) else { return String::new() };
     let interval = row.relative_interval().map(|(low, high)| format!(" ({} .. {})", bare(low), signed(high)));
     let interval = interval.unwrap_or_default();
     let seen = match (row.seen(), comparison.design) {
-        (Some(seen), Design::Paired) if change.interval.is_some() => {
-            format!("; {} would have been seen", percent_of_change(seen.exp_m1()))
-        }
+        (Some(seen), Design::Paired) if change.interval.is_some() => seen_words(seen),
         _ => String::new(),
     };
     match row.word {
@@ -356,7 +395,17 @@ fn foot(comparison: &Comparison) -> Vec<String> {
     }
     notes.extend(doubtful_words(comparison));
     // Of two runs it was said already, and each claim says it.
-    if comparison.claims.is_empty() && !comparison.doubts.is_empty() && runs > 1 {
+    let says_doubts = comparison.claims.is_empty() && !comparison.doubts.is_empty() && runs > 1;
+    if !says_doubts {
+        let sides = comparison.names.0.into_iter().zip(&comparison.sides);
+        let incomplete: Vec<String> = sides.filter_map(|(name, side)| incomplete_words(name, side)).collect();
+        if !incomplete.is_empty() {
+            let words = incomplete.join("; ");
+            let (first, rest) = words.split_at(1);
+            notes.push(format!("{}{rest}; `pummel show` says why.", first.to_uppercase()));
+        }
+    }
+    if says_doubts {
         notes.push(format!("Nothing is certain here: {}.", comparison.doubts.join("; ")));
     }
     notes
