@@ -481,6 +481,14 @@ impl<'a> CurveRunner<'a> {
     /// Writes the curve and says how it ended. Returns the exit status.
     fn conclude(mut self, stop: Option<SeriesEnd>, exit: Exit) -> Exit {
         self.driver.close_view();
+        if matches!(stop, Some(SeriesEnd::Usage(_))) && self.curve.points.is_empty() {
+            // Nothing was sent, and what the files hold is of another series.
+            let closed = self.driver.close();
+            if let Err(error) = closed {
+                say(format_args!("error: {error}"));
+            }
+            return stop.map_or(exit, SeriesEnd::exit);
+        }
         self.curve.reason = stop.as_ref().and_then(SeriesEnd::reason).map(|reason| self.told(&reason));
         let is_told = SeriesEnd::says_all(stop.as_ref(), self.curve.points.len());
         let exit = match stop.map_or(exit, SeriesEnd::exit) {
@@ -540,8 +548,23 @@ pub fn first_job(
         jobs.push(native::run(&at(typed, *rate), inputs).map_err(SeriesEnd::Usage)?);
     }
     let job = jobs.swap_remove(0);
-    refuse_stdin(&job.plan).and_then(|()| check_here(&job)).map_err(SeriesEnd::Usage)?;
+    refuse_stdin(&job.plan)
+        .and_then(|()| check_agents(&job))
+        .and_then(|()| check_here(&job))
+        .map_err(SeriesEnd::Usage)?;
     Ok(Job { outputs: job.outputs.of_series(), ..job })
+}
+
+/// Refuses fewer connections than there are agents, where their number is known before they are reached.
+fn check_agents(job: &Job) -> Result<(), UsageError> {
+    let agents = job.fleet.as_ref().map_or(0, |fleet| fleet.agent_names().len() as u64);
+    let dealt = job.plan.groups.iter().filter(|group| !group.policy.here);
+    match dealt.map(|group| u64::from(group.clients)).sum::<u64>() {
+        clients if clients < agents => Err(UsageError::Missing(format!(
+            "--connections {clients}: expected at least one connection for each of the {agents} agents in every run"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Options of `pummel run` that have no meaning for several runs with a rate each, and those that are accepted only

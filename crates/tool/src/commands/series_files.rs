@@ -57,6 +57,10 @@ impl<T> SeriesFiles<T> {
     /// Writes every file, and the report to standard output where no file is there. Returns the exit status: `exit`, or that of
     /// the first thing that cannot be written.
     pub fn finish(&self, args: &OutputArgs, series: &T, report: Reports<T>, exit: Exit) -> Exit {
+        if exit == Exit::Usage && report.text.is_none() {
+            // Nothing was sent, and what the files hold is of another series.
+            return exit;
+        }
         let taken = self.files.iter().any(|(.., output)| output.is_standard());
         // Files first: standard output may not be read yet.
         let mut results: Vec<io::Result<()>> =

@@ -680,3 +680,23 @@ impl Chance {
         (self.next() % bound.max(1) as u64) as usize
     }
 }
+
+#[test]
+fn a_series_with_fewer_connections_than_agents_leaves_the_old_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("scan.json");
+    fs::write(&json, "the old result").expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_pummel"))
+        .args(["scan", "-s", "127.0.0.1:1", "--over", "connections:1:8", "-t", "100ms"])
+        .args(["--agents", "127.0.0.1:2,127.0.0.1:3", "--json"])
+        .arg(&json)
+        .output()
+        .expect("the program can be started");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(
+        errors.contains("expected at least one connection for each of the 2 agents in every run"),
+        "{errors}"
+    );
+    assert_eq!(fs::read_to_string(&json).expect("readable"), "the old result");
+}
