@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use pummel_engine::sys;
 
-use crate::stderr::say;
+use crate::stderr::{say, write};
+use crate::visible;
 
 /// The exit statuses of a command that makes no run, as its help lists them.
 pub const STATUSES_WITHOUT_RUN: &str = "\
@@ -53,6 +54,12 @@ impl From<Exit> for ExitCode {
 
 /// Says what the command-line parser has to say: help and versions on standard output, errors on standard error.
 pub fn answer(error: &clap::Error) -> Exit {
+    if error.use_stderr()
+        && let Some(text) = unstyled(error)
+    {
+        write(text);
+        return Exit::Usage;
+    }
     let print =
         || if error.use_stderr() { error.print() } else { sys::check_stdout().and_then(|()| error.print()) };
     match (print(), error.use_stderr()) {
@@ -64,5 +71,45 @@ pub fn answer(error: &clap::Error) -> Exit {
             Exit::Failed
         }
         (_, false) => Exit::Complete,
+    }
+}
+
+/// The text of an error without its colours, where the words in it hold control characters of their own.
+fn unstyled(error: &clap::Error) -> Option<String> {
+    let styled = error.render().ansi().to_string();
+    let mut pieces = styled.split("\u{1b}[");
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        // A colour: numbers between semicolons, and `m`.
+        let words = piece.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        match words.strip_prefix('m') {
+            Some(words) => text.push_str(words),
+            None => text.extend(["\u{1b}[", piece]),
+        }
+    }
+    (visible::text(&text) != text).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[arg(long)]
+        count: Option<u32>,
+    }
+
+    #[test]
+    fn an_error_with_control_characters_in_its_words_has_no_colours() {
+        let error = |word: &str| Line::try_parse_from(["pummel", "--count", word]).expect_err("no number");
+        assert_eq!(unstyled(&error("x")), None);
+        let text = unstyled(&error("1\u{1b}[2J\u{9b}")).expect("it has control characters");
+        assert!(
+            text.starts_with("error: invalid value '1\u{1b}[2J\u{9b}' for '--count <COUNT>'"),
+            "{text:?}"
+        );
     }
 }

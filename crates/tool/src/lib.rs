@@ -21,4 +21,5 @@ pub mod short_help;
 pub mod snapshot;
 pub mod stderr;
 pub mod values;
+pub mod visible;
 mod write_queue;

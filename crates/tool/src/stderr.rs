@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::visible::{self, MARK, is_hidden};
 use crate::write_queue::{Piece, WriteQueue};
 
 /// Bytes of text that wait to be written, at most; a drawing counts as [`DRAWING_BYTES`].
@@ -27,13 +28,8 @@ const FOREIGN_CHARS_MAX: usize = 1_000;
 /// The words of another machine as they may be written to a terminal or a log: without control characters, by which they could
 /// be lines of their own or speak to the terminal, and without what is beyond 1,000 characters.
 pub fn visible(words: &str) -> String {
-    // Beside control characters also those that turn the direction of a line, or end it for some readers.
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
-    let escaped = words.chars().map(|c| if is_hidden(c) { char::REPLACEMENT_CHARACTER } else { c });
-    let mut text: String = escaped.take(FOREIGN_CHARS_MAX).collect();
+    let marked = |c: char| if is_hidden(c) { MARK } else { c };
+    let mut text: String = words.chars().map(marked).take(FOREIGN_CHARS_MAX).collect();
     if words.chars().nth(FOREIGN_CHARS_MAX).is_some() {
         text.push_str(" ...");
     }
@@ -46,9 +42,9 @@ pub fn say(line: impl Display) {
     write(format!("{line}\n"));
 }
 
-/// Writes text as it is, like [`say`].
+/// Writes text without a line end of its own, like [`say`]. Control characters are made visible.
 pub fn write(text: String) {
-    add(Item::Text(text));
+    add(Item::Text(visible::text(&text).into_owned()));
 }
 
 /// Does something that writes to standard error, after all that was said before and on the thread that writes it.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, FromArgMatches, ValueEnum};
@@ -22,6 +22,7 @@ use crate::native::saved;
 use crate::report::output::Output;
 use crate::stderr::say;
 use crate::values::nearest::hint;
+use crate::visible;
 
 /// Options of `pummel explain`.
 #[derive(Args, Clone, Debug)]
@@ -253,7 +254,9 @@ fn print(text: &str) -> Exit {
     let write = || {
         sys::check_stdout()?;
         let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
+        // A plan that another program or a file takes keeps every character.
+        let shown = if out.is_terminal() { visible::text(text) } else { text.into() };
+        out.write_all(shown.as_bytes())?;
         out.flush()
     };
     match write() {

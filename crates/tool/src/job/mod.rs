@@ -14,6 +14,7 @@ use pummel_logic::rng;
 use crate::job::fleet::Fleet;
 use crate::job::outputs::taken;
 pub use crate::job::outputs::{Format, InputFile, Outputs, ReportFormat, ResultPaths};
+use crate::visible;
 
 pub mod agent_variables;
 pub mod background_writer;
@@ -112,7 +113,7 @@ impl From<UsageError> for clap::Error {
     fn from(error: UsageError) -> clap::Error {
         clap::Error::raw(
             clap::error::ErrorKind::ValueValidation,
-            format!("{error}\n\nFor more information, try '--help'.\n"),
+            format!("{}\n\nFor more information, try '--help'.\n", visible::text(&error.to_string())),
         )
     }
 }

@@ -12,6 +12,7 @@ use crate::job::output_file::OutputFile;
 use crate::job::style::{Bar, SampleLines, StyleOutput, Word};
 use crate::report::output::patiently;
 use crate::stderr::{self, draw, say, settle};
+use crate::visible;
 
 /// Files that a front has beside the results of all fronts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +85,8 @@ impl Outlets {
             }
             bar
         };
-        let (bar, text) = (self.block.get_or_insert_with(begin).clone(), lines.join("\n"));
+        let (bar, text) =
+            (self.block.get_or_insert_with(begin).clone(), visible::text(&lines.join("\n")).into_owned());
         draw(move || {
             bar.set_message(text);
             bar.tick();
@@ -101,9 +103,10 @@ impl Outlets {
     /// Prints a line above the block, if there is one.
     fn say_beside(&self, line: String) {
         let Some(bar) = self.block.clone() else { return say(line) };
+        let line = format!("{}\n", visible::text(&line));
         draw(move || {
             // There is no other place to say that it could not be written.
-            bar.suspend(|| drop(io::stderr().write_all(format!("{line}\n").as_bytes())));
+            bar.suspend(|| drop(io::stderr().write_all(line.as_bytes())));
         });
     }
 
@@ -117,12 +120,13 @@ impl Outlets {
                 Word::Progress(line) => say(line),
                 Word::Error(text) => stderr::write(text),
                 Word::Log(line) => match &self.log {
-                    Some(log) => log.add(&line),
+                    Some(log) => log.add(&visible::text(&line)),
                     None => stderr::write(line),
                 },
-                Word::Output(text) => self.with_output(|output| output.add(&text)),
+                Word::Output(text) => self.with_output(|output| output.add(&visible::text(&text))),
                 Word::Report(bytes) => {
-                    let text = String::from_utf8_lossy(&bytes).into_owned();
+                    let shown = visible::report(&bytes);
+                    let text = String::from_utf8_lossy(&shown);
                     self.with_output(|output| output.add_report(&text));
                 }
                 Word::Bar(_) if self.shows_block => {}

@@ -4,6 +4,7 @@ use pummel_logic::time::{Nanos, SECOND};
 
 use crate::report::numbers::grouped;
 use crate::snapshot::{PlanFacts, Snapshot, Stage};
+use crate::visible::is_hidden;
 
 /// Which glyphs a terminal shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +98,7 @@ pub fn stage_word(stage: Stage) -> &'static str {
 
 /// Text of a user or a server as a screen may show it, in at most this many characters.
 pub fn shown(text: &str, chars_max: usize) -> String {
-    let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
+    let clean = text.chars().map(|c| if is_hidden(c) { '?' } else { c });
     let mut kept: String = clean.clone().take(chars_max).collect();
     if clean.count() > chars_max && chars_max > 2 {
         kept.truncate(kept.char_indices().nth(chars_max - 2).map_or(kept.len(), |(at, _)| at));

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use pummel_engine::sys;
 use tempfile::NamedTempFile;
 
+use crate::visible;
+
 /// Standard output or a file for a report, checked before the load starts.
 #[derive(Debug)]
 pub struct Output {
@@ -338,7 +340,7 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
     metadata.file_type().is_fifo()
 }
 
-/// Writes to standard output.
+/// Writes a report to standard output, with control characters made visible.
 ///
 /// # Errors
 /// Returns the system's error when standard output is closed, its reader is gone, or there is no room.
@@ -347,7 +349,7 @@ pub fn print(report: &[u8]) -> io::Result<()> {
         sys::check_stdout()?;
         Ok(io::stdout())
     };
-    patiently(open, report)
+    patiently(open, &visible::report(report))
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
 
@@ -394,6 +396,7 @@ pub fn explained(path: &Path, error: &io::Error) -> io::Error {
         io::ErrorKind::NotFound => "; its directory has to exist",
         io::ErrorKind::PermissionDenied => "; write permission is needed for the file and for its directory",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room or choose another disk",
+        io::ErrorKind::FileTooLarge => "; raise the limit of file sizes (ulimit -f)",
         io::ErrorKind::IsADirectory => "; a file is needed",
         _ => "",
     };

@@ -147,3 +147,69 @@ fn schemas_are_printed() {
         assert_eq!(shown(&["schema", command], b""), shown(&["schema", name], b""), "{command}");
     }
 }
+
+/// Characters that speak to a terminal or turn the direction of a line, in UTF-8.
+const HIDDEN: &str = "\u{1b}[31m\u{1b}]0;T\u{7}\u{7f}\u{9b}2J\u{202e}";
+
+/// Replaces texts of a result by hidden characters.
+fn made_evil(json: &[u8], pointers: &[&str]) -> Vec<u8> {
+    let mut value: serde_json::Value = serde_json::from_slice(json).expect("JSON");
+    for pointer in pointers {
+        let place = value.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}"));
+        *place = HIDDEN.into();
+    }
+    value.to_string().into_bytes()
+}
+
+#[test]
+fn no_text_of_a_stored_result_speaks_to_the_terminal() {
+    let server = Serve::start("");
+    let ended = pummel(&format!("run -s {} -n 100 -c 2 --label a=b", server.name)).expect(0);
+    ended.json();
+    let json = fs::read(ended.path("result.json")).expect("readable");
+    let texts = ["/plan/servers/0", "/labels/a", "/reason", "/verdict/says", "/trust/says", "/tool/version"];
+    let evil = made_evil(&json, &texts);
+    let malformed = made_evil(&json, &["/clock"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (good, bad) = (folder.path().join("good.json"), folder.path().join("bad.json"));
+    fs::write(&good, &json).expect("written");
+    fs::write(&bad, &evil).expect("written");
+    for words in [
+        vec!["show", "-"],
+        vec!["show", "-", "--format", "markdown"],
+        vec!["show", "-", "--format", "json"],
+        vec!["show", "-", "--format", "csv"],
+        vec!["compare", path(&good), "-"],
+        vec!["compare", "-", path(&bad), "--format", "json"],
+        vec!["report", "-", "-o", "-"],
+    ] {
+        for input in [&evil, &malformed] {
+            let output = call(&words, input);
+            for out in [output.stdout, output.stderr] {
+                let text = String::from_utf8(out).expect("UTF-8");
+                let is_hidden = |c: char| matches!(c, '\u{1b}' | '\u{7}' | '\u{7f}' | '\u{9b}' | '\u{202e}');
+                assert!(!text.contains(is_hidden), "{words:?}: {text:?}");
+            }
+        }
+    }
+    // JSON is the same JSON, and the text says that there was something.
+    let again: serde_json::Value =
+        serde_json::from_str(&shown(&["show", "-", "--format", "json"], &evil)).expect("JSON");
+    assert_eq!(again, serde_json::from_slice::<serde_json::Value>(&evil).expect("JSON"));
+    assert!(shown(&["show", "-"], &evil).contains("a=\u{fffd}[31m"));
+}
+
+#[test]
+fn numbers_that_no_result_has_are_refused_and_not_drawn() {
+    let server = Serve::start("");
+    let ended = pummel(&format!("run -s {} -n 100 -c 2 --goal p99:10s", server.name)).expect(0);
+    let mut value = ended.json();
+    *value.pointer_mut("/goals/0/limit_us").expect("a goal") = 1e308.into();
+    let bytes = value.to_string().into_bytes();
+    for words in [&["report", "-", "-o", "-"][..], &["show", "-"], &["compare", "-", "-"]] {
+        let output = call(words, &bytes);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_ne!(output.status.code(), Some(0), "{words:?}");
+        assert!(words[0] == "compare" || errors.contains("the number 1e308 is out of range"), "{errors}");
+    }
+}

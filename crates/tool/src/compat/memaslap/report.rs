@@ -15,6 +15,8 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use pummel_logic::workload::window::WindowCounts;
 
+use crate::visible::CLEAR_SCREEN;
+
 /// What `M` stands for in rates.
 const MEBI: f64 = (1 << 20) as f64;
 
@@ -107,7 +109,7 @@ impl RunStatistics {
 
 /// The tables at `tick_s` seconds: what was done in the last `period_s`, and since the beginning.
 pub fn periodic(period: &RunStatistics, global: &RunStatistics, period_s: u64, tick_s: u64) -> String {
-    let mut text = "\x1b[1;1H\x1b[2J\n".to_owned();
+    let mut text = format!("{CLEAR_SCREEN}\n");
     let classes = [
         ("Get", period.get.clone(), global.get.clone()),
         ("Set", period.set.clone(), global.set.clone()),
