@@ -242,8 +242,9 @@ mod tests {
         ] {
             let plain = encoding(length, counts);
             let mut packed = COMPRESSED.to_be_bytes().to_vec();
-            let deflated = ZlibEncoder::new(plain.as_slice(), Compression::fast());
-            let deflated: Vec<u8> = deflated.bytes().map(|byte| byte.expect("memory can be read")).collect();
+            let mut deflated = Vec::new();
+            let mut encoder = ZlibEncoder::new(plain.as_slice(), Compression::fast());
+            encoder.read_to_end(&mut deflated).expect("memory can be read");
             packed.extend((deflated.len() as u32).to_be_bytes());
             packed.extend(deflated);
             for bytes in [plain, packed] {
