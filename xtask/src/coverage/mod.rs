@@ -2,7 +2,7 @@
 
 mod end_to_end;
 mod misbehaving;
-mod servers;
+pub mod servers;
 mod simulated;
 
 use std::io;

@@ -1,8 +1,11 @@
 //! `cargo xtask hostile`: the hostile simulation and the plans that are drawn at random, with more seeds than the tests take, or a
-//! single run of either.
+//! single run of either, and mutants of files.
+
+mod files;
+mod mutate;
 
 use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -15,10 +18,15 @@ never a panic. Then it runs plans that are drawn at random, of all kinds of phas
 network whose servers behave: whatever is valid runs, and the same holds of it. The runs are those of
 crates/engine/tests/hostile, optimised.
 
+The part `files` makes mutants of results, plans, profiles and traces, and lets every command read them that reads such a
+file, with 1 GiB of memory and 30 s: it does its work or refuses the file, and never panics, hangs or aborts. No mutant
+names a server that is there. A mutant that was found stays in target/hostile-files.
+
 Options:
-  --part NAME       this part alone: pairs (of features, with misbehaviours), plans (drawn at random)
-  --seeds N         seeds of each pair and misbehaviour [default: 1000]
-  --seed N          this seed alone: a run that was found
+  --part NAME       this part alone: pairs (of features, with misbehaviours), plans (drawn at random), files (mutants)
+  --seeds N         seeds of each pair and misbehaviour, and mutants of files [default: 1000]
+  --seed N          this seed alone: a run or a mutant that was found
+  --program FILE    the pummel that reads the mutants [default: a release build]
   --pair ONE,OTHER  these two features alone: handshake, churn, windows, servers, tls, udp, reconnect, verify,
                     multi-get, read-through, noreply, phases, settle, until, unstored, changes, dependent, trace,
                     key-churn, events, evictions
@@ -36,8 +44,27 @@ Exit status: 0 nothing was found, 1 something was, 2 the command line is wrong.
 pub struct Options {
     /// Names of environment variables of the test program, and their values.
     variables: Vec<(&'static str, String)>,
-    /// The beginnings of the names of the tests that make the runs.
+    /// The beginnings of the names of the tests that make the runs; empty where none is simulated.
     tests: Vec<&'static str>,
+    /// The mutants of files; absent where none are made.
+    files: Option<files::Options>,
+}
+
+/// A part of the runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Pairs,
+    Plans,
+    Files,
+}
+
+impl Part {
+    const NAMED: [(&str, Part); 3] = [("pairs", Part::Pairs), ("plans", Part::Plans), ("files", Part::Files)];
+
+    fn parse(word: &str) -> Result<Part, String> {
+        let named = Part::NAMED.iter().find(|(name, _)| *name == word);
+        named.map(|(_, part)| *part).ok_or_else(|| format!("there is no part `{word}`: pairs, plans, files"))
+    }
 }
 
 /// The beginnings of the names of the tests of each part.
@@ -52,39 +79,51 @@ impl Options {
     pub fn parse(words: &[&str]) -> Result<Options, String> {
         let mut variables =
             vec![("PUMMEL_HOSTILE_SEEDS", "1000".to_owned()), ("PUMMEL_HOSTILE_PLANS", "10000".to_owned())];
-        let mut tests = vec![PAIRS, PLANS];
+        let mut mutants = files::Options { mutants: 1000, alone: None, program: None };
+        let (mut asked, mut implied) = (None, None);
         let mut words = words.iter();
         while let Some(option) = words.next() {
             let name = match *option {
+                "--part" | "--program" => "",
                 "--seeds" => "PUMMEL_HOSTILE_SEEDS",
                 "--seed" => "PUMMEL_HOSTILE_SEED",
                 "--pair" => "PUMMEL_HOSTILE_PAIR",
                 "--fault" => "PUMMEL_HOSTILE_FAULT",
                 "--plans" => "PUMMEL_HOSTILE_PLANS",
                 "--plan" => "PUMMEL_HOSTILE_PLAN",
-                "--part" => {
-                    tests = match words.next() {
-                        Some(&"pairs") => vec![PAIRS],
-                        Some(&"plans") => vec![PLANS],
-                        _ => return Err("--part needs one of these: pairs, plans".to_owned()),
-                    };
-                    continue;
-                }
                 other => return Err(format!("`hostile` does not take this: {other}")),
             };
             let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
-            if (name.contains("SEED") || name.contains("PLAN")) && value.parse::<u64>().is_err() {
-                return Err(format!("{option} needs a whole number and not {value}"));
-            }
+            let number =
+                || value.parse::<u64>().map_err(|_| format!("{option} needs a whole number and not {value}"));
             match *option {
-                // One run of one part.
-                "--plan" => tests = vec![PLANS],
-                "--seed" | "--pair" | "--fault" => tests = vec![PAIRS],
-                _ => {}
+                "--part" => asked = Some(Part::parse(value)?),
+                "--program" => mutants.program = Some(PathBuf::from(value)),
+                "--seeds" => mutants.mutants = number()?,
+                "--seed" => mutants.alone = Some(number()?),
+                "--plans" => drop(number()?),
+                "--plan" => {
+                    number()?;
+                    implied = Some(Part::Plans);
+                }
+                // A pair and a misbehaviour are those of runs.
+                _ => implied = Some(Part::Pairs),
             }
-            variables.push((name, (*value).to_owned()));
+            if !name.is_empty() {
+                variables.push((name, (*value).to_owned()));
+            }
         }
-        Ok(Options { variables, tests })
+        let part = asked.or(implied);
+        let tests = match part {
+            Some(Part::Pairs) => vec![PAIRS],
+            Some(Part::Plans) => vec![PLANS],
+            Some(Part::Files) => Vec::new(),
+            // A plan has an option of its own for the seed of one.
+            None if mutants.alone.is_some() => vec![PAIRS],
+            None => vec![PAIRS, PLANS],
+        };
+        let files = matches!(part, None | Some(Part::Files)).then_some(mutants);
+        Ok(Options { variables, tests, files })
     }
 }
 
@@ -117,8 +156,19 @@ impl Row {
     }
 }
 
-/// Runs it and prints a table; says whether nothing was found.
+/// Runs the parts and prints their tables; says whether nothing was found.
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
+    let mut is_good = true;
+    if !options.tests.is_empty() {
+        is_good &= simulate(root, options)?;
+    }
+    if let Some(mutants) = &options.files {
+        is_good &= files::run(root, mutants)?;
+    }
+    Ok(is_good)
+}
+
+fn simulate(root: &Path, options: &Options) -> io::Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let begin = Instant::now();
     let mut child = Command::new(cargo)
@@ -202,16 +252,24 @@ mod tests {
                 "PUMMEL_HOSTILE_SEED=17"
             ]
         );
+        assert_eq!(options.files, None, "a pair is one of runs");
         assert_eq!(Options::parse(&["--seed", "x"]).unwrap_err(), "--seed needs a whole number and not x");
         assert_eq!(options.tests, [PAIRS]);
         assert_eq!(Options::parse(&[]).unwrap().tests, [PAIRS, PLANS]);
         assert_eq!(Options::parse(&["--part", "plans", "--plans", "7"]).unwrap().tests, [PLANS]);
         assert_eq!(Options::parse(&["--plan", "7"]).unwrap().tests, [PLANS]);
-        assert_eq!(
-            Options::parse(&["--part", "all"]).unwrap_err(),
-            "--part needs one of these: pairs, plans"
-        );
         assert_eq!(Options::parse(&["--fault"]).unwrap_err(), "--fault needs a value");
+    }
+
+    #[test]
+    fn parts_are_chosen_by_name() {
+        let all = Options::parse(&["--seeds", "10"]).unwrap();
+        assert!(!all.tests.is_empty() && all.files.is_some_and(|files| files.mutants == 10));
+        let files = Options::parse(&["--part", "files", "--seed", "3", "--program", "p"]).unwrap();
+        let alone = files::Options { mutants: 1000, alone: Some(3), program: Some(PathBuf::from("p")) };
+        assert_eq!((files.tests.is_empty(), files.files), (true, Some(alone)));
+        assert_eq!(Options::parse(&["--part", "plans"]).unwrap().files, None);
+        assert!(Options::parse(&["--part", "x"]).unwrap_err().contains("there is no part `x`"));
     }
 
     #[test]
