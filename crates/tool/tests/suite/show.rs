@@ -204,8 +204,8 @@ fn numbers_that_no_result_has_are_refused_and_not_drawn() {
     let server = Serve::start("");
     let ended = pummel(&format!("run -s {} -n 100 -c 2 --goal p99:10s", server.name)).expect(0);
     let mut value = ended.json();
-    *value.pointer_mut("/goals/0/limit_us").expect("a goal") = 1e308.into();
-    let bytes = value.to_string().into_bytes();
+    *value.0.pointer_mut("/goals/0/limit_us").expect("a goal") = 1e308.into();
+    let bytes = value.0.to_string().into_bytes();
     for words in [&["report", "-", "-o", "-"][..], &["show", "-"], &["compare", "-", "-"]] {
         let output = call(words, &bytes);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
