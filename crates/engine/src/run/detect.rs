@@ -14,11 +14,11 @@ use crate::backend::{Backend, Close, ConnId, Event, Reason};
 use crate::resolve::{Server, Sources};
 use crate::worker::trouble::Trouble;
 
-/// How long an answer is waited for: longer than any round trip, and short enough for a person.
-const ANSWER_MAX_NS: Nanos = SECOND;
+/// How long an answer is waited for at least: longer than any round trip, and short enough for a person.
+const WAIT_MIN_NS: Nanos = SECOND;
 
-/// How long a connection, with its TLS handshake, may take to open at most.
-const OPEN_MAX_NS: Nanos = 5 * SECOND;
+/// How long a connection, with its TLS handshake, may take to open at most, and how long an answer is waited for at most.
+const WAIT_MAX_NS: Nanos = 60 * SECOND;
 
 /// Longest answer that is kept, in bytes.
 const ANSWER_MAX_BYTES: usize = 128 * 1024;
@@ -32,7 +32,8 @@ pub struct Inquiry {
     pub socket: Socket,
     /// Encryption, as the run will have it.
     pub tls: Option<TlsOptions>,
-    /// How long a connection may take to open, in nanoseconds; at least 1 s is waited, and at most 5 s.
+    /// How long a connection may take to open and the first question to be answered, in nanoseconds; at least 1 s is waited,
+    /// and at most 60 s.
     pub timeout_ns: Nanos,
 }
 
@@ -52,6 +53,15 @@ pub enum Undetected {
         server: String,
         /// What it did instead, as the end of a sentence whose subject is the server.
         did: String,
+        /// It sent words without encryption of its own, so that it does not wait for a TLS handshake.
+        in_words: bool,
+    },
+    /// A server refuses this client whatever it is asked.
+    Refused {
+        /// The server.
+        server: String,
+        /// Its words, whole.
+        said: String,
     },
     /// Two servers speak different protocols.
     Different(Box<[(String, Spoken); 2]>),
@@ -61,8 +71,11 @@ impl fmt::Display for Undetected {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Undetected::Unreachable { server, why } => write!(to, "{server}: {why}"),
-            Undetected::Foreign { server, did } => {
+            Undetected::Foreign { server, did, .. } => {
                 write!(to, "{server} answers neither as memcached nor as a RESP server: it {did}")
+            }
+            Undetected::Refused { server, said } => {
+                write!(to, "{server} refuses this client: it said \"{said}\"")
             }
             Undetected::Different(both) => {
                 let [(one, first), (other, second)] = both.as_ref();
@@ -82,7 +95,7 @@ impl fmt::Display for Undetected {
 ///
 /// # Errors
 /// Returns [`Undetected::Unreachable`] when no connection to a server can be opened, [`Undetected::Foreign`] for a server
-/// that answers nothing known in 1 s each, and [`Undetected::Different`] for servers that do not agree.
+/// that answers nothing known in time, [`Undetected::Refused`] for one that refuses this client, and [`Undetected::Different`] for servers that do not agree.
 pub fn detect(inquiry: &Inquiry) -> Result<(String, Spoken), Undetected> {
     let mut first: Option<(String, Spoken)> = None;
     for name in &inquiry.servers {
@@ -108,13 +121,13 @@ fn of_server(inquiry: &Inquiry, name: &str) -> Result<Spoken, Undetected> {
     let epoll = || {
         Epoll::new(Wait::Block, Clock::User, &inquiry.socket).map_err(|error| unreachable(error.to_string()))
     };
-    let open_ns = inquiry.timeout_ns.clamp(ANSWER_MAX_NS, OPEN_MAX_NS);
+    let wait_ns = inquiry.timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS);
     match &inquiry.tls {
-        None => Side::new(epoll()?, &server, open_ns).ask(),
+        None => Side::new(epoll()?, &server, wait_ns).ask(),
         Some(options) => {
             let setup = Setup::new(options, std::slice::from_ref(&server));
             let setup = setup.map_err(|error| unreachable(error.to_string()))?;
-            Side::new(Tls::new(epoll()?, &setup), &server, open_ns).ask()
+            Side::new(Tls::new(epoll()?, &setup), &server, wait_ns).ask()
         }
     }
 }
@@ -123,8 +136,11 @@ fn of_server(inquiry: &Inquiry, name: &str) -> Result<Spoken, Undetected> {
 struct Side<'a, B> {
     backend: B,
     server: &'a Server,
-    open_ns: Nanos,
+    /// How long a connection may take to open, and an answer to a question that has to be answered.
+    wait_ns: Nanos,
     generation: u32,
+    /// Bytes that came together with the news that the connection is open: a greeting.
+    greeting: Vec<u8>,
     /// The connection under way is over; nothing may be sent on it.
     is_over: bool,
 }
@@ -140,14 +156,14 @@ enum Answer {
 }
 
 impl<'a, B: Backend> Side<'a, B> {
-    fn new(backend: B, server: &'a Server, open_ns: Nanos) -> Side<'a, B> {
-        Side { backend, server, open_ns, generation: 0, is_over: false }
+    fn new(backend: B, server: &'a Server, wait_ns: Nanos) -> Side<'a, B> {
+        Side { backend, server, wait_ns, generation: 0, greeting: Vec::new(), is_over: false }
     }
 
     fn ask(mut self) -> Result<Spoken, Undetected> {
         let unreachable =
             |why: String| Undetected::Unreachable { server: self.server.name().to_owned(), why };
-        let mut did = String::new();
+        let mut did: Option<(String, bool)> = None;
         for question in Question::ALL {
             let conn = self.open().map_err(|reason| unreachable(Trouble::NotOpened(reason).to_string()))?;
             let answer = self.put(conn, question, |bytes| detect::read(question, bytes));
@@ -157,12 +173,14 @@ impl<'a, B: Backend> Side<'a, B> {
                 return Ok(spoken);
             }
             self.backend.close(conn, Close::Fin);
-            // What is said to the first question tells most: it is text.
-            if did.is_empty() {
-                did = words_of(&answer);
+            if let Answer::Read(_, Reading::Refused(said)) = answer {
+                return Err(Undetected::Refused { server: self.server.name().to_owned(), said });
             }
+            // What is said to the first question tells most: it is text.
+            did.get_or_insert_with(|| words_of(&answer));
         }
-        Err(Undetected::Foreign { server: self.server.name().to_owned(), did })
+        let (did, in_words) = did.unwrap_or_default();
+        Err(Undetected::Foreign { server: self.server.name().to_owned(), did, in_words })
     }
 
     /// Opens a connection to one of the server's addresses.
@@ -171,9 +189,10 @@ impl<'a, B: Backend> Side<'a, B> {
         for attempt in 0..self.server.addresses().max(1) {
             self.generation += 1;
             self.is_over = false;
+            self.greeting.clear();
             let conn = ConnId { slot: 0, generation: self.generation };
             self.backend.open(conn, &self.server.target(0, attempt));
-            let until = self.backend.now().saturating_add(self.open_ns);
+            let until = self.backend.now().saturating_add(self.wait_ns);
             let mut opened = None;
             self.turn(conn, until, &mut |event| {
                 opened = Some(match event {
@@ -193,15 +212,18 @@ impl<'a, B: Backend> Side<'a, B> {
 
     /// Sends a question and reads its answer as far as `read` wants it.
     fn put(&mut self, conn: ConnId, question: Question, read: impl Fn(&[u8]) -> Reading) -> Answer {
+        let mut bytes = std::mem::take(&mut self.greeting);
+        let mut reading = if bytes.is_empty() { Reading::More } else { read(&bytes) };
+        if reading != Reading::More {
+            return Answer::Read(bytes, reading);
+        }
         if self.is_over {
-            return Answer::Closed(Vec::new());
+            return Answer::Closed(bytes);
         }
         // A question fits into the buffer of a socket that has sent nothing.
         self.backend.send(conn, &[IoSlice::new(question.bytes())]);
-        let until = self.backend.now().saturating_add(ANSWER_MAX_NS);
-        let mut bytes = Vec::new();
+        let until = self.backend.now().saturating_add(self.patience(question));
         let mut is_closed = false;
-        let mut reading = Reading::More;
         self.turn(conn, until, &mut |event| {
             match event {
                 Event::Received { bytes: more, .. } if bytes.len() < ANSWER_MAX_BYTES => {
@@ -213,10 +235,20 @@ impl<'a, B: Backend> Side<'a, B> {
             }
             is_closed || reading != Reading::More
         });
+        self.greeting.clear();
         match reading {
             Reading::More if is_closed => Answer::Closed(bytes),
             Reading::More => Answer::Silent(bytes),
             reading => Answer::Read(bytes, reading),
+        }
+    }
+
+    /// How long the answer to a question is waited for. A server that is slow has answered the first question late; the
+    /// others are for servers that do not answer it.
+    fn patience(&self, question: Question) -> Nanos {
+        match question {
+            Question::Version | Question::Info => self.wait_ns,
+            Question::Ping | Question::BinaryVersion => WAIT_MIN_NS,
         }
     }
 
@@ -233,7 +265,7 @@ impl<'a, B: Backend> Side<'a, B> {
         // Redis refuses a command that it does not know before it asks for a login.
         let login = match detect::read(Question::Info, &bytes) {
             Reading::Spoken(refusal) => refusal.login,
-            Reading::More | Reading::Foreign => None,
+            Reading::More | Reading::Refused(_) | Reading::Foreign => None,
         };
         Spoken { software: detect::software(&bytes).flatten(), login, ..spoken }
     }
@@ -249,6 +281,14 @@ impl<'a, B: Backend> Side<'a, B> {
             self.backend.drain(&mut |id, event| {
                 if id == conn {
                     is_over |= matches!(event, Event::Closed(_));
+                    match &event {
+                        Event::Received { bytes, .. }
+                            if is_done && self.greeting.len() < ANSWER_MAX_BYTES =>
+                        {
+                            self.greeting.extend_from_slice(bytes);
+                        }
+                        _ => {}
+                    }
                     is_done = is_done || handle(event);
                 }
             });
@@ -257,12 +297,19 @@ impl<'a, B: Backend> Side<'a, B> {
     }
 }
 
-fn words_of(answer: &Answer) -> String {
-    match answer {
-        Answer::Read(bytes, _) => format!("sent \"{}\"", detect::quoted(bytes)),
+/// What a server did instead of an answer, as the end of a sentence, and whether it sent words.
+fn words_of(answer: &Answer) -> (String, bool) {
+    let (bytes, end) = match answer {
+        Answer::Read(bytes, _) => (bytes, ""),
+        Answer::Closed(bytes) => (bytes, " and closed the connection"),
+        Answer::Silent(bytes) => (bytes, " and no more"),
+    };
+    let words = detect::words(bytes);
+    let is_in_words = words.is_some();
+    let did = match answer {
         Answer::Closed(bytes) if bytes.is_empty() => "closed the connection".to_owned(),
-        Answer::Closed(bytes) => format!("sent \"{}\" and closed the connection", detect::quoted(bytes)),
         Answer::Silent(bytes) if bytes.is_empty() => "sent nothing".to_owned(),
-        Answer::Silent(bytes) => format!("sent \"{}\" and no more", detect::quoted(bytes)),
-    }
+        _ => format!("sent \"{}\"{end}", words.unwrap_or_else(|| detect::quoted(bytes))),
+    };
+    (did, is_in_words)
 }

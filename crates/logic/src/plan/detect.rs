@@ -2,8 +2,9 @@
 
 use super::Protocol;
 
-/// Longest line of an answer in bytes; a longer one is no answer to a question.
-const LINE_MAX_BYTES: usize = 512;
+/// Longest line of an answer in bytes; a longer one is no answer to a question. Redis explains its protected mode in a line of
+/// about 1,000 bytes.
+const LINE_MAX_BYTES: usize = 2048;
 
 /// Longest section that a RESP server tells of itself, in bytes.
 const SECTION_MAX_BYTES: usize = 64 * 1024;
@@ -72,6 +73,8 @@ pub enum Reading {
     More,
     /// The server speaks this.
     Spoken(Spoken),
+    /// The server refuses this client whatever it is asked, and says so in these words.
+    Refused(String),
     /// These bytes are of no protocol that pummel speaks.
     Foreign,
 }
@@ -103,6 +106,9 @@ fn line(bytes: &[u8]) -> Reading {
         [&b"ERROR"[..], b"CLIENT_ERROR", b"SERVER_ERROR"].iter().any(|word| line.starts_with(word));
     if is_error {
         return spoken(Protocol::Text, None, line.ends_with(b"unauthenticated"));
+    }
+    if line.starts_with(b"-DENIED") {
+        return Reading::Refused(line.escape_ascii().to_string());
     }
     match line.first() {
         Some(b'-') => spoken(Protocol::Resp2, None, line.starts_with(b"-NOAUTH")),
@@ -153,6 +159,17 @@ pub fn software(bytes: &[u8]) -> Option<Option<String>> {
     let named =
         ["valkey", "redis"].into_iter().find_map(|name| Some(format!("{name} {}", version_of(name)?)));
     Some(named)
+}
+
+/// The whole first line of what a server sent, without the blanks around it, where it is in words: printable ASCII, and not
+/// without end.
+pub fn words(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().take(LINE_MAX_BYTES).position(|&byte| byte == b'\n').unwrap_or(bytes.len());
+    let line = bytes[..end].trim_ascii();
+    let is_printable = line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    let has_a_letter = line.iter().any(u8::is_ascii_alphabetic);
+    let is_in_words = is_printable && has_a_letter && line.len() <= LINE_MAX_BYTES;
+    is_in_words.then(|| line.escape_ascii().to_string())
 }
 
 /// The first bytes of what a server sent, with what cannot be printed escaped.
@@ -218,6 +235,29 @@ mod tests {
         for (question, bytes, protocol, said) in table {
             let spoken = spoken(question, bytes);
             assert_eq!((spoken.protocol, spoken.login.as_deref()), (protocol, Some(said)));
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_protected_mode_is_read_whole_and_other_errors_are_answers() {
+        let denied = format!("-DENIED Redis is running in protected mode {}", "because ".repeat(120));
+        let line = format!("{}\r\n", denied.trim_end());
+        for question in [Question::Version, Question::Ping] {
+            let whole = denied.trim_end().to_owned();
+            assert_eq!(read(question, line.as_bytes()), Reading::Refused(whole));
+            assert_eq!(read(question, &line.as_bytes()[..900]), Reading::More);
+        }
+        assert_eq!(spoken(Question::Ping, b"-NOPERM no\r\n").protocol, Protocol::Resp2);
+    }
+
+    #[test]
+    fn words_are_quoted_whole_and_the_bytes_of_tls_are_none() {
+        let greeting = "220 mail.example ESMTP ready, a greeting that is a good deal longer than sixty bytes";
+        assert_eq!(words(format!("{greeting}\r\nmore").as_bytes()).as_deref(), Some(greeting));
+        assert_eq!(words(greeting.as_bytes()).as_deref(), Some(greeting));
+        let endless = vec![b'x'; LINE_MAX_BYTES + 1];
+        for bytes in [&b"\x15\x03\x01\0\x02\x02\x46"[..], b"\r\n", b"", b"12\r\n", b"a\0b\n", &endless] {
+            assert_eq!(words(bytes), None, "{}", bytes.escape_ascii());
         }
     }
 

@@ -38,6 +38,13 @@ impl Detection {
                 let hint = "measure them one after the other";
                 (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
             }
+            Err(why @ Undetected::Refused { .. }) => {
+                (assumed, Detection::Refused(Obstacle::from(why.to_string())))
+            }
+            Err(why @ Undetected::Foreign { in_words: true, .. }) => {
+                let hint = "is this the server's port? --protocol names its protocol without asking";
+                (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
+            }
             Err(why @ Undetected::Foreign { .. }) => {
                 let hint = "--tls if it expects TLS; --protocol names its protocol without asking";
                 (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
@@ -87,9 +94,16 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_nothing_known_ends_the_job_in_at_most_five_lines() {
-        let other = Undetected::Foreign { server: "a:80".to_owned(), did: "sent \"HTTP/1.1\"".to_owned() };
-        let (_, detection) = Detection::of(Err(other), false, Protocol::Text);
-        let Detection::Refused(obstacle) = detection else { panic!("{detection:?}") };
+        let of = |in_words| {
+            let did = "sent \"HTTP/1.1\"".to_owned();
+            let other = Undetected::Foreign { server: "a:80".to_owned(), did, in_words };
+            let (_, detection) = Detection::of(Err(other), false, Protocol::Text);
+            let Detection::Refused(obstacle) = detection else { panic!("{detection:?}") };
+            obstacle
+        };
+        assert!(of(false).to_string().contains("--tls"), "the bytes of TLS are no words");
+        let obstacle = of(true);
+        assert!(!obstacle.to_string().contains("--tls"), "words need no TLS: {obstacle}");
         assert!(!obstacle.reason.contains("hint"), "the hint is no part of results: {obstacle}");
         let words = obstacle.to_string();
         assert!(words.contains("sent \"HTTP/1.1\"") && words.contains("--protocol"), "{words}");

@@ -79,7 +79,9 @@ fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool, is_detected: bool) -> O
             "does the server speak {name}? --protocol auto finds out what it speaks; --timeout sets how long a request may take"
         ));
     }
-    let hint = if has(&["certificate"]) {
+    let hint = if has(&["not valid for the name"]) {
+        "--tls-server-name sets the name that the certificate has to hold"
+    } else if has(&["certificate"]) {
         "is --tls-ca the authority that signed the server's certificate?"
     } else if has(&["the reply looks like TLS"]) {
         "this port speaks TLS: --tls is for ports that do"
@@ -182,6 +184,8 @@ mod tests {
             ("a reply line begins with a word that the protocol does not know", "--protocol auto"),
             ("the reply looks like HTTP, not like memcached's text protocol", "is this its port"),
             ("the reply looks like TLS, and this connection has none", "this port speaks TLS"),
+            ("the server's certificate is not valid for the name 'a': it is for b", "--tls-server-name"),
+            ("the server's certificate is signed by nobody known", "--tls-ca"),
             ("the server said \"SERVER_ERROR object too large for cache\" (20 times)", "--value-size"),
             ("a:1: the server closed the connection", "--tls"),
             ("a:1: Connection reset by peer (os error 104)", "--tls"),

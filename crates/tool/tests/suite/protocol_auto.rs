@@ -125,9 +125,39 @@ fn a_server_of_something_else_is_quoted() {
         let _ = stream.read(&mut [0; 64]);
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
-    assert_no_run(run(&other, ""), "it sent \"HTTP/1.1 400 Bad Request", "--tls");
+    assert_no_run(run(&other, ""), "it sent \"HTTP/1.1 400 Bad Request\"", "is this the server's port?");
     let closing = server(|_| {});
     assert_no_run(run(&closing, ""), "answers neither", "--tls");
+}
+
+#[test]
+fn a_refusal_in_words_before_any_question_is_quoted_whole_and_tls_is_still_told_as_that() {
+    let denied = server(|stream| {
+        let words = "because protected mode is enabled ".repeat(25);
+        let _ = stream.write_all(format!("-DENIED {words}END\r\n").as_bytes());
+    });
+    let ended = run(&denied, "");
+    assert!(!ended.errors.contains("hint:") && !ended.errors.contains("neither"), "{}", ended.errors);
+    assert!(ended.errors.contains("END\""), "{}", ended.errors);
+    assert_no_run(ended, "refuses this client: it said \"-DENIED because protected mode", "");
+    let alert = server(|stream| {
+        let _ = stream.read(&mut [0; 64]);
+        let _ = stream.write_all(b"\x15\x03\x01\0\x02\x02\x46");
+    });
+    assert_no_run(run(&alert, ""), "answers neither", "--tls");
+}
+
+#[test]
+fn a_server_that_answers_late_and_within_the_timeout_is_detected() {
+    let slow = server(|stream| {
+        let _ = stream.read(&mut [0; 64]);
+        thread::sleep(Duration::from_millis(1_500));
+        let _ = stream.write_all(b"VERSION 1.6.18\r\n");
+        while matches!(stream.read(&mut [0; 4_096]), Ok(1..)) {}
+    });
+    let ended = pummel(&format!("run -s {slow} -n 2 -c 1 --no-load --quiet --protocol auto --timeout 4s"));
+    assert!(!ended.errors.contains("answers neither"), "{}", ended.errors);
+    assert!(ended.json().text("detected").starts_with("memcached 1.6.18"), "{}", ended.errors);
 }
 
 #[test]
