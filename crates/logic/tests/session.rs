@@ -526,7 +526,7 @@ fn what_was_answered_or_handed_over_does_not_end_again_when_the_connection_close
 }
 
 #[test]
-fn late_requests_time_out_and_those_behind_them_are_closed() {
+fn late_requests_time_out_and_those_behind_them_are_abandoned() {
     let mut story = Story::new();
     // The third is sent later than the others, and the fourth not at all.
     story.get("a", 0).get("b", 0).sent_all(10 * US).get("c", 60 * US).sent_all(61 * US).get("d", 70 * US);
@@ -536,8 +536,8 @@ fn late_requests_time_out_and_those_behind_them_are_closed() {
         [
             "0 Error(Timeout) sent 10 arrived 110 read 110 Nothing",
             "1 Error(Timeout) sent 10 arrived 110 read 110 Nothing",
-            "2 Error(Closed) sent 61 arrived 110 read 110 Nothing",
-            "3 Error(Closed) sent never arrived 110 read 110 Nothing",
+            "2 Error(Abandoned) sent 61 arrived 110 read 110 Nothing",
+            "3 Error(Abandoned) sent never arrived 110 read 110 Nothing",
         ]
     );
 }

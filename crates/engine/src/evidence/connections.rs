@@ -100,7 +100,7 @@ pub fn between(before: &Connections, after: &Connections) -> Option<ConnectionEv
         let retransmits = last.retransmits.wrapping_sub(first.retransmits);
         sum.retransmits += u64::from(retransmits);
         // A connection that sent nothing again lost nothing.
-        let lost = if retransmits == 0 { Some(0) } else { lost_of(retransmits, &first, &last) };
+        let lost = if retransmits == 0 { Some(0) } else { lost_of(retransmits, &first, last) };
         sum.lost = sum.lost.zip(lost).map(|(lost, more)| lost + u64::from(more));
         peers_tell |= last.arrived_twice.is_some_and(|count| count > 0);
         let (before, after) = (first.timeouts.unwrap_or(0), last.timeouts.unwrap_or(0));

@@ -2,7 +2,7 @@
 
 use crate::network::Way;
 use crate::verdicts::scenario::{PLAIN, Scenario, Server, Side, one, two_agents};
-use crate::verdicts::witness::{Sees, at_least};
+use crate::verdicts::witness::{Sees, at_least, at_most};
 
 /// The scenes.
 pub const SCENES: &[Scenario] = &[

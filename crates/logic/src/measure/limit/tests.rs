@@ -244,6 +244,8 @@ fn a_cpu_that_client_and_server_share_is_named_for_the_side_that_waits() {
         let apart = waiting(0.0).machine(|machine| {
             machine.worker_cpus = Some("1".to_owned());
             machine.workers[0].last_cpu = Some(1);
+            let span_ns = machine.span_ns as f64;
+            machine.used_by_cpu = [(0, (0.35 * span_ns) as u64), (1, (0.55 * span_ns) as u64)].into();
         });
         says(&apart.verdict(), Limit::Server, "server-run-delay", &["for 50 % of its time and had no CPU."]);
     }
@@ -466,7 +468,7 @@ fn who_took_the_time_of_a_closed_loop_that_stood_still_is_said_where_it_is_known
     let part = run.length / 100;
     let run = run.machine(|machine| machine.workers[0].run_delay_ns = Some(20 * part));
     let run = run.server(|server| server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(21 * part));
-    let words = ["stood still for 50.0 ms in 1 turn, and other processes took the CPU for 40.0 ms."];
+    let words = ["stood still for 50.0 ms in 1 turn, and other processes took a CPU away for 40.0 ms."];
     says(&run.verdict(), Limit::Generator, "generator-stood-still", &words);
 }
 
