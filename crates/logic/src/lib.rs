@@ -20,6 +20,7 @@ pub mod plan;
 pub mod protocol;
 pub mod rate_search;
 pub mod rng;
+pub mod secrets;
 pub mod server;
 pub mod time;
 pub mod trace;

@@ -221,7 +221,7 @@ pub fn failure_of(reason: &Reason) -> ConnectionFailure {
         libc::ECONNRESET | libc::EPIPE => ConnectionFailure::Reset,
         libc::EMFILE => ConnectionFailure::Descriptors,
         libc::ENFILE => ConnectionFailure::Files,
-        libc::EADDRINUSE => ConnectionFailure::Addresses,
+        libc::EADDRNOTAVAIL | libc::EADDRINUSE => ConnectionFailure::Addresses,
         _ => ConnectionFailure::Other,
     }
 }

@@ -57,6 +57,7 @@ pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;
 use crate::protocol::Verb;
 use crate::protocol::text::BOGUS_WORD;
+use crate::secrets;
 use crate::time::{Nanos, typed_time};
 
 /// The layout of the Plan that this version writes, and the only one that it reads.
@@ -222,10 +223,21 @@ impl Plan {
         measured.peek().is_some() && measured.all(|phase| is_unanswered(&phase.work))
     }
 
-    /// The Plan without its labels, as results hold it: they stand beside it there.
+    /// The Plan as results hold it: without its labels, which stand beside it there, and without the passwords in its command; of
+    /// an anonymous one, without all arguments of the command.
     #[must_use]
-    pub fn without_labels(&self) -> Plan {
-        self.clone().with_labels(Labels::new())
+    pub fn told(&self) -> Plan {
+        let hide = if self.anonymous { secrets::without_arguments } else { secrets::masked_command };
+        let command = self.command.as_deref().map(hide);
+        Plan { command, ..self.clone() }.with_labels(Labels::new())
+    }
+
+    /// Whether its command is one that [`Plan::told`] has changed, so that it is not the command of the run.
+    pub fn has_masked_command(&self) -> bool {
+        self.command.as_deref().is_some_and(|command| match self.anonymous {
+            true => command.ends_with(secrets::HIDDEN) && secrets::without_arguments(command) == command,
+            false => secrets::is_masked(command),
+        })
     }
 
     /// The Plan with these labels in place of its own.

@@ -130,8 +130,9 @@ pub fn until_whole<T>(
             Err(SeriesEnd::Partial(why)) => {
                 *made_again += 1;
                 say(format_args!(
-                    "WARNING: a run failed and is made again ({} of {TRIES_MAX}): {why}",
-                    tried + 1
+                    "WARNING: a run failed and is made again ({} of {TRIES_MAX}): {}",
+                    tried + 1,
+                    why.reason
                 ));
             }
             result => return result,

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pummel_engine::sys;
+use pummel_logic::secrets::{masked_text, masked_words};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// How long a server may take until it accepts connections.
@@ -60,11 +61,11 @@ impl ServerProgram {
             let taken = servers.iter().find(|server| accepts(server)).map_or("", String::as_str);
             return Err(NoServer::Failed(format!(
                 "something answers at {taken} before '{}' is started there: end that server, or name another address",
-                words.join(" ")
+                told(words)
             )));
         }
         let mut program = ServerProgram::spawn(words)
-            .map_err(|error| NoServer::Failed(format!("'{}' cannot be started: {error}", words.join(" "))))?;
+            .map_err(|error| NoServer::Failed(format!("'{}' cannot be started: {error}", told(words))))?;
         let mut ended = None;
         let is_up = until(START_LIMIT, || {
             ended = program.process.try_wait().ok().flatten();
@@ -74,7 +75,7 @@ impl ServerProgram {
             (Some(status), _) => Err(NoServer::Failed(program.end_words(words, status))),
             (None, false) => Err(NoServer::Failed(format!(
                 "'{}' does not accept connections at {} within {} s",
-                words.join(" "),
+                told(words),
                 servers.join(", "),
                 START_LIMIT.as_secs()
             ))),
@@ -104,8 +105,9 @@ impl ServerProgram {
         let said = self.last_words.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let last = said.lines().rev().find(|line| !line.trim().is_empty());
-        let last = last.map_or(String::new(), |line| format!(": {}", crate::stderr::visible(line)));
-        format!("'{}' ended ({status}) before it accepted connections{hint}{last}", words.join(" "))
+        let last =
+            last.map_or(String::new(), |line| format!(": {}", crate::stderr::visible(&masked_text(line))));
+        format!("'{}' ended ({status}) before it accepted connections{hint}{last}", told(words))
     }
 
     fn signal(&self, signal: Signal) {
@@ -140,13 +142,18 @@ impl Drop for ServerProgram {
     }
 }
 
+/// The words of a program, as messages tell them.
+fn told(words: &[String]) -> String {
+    masked_words(words).join(" ")
+}
+
 /// Runs the command of `--restart` by the shell, to its end, and waits until all `servers` accept connections.
 ///
 /// # Errors
 /// Returns [`NoServer::Failed`] when the command cannot be run, fails, or takes longer than five minutes, and when a server
 /// does not accept connections within 30 s.
 pub fn restart(command: &str, servers: &[String]) -> Result<(), NoServer> {
-    let failed = |why: String| NoServer::Failed(format!("--restart '{command}': {why}"));
+    let failed = |why: String| NoServer::Failed(format!("--restart '{}': {why}", masked_text(command)));
     let words = ["sh", "-c", command].map(str::to_owned);
     let mut shell = ServerProgram::spawn(&words).map_err(|error| failed(error.to_string()))?;
     let mut ended = None;
@@ -272,5 +279,7 @@ mod tests {
         assert!(restart("true", std::slice::from_ref(&server)).is_ok());
         let why = failure(restart("exit 4", &[server]));
         assert!(why.starts_with("--restart 'exit 4': it ended with") && why.contains('4'), "{why}");
+        let why = failure(restart("exit 4; redis-cli -a SECRET", &[]));
+        assert!(why.starts_with("--restart 'exit 4; redis-cli -a ***': it ended with"), "{why}");
     }
 }

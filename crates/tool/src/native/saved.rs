@@ -10,6 +10,10 @@ use serde_json::Value;
 use crate::job::Format;
 use crate::values::{ValueError, written};
 
+/// Why the plan of a result cannot be run whose command is not that of the run.
+const MASKED: &str = "the command of this one was masked: results have *** in place of passwords, and with --anonymous in place of \
+                      arguments";
+
 /// The one thing that plans of all versions have in common.
 #[derive(Deserialize)]
 struct Head {
@@ -29,7 +33,11 @@ pub fn read(path: &str, read_text: impl Fn(&str) -> io::Result<String>) -> Resul
         None if text.trim_start().starts_with('{') => Form::Json,
         None => Form::Toml,
     };
-    parse(&plan_of_result(text, form), form).map_err(wrong)
+    let plan = parse(&plan_of_result(text, form), form).map_err(wrong)?;
+    if plan.has_masked_command() {
+        return Err(wrong(MASKED.to_owned()));
+    }
+    Ok(plan)
 }
 
 /// The text of a plan: `text` itself, or the plan in it if it is a result, which has a plan and a status side by side.
@@ -121,6 +129,31 @@ mod tests {
         let foreign = "{\"status\": \"complete\", \"plan\": {\"schema\": 99}}";
         let error = read("plan.json", |_| Ok(foreign.to_owned())).expect_err("it is of another schema");
         assert!(error.to_string().contains("schema 99"), "{error}");
+    }
+
+    #[test]
+    fn the_plan_of_a_result_with_a_masked_command_is_refused_and_a_saved_plan_is_not() {
+        let plan = |command: &str, anonymous| Plan {
+            command: Some(command.to_owned()),
+            anonymous,
+            ..Plan::default()
+        };
+        let secret = plan("AUTH u SECRET", false);
+        let saved = print(&secret, Format::Json);
+        assert!(saved.contains("SECRET"), "a saved plan must run");
+        assert_eq!(read("plan.json", |_| Ok(saved.clone())), Ok(secret.clone()));
+        for masked in [secret, plan("SET __key__ hidden", true)] {
+            let result =
+                format!("{{\"status\": \"complete\", \"plan\": {}}}", print(&masked.told(), Format::Json));
+            assert!(!result.contains("SECRET") && !result.contains("hidden"), "{result}");
+            let error = read("r.json", |_| Ok(result.clone())).expect_err("it is masked").to_string();
+            assert!(error.contains("the command of this one was masked"), "{error}");
+        }
+        for whole in [plan("SET auth ***", false), plan("PING", true)] {
+            let result =
+                format!("{{\"status\": \"complete\", \"plan\": {}}}", print(&whole.told(), Format::Json));
+            assert_eq!(read("r.json", |_| Ok(result.clone())), Ok(whole));
+        }
     }
 
     #[test]

@@ -320,6 +320,19 @@ mod tests {
     }
 
     #[test]
+    fn a_document_has_no_password_in_its_command_and_an_anonymous_one_no_argument() {
+        let mut run = Run::new(Keep::Figures);
+        run.plan.command = Some("AUTH alice SECRET".to_owned());
+        let document = run.document(Clone::clone);
+        assert_eq!(document.plan.command.as_deref(), Some("AUTH alice ***"));
+        assert!(!serde_json::to_string(&document).expect("a document").contains("SECRET"));
+        run.plan.command = Some("GET auth".to_owned());
+        assert_eq!(run.document(Clone::clone).plan.command.as_deref(), Some("GET auth"));
+        run.plan.anonymous = true;
+        assert_eq!(run.document(Clone::clone).plan.command.as_deref(), Some("GET ***"));
+    }
+
+    #[test]
     fn a_sentence_has_no_names_of_agents_that_were_not_reached_nor_of_cards() {
         let plan = Plan { anonymous: true, ..Plan::default() };
         let agents = ["load1.corp:5556".to_owned()];

@@ -353,7 +353,7 @@ pub fn json(curve: &Curve) -> Vec<u8> {
         "goals": goals,
         "labels": curve.labels,
         "argv": curve.argv,
-        "plan": curve.plan.as_ref().map(Plan::without_labels),
+        "plan": curve.plan.as_ref().map(Plan::told),
         "found_rate": curve.search.as_ref().and_then(|search| search.answer.rate),
         "search": curve.search.as_ref().map(search_words::json),
         "fit": fit_of(curve).map(|fit| json!({

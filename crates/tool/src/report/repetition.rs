@@ -274,7 +274,7 @@ pub fn json(repetition: &Repetition) -> Vec<u8> {
         "status": repetition.status(),
         "reason": repetition.reason,
         "argv": repetition.argv,
-        "plan": repetition.plan.without_labels(),
+        "plan": repetition.plan.told(),
         "labels": repetition.plan.labels,
         "asked": repetition.asked,
         "restarted": repetition.restarted,

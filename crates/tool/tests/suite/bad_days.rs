@@ -386,9 +386,9 @@ fn a_limit_of_file_sizes_is_an_error_and_leaves_no_file() {
     let victim = Victim::start("");
     let server = &victim.address;
     // In blocks of 1,024 bytes: there is room neither for the check before the run nor, with more, for the result.
-    for (blocks, options) in [(8, ""), (70, "-t 500ms --interval 10ms")] {
+    for (blocks, options) in [(8, "-t 100ms"), (70, "-t 500ms --interval 10ms")] {
         let line = format!(
-            "ulimit -f {blocks}; exec {PUMMEL} run -s {server} -t 100ms --records 100 {options} --json {}",
+            "ulimit -f {blocks}; exec {PUMMEL} run -s {server} --records 100 {options} --json {}",
             folder.path().join("r.json").display()
         );
         let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");

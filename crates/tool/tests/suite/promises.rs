@@ -158,7 +158,7 @@ fn an_interruption_stays_one_where_the_report_cannot_be_written() {
 }
 
 #[test]
-fn times_that_are_the_generators_own_are_called_so_where_the_layout_has_no_place_for_it() {
+fn lag_is_no_doubt_where_a_layout_prints_service_times_alone() {
     // Each attempt has a server that knows of no other.
     let (ended, _server) = in_the_midst_of(Duration::from_secs(2), |time| {
         let server = Serve::start("");
@@ -171,8 +171,10 @@ fn times_that_are_the_generators_own_are_called_so_where_the_layout_has_no_place
         (running, server)
     });
     let ended = ended.expect(0);
-    assert_eq!(ended.doubts.len(), 1, "{}", ended.errors);
-    assert!(ended.doubts[0].contains(" of response at p99"), "{:?}", ended.doubts);
+    // The generator stood still, and the times that mutilate prints do not contain its lag.
+    assert_eq!(ended.doubts.len(), 0, "{:?}", ended.doubts);
+    let lag = ended.json().number("ops/get/lag_us/max");
+    assert!(lag > 300_000.0, "{lag} us");
 }
 
 #[test]

@@ -630,7 +630,7 @@ fn a_server_without_cas_uniques_makes_errors_of_reads_before_a_cas_and_ends_noth
     let server = Memcached::start_without_cas();
     for protocol in ["binary", "text", "meta"] {
         let words = format!(
-            "run --no-evidence -s {} --protocol {protocol} -n 500 -c 2 -d 4 --records 50 --mix cas:1,get:1 --seed 1 --quiet",
+            "run --no-evidence -s {} --protocol {protocol} -n 1000 -c 2 -d 4 --records 50 --mix cas:1,get:2 --seed 1 --quiet",
             server.name
         );
         let ended = pummel(&words).expect(0);
@@ -639,7 +639,7 @@ fn a_server_without_cas_uniques_makes_errors_of_reads_before_a_cas_and_ends_noth
         assert!(reads > 200, "{reads}");
         assert_eq!(result.count("ops/gets/errors/server"), reads, "{protocol}");
         assert_eq!(result.count_or_none("ops/cas/requests"), 0, "{protocol}: none is made without a check");
-        assert_eq!(result.count("totals/requests"), 500);
+        assert_eq!(result.count("totals/requests"), 1_000);
         assert!(ended.text.contains("without a CAS unique"), "{}", ended.text);
     }
 }

@@ -70,7 +70,8 @@ impl WorkerReporter {
         self.end.failed += 1;
         match failure_of(&reason) {
             ConnectionFailure::Refused | ConnectionFailure::Reset => self.end.turned_away += 1,
-            ConnectionFailure::Addresses => self.end.no_port += 1,
+            // The other error says that the address is none of this machine's.
+            ConnectionFailure::Addresses if reason.errno == libc::EADDRINUSE => self.end.no_port += 1,
             _ => {}
         }
         self.of_slice(|slice| slice.failed += 1);

@@ -4,6 +4,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Args};
 use pummel_logic::measure::compare::RUNS_MAX;
 use pummel_logic::plan::{Phase, Plan, Transport, Work};
+use pummel_logic::secrets::masked_text;
 
 use super::common_options::CommonOptions;
 use super::words::split;
@@ -62,7 +63,7 @@ pub struct SideJob {
     pub detection: Detection,
     /// What is done to its server before each run.
     pub care: ServerCare,
-    /// The words of the server that is started for each run.
+    /// The words of the server that is started for each run, without passwords, for results.
     pub program: Option<String>,
 }
 
@@ -174,17 +175,18 @@ fn side(
         job: Job { outputs: Outputs::default(), ..job },
         detection,
         care,
-        program: given.program.map(str::to_owned),
+        program: given.program.map(masked_text),
     })
 }
 
-/// What a side is, in the user's words: its program, its options, its servers.
+/// What a side is, in the user's words without passwords: its program, its options, its servers.
 fn label(given: &Given<'_>, job: &Job) -> String {
     let options = given.options.map(str::trim).filter(|options| !options.is_empty());
     let servers = job.plan.servers.join(", ");
     // A server that one side alone names is a part of what the side is.
     let server = given.servers.map(|_| servers.as_str());
     let words: Vec<&str> = given.program.into_iter().chain(server).chain(options).collect();
+    let words: Vec<String> = words.into_iter().map(masked_text).collect();
     if words.is_empty() { servers } else { words.join(", ") }
 }
 

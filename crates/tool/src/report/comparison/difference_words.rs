@@ -183,7 +183,7 @@ pub fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
 }
 
 fn plan_value(plan: &Plan) -> Value {
-    json_value(&plan.without_labels())
+    json_value(&plan.told())
 }
 
 fn words_of(difference: &Difference, plans: &[Value; 2]) -> DifferenceWords {

@@ -73,7 +73,7 @@ fn side_json(name: &str, side: &Side) -> Value {
         "name": name,
         "generator_limited": side.generator_limited(),
         "label": side.label,
-        "plan": side.plan.without_labels(),
+        "plan": side.plan.told(),
         "labels": side.plan.labels,
         "source": side.source,
     })

@@ -167,7 +167,7 @@ pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
 
 /// Differences between two plans, except their labels.
 pub(super) fn plan_differences(first: &Plan, second: &Plan) -> Vec<Difference> {
-    let value = |plan: &Plan| json_value(&plan.without_labels());
+    let value = |plan: &Plan| json_value(&plan.told());
     let mut found = Vec::new();
     walk("plan", &value(first), &value(second), &mut found);
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();

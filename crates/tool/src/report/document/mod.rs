@@ -381,7 +381,7 @@ impl Document {
             outcome: summary.ending.outcome,
             outcome_says: summary.ending.says.clone(),
             detected: measurement.detected.clone(),
-            plan: plan.without_labels(),
+            plan: plan.told(),
             labels: plan.labels.clone(),
             front: front.to_owned(),
             argv: measurement.argv.clone(),

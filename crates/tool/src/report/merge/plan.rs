@@ -76,7 +76,7 @@ fn not_shares(parts: &[Part<'_>], part: &Part<'_>, name: &str) -> NotMerged {
 
 /// The plan with 1 in place of every field that each share has of its own.
 fn without_share(plan: &Plan) -> Plan {
-    let mut plan = plan.without_labels();
+    let mut plan = plan.told();
     plan.engine.threads = 1;
     plan.engine.cpus.clear();
     plan.socket.source.clear();

@@ -47,9 +47,10 @@ pub fn table(names: &[&str], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// A plan as JSON, on several lines, in an element with this id.
+/// A plan as JSON without passwords, on several lines, in an element with this id.
 pub fn plan_text(plan: &Plan, id: &str) -> String {
-    let json = serde_json::to_string_pretty(plan).expect("a plan has nothing that JSON has not");
+    let plan = plan.told().with_labels(plan.labels.clone());
+    let json = serde_json::to_string_pretty(&plan).expect("a plan has nothing that JSON has not");
     format!("<pre id=\"{id}\">{}</pre>\n", long(&json).replace("\\u{a}", "\n"))
 }
 

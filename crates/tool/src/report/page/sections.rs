@@ -546,9 +546,10 @@ fn how_it_was_run(document: &Document) -> String {
     facts.extend(surroundings::facts(document));
     let facts = fields(&facts);
     // The names of an anonymous plan are not those of its servers and keys.
-    let again = match document.plan.anonymous {
-        true => "Names are left out, so that this is not the plan of the same run.",
-        false => "Saved as a file, this runs again with <code>pummel run --plan FILE</code>.",
+    let again = match (document.plan.anonymous, document.plan.has_masked_command()) {
+        (true, _) => "Names are left out, so that this is not the plan of the same run.",
+        (false, true) => "Passwords in the command are masked, so that this is not the plan of the same run.",
+        (false, false) => "Saved as a file, this runs again with <code>pummel run --plan FILE</code>.",
     };
     let plan = format!(
         "<p><button type=\"button\" data-copy=\"plan\" hidden=\"hidden\">Copy</button> {again}</p>\n{}",

@@ -10,7 +10,7 @@ pub fn wrongs(schema: &Value, value: &Value) -> Vec<String> {
 }
 
 /// Keywords that say nothing of a value.
-const WORDS: [&str; 5] = ["$schema", "$id", "$defs", "title", "description"];
+const WORDS: [&str; 6] = ["$schema", "$id", "$defs", "title", "description", "pattern"];
 
 fn check(root: &Value, schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
     let keywords = schema.as_object().unwrap_or_else(|| panic!("{path}: a schema is an object"));
