@@ -266,6 +266,18 @@ mod tests {
     }
 
     #[test]
+    fn a_side_is_told_without_passwords_and_started_with_them() {
+        let program = "redis-server --requirepass SECRET";
+        let [first, second] =
+            read(&["-s", "a", "--a-program", program, "--b-program", "redis-server"]).expect("two sides");
+        assert_eq!(first.label, "redis-server --requirepass ***");
+        assert_eq!(first.program.as_deref(), Some("redis-server --requirepass ***"));
+        assert_eq!(second.label, "redis-server");
+        let words: Vec<String> = program.split(' ').map(str::to_owned).collect();
+        assert_eq!(first.care, ServerCare::Program(words));
+    }
+
+    #[test]
     fn sides_differ_by_servers_options_or_programs() {
         let [first, second] = read(&["-s", "one", "--versus", "two:1", "-c", "3"]).expect("two sides");
         assert_eq!(first.job.plan.servers, ["one:11211"]);

@@ -568,6 +568,16 @@ fn an_anonymous_page_does_not_say_that_its_plan_repeats_the_run() {
 }
 
 #[test]
+fn a_page_has_no_password_of_its_command_and_does_not_say_that_its_plan_repeats_the_run() {
+    let mut document = long_run(4);
+    document.plan.command = Some("AUTH u SECRET".to_owned());
+    document.plan = document.plan.told();
+    let page = body(&render(&document));
+    assert!(page.contains("AUTH u ***") && !page.contains("SECRET"), "{page}");
+    assert!(!page.contains("--plan") && page.contains("Passwords in the command are masked"), "{page}");
+}
+
+#[test]
 fn a_scan_over_connections_is_drawn_by_level_with_intervals() {
     let run = |n: u32, rate: f64| {
         serde_json::json!({
