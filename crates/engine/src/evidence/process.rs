@@ -108,7 +108,7 @@ pub fn listen_drops(server: &Server) -> Option<u64> {
         let is_of_server = |listener: &Listener| {
             listener.address.is_unspecified() || listener.address.to_canonical() == place.ip()
         };
-        found.extend(sys::listeners(place.port()).ok()?.into_iter().filter(is_of_server));
+        found.extend(sys::listening(place.port()).ok()?.into_iter().filter(is_of_server));
     }
     (!found.is_empty()).then(|| found.iter().map(|listener| u64::from(listener.dropped)).sum())
 }

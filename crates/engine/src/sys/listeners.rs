@@ -38,7 +38,7 @@ const MESSAGES_MAX: usize = 256;
 ///
 /// # Errors
 /// Returns the error of the socket, and ENOENT where the kernel cannot tell (no CONFIG_INET_DIAG).
-pub fn listeners(port: u16) -> io::Result<Vec<Listener>> {
+pub fn listening(port: u16) -> io::Result<Vec<Listener>> {
     let mut found = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -133,7 +133,7 @@ mod tests {
     fn a_listener_is_found_by_its_port_and_says_what_it_dropped() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = listener.local_addr().unwrap();
-        let found = match listeners(place.port()) {
+        let found = match listening(place.port()) {
             // A kernel may have been built without it.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return,
             found => found.unwrap(),
@@ -144,9 +144,9 @@ mod tests {
         while let Ok(stream) = TcpStream::connect_timeout(&place, Duration::from_millis(100)) {
             held.push(stream);
         }
-        assert!(listeners(place.port()).unwrap()[0].dropped > 0);
+        assert!(listening(place.port()).unwrap()[0].dropped > 0);
         drop(listener);
-        assert_eq!(listeners(place.port()).unwrap(), []);
+        assert_eq!(listening(place.port()).unwrap(), []);
     }
 
     #[test]

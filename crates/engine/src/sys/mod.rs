@@ -26,7 +26,7 @@ pub use self::inspect::{
     TcpCounters, cookie_of, descriptors_max, is_own_address, peer_of, since_boot_ns, tcp_counters,
     thread_number, ticks_per_second,
 };
-pub use self::listeners::{Listener, listeners};
+pub use self::listeners::{Listener, listening};
 pub use self::pages::Pages;
 #[cfg(test)]
 pub use self::process::refuse_call;

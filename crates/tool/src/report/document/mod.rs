@@ -14,6 +14,7 @@ mod failures;
 mod figures;
 mod judgement;
 mod merged;
+mod misses;
 mod named;
 mod outcomes;
 mod parts;
