@@ -259,7 +259,7 @@ fn made(program: &Path, folder: &Path) -> io::Result<Vec<(&'static str, PathBuf)
 /// Rows of a trace in Twitter's layout: time, key, its length, the value's length, client, operation, TTL.
 fn twitter_rows() -> String {
     let row = |n: u64| {
-        let (key, op) = (n * n % 97, if n % 3 == 0 { "set" } else { "get" });
+        let (key, op) = (n * n % 97, if n.is_multiple_of(3) { "set" } else { "get" });
         format!(
             "{},key{key:04},7,{},{},{op},{}\n",
             n / 20,
@@ -274,7 +274,7 @@ fn twitter_rows() -> String {
 /// Rows of a trace in the layout of CacheLib's.
 fn kvcache_rows() -> String {
     let row = |n: u64| {
-        let (key, op) = (n * n % 89, if n % 4 == 0 { "SET" } else { "GET" });
+        let (key, op) = (n * n % 89, if n.is_multiple_of(4) { "SET" } else { "GET" });
         format!("key{key:04},7,{op},{},{},{}\n", 40 + key * 5, 1 + n % 3, n % 7)
     };
     "key,key_size,op,size,op_count,cache_hits\n".to_owned() + &(0..400).map(row).collect::<String>()

@@ -206,7 +206,7 @@ impl Trust {
         let mostly: Vec<&Slip> = slips.iter().filter(|slip| slip.is_mostly_lag()).collect();
         let mut says = Vec::new();
         if ok {
-            says.push(reliable_sentence(case, &lag_share, mostly.first().is_some()));
+            says.push(reliable_sentence(case, &lag_share, !mostly.is_empty()));
         }
         let (mut parts, mut late) = (Vec::new(), Vec::new());
         if !doubtful.is_empty() {

@@ -275,7 +275,7 @@ fn errors_of_a_command_are_counted_with_the_servers_words() {
     assert!(ended.text.contains("ERR unknown command 'BLUBB'"), "{}", ended.text);
     let server = Redis::start(&[]);
     command(&server, "SADD __key__ x", "--records 10").expect(0);
-    let more = "--records 10 --mix command:1,version:1 --popularity sequential";
+    let more = "--records 10 --mix command:1,version:2 --popularity sequential";
     let ended = command(&server, "INCR __key__", more).expect(0);
     let result = ended.json();
     let asked = result.count("ops/command/requests");

@@ -84,7 +84,11 @@ fn a_server_that_is_full_is_said_to_be() {
         })
         .collect();
     // The server takes connections before it says so, and the phase may have begun by then.
-    let lost = ["of 200 connections were lost at once", "of 200 connections were lost and not replaced"];
+    let lost = [
+        "of 200 connections was lost at once",
+        "of 200 connections were lost at once",
+        "of 200 connections were lost and not replaced",
+    ];
     let is_told = |reason: &&String| {
         let is_lost = lost.iter().any(|words| reason.contains(words));
         is_lost && reason.contains("takes no more connections (memcached -c")

@@ -47,7 +47,7 @@ impl CpuTaker {
             CpuTaker::OtherProcesses => "other processes",
             CpuTaker::OwnThreads => "its own client threads, which are more than its CPUs",
             CpuTaker::Agents => "other agents of this run on the same machine",
-            CpuTaker::Servers => "the server, which runs on the same CPUs",
+            CpuTaker::Servers => "the server on the same CPUs",
         }
     }
 }
