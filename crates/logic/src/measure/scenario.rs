@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::evidence::{
-    ConnectionEvidence, Evidence, HostNetwork, MachineEvidence, OurRequests, ServerCounts, ServerEvidence,
-    ServerReading, ThreadUse,
+    ConnectionEvidence, Evidence, HostNetwork, MachineEvidence, OurRequests, Probe, ServerCounts,
+    ServerEvidence, ServerReading, ThreadUse,
 };
 use super::interval::Interval;
 use super::limit::{Case, Verdict};
@@ -180,6 +180,12 @@ impl Scenario {
     /// Changes what the server said.
     pub fn reading(self, change: impl Fn(&mut ServerReading)) -> Scenario {
         self.server(|server| change(server.reading.as_mut().expect("it was read")))
+    }
+
+    /// Adds a probe.
+    pub fn probe(mut self, probe: Probe) -> Scenario {
+        self.evidence.as_mut().expect("it was seen").probe = Some(probe);
+        self
     }
 
     /// Changes what was seen of the generator's machine.

@@ -21,6 +21,7 @@ mod machine;
 pub mod memory;
 mod phase;
 mod popularity;
+pub mod probe;
 mod protocol;
 mod rank_shares;
 pub mod share;
@@ -118,6 +119,10 @@ pub struct Plan {
     /// Whether servers are asked for their statistics, and the machine is read, before and after the measured phases.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub evidence: bool,
+    /// Whether the operations of the run are made once more after it, one at a time and ten at a time, so that a queue at the
+    /// server is told from a server that has time.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probe: bool,
     /// Whether results leave out the names, addresses and ids of machines and servers, and the command line.
     #[serde(default, skip_serializing_if = "is_false")]
     pub anonymous: bool,
@@ -191,6 +196,11 @@ impl Plan {
         let phase = &self.phases[number];
         let in_parts = phase.recorded && self.changes.parts.iter().any(|part| part.churn.is_some());
         churn_of(phase).is_some() || in_parts
+    }
+
+    /// The last phase, where it is measured and its requests are drawn from a mix: the requests of a probe.
+    pub fn probed_phase(&self) -> Option<&Phase> {
+        self.phases.last().filter(|phase| phase.recorded && matches!(phase.work, Work::Mix(_)))
     }
 
     /// The files that a run of the Plan reads, each with what it is read as.

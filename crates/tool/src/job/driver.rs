@@ -35,6 +35,7 @@ use crate::job::inputs::inputs_of;
 use crate::job::observers::{Observers, run_name};
 use crate::job::outlets::{FrontFiles, Outlets};
 use crate::job::outputs::files_of;
+use crate::job::probe;
 use crate::job::provenance::told_command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
@@ -51,6 +52,10 @@ use crate::stderr::say;
 /// # Errors
 /// Returns [`UsageError`] with the option when this machine cannot do the job.
 pub fn check_here(job: &Job) -> Result<(), UsageError> {
+    if job.plan.probe && job.fleet.is_some() {
+        let accepted = "expected no agents with it: the probe is made from one machine".to_owned();
+        return Err(UsageError::Value { flag: "--probe".to_owned(), value: "true".to_owned(), accepted });
+    }
     if takes_part(&job.plan, job.fleet.as_ref()) {
         check_cpus(&job.plan)?;
         check_tls(&job.plan)?;
@@ -291,6 +296,9 @@ impl<'a> Driver<'a> {
         let runner = runner.as_ref().expect("it was found above");
         let mut result = runner.run(plan, dealing, inputs, &mut watching, &stop);
         if let Ok(measurement) = &mut result {
+            if plan.probe {
+                probe::add(plan, runner, inputs, measurement, &stop);
+            }
             measurement.detected = detected;
             self.add_calibration(measurement, style);
         }

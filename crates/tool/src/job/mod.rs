@@ -29,6 +29,7 @@ pub mod observers;
 pub mod outlets;
 pub mod output_file;
 pub mod outputs;
+mod probe;
 pub mod provenance;
 pub mod rate_search;
 pub mod result_files;

@@ -19,6 +19,7 @@ pub fn flag_of(path: FieldPath, is_recorded: bool) -> &'static str {
         Field::Interval => "--interval",
         Field::ServerStats => "--server-stats",
         Field::ServerStatsAt | Field::ServerStatsAddress => "--server-stats-at",
+        Field::Probe => "--probe",
         Field::Timeout => "--timeout",
         Field::Verify => "--verify",
         Field::GoalQuantile | Field::GoalLimit => "--goal",

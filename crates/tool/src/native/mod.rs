@@ -533,6 +533,7 @@ fn base(
         data: Data::default(),
         allow_partial_load: false,
         evidence: !engine.no_evidence,
+        probe: engine.probe,
         anonymous: engine.anonymous,
         fail_on: Vec::new(),
         labels: Labels::new(),

@@ -524,6 +524,10 @@ pub struct EngineArgs {
     /// Do not ask the servers for their statistics before and after the measurement, and do not read the kernel's counters
     #[arg(long)]
     pub no_evidence: bool,
+    /// After each measurement, make the same operations for 0.5 s or a little longer with one request in flight and with ten, which
+    /// tells a server with a queue from one that has time. One server, no agents
+    #[arg(long, conflicts_with = "no_evidence")]
+    pub probe: bool,
     /// Leave names, addresses and ids of machines and servers, and the command line, out of the result
     #[arg(long)]
     pub anonymous: bool,

@@ -84,6 +84,7 @@ fn defaults() -> Plan {
         },
         allow_partial_load: false,
         evidence: true,
+        probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),
         adaptive: Adaptive::default(),

@@ -881,3 +881,31 @@ fn an_anonymous_result_names_no_machine_and_no_server() {
         assert_eq!(machines, if more.is_empty() { 1 } else { 2 });
     }
 }
+
+#[test]
+fn a_probe_tells_a_server_with_one_queue_from_one_that_has_time() {
+    for (words, row) in [("--queue 1", "server-occupied"), ("", "in-flight")] {
+        let server = Serve::start(&format!("--service-time 5ms --wait auto {words}"));
+        in_some_quiet_moment(|| {
+            let words = format!("run -s {} --no-load --records 100 -c 10 -t 1s --probe --quiet", server.name);
+            let ended = pummel(&words).expect(0);
+            let report = in_one_line(&ended.text);
+            assert!(report.contains("Probe one request at a time "), "{report}");
+            let result = seen(ended);
+            let half = |name: &str| {
+                (
+                    result.count(&format!("evidence/probe/{name}/in_flight")),
+                    result.number(&format!("evidence/probe/{name}/service_p50_us")),
+                )
+            };
+            let ((one, alone_us), (ten, _)) = (half("one"), half("ten"));
+            assert_eq!((one, ten), (1, 10));
+            assert!(alone_us >= 5_000.0, "the server holds each request for so long");
+            (result.text("verdict/row") == row).then_some(()).ok_or_else(|| result.at("verdict").to_string())
+        });
+    }
+    let refused = |words: &str| pummel(&format!("run -s 127.0.0.1:1 -t 1s --probe {words}")).expect(2).errors;
+    assert!(refused("--no-evidence").contains("--no-evidence"));
+    assert!(refused("-s 127.0.0.1:2").contains("expected one server"));
+    assert!(refused("--agents 127.0.0.1:3").contains("expected no agents"));
+}

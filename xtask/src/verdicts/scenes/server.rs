@@ -183,6 +183,39 @@ pub const SCENES: &[Scenario] = &[
         ..PLAIN
     },
     Scenario {
+        row: "server-occupied",
+        limit: "server",
+        must_not: &["slots", "in-flight"],
+        staged: "a server with one queue that sleeps for 2 ms for each request (`serve --queue 1`), and `--probe`",
+        server: Server::BuiltIn("--service-time 2ms --queue 1 --wait auto"),
+        seconds_min: 2.0,
+        words: "--records 100 --no-load --probe",
+        loads: &[one("-c 10"), one("-c 10 --rate 450"), one("-c 1")],
+        ..PLAIN
+    },
+    Scenario {
+        row: "in-flight",
+        limit: "connections",
+        must_not: &["server-occupied"],
+        staged: "a server that takes 2 ms for each request, whatever else is under way, and `--probe`",
+        server: Server::BuiltIn("--service-time 2ms --wait auto"),
+        seconds_min: 2.0,
+        words: "--records 100 --no-load --probe",
+        loads: &[one("-c 10"), one("-c 1")],
+        ..PLAIN
+    },
+    Scenario {
+        row: "slots",
+        limit: "connections",
+        must_not: &["server-occupied"],
+        staged: "a server that takes 2 ms for each request, whatever else is under way, and `--probe`",
+        server: Server::BuiltIn("--service-time 2ms --wait auto"),
+        seconds_min: 2.0,
+        words: "--records 100 --no-load --probe -c 10",
+        loads: &[one("--rate 4k")],
+        ..PLAIN
+    },
+    Scenario {
         row: "overload",
         limit: "server",
         staged: "a server with one queue that does 1,000 requests a second (`serve --queue 1`), asked for 3,000",

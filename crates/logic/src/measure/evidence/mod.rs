@@ -11,6 +11,7 @@ pub mod facts;
 pub mod machine;
 pub mod memcached;
 pub mod ours;
+pub mod probe;
 pub mod proc;
 pub mod provenance;
 pub mod redis;
@@ -28,6 +29,7 @@ use crate::plan::Plan;
 
 pub use self::machine::{CardUse, ConnectionEvidence, HostNetwork, MachineEvidence, ThreadUse};
 pub use self::ours::{CpuCost, OurRequests};
+pub use self::probe::{Probe, ProbeHalf};
 pub use self::server::{
     CommandTimes, ErrorCount, LatencyEvent, ServerCounts, ServerEvidence, ServerReading, SlowCommand,
 };
@@ -54,6 +56,10 @@ pub struct Evidence {
     /// counted them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<OurRequests>,
+    /// The operations of the run with one and with ten requests in flight, after it; absent where that was not asked for, and where
+    /// it was not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
 }
 
 impl Evidence {

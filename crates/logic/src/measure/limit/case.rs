@@ -3,7 +3,7 @@
 use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, SPARE_SHARE};
 use super::worker_loss::WorkerLoss;
-use crate::measure::evidence::{ConnectionEvidence, MachineEvidence, OurRequests, ServerReading};
+use crate::measure::evidence::{ConnectionEvidence, MachineEvidence, OurRequests, Probe, ServerReading};
 use crate::measure::figures::{Unanswered, time_text};
 use crate::measure::histogram::Moments;
 use crate::measure::measurement::Measurement;
@@ -20,6 +20,8 @@ pub const SLIP_MIN_NS: Nanos = 20 * MICROSECOND;
 const SATURATED_SHARE: f64 = 0.95;
 /// The quantiles that decide.
 pub const BODY: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
+/// Requests that take longer by this factor than one at a time waited for each other.
+const QUEUED_FACTOR: f64 = 2.0;
 /// A wait that is longer by this factor than what made it leaves no doubt.
 pub const OUTWEIGHED: f64 = 10.0;
 
@@ -102,6 +104,11 @@ impl<'a> Case<'a> {
     /// The requests of this run between the readings; absent where no process has counted them.
     pub fn ours(&self) -> Option<&'a OurRequests> {
         self.measurement.evidence.as_ref()?.ours.as_ref()
+    }
+
+    /// The run's operations with one and with ten requests in flight, where they were probed.
+    pub fn probe(&self) -> Option<&'a Probe> {
+        self.measurement.evidence.as_ref()?.probe.as_ref()
     }
 
     /// The run's own TCP connections, over all processes; absent where none was read.
@@ -270,6 +277,33 @@ impl<'a> Case<'a> {
     pub fn servers_occupied(&self) -> Option<f64> {
         self.servers_at_most()?;
         self.servers.iter().map(ServerUse::occupied_at_most).reduce(|one, other| Some(one?.max(other?)))?
+    }
+
+    /// Whether requests took much longer in the run than one at a time: they waited for each other at the server. `false` where
+    /// that was not probed.
+    pub fn queues_at_the_server(&self) -> bool {
+        self.alone_ns().is_some_and(|alone_ns| self.takes_longer_than(alone_ns))
+    }
+
+    /// How long a request takes alone, where it was probed and took hardly longer in the run: the server had time, whatever is known
+    /// of its CPU. In nanoseconds.
+    pub fn as_fast_as_alone(&self) -> Option<Nanos> {
+        self.alone_ns().filter(|alone_ns| !self.takes_longer_than(*alone_ns))
+    }
+
+    /// The median service time of one request at a time, in nanoseconds; absent where it was not probed.
+    fn alone_ns(&self) -> Option<Nanos> {
+        self.probe().map(|probe| probe.one.service_p50_ns).filter(|alone_ns| *alone_ns > 0)
+    }
+
+    fn takes_longer_than(&self, alone_ns: Nanos) -> bool {
+        self.at(Span::Service, 0.5) as f64 > QUEUED_FACTOR * alone_ns as f64
+    }
+
+    /// Whether something other than its CPU may have occupied a server: nothing was probed, and the server does not say how long it
+    /// was inside commands.
+    pub fn may_be_occupied_unseen(&self) -> bool {
+        self.probe().is_none() && self.servers.iter().any(|server| server.in_commands.is_none())
     }
 
     /// Why the CPU of a server is not known, as words.

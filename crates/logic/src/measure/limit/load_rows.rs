@@ -40,31 +40,44 @@ pub fn instrument(case: &Case<'_>) -> Option<Finding> {
 /// Requests of an open loop waited for a free slot of a server that had time.
 pub fn slots(case: &Case<'_>) -> Option<Finding> {
     // A thread that waits for a CPU, or inside a command, has no time to spare, however little CPU it had.
-    case.servers_occupied().filter(|share| *share < IDLE_SHARE)?;
-    let server = case.servers_at_most()?;
+    let is_idle = case.servers_occupied().is_some_and(|share| share < IDLE_SHARE);
+    let meanwhile = match (case.as_fast_as_alone(), case.servers_at_most()) {
+        (Some(alone_ns), _) => format!("one request at a time took {}", time_text(alone_ns)),
+        (None, Some(server)) if is_idle => format!("the server's CPU was used for {}", percent(server)),
+        _ => return None,
+    };
     let slots = case.slots()?;
-    if case.is_closed || case.connections_made_the_wait() || !is_steady(case) {
+    let is_excluded = case.is_closed || case.connections_made_the_wait() || case.queues_at_the_server();
+    if is_excluded || !is_steady(case) {
         return None;
     }
     let wait = case.waits()?;
     let says = format!(
-        "The number of requests in flight: they waited {} ({}) for a free slot; {:.1} of {} were taken ({}), while the \
-         server's CPU was used for {}. Try more connections or depth, unless something other than its CPU occupies the server.",
+        "The number of requests in flight: they waited {} ({}) for a free slot; {:.1} of {} were taken ({}), while \
+         {meanwhile}. Try more connections or depth{}.",
         time_text(wait.value_ns),
         wait.name,
         case.slots_taken(),
         grouped(slots),
         case.slots_words(),
-        percent(server),
+        reservation(case),
     );
     Some(Finding::new(Limit::Connections, says))
 }
 
+/// The condition of the advice to have more requests in flight.
+fn reservation(case: &Case<'_>) -> &'static str {
+    match case.may_be_occupied_unseen() {
+        true => ", unless something other than its CPU occupies the server",
+        false => "",
+    }
+}
+
 /// A closed loop in which no thread of either side is near its limit.
 pub fn in_flight(case: &Case<'_>) -> Option<Finding> {
-    let server = case.servers_occupied()?;
-    let is_spare = server <= SPARE_SHARE && case.busy() <= SPARE_SHARE;
-    (case.is_closed && is_spare).then(|| in_flight_words(case))
+    let has_cpu = case.servers_occupied().map(|share| share <= SPARE_SHARE);
+    let has_time = has_cpu.unwrap_or(case.as_fast_as_alone().is_some()) && !case.queues_at_the_server();
+    (case.is_closed && has_time && case.busy() <= SPARE_SHARE).then(|| in_flight_words(case))
 }
 
 /// A closed loop in which nothing else was found.
@@ -96,15 +109,16 @@ fn in_flight_words(case: &Case<'_>) -> Finding {
     // A run that lost connections need not get more of them.
     let is_kept = connections.lost == 0 && connections.failed == 0;
     let has_time = case.servers_occupied().is_none_or(|share| share <= FULL_SHARE);
+    let alone = case
+        .as_fast_as_alone()
+        .map_or_else(String::new, |alone_ns| format!("one request at a time took {}, ", time_text(alone_ns)));
     let is_spare = case.busy() <= FULL_SHARE && !case.server_is_full() && has_time && is_kept;
-    // Where one request is under way at a time, the server has time for another one whenever it waits for the next.
-    let advice = match case.slots() {
-        _ if !is_spare => "",
-        Some(1) => " Use more connections or depth for more load.",
-        _ => " Try more connections or depth for more load.",
+    let advice = match is_spare && !case.queues_at_the_server() {
+        true => format!(" Try more connections or depth for more load{}.", reservation(case)),
+        false => String::new(),
     };
     let says = format!(
-        "What is in flight: {slots} ({}), each answered in {} (p50); {server}the busiest client thread was busy {}.{advice}",
+        "What is in flight: {slots} ({}), each answered in {} (p50); {alone}{server}the busiest client thread was busy {}.{advice}",
         case.slots_words(),
         time_text(case.at(Span::Response, 0.5)),
         percent(case.busy()),

@@ -16,6 +16,7 @@ pub enum Field {
     ServerStats,
     ServerStatsAt,
     ServerStatsAddress,
+    Probe,
     Timeout,
     Verify,
     GoalQuantile,
@@ -107,7 +108,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 98] = [
+const PATHS: [(Field, &str); 99] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -118,6 +119,7 @@ const PATHS: [(Field, &str); 98] = [
     (Field::ServerStats, "server_stats_ns"),
     (Field::ServerStatsAt, "server_stats_at"),
     (Field::ServerStatsAddress, "server_stats_at[]"),
+    (Field::Probe, "probe"),
     (Field::Timeout, "timeout_ns"),
     (Field::Verify, "verify"),
     (Field::GoalQuantile, "goals[].quantile"),

@@ -15,6 +15,7 @@ mod judged;
 mod key_churn;
 mod memory;
 mod phases;
+mod probe;
 mod records;
 mod requests;
 mod resp;
@@ -93,6 +94,7 @@ impl Plan {
         phases::phases(&self)?;
         trace::fits(&self)?;
         adaptive::fits(&self)?;
+        probe::fits(&self)?;
         changes::fits(&self)?;
         key_churn::fits(&self)?;
         clients::style(&self)?;

@@ -363,6 +363,7 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
         reconnect: options.reconnect || options.rep_write.is_some(),
         verify: 0.0,
         evidence: !options.no_evidence,
+        probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),
         adaptive: Adaptive::default(),

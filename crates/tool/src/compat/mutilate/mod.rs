@@ -266,6 +266,7 @@ fn plan(
         reconnect: false,
         verify: 0.0,
         evidence: !options.no_evidence,
+        probe: false,
         server_stats_ns: None,
         server_stats_at: Vec::new(),
         adaptive: Adaptive::default(),

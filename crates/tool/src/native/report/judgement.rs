@@ -9,7 +9,8 @@ use super::classes::{class_words, worst_class};
 use super::page::Page;
 use super::units::{duration_text, micros_text};
 use crate::report::document::{
-    CommandResult, Document, EvidenceResult, ReadingResult, ResourceResult, ServerResult, SlotResult,
+    CommandResult, Document, EvidenceResult, ProbeHalfResult, ReadingResult, ResourceResult, ServerResult,
+    SlotResult,
 };
 use crate::report::numbers::number;
 
@@ -45,11 +46,26 @@ fn seen(page: &mut Page, document: &Document, evidence: &EvidenceResult) {
     if more > 0 {
         page.field("", &format!("and {more} more"));
     }
+    if let Some(probe) = &evidence.probe {
+        page.field("Probe", &format!("{}; {}", half_words(&probe.one), half_words(&probe.ten)));
+    }
     for machine in &evidence.machines {
         let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}: "));
         for why in &machine.unread {
             page.field("Not read", &format!("{place}{why}"));
         }
+    }
+}
+
+/// One half of a probe as words.
+fn half_words(half: &ProbeHalfResult) -> String {
+    let at_a_time = match half.in_flight {
+        1 => "one request at a time".to_owned(),
+        many => format!("{many} at a time"),
+    };
+    match half.service_p50_us {
+        Some(p50_us) => format!("{at_a_time} {} (p50, {}/s)", micros_text(p50_us), number(half.rate)),
+        None => format!("{at_a_time}: none was answered in the time of the probe"),
     }
 }
 

@@ -58,7 +58,7 @@ enum Form {
 
 /// The options of `pummel run` by the fields of the Plan that they decide; `*` stands for the item of a list. The first that is the
 /// beginning of a path counts.
-const OPTIONS: [(&str, &str, Form); 83] = [
+const OPTIONS: [(&str, &str, Form); 84] = [
     ("servers", "--server", Form::List),
     ("route", "--route", Form::Plain),
     ("protocol", "--protocol", Form::Plain),
@@ -101,6 +101,7 @@ const OPTIONS: [(&str, &str, Form); 83] = [
     ("data.style.expiry_jitter_percent", "--ttl-jitter", Form::Plain),
     ("allow_partial_load", "--allow-partial-load", Form::Switch),
     ("evidence", "--no-evidence", Form::Opposite),
+    ("probe", "--probe", Form::Switch),
     ("anonymous", "--anonymous", Form::Switch),
     ("server_stats_ns", "--server-stats", Form::Time),
     ("server_stats_at", "--server-stats-at", Form::List),

@@ -66,7 +66,7 @@ pub struct Difference {
 
 /// Fields of a Plan that may differ without making another load: the servers, the draws, the goals, and the additional
 /// contents of the result.
-const FREE_FIELDS: [&str; 8] = [
+const FREE_FIELDS: [&str; 9] = [
     "plan.seed",
     "plan.servers",
     "plan.fail_on",
@@ -75,6 +75,7 @@ const FREE_FIELDS: [&str; 8] = [
     "plan.server_stats_ns",
     "plan.server_stats_at",
     "plan.evidence",
+    "plan.probe",
 ];
 
 /// Most differences that are kept of what lies beside the plans.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pummel_logic::measure::evidence::{
     CommandTimes, ConnectionEvidence, CpuCost, ErrorCount, Evidence, HostNetwork, LatencyEvent,
-    MachineEvidence, OurRequests, ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse,
+    MachineEvidence, OurRequests, ProbeHalf, ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse,
     SlowCommand, ThreadUse,
 };
 use pummel_logic::time::{Nanos, seconds};
@@ -23,6 +23,44 @@ pub struct EvidenceResult {
     /// Requests of the run that several servers were sent together; absent with one server, and where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub our_requests: Option<u64>,
+    /// The operations of the run with one and with ten requests in flight; absent where they were not probed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeResult>,
+}
+
+/// The operations of a run with few requests in flight.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProbeResult {
+    /// One request at a time.
+    pub one: ProbeHalfResult,
+    /// Ten requests at a time.
+    pub ten: ProbeHalfResult,
+}
+
+/// One half of a probe.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProbeHalfResult {
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Requests that were completed.
+    pub completed: u64,
+    /// Completed requests per second.
+    pub rate: f64,
+    /// Median of the service times; null where nothing was completed.
+    pub service_p50_us: Option<f64>,
+}
+
+impl ProbeHalfResult {
+    fn of(half: &ProbeHalf) -> ProbeHalfResult {
+        ProbeHalfResult {
+            in_flight: half.in_flight,
+            completed: half.completed,
+            rate: rounded(half.rate()),
+            service_p50_us: (half.completed > 0).then(|| micros(half.service_p50_ns as f64)),
+        }
+    }
 }
 
 /// What was seen of one server.
@@ -255,6 +293,10 @@ impl EvidenceResult {
             servers: servers.collect(),
             machines: evidence.machines.iter().map(MachineResult::of).collect(),
             our_requests: evidence.our_requests,
+            probe: evidence.probe.as_ref().map(|probe| ProbeResult {
+                one: ProbeHalfResult::of(&probe.one),
+                ten: ProbeHalfResult::of(&probe.ten),
+            }),
         }
     }
 }

@@ -55,8 +55,8 @@ pub use self::cache::CacheResult;
 pub use self::connections::{ChurnResult, ConnectionsResult, ServerConnectionsResult};
 pub use self::curve::{CurveDocument, CurveGoal, CurveLevel, CurveRun, CurveSearch};
 pub use self::evidence::{
-    CommandResult, EvidenceResult, LatencyEventResult, MachineResult, ReadingResult, ServerResult,
-    SlotResult, SlowCommandResult, SocketsResult, ThreadResult,
+    CommandResult, EvidenceResult, LatencyEventResult, MachineResult, ProbeHalfResult, ReadingResult,
+    ServerResult, SlotResult, SlowCommandResult, SocketsResult, ThreadResult,
 };
 pub use self::failures::{FailOnAnswer, Failure};
 pub use self::figures::{Figure, FiveTimes, TimeFigures};
