@@ -606,6 +606,17 @@ mod tests {
         assert!(summary.verdict.says.contains("other processes"), "{}", summary.verdict.says);
         let trust = &summary.trust.says;
         assert!(trust.contains("other processes took a CPU away") && !trust.contains("not known"), "{trust}");
+        // The server is full, so that it is the limit; what the thread missed, and what waited until it had caught up, are most requests.
+        let full =
+            Scenario { connections: 4, lag: 2 * MILLISECOND, busy_share: 0.35, ..closed() }.seen(&[0.95], 1);
+        let full = full.machine(|machine| {
+            machine.workers[0].run_delay_ns = Some(machine.span_ns * 4 / 10);
+            machine.used_by_cpu.insert(1, machine.span_ns);
+        });
+        let summary = full.summary();
+        let trust = &summary.trust.says;
+        assert_eq!(summary.verdict.row, "server-cpu", "{}", summary.verdict.says);
+        assert!(trust.contains("other processes took a CPU away") && !trust.contains("not known"), "{trust}");
     }
 
     #[test]

@@ -443,7 +443,8 @@ impl<'a> CurveRunner<'a> {
                 Some(true) => ", goal met",
                 Some(false) => ", goal missed",
             };
-            say(format_args!("{role:>8}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
+            let steady = if point.is_unsteady() { ", not steady" } else { "" };
+            say(format_args!("{role:>8}: {asked}, {:.0} done/s{met}{steady}", point.summary.totals.rate));
         }
         self.curve.points.push(point);
         for file in self.files.iter().filter(|file| file.form.is_checkpointed()) {

@@ -117,9 +117,17 @@ impl Point {
             _ if !self.carried() => "not carried",
             None if self.is_idle() => "no request due",
             None => "-",
+            // What a run shows that was not at one level depends on where it ended.
+            Some(true) if self.is_unsteady() => "met, not steady",
             Some(true) => "met",
+            Some(false) if self.is_unsteady() => "missed, not steady",
             Some(false) => "missed",
         }
+    }
+
+    /// Whether the run was not at one level from its beginning to its end.
+    pub fn is_unsteady(&self) -> bool {
+        self.summary.steadiness.as_ref().is_some_and(|steadiness| !steadiness.is_steady())
     }
 
     /// The rate and the mean response in nanoseconds of a run in open loop that was carried, all of whose requests were

@@ -108,10 +108,11 @@ fn recovery_words(search: Option<&SearchResult>) -> String {
     }
     let how_long =
         if *lasted { "as long as was looked" } else { &*format!("for {} s", number_plain(*seconds)) };
-    format!(
-        "After 5 s at {overload} requests per second the same rate was {} slower {how_long}.\n",
-        percent(*slower)
-    )
+    let words = match *slower {
+        slower if slower < 1.0 => format!("the same rate was {} slower", percent(slower)),
+        slower => format!("requests at the same rate took {:.1} times as long,", 1.0 + slower),
+    };
+    format!("After 5 s at {overload} requests per second {words} {how_long}.\n")
 }
 
 /// The fields of a search in the JSON of a curve.
@@ -190,6 +191,11 @@ mod tests {
         assert!(
             said(&SearchResult { recovery: Some(lasting), ..found() })
                 .ends_with("slower as long as was looked.\n")
+        );
+        let much = Recovery { slower: 52.58, ..lasting };
+        assert!(
+            said(&SearchResult { recovery: Some(much), ..found() })
+                .ends_with("requests at the same rate took 53.6 times as long, as long as was looked.\n")
         );
         let none = Recovery { slower: 0.0, seconds: 0.0, lasted: false };
         assert!(

@@ -38,8 +38,11 @@ impl Lateness {
         let sent = case.moments(Span::Lag).count as f64;
         let reaches = |touched: f64| touched > 0.0 && touched >= (1.0 - quantile) * sent;
         let stalls = touched_by_stalls(case);
-        // A thread without a CPU for a share of the time misses at least that share of what becomes due.
-        let reaching = case.worst_loss().filter(|loss| reaches(stalls.max(loss.share.min(1.0) * sent)));
+        // A thread without a CPU for a share of the time misses that share of what becomes due, and what follows until it has caught
+        // up.
+        let catching_up = 1.0 - case.busy().min(FULL_SHARE);
+        let missed = |share: f64| (share / catching_up).min(1.0) * sent;
+        let reaching = case.worst_loss().filter(|loss| reaches(stalls.max(missed(loss.share))));
         if let Some((taker, taken_ns)) = reaching.and_then(|loss| loss.of_stalls(&case.measurement.generator))
         {
             return Lateness::Taken(taker, taken_ns);
