@@ -195,6 +195,19 @@ impl<B: Backend> Inquiry<B> {
         self.work(until, goes_on, Side::is_settled)
     }
 
+    /// Begins the tries anew, so that servers that did not let a connection in are asked once more.
+    pub fn begin_tries(&mut self) {
+        self.sides.iter_mut().for_each(|side| side.tries = 0);
+    }
+
+    /// Takes what comes until `until`.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel when it refuses to wait.
+    pub fn rest(&mut self, until: Nanos) -> io::Result<()> {
+        self.work(until, &|| true, |_| false)
+    }
+
     /// Begins a reading: every server is asked for its counters, and for its settings where it did not tell them yet.
     /// Connections that are closed are opened again, within the limit of tries.
     pub fn ask(&mut self) {

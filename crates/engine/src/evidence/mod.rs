@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub use self::moments::{Moment, Moments};
 pub use self::newest::Newest;
-pub use self::observer::{Observed, observe};
+pub use self::observer::{Observed, Seen, observe};
 
 /// How long the beginning of a measured phase, and the closing of connections after it, wait for a reading at most. A
 /// reading that takes longer goes on beside the phase, and says so by leaving out what can then not be compared.

@@ -37,6 +37,8 @@ struct MomentsState {
     announced: Moment,
     observed: Moment,
     late: bool,
+    /// Whether a server took connections of the run and then refused them.
+    refused: bool,
     /// Whether a server has reported an eviction.
     evicted: bool,
     /// The reason why no server reports its evictions.
@@ -99,6 +101,16 @@ impl Moments {
     /// Whether the run went on before the observer had looked at a moment.
     pub fn is_late(&self) -> bool {
         self.lock().late
+    }
+
+    /// Says that a server took connections of the run and then refused them.
+    pub fn note_refusals(&self) {
+        self.lock().refused = true;
+    }
+
+    /// Whether a server took connections of the run and then refused them.
+    pub fn has_refusals(&self) -> bool {
+        self.lock().refused
     }
 
     /// Waits for a moment after `moment`, and returns the last that has come.

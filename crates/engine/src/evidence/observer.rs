@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pummel_logic::measure::evidence::connection_limit::ConnectionLimit;
 use pummel_logic::measure::evidence::facts::Facts;
 use pummel_logic::measure::evidence::proc::{ThreadTimes, threads_between};
 use pummel_logic::measure::evidence::provenance::list_of;
@@ -42,6 +43,9 @@ const REPLY_NS: Nanos = 100 * MILLISECOND;
 /// How long a server may take that does not answer, in nanoseconds; nothing waits for it.
 const SILENCE_NS: Nanos = SECOND;
 
+/// How long after a server that was full refused a question it is asked again, in nanoseconds.
+const AGAIN_NS: Nanos = 50 * MILLISECOND;
+
 /// What an observer looks at.
 #[derive(Clone, Debug)]
 pub struct Observed {
@@ -57,15 +61,24 @@ pub struct Observed {
     pub asks_all: bool,
 }
 
-/// Observes a run until it is over, and returns the evidence; `None` if no measured phase began. The statistics of
-/// servers within the measured phases are also left in `newest`. `stopped` returns whether the run was stopped.
+/// What an observer saw of a run.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The evidence; `None` if no measured phase began.
+    pub evidence: Option<Evidence>,
+    /// What each server told of its limit of connections behind a run of which it refused some; empty for other runs.
+    pub limits: Vec<ConnectionLimit>,
+}
+
+/// Observes a run until it is over. The statistics of servers within the measured phases are also left in `newest`.
+/// `stopped` returns whether the run was stopped.
 pub fn observe(
     plan: &Plan,
     observed: Observed,
     moments: &Moments,
     newest: &Newest,
     stopped: &dyn Fn() -> bool,
-) -> Option<Evidence> {
+) -> Seen {
     let watch = RunWatch { moments, newest, stopped };
     let backend = Epoll::new(Wait::Block, Clock::User, &plan.socket);
     match (backend, observed.tls.clone()) {
@@ -199,7 +212,7 @@ impl<B: Backend> Observer<B> {
     }
 
     /// Looks at every moment that is announced, in their order, until the run is over.
-    fn run(mut self, watch: &RunWatch<'_>) -> Option<Evidence> {
+    fn run(mut self, watch: &RunWatch<'_>) -> Seen {
         let moments = watch.moments;
         let mut observed = Moment::Start;
         while observed < Moment::End {
@@ -232,7 +245,34 @@ impl<B: Backend> Observer<B> {
             moments.set_observed(observed);
         }
         let in_time = !moments.is_late();
-        self.evidence(in_time)
+        let limits = if moments.has_refusals() { self.read_limits() } else { Vec::new() };
+        Seen { evidence: self.evidence(in_time), limits }
+    }
+
+    /// Asks the servers for their limits of connections. One that was full lets the question in as soon as it has closed the
+    /// run's connections.
+    fn read_limits(&mut self) -> Vec<ConnectionLimit> {
+        let mut limits = vec![ConnectionLimit::default(); self.servers.len()];
+        let Some(inquiry) = &mut self.inquiry else { return limits };
+        inquiry.begin_tries();
+        let end = clock::now().saturating_add(SILENCE_NS);
+        loop {
+            inquiry.ask();
+            note(inquiry.listen(end, &|| true), &mut self.obstacle);
+            let mut is_told = true;
+            for (limit, side) in limits.iter_mut().zip(&self.asked) {
+                let Some(side) = *side else { continue };
+                match inquiry.take(side) {
+                    Ok(told) => *limit = ConnectionLimit::of(&told.facts, &inquiry.settings(side)),
+                    Err(_) => is_told = false,
+                }
+            }
+            let now = clock::now();
+            if is_told || now >= end {
+                return limits;
+            }
+            note(inquiry.rest(end.min(now.saturating_add(AGAIN_NS))), &mut self.obstacle);
+        }
     }
 
     /// Waits for the next moment; `None` where servers are to be asked before it comes.

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
+use pummel_logic::measure::connections::Refusal;
 use pummel_logic::measure::evidence::OurRequests;
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
 use pummel_logic::measure::interval_sum::IntervalSum;
@@ -28,7 +29,7 @@ use crate::clock;
 use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
-use crate::worker::messages::{LoadEnd, PhaseEnd, PhaseSilence, WorkerEnd, WorkerMessage};
+use crate::worker::messages::{LoadEnd, PhaseEnd, PhaseSilence, WorkerEnd, WorkerMessage, WorkerRefusals};
 use crate::worker::trouble::Trouble;
 
 /// How often the collecting thread checks whether the run is to be stopped.
@@ -500,6 +501,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         connections.failed += end.failed;
         connections.turned_away += end.turned_away;
         connections.no_port += end.no_port;
+        connections.merge_refusals(end.refusals.into_iter().map(refusal_of));
         connections.lost += end.lost;
         connections.reconnected += end.reconnected;
         connections.connect.merge(&end.connect);
@@ -630,6 +632,19 @@ impl<'a, 'w> Collector<'a, 'w> {
             no_descriptor: refused(libc::EMFILE),
             no_file: refused(libc::ENFILE),
         }
+    }
+}
+
+/// What a worker knows of the refusals of a server, as a part of the measurement.
+fn refusal_of(known: WorkerRefusals) -> Refusal {
+    Refusal {
+        server: known.server,
+        connections: known.connections,
+        refused: known.refused,
+        attempts: known.attempts,
+        words: String::from_utf8_lossy(&known.words).into_owned(),
+        limit: None,
+        counted: None,
     }
 }
 

@@ -8,6 +8,7 @@ use pummel_logic::measure::interval::Interval;
 use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_mates};
 use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::{Codec, Verb};
+use pummel_logic::rng::mix;
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
 use pummel_logic::workload::request::RequestMaker;
@@ -51,7 +52,7 @@ struct WorkerParts {
 fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients: &[ClientId]) -> WorkerParts {
     let number = sender.worker;
     let setup = setup_of(context, clients);
-    let options = report_options_of(context, clients);
+    let options = report_options_of(context, number, clients);
     let stamped = context.plan.engine.stamps.is_some();
     let interval = || empty_interval(context).stamping(stamped).of_worker(number);
     let intervals = std::array::from_fn(|_| Box::new(interval()));
@@ -195,7 +196,7 @@ fn limits_of(plan: &Plan) -> WorkerLimits {
     }
 }
 
-fn report_options_of(context: &RunContext<'_>, clients: &[ClientId]) -> ReportOptions {
+fn report_options_of(context: &RunContext<'_>, worker: usize, clients: &[ClientId]) -> ReportOptions {
     let plan = context.plan;
     let lanes = plan.lanes();
     let churns = plan.churning_group().is_some();
@@ -213,6 +214,7 @@ fn report_options_of(context: &RunContext<'_>, clients: &[ClientId]) -> ReportOp
         times_servers: plan.servers.len() > 1,
         sampling: plan.engine.stamps.map(|sampling| (sampling, plan.seed)),
         parts: plan.changes.parts.iter().map(|part| part.at_ns).collect(),
+        seed: mix(&[plan.seed, u64::from(context.process_share.first_worker) + worker as u64]),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use pummel_logic::measure::evidence::{Evidence, OurRequests};
-use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::measure::completion::note_limits;
+use pummel_logic::measure::evidence::OurRequests;
+use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{self, CodecOptions, Plan, WithCodec};
 use pummel_logic::protocol::Codec;
 
@@ -22,7 +23,7 @@ use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::transmit::{self, TransmitStamps};
 use crate::backend::uring::Uring;
-use crate::evidence::{self, Moment, Moments, provenance};
+use crate::evidence::{self, Moment, Moments, Seen, provenance};
 use crate::resolve::Server;
 use crate::worker::meeting::Meeting;
 use crate::worker::message_sender::MessageSender;
@@ -194,7 +195,16 @@ impl Threads<'_, '_> {
             }
             let (mut measurement, our_requests) =
                 Collector::new(context, spares, self.watch).collect(inbox, self.stop);
-            measurement.evidence = observer.and_then(|observer| observer.evidence(our_requests));
+            let is_refused = !measurement.connections.refusals.is_empty();
+            let asks_limits = is_refused && measurement.status != Status::Interrupted;
+            if let Some(observer) = observer {
+                let seen = observer.seen(our_requests, asks_limits);
+                measurement.evidence = seen.evidence;
+                // Other servers than those of the load may be asked.
+                if context.plan.server_stats_at.is_empty() {
+                    note_limits(context.plan, &mut measurement, &seen.limits);
+                }
+            }
             measurement.machines.extend(machine);
             Ok(measurement)
         })
@@ -203,7 +213,7 @@ impl Threads<'_, '_> {
 
 /// The thread of a run's observer.
 struct ObserverThread<'scope, 'a> {
-    thread: thread::ScopedJoinHandle<'scope, Option<Evidence>>,
+    thread: thread::ScopedJoinHandle<'scope, Seen>,
     end: EndOfObservation<'a>,
 }
 
@@ -234,13 +244,19 @@ fn spawn_observer<'scope, 'a: 'scope>(
 }
 
 impl ObserverThread<'_, '_> {
-    /// What the observer saw, with the requests that this process sent meanwhile; `None` where it saw nothing.
-    fn evidence(self, our_requests: OurRequests) -> Option<Evidence> {
+    /// What the observer saw, with the requests that this process sent meanwhile. `asks_limits`: servers are asked for their
+    /// limits of connections.
+    fn seen(self, our_requests: OurRequests, asks_limits: bool) -> Seen {
+        if asks_limits {
+            self.end.0.note_refusals();
+        }
         drop(self.end);
         // An observer that panicked has said so on standard error; the measurement is what it is without it.
-        let mut evidence = self.thread.join().ok()??;
-        evidence.set_our_requests(Some(our_requests));
-        Some(evidence)
+        let mut seen = self.thread.join().unwrap_or_default();
+        if let Some(evidence) = &mut seen.evidence {
+            evidence.set_our_requests(Some(our_requests));
+        }
+        seen
     }
 }
 

@@ -20,7 +20,10 @@ impl<C: Codec> WorkerState<C> {
         let connection = &mut self.connections[slot];
         let history = connection.history;
         let failures = history.failures_in_a_row();
-        let pause = retry_pause(failures);
+        let pause = match connection.is_refused() {
+            true => self.reporter.refusals.pause(self.endpoints[slot].server, failures),
+            false => retry_pause(failures),
+        };
         let own = self.entries[number].client.reopening_pause(failures);
         let pause = own.filter(|_| history.is_reconnection()).unwrap_or(pause);
         if connection.enqueue() {
@@ -57,6 +60,7 @@ impl<C: Codec> WorkerState<C> {
             return false;
         }
         self.congested -= usize::from(std::mem::take(&mut connection.congested));
+        self.reporter.refusals.begin_connection(slot);
         if !connection.in_wheel {
             connection.in_wheel = true;
             self.wheel.insert(slot as u32, since.saturating_add(self.limits.timeout_ns));

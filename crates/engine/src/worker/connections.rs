@@ -120,6 +120,10 @@ pub struct AttemptHistory {
     pub failures: u32,
     /// How often in a row the server closed the connection without having replied on it.
     pub failures_without_reply: u32,
+    /// The server refused the connection the last time that it ended: it took the connection, and said that it takes no more.
+    pub refused: bool,
+    /// The last opening of the connection was counted as a reconnection.
+    pub reopened: bool,
     /// The connection was open once.
     pub opened: bool,
     /// This worker closed the connection between two phases, because its replies would have arrived in the next phase.
@@ -287,6 +291,11 @@ impl<C> Connection<C> {
     pub fn reset(&mut self) -> ConnectionState {
         self.history = AttemptHistory { attempt: self.history.attempt, ..AttemptHistory::default() };
         self.close()
+    }
+
+    /// Whether the server refused the connection the last time, and has not answered on it since.
+    pub fn is_refused(&self) -> bool {
+        self.history.refused && !self.answered
     }
 
     /// Counts the end of an open connection, which was the server's doing if `by_server` is set, and whether it was

@@ -11,7 +11,7 @@ use crate::backend::{ConnId, Event, Reason};
 use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, WorkerState};
-use crate::worker::trouble::says_full;
+use crate::worker::trouble::{Trouble, says_full};
 
 /// Handles an event of a connection. The event is ignored where the slot has another connection by then.
 #[inline]
@@ -54,10 +54,12 @@ pub fn handle<C: Codec>(
                     state.wake(client);
                 }
                 Err(malformed) => {
-                    state.reporter.malformed(server, malformed, chunk.bytes);
+                    let fault = if says_full(chunk.bytes) { Fault::Refused } else { Fault::Protocol };
+                    state.reporter.refusals.note_words(slot, chunk.bytes);
+                    let trouble = Trouble::malformed(malformed, chunk.bytes);
+                    population.note_end(state, slot, trouble, read);
                     state.broken.push(id);
                     let again = state.limits.reconnect;
-                    let fault = if says_full(chunk.bytes) { Fault::Refused } else { Fault::Protocol };
                     population.lose(state, slot, CloseCause::Closed(fault), again, read);
                 }
             }

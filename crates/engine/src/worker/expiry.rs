@@ -82,7 +82,7 @@ fn give_up<C: Codec>(
         return population.handle_closed(state, slot, reason, now);
     }
     // The generator closed the connection, so that it is opened again whatever the limits say of servers that close.
-    state.reporter.lost(state.endpoints[slot].server, Trouble::TimedOut);
+    population.note_end(state, slot, Trouble::TimedOut, now);
     population.lose(state, slot, CloseCause::TimedOut, true, now);
 }
 

@@ -222,6 +222,21 @@ pub struct PhaseSilence {
     pub turned_away: bool,
 }
 
+/// What one worker knows of a server that took connections and then refused them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerRefusals {
+    /// Index of the server in the Plan.
+    pub server: u32,
+    /// Connections of the worker to the server that were opened or refused.
+    pub connections: u64,
+    /// Those of them that the server refused the last time, and has not taken since.
+    pub refused: u64,
+    /// Connections that the server took and then refused.
+    pub attempts: u64,
+    /// The server's words.
+    pub words: Vec<u8>,
+}
+
 /// What a worker knows at the end of the run.
 #[derive(Debug, Default)]
 pub struct WorkerEnd {
@@ -233,6 +248,8 @@ pub struct WorkerEnd {
     pub turned_away: u64,
     /// Those of the failed attempts for which no local port was free.
     pub no_port: u64,
+    /// The servers that took connections and then refused them; a refused connection is a failed attempt.
+    pub refusals: Vec<WorkerRefusals>,
     /// Open connections that broke, or had to be closed.
     pub lost: u64,
     /// Lost connections that were opened again.

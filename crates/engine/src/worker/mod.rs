@@ -18,6 +18,7 @@ pub(crate) mod message_sender;
 pub mod messages;
 pub mod opening;
 pub mod population;
+pub mod refusals;
 mod replies;
 pub(crate) mod reporter;
 mod sending;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::{Codec, Fault};
-use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::workload::request::RequestMaker;
 
 use crate::backend::{Backend, Close};
@@ -53,6 +54,12 @@ use crate::worker::steering::{Follower, SteeredRate};
 
 /// Most looks for what lies unread when few connections are open: the largest socket buffers are empty after fewer.
 const LOOKS_MAX: usize = 64;
+
+/// For how long nothing comes from servers that have refused all the connections that they refuse, in nanoseconds.
+const QUIET_NS: Nanos = 100 * MILLISECOND;
+
+/// How long a worker waits for refusals, in nanoseconds.
+const REFUSALS_MAX_NS: Nanos = SECOND;
 
 /// How many connections are served by one look at the least, however many have something to read.
 const SERVED_BY_A_LOOK: usize = 64;
@@ -190,8 +197,42 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Ok(())
     }
 
+    /// Waits for the refusals that are on their way where a server has refused a connection that is not opened again: how many
+    /// it took and how many it refused is said at the end.
+    fn await_refusals(&mut self) -> io::Result<()> {
+        let Worker { backend, population, state, .. } = self;
+        if state.limits.reconnect || !state.reporter.refusals.any() {
+            return Ok(());
+        }
+        let begun = backend.now();
+        let mut heard = begun;
+        let mut now = begun;
+        while state.unheard() > 0 && now < heard + QUIET_NS && now < begun + REFUSALS_MAX_NS {
+            now = backend.wait_from(now, heard + QUIET_NS)?;
+            let mut any = false;
+            take_events(state, population, backend, now, || any = true);
+            if any {
+                heard = now;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the refusals that lie unread, since connections that are refused may be the reason why the run is over. What cannot
+    /// be waited for any more is not told.
+    fn take_last_refusals(&mut self) {
+        if !self.state.limits.reconnect && self.state.unheard() > 0 {
+            self.state.is_opening = true;
+            let Worker { backend, population, state, .. } = &mut *self;
+            let _ = take_what_lies_unread(state, population, backend);
+            let _ = self.await_refusals();
+        }
+        self.state.note_refusals();
+    }
+
     /// Closes every connection and returns the reporter.
     pub fn finish(mut self) -> WorkerReporter {
+        self.take_last_refusals();
         for slot in 0..self.state.connections.len() {
             self.backend.close(self.state.id(slot), Close::Fin);
             let counts = self.state.connections[slot].session.datagram_counts();
@@ -359,18 +400,22 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
 
     fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         let has_windows = matches!(self.population, Population::Windowed(_));
-        let lost_before = self.state.lanes_lost;
+        let lost = |state: &WorkerState<C>| state.lanes_lost - state.lanes_refused;
+        let lost_before = lost(&self.state);
         let mut settled = 0;
+        self.state.is_opening = true;
         self.open_until(meeting, &mut |state| {
             let is_settled = |connection: &&Connection<C>| {
                 let client = || &state.entries[connection.client as usize].client;
-                connection.history.opened || has_windows && client().is_cut_off()
+                let history = connection.history;
+                history.opened || history.refused || has_windows && client().is_cut_off()
             };
             settled += state.connections[settled..].iter().take_while(is_settled).count();
-            let ends_run =
-                if has_windows { state.lanes_unopened > 0 } else { state.lanes_lost > lost_before };
+            let ends_run = if has_windows { state.lanes_unopened > 0 } else { lost(state) > lost_before };
             settled == state.connections.len() || ends_run
-        })
+        })?;
+        self.state.is_opening = false;
+        self.await_refusals()
     }
 
     fn unheard(&self) -> u64 {

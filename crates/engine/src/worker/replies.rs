@@ -64,10 +64,12 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
     /// Handles the end of a part of a request, and reports the request when the part was its last.
     #[cold]
     fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
+        self.reporter.refusals.note_words(self.slot, message);
         self.reporter.part_ended(part);
         if let Some(whole) = self.client.handle_part(self.lane, part, message, self.maker) {
             let (group, number) = (self.client.group(), self.client.number());
-            self.reporter.answer(group, number, &whole.answer(), whole.message());
+            // Which of its connections the message came on was noted with its part.
+            self.reporter.answer(None, group, number, &whole.answer(), whole.message());
             self.reporter.shared_ended(&whole.answer());
             self.reporter.note_cache(group, whole.answer().ticket, &whole.cache());
         }
@@ -113,7 +115,7 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
     }
 
     fn quiet_error(&mut self, message: &[u8]) {
-        self.reporter.quiet_error(message);
+        self.reporter.quiet_error(self.slot, message);
     }
 
     fn parted(&mut self, whole: bool) {
@@ -141,7 +143,7 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
             self.woken = true;
             return;
         }
-        self.reporter.answer(self.client.group(), self.client.number(), answer, message);
+        self.reporter.answer(Some(self.slot), self.client.group(), self.client.number(), answer, message);
         if answer.ticket.origin == Origin::PairEnd
             && let Some(due) = self.client.end_pair(answer.ticket)
         {

@@ -19,6 +19,7 @@ use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
 use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
 use crate::worker::silence::Silence;
+use crate::worker::trouble::Trouble;
 
 /// The longest wait, after which a worker checks whether the run was stopped.
 const SLEEP_MAX_NS: Nanos = 50 * pummel_logic::time::MILLISECOND;
@@ -96,6 +97,10 @@ pub struct WorkerState<C> {
     pub lanes_lost: u64,
     /// Lanes among them that were never open.
     pub lanes_unopened: u64,
+    /// Lanes among the lost ones whose servers refused them.
+    pub lanes_refused: u64,
+    /// The worker opens its connections, and does so to the end where servers refuse some, so that all refusals are known.
+    pub is_opening: bool,
     pub silence: Silence,
     /// The codec that new connections get copies of.
     pub codec: C,
@@ -143,6 +148,8 @@ impl<C: Codec> WorkerState<C> {
             active: clients.len(),
             lanes_lost: 0,
             lanes_unopened: 0,
+            lanes_refused: 0,
+            is_opening: false,
             codec: C::new(),
             silence,
             servers,
@@ -271,6 +278,61 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
+    /// Counts the end of the open connection in `slot`, which its server refused or which is lost.
+    pub fn note_end(&mut self, slot: usize, trouble: Trouble, now: Nanos) {
+        let server = self.endpoints[slot].server;
+        let connection = &mut self.connections[slot];
+        let by_server = !matches!(trouble, Trouble::TimedOut);
+        let refused =
+            by_server && self.reporter.refusals.end_connection(slot, server, connection.answered, now);
+        connection.history.refused = refused;
+        match refused {
+            true => {
+                // The words may have answered a request.
+                connection.answered = false;
+                let again = std::mem::take(&mut connection.history.reopened);
+                self.reporter.refused(server, trouble, again);
+            }
+            false => self.reporter.lost(server, trouble),
+        }
+    }
+
+    /// Whether a server has refused connections for so long, and answered on none, that no connection to it is opened again.
+    pub fn refuses_for_good(&mut self, server: u32, now: Nanos) -> bool {
+        let since = self.reporter.refusals.since(server, now).unwrap_or(now);
+        if now.saturating_sub(since) < self.patience_ns {
+            return false;
+        }
+        let is_open = |state| matches!(state, ConnectionState::Open | ConnectionState::Full);
+        let mut served = self.connections.iter().zip(&self.endpoints).filter(|(connection, endpoint)| {
+            endpoint.server == server && is_open(connection.state()) && connection.answered
+        });
+        let is_served = served.next().is_some();
+        if is_served {
+            self.reporter.refusals.begin_row(server, now);
+        }
+        !is_served
+    }
+
+    /// Hands the refusals of servers to the reporter.
+    pub fn note_refusals(&mut self) {
+        if !self.reporter.refusals.any() {
+            return;
+        }
+        let WorkerState { connections, endpoints, reporter, .. } = self;
+        let refusals = &reporter.refusals;
+        let is_refused = |slot: usize| connections[slot].is_refused() || refusals.ended_without_a_word(slot);
+        let is_refused: Vec<bool> = (0..connections.len()).map(is_refused).collect();
+        reporter.note_refusals(|server| {
+            let tried = (0..connections.len()).filter(|&slot| {
+                let history = connections[slot].history;
+                endpoints[slot].server == server && (history.opened || history.refused)
+            });
+            let refused = tried.clone().filter(|&slot| is_refused[slot]).count();
+            (tried.count() as u64, refused as u64)
+        });
+    }
+
     /// Whether a server has been silent for so long that no connection to it is opened again.
     pub fn gives_up(&self, server: u32, now: Nanos) -> bool {
         self.silence.of(server, now) >= self.patience_ns
@@ -328,8 +390,12 @@ impl<C: Codec> WorkerState<C> {
         self.entries[client].client.handle_closed(lane, again, &mut self.maker);
         if !again {
             self.lanes_lost += 1;
-            self.lanes_unopened += u64::from(!self.connections[slot].history.opened);
-            self.reporter.gone();
+            let history = self.connections[slot].history;
+            self.lanes_unopened += u64::from(!history.opened);
+            self.lanes_refused += u64::from(history.refused);
+            if !(self.is_opening && history.refused) {
+                self.reporter.gone();
+            }
         }
         self.wake(client);
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use pummel_logic::protocol::Fault;
+use pummel_logic::protocol::{Fault, Malformed};
 
 use crate::backend::Reason;
 
@@ -21,7 +21,15 @@ pub enum Trouble {
     TimedOut,
 }
 
+/// Most first bytes of a malformed reply that are kept.
+const MALFORMED_BYTES: usize = 40;
+
 impl Trouble {
+    /// The trouble that a peer sent these bytes, which the protocol does not allow.
+    pub fn malformed(Malformed(what): Malformed, bytes: &[u8]) -> Trouble {
+        Trouble::Malformed(what, bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec())
+    }
+
     /// The loss of a connection to a server that has sent these errors. A server that is full says so before it closes a
     /// connection, which is an error of the first request where one was sent by then.
     pub fn after<'a>(self, mut errors: impl Iterator<Item = &'a [u8]>) -> Trouble {
@@ -36,9 +44,16 @@ impl Trouble {
     }
 }
 
-/// Whether a server says with these bytes that it takes no more connections.
+/// Whether a server says with these bytes that it takes no more connections. Errors of RESP have their sign in front where they
+/// were not decoded.
 pub fn says_full(bytes: &[u8]) -> bool {
-    FULL.iter().any(|words| bytes.starts_with(words))
+    let words = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    FULL.iter().any(|full| words.starts_with(full))
+}
+
+/// Whether these words quote a server that takes no more connections.
+pub fn said_to_be_full(words: &str) -> bool {
+    ["Too many open connections", "max number of clients"].iter().any(|full| words.contains(full))
 }
 
 /// The words for a server that takes no more connections and said so.
@@ -85,7 +100,7 @@ const NO_PORT: &str = "no local port is free; --linger 0 gives the ports of clos
 const NOT_OURS: &str = "the address of --source is not one of this machine";
 
 /// What memcached and Redis send, unasked, on a connection beyond their limit of connections.
-const FULL: [&[u8]; 2] = [b"ERROR Too many open connections", b"-ERR max number of clients reached"];
+const FULL: [&[u8]; 2] = [b"ERROR Too many open connections", b"ERR max number of clients"];
 
 /// What can be done about an error of the system, where that is not obvious.
 fn hint(error: &io::Error) -> &'static str {
@@ -136,6 +151,8 @@ mod tests {
         let told = lost().after(errors.into_iter()).to_string();
         assert!(told.starts_with("the server takes no more connections (memcached -c"), "{told}");
         assert_eq!(lost().after(errors.into_iter().take(1)), lost());
+        let decoded = lost().after([&b"ERR max number of clients reached"[..]].into_iter()).to_string();
+        assert!(decoded.starts_with("the server takes no more connections (memcached -c"), "{decoded}");
         assert!(said(b"ERROR Too").starts_with("the server sent what the protocol does not allow (a reply"));
     }
 }

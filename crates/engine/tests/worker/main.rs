@@ -16,6 +16,7 @@ mod misses;
 mod peer;
 mod processes;
 mod reach;
+mod refusals;
 mod replay;
 mod setup;
 mod spoilt;

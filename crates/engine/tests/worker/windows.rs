@@ -11,6 +11,7 @@ use pummel_logic::server::{HostConfig, Limits};
 use pummel_logic::time::Nanos;
 
 use crate::peer::{Server, ServerPeer};
+use crate::refusals::Full;
 use crate::setup::{measuring, mix, plan, requests, run};
 
 /// Four clients that set and get the objects of their windows, and check every value.
@@ -103,59 +104,23 @@ fn a_set_that_is_answered_and_not_stored_is_no_good_set() {
     }
 }
 
-/// The built-in server, which says to all connections but the first few that it is full, and closes them.
-struct Full {
-    peer: ServerPeer,
-    room: u32,
-}
-
-impl Peer for Full {
-    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        match conn.slot < self.room {
-            true => self.peer.handle_connect(conn, target, now),
-            false => Admission::Accept,
-        }
-    }
-
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        if conn.slot < self.room {
-            self.peer.handle_received(conn, bytes, now);
-        }
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        if conn.slot < self.room {
-            self.peer.handle_closed(conn, now);
-        }
-    }
-
-    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
-        if conn.slot < self.room {
-            return self.peer.poll(conn, now, out);
-        }
-        out.extend_from_slice(b"ERROR Too many open connections\r\n");
-        Next::Close
-    }
-}
-
 #[test]
 fn a_full_server_is_measured_with_the_connections_that_it_took() {
     for room in [1, 3] {
         let server = Server::new(HostConfig::default());
         let plan = windowed(Protocol::Text, 1);
-        let outcome = run(&plan, 1, NetworkConditions::calm(), || Full { peer: server.peer(), room });
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || Full::new(server.peer(), room));
         assert_eq!(outcome.measurement.status, Status::Partial);
-        let were = if room == 3 { "connections was" } else { "connections were" };
-        let lost = format!("{} of 4 {were} lost and not replaced", 4 - room);
-        assert!(outcome.reason().starts_with(&lost), "{}", outcome.reason());
-        assert!(outcome.reason().contains("takes no more connections"), "{}", outcome.reason());
+        let refused =
+            format!("127.0.0.1:11211 took {room} of 4 connections and refused {}: \"ERROR Too", 4 - room);
+        assert!(outcome.reason().starts_with(&refused), "{}", outcome.reason());
         assert_eq!(outcome.counts().completed, 2_000 * u64::from(room), "the others did all of theirs");
     }
     let server = Server::new(HostConfig::default());
     let plan = windowed(Protocol::Text, 1);
-    let outcome = run(&plan, 1, NetworkConditions::calm(), || Full { peer: server.peer(), room: 0 });
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Full::new(server.peer(), 0));
     assert_eq!(outcome.measurement.started_unix_ns, 0, "there is nothing to measure with");
-    assert!(outcome.reason().contains("connections were lost at once"), "{}", outcome.reason());
+    assert!(outcome.reason().contains("took 0 of 4 connections and refused 4"), "{}", outcome.reason());
 }
 
 #[test]
@@ -165,7 +130,7 @@ fn a_full_server_refuses_the_connections_of_clients_that_come_and_go() {
         let mut plan = plan();
         plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(400))];
         plan.groups[0].churn = Some(ChurningClients { spawns, calls: 4, sequence: None });
-        let outcome = run(&plan, 1, NetworkConditions::calm(), || Full { peer: server.peer(), room: 0 });
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || Full::new(server.peer(), 0));
         let churn = outcome.measurement.connections.churn.as_ref().expect("clients came");
         let failures = churn.failures;
         assert!(failures.refused > 0 && failures.refused == failures.total(), "{failures:?}");

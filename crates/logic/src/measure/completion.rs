@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::churn::Churn;
+use super::evidence::connection_limit::ConnectionLimit;
 use super::measurement::{Connections, LoadResult, Measurement};
 use super::recorder::Span;
-use super::words::was;
+use super::words::{counted, grouped, was};
 use crate::plan::share::{PhaseShare, ProcessShare};
 use crate::plan::{Phase, Plan, Transport, Work};
 use crate::time::{MILLISECOND, Nanos, seconds};
@@ -113,6 +114,9 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
     if let Some(failure) = &end.worker_failure {
         return Some(format!("{WORKER_FAILED}: {failure}"));
     }
+    if let Some(refused) = not_taken(plan, &measurement.connections) {
+        return Some(refused);
+    }
     let trouble = end.trouble.as_ref().map(ServerTrouble::to_string);
     let trouble = trouble.as_deref();
     if let Some(load) = measurement.load.as_ref().filter(|_| end.load_failed && end.is_whole)
@@ -142,6 +146,39 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
     let load = measurement.load.as_ref().filter(|_| end.is_whole);
     gone_at_the_end(plan, measurement, end)
         .or_else(|| load_shortfall(load?, plan.allow_partial_load, trouble))
+}
+
+/// Which server took fewer connections than the run asked it for, as a sentence without its full stop; `None` where all took
+/// theirs at last.
+pub fn not_taken(plan: &Plan, connections: &Connections) -> Option<String> {
+    let mut refusing = connections.refusals.iter().filter(|refusal| refusal.refused > 0);
+    let first = refusing.next()?;
+    let server = plan.servers.get(first.server as usize).map_or("the server", String::as_str);
+    let others = match refusing.count() {
+        0 => String::new(),
+        count => format!("; {} refused some too", counted(count as u64, "other server")),
+    };
+    let said = if first.words.is_empty() { String::new() } else { format!(": \"{}\"", first.words) };
+    Some(format!(
+        "{server} took {} of {} and refused {}{said}{}{others}",
+        grouped(first.taken()),
+        counted(first.connections, "connection"),
+        grouped(first.refused),
+        first.limit_words(plan.protocol.is_resp()),
+    ))
+}
+
+/// Adds to a finished measurement what each server of the plan tells of its limit of connections, also in its reason.
+pub fn note_limits(plan: &Plan, measurement: &mut Measurement, limits: &[ConnectionLimit]) {
+    let without = not_taken(plan, &measurement.connections);
+    for refusal in &mut measurement.connections.refusals {
+        if let Some(known) = limits.get(refusal.server as usize) {
+            (refusal.limit, refusal.counted) = (known.connections_max, known.refused);
+        }
+    }
+    if without.is_some() && measurement.reason == without {
+        measurement.reason = not_taken(plan, &measurement.connections);
+    }
 }
 
 /// What one process of a distributed run was to do and did not do, as a part of a sentence whose subject is the process;
@@ -383,6 +420,8 @@ pub fn nothing_completed(plan: &Plan, measurement: &Measurement, trouble: Option
 mod tests {
     use super::*;
     use crate::measure::churn::ConnectionFailures;
+    use crate::measure::connections::Refusal;
+    use crate::measure::measurement::Status;
     use crate::measure::recorder::{Recorder, Sample};
     use crate::plan::{Clock, Group, Load, Mix, Stop};
     use crate::protocol::{Outcome, Verb};
@@ -746,6 +785,47 @@ mod tests {
             let short = share_shortfall(&plan, &share, &measurement, None);
             assert_eq!(short.as_deref(), expected.map(|_| "measured 1.0 s of 2.0 s"), "nothing ended it");
         }
+    }
+
+    #[test]
+    fn a_server_that_refused_connections_is_the_reason_whatever_else_went_wrong() {
+        let (mut plan, mut measurement) = measured(1);
+        plan.servers = vec!["a:1".to_owned(), "b:2".to_owned()];
+        let refusal = |server, refused| Refusal {
+            server,
+            connections: 64,
+            refused,
+            attempts: 49,
+            words: "ERROR Too many open connections".to_owned(),
+            limit: Some(40),
+            counted: None,
+        };
+        measurement.connections.refusals = vec![refusal(0, 0), refusal(1, 49)];
+        let end = RunEnd { dead: 49, ended_all_phases: false, load_failed: true, ..good_end() };
+        let expected = "b:2 took 15 of 64 connections and refused 49: \"ERROR Too many open connections\" (its limit is 40; \
+                        some are its own)";
+        assert_eq!(shortfall(&plan, &measurement, &end).as_deref(), Some(expected));
+        assert_eq!(
+            shortfall(&plan, &measurement, &good_end()).as_deref(),
+            Some(expected),
+            "with --reconnect"
+        );
+        measurement.connections.refusals[0].refused = 1;
+        let both = shortfall(&plan, &measurement, &good_end()).expect("two");
+        assert!(both.starts_with("a:1 took 63 of 64 connections and refused 1: "), "{both}");
+        assert!(both.ends_with("; 1 other server refused some too"), "{both}");
+        measurement.connections.refusals[0].limit = None;
+        measurement.connections.refusals[0].refused = 0;
+        measurement.connections.refusals[1].limit = None;
+        measurement.mark(Status::Partial, shortfall(&plan, &measurement, &end).expect("it is short"));
+        let limit = |limit| ConnectionLimit { connections_max: limit, refused: None };
+        note_limits(&plan, &mut measurement, &[limit(Some(7)), limit(Some(40))]);
+        assert_eq!(measurement.reason.as_deref(), Some(expected), "the limits were read behind the run");
+        measurement.reason = Some("interrupted".to_owned());
+        note_limits(&plan, &mut measurement, &[]);
+        assert_eq!(measurement.reason.as_deref(), Some("interrupted"));
+        measurement.connections.refusals = vec![refusal(0, 0), refusal(1, 0)];
+        assert_eq!(shortfall(&plan, &measurement, &good_end()), None, "all were taken at last");
     }
 
     #[test]

@@ -606,6 +606,12 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
             .as_ref()
             .is_none_or(|windows| windows.fits(tick_ns(plan.interval_ns), plan.groups.len()))
         && measurement.connections.connect_by_server.len() <= SERVERS_TIMED_MAX
+        && measurement
+            .connections
+            .refusals
+            .iter()
+            .all(|refusal| (refusal.server as usize) < plan.servers.len())
+        && measurement.connections.refusals.is_sorted_by(|one, other| one.server < other.server)
         && measurement.connections.connect_by_server.iter().all(CoarseHistogram::is_sound)
         && are_sound(&measurement.servers)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use pummel_logic::measure::completion::has_nothing_to_report;
+use pummel_logic::measure::connections::Refusal;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Plan, Protocol};
 
@@ -16,18 +17,23 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// The obstacle of a partial run of this plan that stored nothing and asked nothing that it measured; `None` for all other
-    /// runs, which have a report.
+    /// The obstacle of a partial run of this plan that stored nothing and asked nothing that it measured, or whose server took
+    /// fewer connections than it is measured with; `None` for all other runs, which have a report.
     pub fn of(plan: &Plan, measurement: &Measurement) -> Option<Obstacle> {
         let stored = measurement.load.as_ref().map_or(0, |load| load.stored);
         let requests: u64 = measurement.groups.iter().map(|group| group.ops.counts().requests()).sum();
-        let is_empty = has_nothing_to_report(plan, stored, requests);
         let reason = measurement.reason.as_ref()?;
         let connections = &measurement.connections;
+        let refusal = connections.refusals.iter().find(|refusal| refusal.refused > 0);
+        let is_short = refusal.is_some() && !plan.reconnect;
+        let is_empty = has_nothing_to_report(plan, stored, requests) || is_short;
         let is_cut_off = connections.failed > 0 || connections.lost > 0;
         (measurement.status == Status::Partial && is_empty).then(|| Obstacle {
             reason: reason.clone(),
-            hint: hint_for(plan, reason, is_cut_off, measurement.detected.is_some()),
+            hint: match refusal {
+                Some(refusal) => Some(room_hint(plan, refusal)),
+                None => hint_for(plan, reason, is_cut_off, measurement.detected.is_some()),
+            },
         })
     }
 
@@ -55,6 +61,21 @@ impl fmt::Display for Obstacle {
 pub fn login_hint(protocol: Protocol) -> String {
     let default = if protocol.is_resp() { "; where only a password is set, the user is default" } else { "" };
     format!("--user NAME, with --password-file FILE or PUMMEL_PASSWORD{default}")
+}
+
+/// The hint for servers that take fewer connections than they are asked for.
+fn room_hint(plan: &Plan, refusal: &Refusal) -> String {
+    let is_one = plan.servers.len() == 1 && plan.groups.len() == 1 && plan.lanes() == 1;
+    let there = if plan.protocol.is_resp() { "a greater maxclients there" } else { "a greater -c there" };
+    let here = match refusal.taken() {
+        0 => return format!("{there}, or fewer connections of others"),
+        taken if is_one && plan.churning_group().is_none() => format!("-c {taken} here"),
+        _ => "fewer connections (-c) here".to_owned(),
+    };
+    match plan.reconnect {
+        true => format!("{here}, or {there}"),
+        false => format!("{here}, {there}, or --reconnect to run with what it takes"),
+    }
 }
 
 /// What a user can look at in a run that ended for this reason; `None` where the reason says it. `is_cut_off`: a connection
@@ -171,6 +192,30 @@ mod tests {
         let mut interrupted = partial("a server went away", 0);
         interrupted.mark(Status::Interrupted, "interrupted");
         assert_eq!(Obstacle::of(&plan, &interrupted), None);
+    }
+
+    #[test]
+    fn a_run_that_its_server_gave_fewer_connections_has_no_report_unless_it_asked_to_go_on() {
+        let mut plan = plan(Protocol::Text);
+        plan.servers = vec!["a:1".to_owned()];
+        let refusal = |refused| Refusal { connections: 64, refused, attempts: refused, ..Refusal::default() };
+        let mut measurement = partial("a:1 took 15 of 64 connections and refused 49", 1);
+        measurement.connections.refusals = vec![refusal(49)];
+        let hint = |plan: &Plan, measurement: &Measurement| Obstacle::of(plan, measurement)?.hint;
+        let expected = "-c 15 here, a greater -c there, or --reconnect to run with what it takes";
+        assert_eq!(hint(&plan, &measurement).as_deref(), Some(expected));
+        plan.protocol = Protocol::Resp2;
+        plan.servers.push("b:1".to_owned());
+        let expected = "fewer connections (-c) here, a greater maxclients there, or --reconnect to run with what it takes";
+        assert_eq!(hint(&plan, &measurement).as_deref(), Some(expected));
+        plan.reconnect = true;
+        assert_eq!(Obstacle::of(&plan, &measurement), None, "it ran with what the server takes");
+        plan.reconnect = false;
+        measurement.connections.refusals = vec![refusal(0)];
+        assert_eq!(Obstacle::of(&plan, &measurement), None, "all were taken at last");
+        measurement.connections.refusals = vec![refusal(64)];
+        let none = "a greater maxclients there, or fewer connections of others";
+        assert_eq!(hint(&plan, &measurement).as_deref(), Some(none));
     }
 
     #[test]

@@ -206,7 +206,8 @@ pub struct TargetArgs {
     /// How long a request may take from the moment a connection could send it, and how long a connection may take to open
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
     pub timeout: Nanos,
-    /// Reopen connections that the server closed, and continue. Where no --time limits it (loading, --requests), a server that
+    /// Reopen connections that the server closed, and continue. One that the server refused is tried again after 10 ms to 1 s.
+    /// Where no --time limits it (loading, --requests), a server that
     /// answers nothing for 10 timeouts (at least 10 s, at most 60 s) is given up
     #[arg(long)]
     pub reconnect: bool,

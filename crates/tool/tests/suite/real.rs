@@ -5,9 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::counts::{self, Dialect, between, counted};
+use crate::common::redis::Redis;
 use crate::common::{
-    Ended, Json, Memcached, Place, Running, Stats, Talk, backends, has_ipv6, in_the_midst, pummel, quiet,
-    until,
+    Ended, Json, Memcached, Place, Running, Serve, Stats, Talk, backends, has_ipv6, in_the_midst, pummel,
+    quiet, until,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -83,18 +84,83 @@ fn a_server_that_is_full_is_said_to_be() {
             ended.json().text("reason").to_owned()
         })
         .collect();
-    // The server takes connections before it says so, and the phase may have begun by then.
-    let lost = [
-        "of 200 connections was lost at once",
-        "of 200 connections were lost at once",
-        "of 200 connections were lost and not replaced",
-    ];
     let is_told = |reason: &&String| {
-        let is_lost = lost.iter().any(|words| reason.contains(words));
-        is_lost && reason.contains("takes no more connections (memcached -c")
+        let [took, refused] = numbers_of(reason);
+        took > 0 && took + refused == 200 && reason.contains("Too many open connections")
     };
     let told = reasons.iter().filter(is_told).count();
     assert!(told * 2 > ATTEMPTS, "{told} of {ATTEMPTS}: {reasons:#?}");
+}
+
+/// How many connections a server took by the words of a reason, and how many it refused; 0 of both in other words.
+fn numbers_of(reason: &str) -> [u64; 2] {
+    let number = |before: &str| {
+        let rest = reason.split_once(before).map_or("", |(_, rest)| rest);
+        rest.split([' ', ':']).next().and_then(|word| word.parse().ok()).unwrap_or(0)
+    };
+    [number(" took "), number(" connections and refused ")]
+}
+
+#[test]
+fn a_full_server_ends_a_run_always_with_what_it_took_and_what_its_limit_is() {
+    let (memcached, redis) = (Memcached::start_for(40), Redis::start(&["--maxclients", "40"]));
+    for (name, limit) in
+        [(&memcached.name, "limit is 40; some are its own; it counts "), (&redis.name(), "limit is 40")]
+    {
+        for words in ["-c 100", "-c 100 -T 2", "-c 100 -d 8 --rate 5k"] {
+            let ended = pummel(&format!("run -s {name} -t 1s --records 1000 --quiet {words}")).expect(1);
+            let result = ended.json();
+            let reason = result.text("reason");
+            let [took, refused] = numbers_of(reason);
+            assert!(took > 0 && took <= 40 && took + refused == 100, "{words}: {reason}");
+            assert!(reason.contains(limit), "{words}: {reason}");
+            assert!(
+                ended.errors.contains(&format!("hint: -c {took} here, a greater ")),
+                "{words}: {}",
+                ended.errors
+            );
+            assert!(ended.text.is_empty(), "nothing is measured with other connections: {}", ended.text);
+            assert_eq!(result.count("connections/refusals/0/refused"), refused);
+            assert_eq!(result.count("connections/refusals/0/limit"), 40);
+        }
+    }
+}
+
+#[test]
+fn a_full_server_is_asked_again_with_pauses_and_measured_with_what_it_takes() {
+    let (memcached, redis) = (Memcached::start_for(40), Redis::start(&["--maxclients", "40"]));
+    for name in [&memcached.name, &redis.name()] {
+        let words = format!("run -s {name} -t 3s -c 100 --records 1000 --no-load --quiet --reconnect");
+        let ended = pummel(&words).expect(1);
+        let result = ended.json();
+        let [took, refused] = numbers_of(result.text("reason"));
+        assert!(took > 0 && took <= 40 && took + refused == 100, "{}", result.text("reason"));
+        assert!(result.count("totals/completed") > 0);
+        let attempts = result.count("connections/refusals/0/attempts");
+        // Half a second is the least pause of a server that goes on refusing; there are some shorter ones before.
+        assert!(
+            (refused..=refused * 16).contains(&attempts),
+            "{attempts} attempts for {refused} connections"
+        );
+        assert!(
+            ended.text.contains(&format!("\nRefused      {refused} of 100 connections, \"")),
+            "{}",
+            ended.text
+        );
+    }
+}
+
+#[test]
+fn a_server_that_answers_with_errors_or_ends_connections_behind_its_replies_refuses_none() {
+    for fault in ["error-every=5", "close-after=20"] {
+        let server = Serve::start(&format!("--fault {fault}"));
+        let words = "-c 20 -n 4000 --records 100 --no-load --quiet --reconnect";
+        let ended = pummel(&format!("run -s {} {words}", server.name)).expect(0);
+        let result = ended.json();
+        let of = |path: &str| result.count(&format!("connections/{path}"));
+        assert_eq!((of("failed"), of("lost") > 0), (0, fault == "close-after=20"), "{fault}");
+        assert!(!ended.text.contains("\nRefused"), "{fault}: {}", ended.text);
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub use self::spawner::{ChurnLimits, ChurnPhase, SpawnSchedule};
 use self::windowed::Windowed;
 use crate::backend::{Backend, Reason};
 use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::trouble::Trouble;
 
 /// The load model of a worker's clients.
 #[derive(Debug)]
@@ -217,6 +218,15 @@ impl Population {
             Population::Resident(_) => resident::handle_closed::<Resident, C>(state, slot, reason, now),
             Population::Churning(churning) => churning.handle_closed(state, slot, reason, now),
             Population::Windowed(_) => resident::handle_closed::<Windowed, C>(state, slot, reason, now),
+        }
+    }
+
+    /// Counts the end of the open connection in `slot`. Clients that come and go have an account of their own of the
+    /// connections that were refused.
+    pub fn note_end<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, trouble: Trouble, now: Nanos) {
+        match self.comes_and_goes() {
+            true => state.reporter.lost(state.endpoints[slot].server, trouble),
+            false => state.note_end(slot, trouble, now),
         }
     }
 

@@ -6,6 +6,7 @@ use pummel_logic::protocol::{Codec, Malformed};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 use crate::backend::{Backend, Reason};
+use crate::worker::connections::ConnectionState;
 use crate::worker::load_model::LoadModel;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::state::{CloseCause, WorkerState};
@@ -82,6 +83,7 @@ pub fn handle_opened<C: Codec>(state: &mut WorkerState<C>, slot: usize, since: N
     let server = state.endpoints[slot].server;
     let history = &mut state.connections[slot].history;
     state.reporter.opened(server, now.saturating_sub(since), history.is_reconnection());
+    history.reopened = history.is_reconnection();
     (history.opened, history.closed_between_phases, history.awaited) = (true, false, false);
     state.silence.opened(server);
     state.note_accepted(slot, now);
@@ -101,13 +103,17 @@ pub fn handle_closed<A: ReplyAccount, C: Codec>(
     let connection = &mut state.connections[slot];
     let Some(since) = connection.opening_since() else {
         let fault = reason.fault;
-        state.reporter.lost(server, Trouble::Lost(reason));
+        state.note_end(slot, Trouble::Lost(reason), now);
         return lose::<A, C>(state, slot, CloseCause::Closed(fault), state.limits.reconnect, now);
     };
     state.openings.end_one();
+    let was_taken = connection.state() == ConnectionState::Handshake;
     let history = &mut connection.history;
     history.attempt = history.attempt.wrapping_add(1);
     history.failures += 1;
+    let words = reason.words.as_deref();
+    history.refused = was_taken && state.reporter.refusals.end_handshake(server, words, now);
+    connection.answered &= !history.refused;
     let addresses = state.servers[server as usize].addresses() as u32;
     if !history.failures.is_multiple_of(addresses) {
         // The server's name has more addresses, and the server may listen on the next one.
@@ -118,9 +124,14 @@ pub fn handle_closed<A: ReplyAccount, C: Codec>(
     connection.close();
     state.note_turned_away(server, &reason, now);
     state.reporter.not_opened(server, reason);
-    state.silence.refused(server, slot, since);
-    let again = again && !state.gives_up(server, now);
-    state.close_lane(slot, again);
+    let gives_up = match state.connections[slot].history.refused {
+        true => state.refuses_for_good(server, now),
+        false => {
+            state.silence.refused(server, slot, since);
+            state.gives_up(server, now)
+        }
+    };
+    state.close_lane(slot, again && !gives_up);
 }
 
 /// Handles the loss of an open connection. If `again` is set, its client may open the connection again, unless its
@@ -132,8 +143,14 @@ pub fn lose<A: ReplyAccount, C: Codec>(
     again: bool,
     now: Nanos,
 ) {
-    state.miss(slot);
     let by_server = matches!(cause, CloseCause::Closed(_));
+    if by_server && state.connections[slot].history.refused {
+        // The server speaks, and is not silent.
+        state.connections[slot].note_end(by_server);
+        let again = again && !state.refuses_for_good(state.endpoints[slot].server, now);
+        return state.end_session::<A>(slot, cause, again, now);
+    }
+    state.miss(slot);
     let connection = &mut state.connections[slot];
     let lived_ns = now.saturating_sub(connection.dialled_at());
     // Where nothing asks for a reply, a connection that is held is all that a server shows of itself.

@@ -4,7 +4,7 @@ use pummel_logic::measure::churn::{Churn, ConnectionFailure};
 use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
 use pummel_logic::measure::histogram::CoarseHistogram;
 use pummel_logic::measure::parts::SliceConnections;
-use pummel_logic::protocol::{Malformed, udp};
+use pummel_logic::protocol::udp;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::request::RequestMaker;
 
@@ -19,9 +19,6 @@ const MESSAGES: (usize, usize) = (8, 200);
 
 /// How often an equal message of servers is passed on at once.
 const COMPLAINTS: u64 = 10;
-
-/// Most first bytes of a malformed reply that are kept.
-const MALFORMED_BYTES: usize = 40;
 
 impl WorkerReporter {
     /// Counts a connection that was opened within `took` nanoseconds. `again` says that it is a reconnection.
@@ -106,24 +103,47 @@ impl WorkerReporter {
         self.late.get_or_insert(server);
     }
 
+    /// Counts an open connection that its server has refused: an attempt that has failed. `again` says that its opening
+    /// was counted as a reconnection.
+    pub fn refused(&mut self, server: u32, trouble: Trouble, again: bool) {
+        if self.tells_connections {
+            self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
+        }
+        self.end.failed += 1;
+        self.end.turned_away += 1;
+        self.end.reconnected -= u64::from(again);
+        self.of_slice(|slice| slice.failed += 1);
+        let errors = self.end.messages.iter().map(|(words, _)| words.as_slice());
+        self.trouble(server, trouble.after(errors));
+    }
+
+    /// Notes the refusals of each server. `connections` says of a server how many connections the worker has to it, and how
+    /// many of them it refused the last time.
+    pub fn note_refusals(&mut self, connections: impl Fn(u32) -> (u64, u64)) {
+        self.end.refusals = self.refusals.take(connections);
+    }
+
     /// Adds the counts of a connection's datagrams.
     pub fn add_datagrams(&mut self, counts: &udp::DatagramCounts) {
         self.end.udp.merge(counts);
     }
 
-    /// Counts a connection as lost whose peer sent what the protocol does not allow, and keeps the first bytes.
-    pub fn malformed(&mut self, server: u32, malformed: Malformed, bytes: &[u8]) {
-        let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();
-        self.lost(server, Trouble::Malformed(malformed.0, shown));
+    /// Counts an error, on the connection in `slot`, of a request that asked for no reply and was counted as sent before.
+    pub fn quiet_error(&mut self, slot: usize, message: &[u8]) {
+        self.end.noreply_errors += 1;
+        self.message_on(Some(slot), message);
     }
 
-    /// Counts an error of a request that asked for no reply and was counted as sent before.
-    pub fn quiet_error(&mut self, message: &[u8]) {
-        self.end.noreply_errors += 1;
+    /// Notes the server's message on the connection in `slot`; `None` where several connections share the request.
+    #[cold]
+    pub(super) fn message_on(&mut self, slot: Option<usize>, message: &[u8]) {
+        if let Some(slot) = slot {
+            self.refusals.note_words(slot, message);
+        }
         self.message(message);
     }
 
-    pub(super) fn message(&mut self, message: &[u8]) {
+    fn message(&mut self, message: &[u8]) {
         if message.is_empty() {
             return;
         }

@@ -13,6 +13,7 @@ use pummel_logic::measure::recorder::Tally;
 use pummel_logic::plan::TransmitSampling;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
 use pummel_logic::protocol::Verb;
+use pummel_logic::rng::Stream;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
@@ -25,6 +26,7 @@ use crate::worker::churn_account::ChurnAccount;
 use crate::worker::departures::Departures;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{Departure, LoadEnd, PhaseEnd, PhaseFate, Row, WorkerEnd, WorkerMessage};
+use crate::worker::refusals::Refusals;
 use crate::worker::stamping::Stamping;
 use crate::worker::trouble::Trouble;
 
@@ -112,6 +114,8 @@ pub struct WorkerReporter {
     /// Beginnings of the parts of a measured phase, in nanoseconds from its beginning; empty if it has no parts.
     parts: Box<[Nanos]>,
     end: WorkerEnd,
+    /// The connections that servers took and then refused.
+    pub(super) refusals: Refusals,
     /// What the phase has stored, where it stores records.
     load: Option<Box<LoadEnd>>,
     /// Records that the last phase stored, where it was a load.
@@ -153,6 +157,8 @@ pub struct ReportOptions {
     pub parts: Vec<Nanos>,
     /// Which requests are stamped when they leave, and the seed of the Plan; `None` where none are.
     pub sampling: Option<(TransmitSampling, u64)>,
+    /// The seed of what this worker draws for itself.
+    pub seed: u64,
 }
 
 impl WorkerReporter {
@@ -208,6 +214,7 @@ impl WorkerReporter {
             successes_only: options.successes_only.into(),
             parts: options.parts.into(),
             end: WorkerEnd::default(),
+            refusals: Refusals::new(Stream::from_seed(options.seed)),
             load: None,
             stored: 0,
             open: 0,
@@ -568,6 +575,7 @@ mod tests {
             successes_only: vec![false],
             times_servers: false,
             sampling: None,
+            seed: 7,
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
         (WorkerReporter::new(MessageSender::new(3, messages, spares), intervals, options), heard, spare)
@@ -656,7 +664,7 @@ mod tests {
             hits: 1,
             stamp: Stamp::Kernel,
         };
-        (0..ROWS_WAITING_MAX + 3 * ROWS + 5).for_each(|_| reporter.answer(0, 0, &answer, &[]));
+        (0..ROWS_WAITING_MAX + 3 * ROWS + 5).for_each(|_| reporter.answer(Some(0), 0, 0, &answer, &[]));
         reporter.end_phase(1, fate());
         let dropped = reporter.end.rows_dropped;
         assert_eq!(dropped, 3 * ROWS as u64 + 5);

@@ -83,11 +83,19 @@ impl WorkerReporter {
         }
     }
 
-    /// Records a request of client number `client` that has ended.
+    /// Records a request of client number `client` that has ended, on the connection in `slot`; `None` stands for one that
+    /// several connections share.
     #[inline(always)]
-    pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
+    pub fn answer(
+        &mut self,
+        slot: Option<usize>,
+        group: usize,
+        client: u64,
+        answer: &Answer<'_>,
+        message: &[u8],
+    ) {
         match self.mode {
-            ReportMode::Count => return self.count(&{ *answer }, message),
+            ReportMode::Count => return self.count(slot, &{ *answer }, message),
             ReportMode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
             ReportMode::Record(_) if self.successes_only[group] && !succeeded(answer.outcome) => {
                 self.unsuccessful(group, &{ *answer });
@@ -107,7 +115,7 @@ impl WorkerReporter {
             }
         }
         if let Outcome::Error(_) = answer.outcome {
-            self.message(message);
+            self.message_on(slot, message);
             if answer.stamp != Stamp::Nothing {
                 self.untimed(*answer);
             }
@@ -200,7 +208,7 @@ impl WorkerReporter {
 
     /// Counts a request that has ended in a phase that is not recorded.
     #[inline(never)]
-    fn count(&mut self, answer: &Answer<'_>, message: &[u8]) {
+    fn count(&mut self, slot: Option<usize>, answer: &Answer<'_>, message: &[u8]) {
         let verb = answer.ticket.verb;
         if let (1.., Some(stamping)) = (answer.mark, &mut self.stamping) {
             stamping.release(answer.mark);
@@ -212,7 +220,7 @@ impl WorkerReporter {
             (true, _) => self.tally.unfinished(verb, 1),
         }
         if let Outcome::Error(_) = answer.outcome {
-            self.message(message);
+            self.message_on(slot, message);
         }
     }
 

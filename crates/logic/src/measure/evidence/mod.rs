@@ -7,6 +7,7 @@
 //! figure of a run depends on them.
 
 pub mod card;
+pub mod connection_limit;
 pub mod facts;
 pub mod machine;
 pub mod memcached;

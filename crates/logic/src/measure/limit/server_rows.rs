@@ -28,7 +28,7 @@ pub const SLOTS_FULL_SHARE: f64 = 0.8;
 pub const UNANSWERED_SHARE: f64 = 0.01;
 
 /// What memcached and Redis say on a connection that they do not take.
-const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients reached"];
+const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients"];
 
 /// A server started anew: what was asked of it meanwhile failed, and what it kept in memory alone is gone.
 pub fn restarted(case: &Case<'_>) -> Option<Finding> {
@@ -71,12 +71,14 @@ pub fn refused(case: &Case<'_>) -> Option<Finding> {
     // A full server turns away the connection for its statistics too; what it said on ours is known all the same.
     let messages = case.measurement.messages.iter();
     let told = messages.filter(|(message, _)| FULL_WORDS.iter().any(|words| message.contains(words)));
-    let refused = refused.max(told.map(|(_, count)| count).sum());
+    let met = connections.refusals.iter().map(|refusal| refusal.attempts).sum();
+    let refused = refused.max(told.map(|(_, count)| count).sum()).max(met);
     let full = FullQueue::of(case);
     if failed == 0 || (refused == 0 && full.is_none()) {
         return None;
     }
     let limit = case.readings().find_map(|reading| reading.connections_max);
+    let limit = limit.or(connections.refusals.iter().find_map(|refusal| refusal.limit));
     let limit = limit.map_or_else(String::new, |limit| format!(" (it takes {})", grouped(limit)));
     let lost = format!("{} of ours failed or were lost", grouped(failed));
     let says = match full {

@@ -2,6 +2,7 @@
 
 use super::{Case, CpuTaker, Limit, ROWS, Verdict};
 use crate::dist::Dist;
+use crate::measure::connections::Refusal;
 use crate::measure::evidence::{CardUse, HostNetwork};
 use crate::measure::measurement::LoadResult;
 use crate::measure::recorder::Span;
@@ -606,6 +607,19 @@ fn a_full_server_that_tells_nothing_of_itself_is_known_by_its_words() {
         let sentence = "The server's limit of connections: the server refused 40 connections, and 10 of ours";
         says(&verdict, Limit::Server, "server-connections", &[sentence]);
     }
+}
+
+#[test]
+fn a_server_that_refused_connections_names_its_limit_where_no_request_met_its_words() {
+    let mut measurement = closed().measurement();
+    measurement.connections.failed = 405;
+    let refusal =
+        Refusal { connections: 100, refused: 81, attempts: 405, limit: Some(40), ..Refusal::default() };
+    measurement.connections.refusals = vec![refusal];
+    let (plan, all) = (closed().plan(), measurement.ops().all());
+    let verdict = Verdict::of(&Case::of(&measurement, &plan, &all));
+    let sentence = "The server's limit of connections (it takes 40): the server refused 405 connections, and 405 of ours";
+    says(&verdict, Limit::Server, "server-connections", &[sentence]);
 }
 
 /// A run over a network card of 1 Gbit/s that carried this many bytes.

@@ -1,6 +1,8 @@
 //! Connections: how many there were, what became of them, and how long opening took.
 
 use pummel_logic::measure::churn::{Churn, ConnectionFailures};
+use pummel_logic::measure::connections::Refusal;
+use pummel_logic::measure::words::{counted as counted_words, grouped};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{TimeFigures, micros};
@@ -24,6 +26,9 @@ pub struct ConnectionsResult {
     pub lost: u64,
     /// Lost connections that were opened again.
     pub reconnected: u64,
+    /// What servers refused of the connections that they had taken; empty where no server did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<RefusalResult>,
     /// How long opening took.
     pub connect_us: TimeFigures,
     /// How long opening took by server; empty with one server.
@@ -41,6 +46,52 @@ pub struct ConnectionsResult {
     /// What came of clients that come and go; absent where all clients stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub churn: Option<ChurnResult>,
+}
+
+/// What one server refused of the connections that it had taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RefusalResult {
+    /// Address of the server.
+    pub address: String,
+    /// Connections to the server that were opened or refused.
+    pub connections: u64,
+    /// Connections that the server refused the last time.
+    pub refused: u64,
+    /// Connections that the server took and then refused.
+    pub attempts: u64,
+    /// The server's words.
+    pub says: String,
+    /// The server's limit of connections.
+    pub limit: Option<u64>,
+    /// Connections that the server has refused since its start, by its own count.
+    pub counted: Option<u64>,
+}
+
+impl RefusalResult {
+    fn of(refusal: &Refusal, servers: &[String]) -> RefusalResult {
+        RefusalResult {
+            address: servers.get(refusal.server as usize).cloned().unwrap_or_default(),
+            connections: refusal.connections,
+            refused: refusal.refused,
+            attempts: refusal.attempts,
+            says: refusal.words.clone(),
+            limit: refusal.limit,
+            counted: refusal.counted,
+        }
+    }
+
+    /// The refusals as words that follow a label. `is_resp`: the server speaks RESP.
+    pub fn words(&self, is_resp: bool) -> String {
+        let RefusalResult { connections, refused, attempts, limit, counted, .. } = *self;
+        let known = Refusal { connections, refused, attempts, limit, counted, ..Refusal::default() };
+        let said = if self.says.is_empty() { String::new() } else { format!(", \"{}\"", self.says) };
+        let count = match refused {
+            0 => format!("none of {} in the end", counted_words(connections, "connection")),
+            _ => format!("{} of {}", grouped(refused), counted_words(connections, "connection")),
+        };
+        format!("{count}{said}{}; {} in all", known.limit_words(is_resp), counted_words(attempts, "attempt"))
+    }
 }
 
 /// How long opening connections to one server took.
@@ -104,6 +155,11 @@ impl ConnectionsResult {
             no_port: connections.no_port,
             lost: connections.lost,
             reconnected: connections.reconnected,
+            refusals: connections
+                .refusals
+                .iter()
+                .map(|refusal| RefusalResult::of(refusal, &report.plan.servers))
+                .collect(),
             connect_us: TimeFigures::of(&report.summary.connect, None),
             servers: servers_of(report),
             handshake_us: tls.then(|| TimeFigures::of(&report.summary.handshake, None)),

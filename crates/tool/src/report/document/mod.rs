@@ -52,7 +52,7 @@ use crate::report::checked_json;
 pub use self::agents::{AgentsResult, DeviationResult, LossResult, MemberResult, MemberTrust};
 use self::asked::AskedRate;
 pub use self::cache::CacheResult;
-pub use self::connections::{ChurnResult, ConnectionsResult, ServerConnectionsResult};
+pub use self::connections::{ChurnResult, ConnectionsResult, RefusalResult, ServerConnectionsResult};
 pub use self::curve::{CurveDocument, CurveGoal, CurveLevel, CurveRun, CurveSearch};
 pub use self::evidence::{
     CommandResult, EvidenceResult, LatencyEventResult, MachineResult, ProbeHalfResult, ReadingResult,

@@ -276,12 +276,24 @@ fn merged_of(part: &Part<'_>) -> MergedResult {
 /// The connections. The time that opening took is known only for each part, except the least and the greatest.
 fn connections_of(parts: &[Part<'_>]) -> ConnectionsResult {
     let mut sum = ConnectionsResult::default();
-    for ConnectionsResult { asked, open, failed, lost, reconnected, handshakes, resumed, .. } in
-        parts.iter().map(|part| &part.document.connections)
-    {
+    for part in parts {
+        let ConnectionsResult {
+            asked,
+            open,
+            failed,
+            turned_away,
+            no_port,
+            lost,
+            reconnected,
+            handshakes,
+            resumed,
+            ..
+        } = &part.document.connections;
         sum.asked += asked;
         sum.open += open;
         sum.failed += failed;
+        sum.turned_away += turned_away;
+        sum.no_port += no_port;
         sum.lost += lost;
         sum.reconnected += reconnected;
         sum.handshakes = handshakes.map_or(sum.handshakes, |more| Some(sum.handshakes.unwrap_or(0) + more));

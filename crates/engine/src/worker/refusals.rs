@@ -1,0 +1,248 @@
+//! The refusals of servers: connections that a server took and then refused, and when each is tried again.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pummel_logic::rng::{Stream, below};
+use pummel_logic::time::{Nanos, SECOND};
+
+use crate::worker::messages::WorkerRefusals;
+use crate::worker::opening::retry_pause;
+use crate::worker::trouble::{said_to_be_full, says_full};
+
+/// For how long a refusal belongs to a row of them, in nanoseconds: longer than the longest pause between two attempts.
+const ROW_NS: Nanos = 2 * SECOND;
+
+/// Most bytes of a server's words that are kept.
+const WORDS_MAX_BYTES: usize = 200;
+
+/// The refusals that one worker has met.
+#[derive(Debug)]
+pub struct Refusals {
+    /// The servers that have refused connections, by their indexes in the Plan.
+    servers: BTreeMap<u32, ServerRefusals>,
+    /// What was said on connections that are open still, by their slots: that they are too many.
+    said: HashMap<u32, Vec<u8>>,
+    /// The connections that their servers ended without a word and without an answer, by their slots: they were refused too where
+    /// the server says so to others later. Those that are opened again are left out.
+    wordless: HashMap<u32, u32>,
+    /// Spreads the attempts to open refused connections.
+    chance: Stream,
+    draws: u64,
+}
+
+/// The refusals of one server.
+#[derive(Debug, Default)]
+struct ServerRefusals {
+    /// Connections that the server took and then refused.
+    attempts: u64,
+    /// Its words.
+    words: Vec<u8>,
+    /// Refusals of the row under way.
+    row: u32,
+    /// When that row began.
+    since: Nanos,
+    /// When the last of them came.
+    last: Nanos,
+}
+
+impl Refusals {
+    /// No refusals yet. `chance` spreads the attempts that follow later ones.
+    pub fn new(chance: Stream) -> Refusals {
+        Refusals {
+            servers: BTreeMap::new(),
+            said: HashMap::new(),
+            wordless: HashMap::new(),
+            chance,
+            draws: 0,
+        }
+    }
+
+    /// Whether a server has refused a connection.
+    pub fn any(&self) -> bool {
+        !self.servers.is_empty()
+    }
+
+    /// Notes what a server said on the connection in `slot`, if those are the words of one that takes no more connections.
+    pub fn note_words(&mut self, slot: usize, message: &[u8]) {
+        if says_full(message) {
+            let words = message.strip_prefix(b"-").unwrap_or(message).trim_ascii_end();
+            self.said.insert(slot as u32, words[..words.len().min(WORDS_MAX_BYTES)].to_vec());
+        }
+    }
+
+    /// Forgets what was said on the connection that was in `slot` before.
+    #[inline]
+    pub fn begin_connection(&mut self, slot: usize) {
+        if !self.said.is_empty() {
+            self.said.remove(&(slot as u32));
+        }
+        if !self.wordless.is_empty() {
+            self.wordless.remove(&(slot as u32));
+        }
+    }
+
+    /// Notes that a server ended the connection in `slot` at `now`. Returns whether that refused the connection: the server
+    /// said that it takes no more, or said so on others a short time ago and had not `answered` on this one.
+    pub fn end_connection(&mut self, slot: usize, server: u32, answered: bool, now: Nanos) -> bool {
+        let words = self.said.remove(&(slot as u32));
+        if words.is_none() && (answered || !self.is_in_row(server, now)) {
+            if !answered {
+                self.wordless.insert(slot as u32, server);
+            }
+            return false;
+        }
+        self.count(server, words.unwrap_or_default(), now);
+        true
+    }
+
+    /// Whether a server that has refused others ended the connection in `slot` without a word and without an answer.
+    pub fn ended_without_a_word(&self, slot: usize) -> bool {
+        self.wordless.get(&(slot as u32)).is_some_and(|server| self.servers.contains_key(server))
+    }
+
+    /// Notes that a server ended a handshake at `now`, with these words if it said any. Returns whether that refused the
+    /// connection.
+    pub fn end_handshake(&mut self, server: u32, words: Option<&str>, now: Nanos) -> bool {
+        let said = words.filter(|words| said_to_be_full(words));
+        if said.is_none() && (words.is_some() || !self.is_in_row(server, now)) {
+            return false;
+        }
+        let words = said.unwrap_or_default().as_bytes();
+        self.count(server, words[..words.len().min(WORDS_MAX_BYTES)].to_vec(), now);
+        true
+    }
+
+    /// The pause before a connection to `server` is tried again that was refused `failures` times in a row itself, in
+    /// nanoseconds: between half of the pause that so many refusals in a row demand, and the whole.
+    pub fn pause(&mut self, server: u32, failures: u32) -> Nanos {
+        let row = self.servers.get(&server).map_or(0, |known| known.row);
+        let longest = retry_pause(row.max(failures).max(1));
+        self.draws += 1;
+        longest / 2 + below(self.chance.draw(self.draws), longest / 2 + 1)
+    }
+
+    /// Since when a server has refused connections, time after time; `None` where it has not.
+    pub fn since(&self, server: u32, now: Nanos) -> Option<Nanos> {
+        self.is_in_row(server, now).then(|| self.servers[&server].since)
+    }
+
+    /// Begins the row of a server's refusals anew at `now`: it has answered on another connection.
+    pub fn begin_row(&mut self, server: u32, now: Nanos) {
+        if let Some(known) = self.servers.get_mut(&server) {
+            known.since = now;
+        }
+    }
+
+    /// The refusals of all servers. `connections` says of a server how many connections the worker has to it, and how many
+    /// of them it refused the last time.
+    pub fn take(&mut self, connections: impl Fn(u32) -> (u64, u64)) -> Vec<WorkerRefusals> {
+        let of = |(server, known): (u32, ServerRefusals)| {
+            let (connections, refused) = connections(server);
+            let attempts = known.attempts.max(refused);
+            WorkerRefusals { server, connections, refused, attempts, words: known.words }
+        };
+        std::mem::take(&mut self.servers).into_iter().map(of).collect()
+    }
+
+    /// Whether a server refused a connection a short time before `now`.
+    fn is_in_row(&self, server: u32, now: Nanos) -> bool {
+        self.servers.get(&server).is_some_and(|known| now.saturating_sub(known.last) <= ROW_NS)
+    }
+
+    /// Counts a refusal of a server.
+    fn count(&mut self, server: u32, words: Vec<u8>, now: Nanos) {
+        let goes_on = self.is_in_row(server, now);
+        let known = self.servers.entry(server).or_default();
+        known.attempts += 1;
+        if known.words.is_empty() {
+            known.words = words;
+        }
+        if !goes_on {
+            (known.row, known.since) = (0, now);
+        }
+        known.row = known.row.saturating_add(1);
+        known.last = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::time::MILLISECOND;
+
+    use super::*;
+
+    const FULL: &[u8] = b"ERROR Too many open connections\r\n";
+
+    fn refusals() -> Refusals {
+        Refusals::new(Stream::from_seed(7))
+    }
+
+    #[test]
+    fn words_refuse_a_connection_and_its_end_without_words_does_among_others_that_were_refused() {
+        let mut refusals = refusals();
+        assert!(!refusals.end_connection(0, 0, false, 5), "no server has refused anything");
+        refusals.note_words(1, b"CLIENT_ERROR bad data chunk");
+        assert!(!refusals.end_connection(1, 0, true, 10), "an ordinary error");
+        refusals.note_words(2, FULL);
+        assert!(refusals.end_connection(2, 0, true, 20), "the words are no answer");
+        assert!(refusals.end_connection(3, 0, false, 30), "a reset may take the words with it");
+        assert!(!refusals.end_connection(4, 0, true, 40), "it had answered");
+        assert!(!refusals.end_connection(5, 1, false, 50), "another server");
+        assert!(!refusals.end_connection(6, 0, false, 31 + ROW_NS), "long after the last refusal");
+        let told = refusals.take(|server| (10, u64::from(server) + 2));
+        let [WorkerRefusals { server: 0, connections: 10, refused: 2, attempts: 2, words }] = &told[..]
+        else {
+            panic!("{told:?}")
+        };
+        assert_eq!(words, b"ERROR Too many open connections");
+        assert!(!refusals.any());
+    }
+
+    #[test]
+    fn a_connection_that_ended_without_a_word_was_refused_where_the_server_says_so_to_others_later() {
+        let mut refusals = refusals();
+        assert!(!refusals.end_connection(1, 0, false, 5));
+        assert!(!refusals.ended_without_a_word(1), "no server has refused anything");
+        refusals.note_words(2, FULL);
+        assert!(refusals.end_connection(2, 0, false, 6));
+        assert!(refusals.ended_without_a_word(1) && !refusals.ended_without_a_word(2));
+        refusals.begin_connection(1);
+        assert!(!refusals.ended_without_a_word(1), "it was opened again");
+    }
+
+    #[test]
+    fn what_was_said_belongs_to_its_connection_and_not_to_the_next_one_in_its_slot() {
+        let mut refusals = refusals();
+        refusals.note_words(2, FULL);
+        refusals.begin_connection(2);
+        assert!(!refusals.end_connection(2, 0, true, 20));
+    }
+
+    #[test]
+    fn a_handshake_is_refused_by_words_alone_or_by_an_end_among_refusals() {
+        let mut refusals = refusals();
+        assert!(!refusals.end_handshake(0, Some("the server said: WRONGPASS"), 10));
+        assert!(!refusals.end_handshake(0, None, 10));
+        assert!(refusals.end_handshake(0, Some("the server said: ERR max number of clients reached"), 10));
+        assert!(refusals.end_handshake(0, None, 20));
+        assert!(!refusals.end_handshake(0, Some("the server said: WRONGPASS"), 30));
+    }
+
+    #[test]
+    fn the_pause_doubles_with_the_refusals_of_a_server_up_to_a_second_and_is_spread() {
+        let mut refusals = refusals();
+        for (refused, longest_ms) in [(1, 10), (2, 20), (5, 160), (8, 1_000), (500, 1_000)] {
+            let known = refusals.servers.get(&0).map_or(0, |known| known.row);
+            (known..refused).for_each(|_| refusals.count(0, Vec::new(), 100));
+            let pauses: Vec<Nanos> = (0..50).map(|_| refusals.pause(0, 1)).collect();
+            let (shortest, longest) = (pauses.iter().min().unwrap(), pauses.iter().max().unwrap());
+            assert!(*longest <= longest_ms * MILLISECOND, "{refused}: {longest}");
+            assert!(2 * shortest >= longest_ms * MILLISECOND, "{refused}: {shortest}");
+            assert!(longest - shortest > longest_ms * MILLISECOND / 5, "{refused}: {shortest} to {longest}");
+        }
+        assert!(refusals.pause(1, 8) >= SECOND / 2, "the failures of the connection itself count too");
+        refusals.count(0, Vec::new(), 101 + ROW_NS);
+        assert!(refusals.pause(0, 1) <= 10 * MILLISECOND, "the next row begins");
+        assert_eq!(refusals.since(0, 101 + ROW_NS), Some(101 + ROW_NS));
+    }
+}
