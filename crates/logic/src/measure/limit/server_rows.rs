@@ -32,9 +32,11 @@ const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clien
 
 /// A server started anew: what was asked of it meanwhile failed, and what it kept in memory alone is gone.
 pub fn restarted(case: &Case<'_>) -> Option<Finding> {
-    let seen = case.measurement.evidence.as_ref()?;
-    let anew = seen.servers.iter().filter_map(|server| Some((server, server.reading.as_ref()?)));
-    let (server, reading) = anew.into_iter().find(|(_, reading)| reading.restarted)?;
+    let seen = case.measurement.evidence.iter().flat_map(|seen| &seen.servers);
+    let mut anew = seen.filter_map(|server| Some((server, server.reading.as_ref()?)));
+    let Some((server, reading)) = anew.find(|(_, reading)| reading.restarted) else {
+        return gone_for_a_time(case);
+    };
     let place = if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
     let up = reading.uptime_s.map(|up_s| {
         format!(
@@ -42,16 +44,45 @@ pub fn restarted(case: &Case<'_>) -> Option<Finding> {
             duration(reading.span_ns)
         )
     });
-    let counts = &case.all.counts;
-    let asked = counts.hits + counts.misses;
-    let missed = (counts.misses > 0)
-        .then(|| format!(" {} of the keys were not found.", percent(counts.misses as f64 / asked as f64)));
     let says = format!(
         "The server{place} started anew during the run{}.{}",
         up.unwrap_or_default(),
-        missed.unwrap_or_default()
+        missed_words(case)
     );
     Some(Finding::new(Limit::Server, says))
+}
+
+/// A server that was gone and came back, as the connections of the run alone show: it was not asked, or was gone before it was
+/// asked for the first time.
+fn gone_for_a_time(case: &Case<'_>) -> Option<Finding> {
+    let connections = &case.measurement.connections;
+    let refused: u64 = connections.refusals.iter().map(|refusal| refusal.attempts).sum();
+    let is_gone = connections.asked > 0
+        && connections.lost >= connections.asked
+        && connections.turned_away > refused
+        && connections.reconnected > 0
+        && connections.churn.is_none()
+        && case.plan.servers.len() == 1;
+    is_gone.then(|| {
+        let says = format!(
+            "The server was gone for a time: every connection was lost, attempts to connect were turned away, and it took \
+             connections again later.{}",
+            missed_words(case)
+        );
+        Finding::new(Limit::Server, says)
+    })
+}
+
+/// Which share of the keys was not found, as a sentence behind a blank; empty where all were.
+fn missed_words(case: &Case<'_>) -> String {
+    let counts = &case.all.counts;
+    match counts.misses {
+        0 => String::new(),
+        misses => {
+            let share = misses as f64 / (counts.hits + misses) as f64;
+            format!(" {} of the keys were not found.", percent(share))
+        }
+    }
 }
 
 /// A time in seconds as words.

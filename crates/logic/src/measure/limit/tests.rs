@@ -622,6 +622,33 @@ fn a_server_that_refused_connections_names_its_limit_where_no_request_met_its_wo
     says(&verdict, Limit::Server, "server-connections", &[sentence]);
 }
 
+#[test]
+fn a_server_that_nobody_asked_was_gone_where_every_connection_was_lost_and_attempts_were_turned_away() {
+    for run in [quiet(), closed()] {
+        let verdict = |lost, turned_away, reconnected, refused| {
+            let mut measurement = run.measurement();
+            measurement.evidence = None;
+            let connections = &mut measurement.connections;
+            (connections.asked, connections.lost, connections.failed) = (10, lost, turned_away);
+            (connections.turned_away, connections.reconnected) = (turned_away, reconnected);
+            let refusal = Refusal { attempts: refused, ..Refusal::default() };
+            connections.refusals.extend((refused > 0).then_some(refusal));
+            let (plan, all) = (run.plan(), measurement.ops().all());
+            Verdict::of(&Case::of(&measurement, &plan, &all))
+        };
+        let words = ["was gone for a time: every connection was lost, attempts to connect were turned away"];
+        says(&verdict(10, 24, 10, 0), Limit::Server, "server-restarted", &words);
+        assert_ne!(
+            verdict(10, 0, 10, 0).row,
+            "server-restarted",
+            "it ended connections and took others at once"
+        );
+        assert_ne!(verdict(9, 24, 9, 0).row, "server-restarted", "one connection outlived that");
+        assert_ne!(verdict(10, 24, 0, 0).row, "server-restarted", "it did not come back");
+        assert_ne!(verdict(10, 24, 10, 24).row, "server-restarted", "it was full");
+    }
+}
+
 /// A run over a network card of 1 Gbit/s that carried this many bytes.
 fn carded(run: Scenario, sent_bytes: u64, allowance_exceeded: Option<u64>) -> Scenario {
     let run = Scenario { server: "cache1:11211", ..run }.seen(IDLE, 1);
