@@ -56,7 +56,8 @@ pub fn handle<C: Codec>(
                 Err(malformed) => {
                     let fault = if says_full(chunk.bytes) { Fault::Refused } else { Fault::Protocol };
                     state.reporter.refusals.note_words(slot, chunk.bytes);
-                    let trouble = Trouble::malformed(malformed, chunk.bytes);
+                    let is_greeting = !state.connections[slot].answered;
+                    let trouble = Trouble::malformed(malformed, chunk.bytes, is_greeting);
                     population.note_end(state, slot, trouble, read);
                     state.broken.push(id);
                     let again = state.limits.reconnect;

@@ -5,10 +5,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader};
+use pummel_logic::plan::detect::words;
+use pummel_logic::protocol::Malformed;
+use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
 use crate::backend::ConnId;
+use crate::worker::trouble::not_allowed;
 
 /// Most connections that are being opened at one time; more would only fill the server's queue of new connections.
 const OPENING_MAX: usize = 256;
@@ -148,11 +151,16 @@ impl PendingHandshake {
     /// Returns the server's words, or what is wrong with its answer, when the server refuses the handshake, says more
     /// than was asked, or agrees before all of it was sent.
     pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, String> {
+        let first = bytes;
         match self.reader.handle_received(&mut bytes) {
             Ok(HandshakeProgress::Done) if !bytes.is_empty() || !self.rest().is_empty() => {
                 Err("the server said more than was asked".to_owned())
             }
             Ok(heard) => Ok(heard),
+            Err(HandshakeRefused::Malformed(Malformed(what))) => match words(first) {
+                Some(greeting) => Err(not_allowed(what, greeting.as_bytes())),
+                None => Err(what.to_owned()),
+            },
             Err(unwelcome) => Err(unwelcome.to_string()),
         }
     }

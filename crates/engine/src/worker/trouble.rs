@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use pummel_logic::plan::detect::words;
 use pummel_logic::protocol::{Fault, Malformed};
 
 use crate::backend::Reason;
@@ -25,9 +26,14 @@ pub enum Trouble {
 const MALFORMED_BYTES: usize = 40;
 
 impl Trouble {
-    /// The trouble that a peer sent these bytes, which the protocol does not allow.
-    pub fn malformed(Malformed(what): Malformed, bytes: &[u8]) -> Trouble {
-        Trouble::Malformed(what, bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec())
+    /// The trouble that a peer sent these bytes, which the protocol does not allow. `is_greeting`: they are the first on
+    /// their connection. A greeting in words is kept whole, since it tells who is there.
+    pub fn malformed(Malformed(what): Malformed, bytes: &[u8], is_greeting: bool) -> Trouble {
+        let shown = match words(bytes).filter(|_| is_greeting) {
+            Some(greeting) => greeting.into_bytes(),
+            None => bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec(),
+        };
+        Trouble::Malformed(what, shown)
     }
 
     /// The loss of a connection to a server that has sent these errors. A server that is full says so before it closes a
@@ -80,17 +86,22 @@ impl fmt::Display for Trouble {
                 }
             },
             Trouble::Malformed(_, bytes) if says_full(bytes) => to.write_str(&full(bytes)),
-            Trouble::Malformed(what, bytes) => {
-                write!(
-                    to,
-                    "the server sent what the protocol does not allow ({what}): \"{}\"",
-                    bytes.escape_ascii()
-                )
+            Trouble::Malformed(_, bytes) if bytes.starts_with(DENIED) => {
+                write!(to, "the server refuses this client: it said \"{}\"", bytes.escape_ascii())
             }
+            Trouble::Malformed(what, bytes) => to.write_str(&not_allowed(what, bytes)),
             Trouble::TimedOut => to.write_str("a request took longer than the timeout"),
         }
     }
 }
+
+/// The words for bytes that the protocol does not allow, and why it does not.
+pub fn not_allowed(what: &str, bytes: &[u8]) -> String {
+    format!("the server sent what the protocol does not allow ({what}): \"{}\"", bytes.escape_ascii())
+}
+
+/// How Redis begins what it says to all clients from elsewhere in its protected mode, unasked.
+const DENIED: &[u8] = b"-DENIED";
 
 /// The words for an attempt to connect for which this machine had no port.
 const NO_PORT: &str = "no local port is free; --linger 0 gives the ports of closed connections back at once, and more addresses \
@@ -135,6 +146,23 @@ mod tests {
         assert_eq!(of(libc::EADDRNOTAVAIL), "the address of --source is not one of this machine");
     }
 
+    /// What Redis says in its protected mode, in short.
+    const DENIED_LINE: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is enabled and no password is \
+                                 set for the default user. NOTE: You only need to do one of the above things in order for the \
+                                 server to start accepting connections from the outside.\r\n";
+
+    #[test]
+    fn a_greeting_in_words_is_quoted_whole_and_other_bytes_by_their_beginning() {
+        let said = |bytes: &[u8], is_greeting| {
+            Trouble::malformed(Malformed("a reason"), bytes, is_greeting).to_string()
+        };
+        let greeting = b"220 mail.example.org ESMTP Postfix (Debian/GNU) at your service\r\n250 more\r\n";
+        let words = "(a reason): \"220 mail.example.org ESMTP Postfix (Debian/GNU) at your service\"";
+        assert!(said(greeting, true).ends_with(words), "{}", said(greeting, true));
+        assert!(said(greeting, false).ends_with("ESMTP Postfix (Debi\""), "{}", said(greeting, false));
+        assert!(said(&[0x81; 100], true).len() < 300, "{}", said(&[0x81; 100], true));
+    }
+
     #[test]
     fn a_server_that_is_full_is_not_said_to_break_its_protocol() {
         let said = |bytes: &[u8]| Trouble::Malformed("a reply to no request", bytes.to_vec()).to_string();
@@ -153,6 +181,9 @@ mod tests {
         assert_eq!(lost().after(errors.into_iter().take(1)), lost());
         let decoded = lost().after([&b"ERR max number of clients reached"[..]].into_iter()).to_string();
         assert!(decoded.starts_with("the server takes no more connections (memcached -c"), "{decoded}");
+        let denied = Trouble::malformed(Malformed("a reply to no request"), DENIED_LINE, true).to_string();
+        assert!(denied.starts_with("the server refuses this client: it said \"-DENIED Redis is"), "{denied}");
+        assert!(denied.ends_with("outside.\""), "{denied}");
         assert!(said(b"ERROR Too").starts_with("the server sent what the protocol does not allow (a reply"));
     }
 }

@@ -85,6 +85,10 @@ fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool, is_detected: bool) -> O
     let reason = plan.servers.iter().fold(reason.to_owned(), |reason, server| reason.replace(server, ""));
     let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
     let protocol = plan.protocol;
+    if has(&["DENIED Redis is running in protected mode"]) {
+        // Its words say what to do, and name passwords among other ways.
+        return None;
+    }
     if has(LOGIN_WORDS) && !has(&["certificate", "TLS"]) && plan.login.is_none() {
         return Some(login_hint(protocol));
     }
@@ -139,8 +143,13 @@ const LOGIN_WORDS: &[&str] =
     &["WRONGPASS", "NOAUTH", "NOPERM", "password", "authenticat", "Auth failure", "login"];
 
 /// Words for replies of another protocol than the plan's.
-const FOREIGN_WORDS: &[&str] =
-    &["the reply looks like ", "a reply begins with a byte that", "a reply line begins with a"];
+const FOREIGN_WORDS: &[&str] = &[
+    "the reply looks like ",
+    "a reply begins with a byte that",
+    "a reply line begins with a",
+    "a number is followed by words",
+    "a binary reply does not begin with its magic byte",
+];
 
 /// Words for servers that cannot be reached.
 const ABSENT_WORDS: &[&str] = &["refused", "timed out", "in time", "unreachable", "No route", "No such file"];
@@ -238,6 +247,14 @@ mod tests {
             ("a:1: Connection refused (os error 111); nothing listens there", "is the server running"),
             ("the server said \"SERVER_ERROR out of memory\" (2 times)", ""),
             ("nothing completed: no request was due", ""),
+            (
+                "a:1: the server refuses this client: it said \"-DENIED Redis is running in protected mode because no password\"",
+                "",
+            ),
+            (
+                "the server sent what the protocol does not allow (a number is followed by words): \"220 mail\"",
+                "--protocol auto",
+            ),
         ] {
             let hint = hint(&text, reason);
             assert!(hint.contains(words) && hint.is_empty() == words.is_empty(), "{reason}: {hint}");

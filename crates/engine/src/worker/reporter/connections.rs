@@ -14,8 +14,8 @@ use crate::worker::messages::{ConnectionEvent, Departure, Messages, WorkerMessag
 use crate::worker::reporter::{ReportMode, WorkerReporter};
 use crate::worker::trouble::Trouble;
 
-/// Most different messages of servers that are kept, and most bytes of each.
-const MESSAGES: (usize, usize) = (8, 200);
+/// Most different messages of servers that are kept, and most bytes of each: what Redis says of its protected mode has some 990.
+const MESSAGES: (usize, usize) = (8, 1_024);
 
 /// How often an equal message of servers is passed on at once.
 const COMPLAINTS: u64 = 10;
