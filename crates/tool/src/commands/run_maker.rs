@@ -1,6 +1,7 @@
 //! The runs of `run --repeat` and of `ab`: each with new connections, its own seed, and a server that may be started for it.
 
 use std::io;
+use std::time::Duration;
 
 use pummel_engine::clock;
 use pummel_engine::run::RunError;
@@ -116,17 +117,17 @@ impl From<UsageError> for SeriesEnd {
 /// How often a run of a series is made at most, where it fails.
 const TRIES_MAX: u32 = 3;
 
-/// Makes a run of a series with `make`, and again while it is partial, up to [`TRIES_MAX`] times in all: one that failed in a busy
+/// Makes a run of a series with `make`, which is given the number of the try, and again while it is partial, up to [`TRIES_MAX`] times in all: one that failed in a busy
 /// minute need not cost all others. Says each failure, and adds those that a further run followed to `made_again`.
 ///
 /// # Errors
 /// Returns the end of the last of these runs, and at once any end that a further run would not mend.
 pub fn until_whole<T>(
     made_again: &mut u32,
-    mut make: impl FnMut() -> Result<T, SeriesEnd>,
+    mut make: impl FnMut(u32) -> Result<T, SeriesEnd>,
 ) -> Result<T, SeriesEnd> {
     for tried in 1..TRIES_MAX {
-        match make() {
+        match make(tried) {
             Err(SeriesEnd::Partial(why)) => {
                 *made_again += 1;
                 say(format_args!(
@@ -138,7 +139,17 @@ pub fn until_whole<T>(
             result => return result,
         }
     }
-    make()
+    make(TRIES_MAX)
+}
+
+/// How long a series rests before the try with this number, from 1: a server that is being started anew refuses all that comes
+/// at once.
+pub fn pause_before(tried: u32) -> Duration {
+    match tried {
+        0 | 1 => Duration::ZERO,
+        2 => Duration::from_secs(1),
+        _ => Duration::from_secs(3),
+    }
 }
 
 /// The words about runs of which each is one line when it is over: only notices are shown meanwhile.
@@ -229,7 +240,10 @@ impl RunMaker {
     /// Returns [`SeriesEnd`] when the server is not there, and when the run cannot begin or is not complete.
     pub fn make(&mut self, driver: &mut Driver<'_>, seed: u64, number: u32) -> Result<RunFigures, SeriesEnd> {
         let mut made_again = self.made_again;
-        let run = until_whole(&mut made_again, || self.try_once(driver, seed, number));
+        let run = until_whole(&mut made_again, |tried| {
+            driver.rest(pause_before(tried));
+            self.try_once(driver, seed, number)
+        });
         self.made_again = made_again;
         run
     }
@@ -312,8 +326,9 @@ mod tests {
     fn a_failed_run_is_made_up_to_three_times() {
         let run = |failures: u32| {
             let (mut made, mut again) = (0, 0);
-            let result = until_whole(&mut again, || {
+            let result = until_whole(&mut again, |tried| {
                 made += 1;
+                assert_eq!(tried, made, "the number of the try");
                 if made > failures { Ok(made) } else { Err(SeriesEnd::Partial("busy".to_owned().into())) }
             });
             (result.ok(), made, again)
@@ -322,7 +337,7 @@ mod tests {
         assert_eq!(run(2), (Some(3), 3, 2));
         assert_eq!(run(3), (None, 3, 2));
         let (mut made, mut again) = (0, 0);
-        let end = until_whole(&mut again, || -> Result<(), SeriesEnd> {
+        let end = until_whole(&mut again, |_| -> Result<(), SeriesEnd> {
             made += 1;
             Err(SeriesEnd::Interrupted)
         });

@@ -12,7 +12,7 @@ use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace, Work};
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
 use crate::commands::detection::detected;
-use crate::commands::run_maker::{SeriesEnd, SeriesStyle, refuse_stdin, until_whole};
+use crate::commands::run_maker::{SeriesEnd, SeriesStyle, pause_before, refuse_stdin, until_whole};
 use crate::exit_status::{Exit, answer};
 use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
@@ -317,7 +317,7 @@ impl<'a> CurveRunner<'a> {
                 return Ok(None);
             }
         };
-        let measurement = self.run(&plan)?;
+        let (measurement, plan) = self.run(&plan)?;
         let windows = measurement.windows.as_ref();
         let answered_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
         for ((role, asked), mut summary) in stretches.into_iter().zip(Summary::of_parts(&measurement, &plan))
@@ -364,7 +364,7 @@ impl<'a> CurveRunner<'a> {
         let mut plan = plan(&typed).map_err(|why| why.to_string())?.into_plan();
         let part = |(name, _): (&str, f64), at_ns| Part::plain(name.to_owned(), at_ns);
         plan.changes.parts = vec![part(first, 0), part(second, first_ns)];
-        plan.validate().map(|plan| self.next_plan(plan)).map_err(|why| why.to_string())
+        plan.validate().map_err(|why| why.to_string())
     }
 
     /// Makes a run with these options at a rate, or in closed loop at a level of something, and adds it to the curve.
@@ -376,8 +376,7 @@ impl<'a> CurveRunner<'a> {
         level: Option<(&'static str, u32)>,
     ) -> Result<Measurement, SeriesEnd> {
         let plan = native::run(typed, &self.inputs).map_err(SeriesEnd::Usage)?.plan;
-        let plan = self.next_plan(plan);
-        let measurement = self.run(&plan)?;
+        let (measurement, plan) = self.run(&plan)?;
         let wrong_values = wrong_values(&measurement, &plan);
         let summary = Summary::of(&measurement, &plan);
         let replayed = measurement.replayed.as_ref().map(|_| rows_due(&summary));
@@ -387,22 +386,27 @@ impl<'a> CurveRunner<'a> {
     }
 
     /// The plan as the next run has it: with a seed of its own, since runs with the same arrivals would err together, and no line
-    /// through them could tell; and without a load after the first run, which stored the records.
-    fn next_plan(&self, plan: ValidPlan) -> ValidPlan {
-        let mut plan = plan.into_plan();
+    /// through them could tell; and without a load where the records are there.
+    fn next_plan(&self, plan: &ValidPlan, has_records: bool) -> ValidPlan {
+        let mut plan = plan.clone().into_plan();
         plan.seed = seed_of(self.inputs.seed, self.curve.points.len() as u32);
-        if !self.curve.points.is_empty() {
+        if has_records {
             plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
         }
         plan.validate().expect("what a run measures does not depend on its load and its seed")
     }
 
-    /// Makes a run, again where it fails.
-    fn run(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {
+    /// Makes a run, again where it fails. The first run of the series stores the records, and so does each that follows a failed
+    /// one: a server that started anew has none. Returns the plan that was run too.
+    fn run(&mut self, plan: &ValidPlan) -> Result<(Measurement, ValidPlan), SeriesEnd> {
         let mut made_again = self.curve.made_again;
-        let measurement = until_whole(&mut made_again, || self.try_once(plan));
+        let run = until_whole(&mut made_again, |tried| {
+            self.driver.rest(pause_before(tried));
+            let plan = self.next_plan(plan, tried == 1 && !self.curve.points.is_empty());
+            Ok((self.try_once(&plan)?, plan))
+        });
         self.curve.made_again = made_again;
-        measurement
+        run
     }
 
     fn try_once(&mut self, plan: &ValidPlan) -> Result<Measurement, SeriesEnd> {

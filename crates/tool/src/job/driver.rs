@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use pummel_engine::backend::tls::{Setup, TlsError};
 use pummel_engine::clock;
@@ -46,6 +47,9 @@ use crate::report::output::print;
 use crate::report::{Report, anonymous, json, markdown};
 use crate::snapshot::SharedSnapshot;
 use crate::stderr::say;
+
+/// How long a rest between two runs goes on before it looks for a signal.
+const REST: Duration = Duration::from_millis(20);
 
 /// What only the machine knows that sends the requests, where that is this one. Warns of what is not checked.
 ///
@@ -244,6 +248,18 @@ impl<'a> Driver<'a> {
             self.runner = Some(Runner::of(self.job.fleet.as_ref(), &plans, &self.run_name, &stop)?);
         }
         Ok(self.runner.as_ref().expect("it was found just now"))
+    }
+
+    /// Rests between two runs for so long, or until a signal comes.
+    pub fn rest(&self, time: Duration) {
+        let end = Instant::now() + time;
+        while self.interrupts.load(Ordering::Relaxed) == 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(REST));
+        }
     }
 
     /// Exchanges what is known of the servers: the next run may be of other servers than the last one.
