@@ -11,9 +11,9 @@ use crate::workload::rows::AskedRows;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Replayed {
-    /// Requests of the trace that were read.
+    /// Rows of the trace that were read.
     pub rows: u64,
-    /// Rows that were kept: within the time that was asked for, sampled, and possible in the protocol.
+    /// Rows that were kept of them: within the time that was asked for, sampled, and possible in the protocol.
     pub kept: u64,
     /// Requests of the kept rows that were asked, over all clients and phases of the run.
     pub requests: u64,

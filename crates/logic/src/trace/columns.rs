@@ -31,6 +31,8 @@ enum Column {
     Count,
     /// 1 for a read that missed when it was recorded.
     Missed,
+    /// How many of the requests hit when they were recorded.
+    Hits,
 }
 
 /// The columns of a trace.
@@ -93,8 +95,7 @@ impl Columns {
         let Columns { columns, kind, has_fractions } = self;
         let mut row = Row { value_bytes: None, ..Row::read(&[]) };
         let mut operation = (*kind == Kind::Cdn).then_some(Operation::Verb(Verb::Get));
-        let mut key_bytes = 0;
-        let mut seen = 0;
+        let (mut key_bytes, mut hits, mut seen) = (0, None, 0);
         for (column, text) in columns.iter().zip(line.split(|&byte| byte == b',')) {
             seen += 1;
             let text = text.trim_ascii();
@@ -138,6 +139,11 @@ impl Columns {
                     row.missed = text == b"1" || text.eq_ignore_ascii_case(b"true");
                     row.missed || matches!(text, b"" | b"0") || text.eq_ignore_ascii_case(b"false")
                 }
+                // What is no number says nothing of hits.
+                Column::Hits => {
+                    hits = whole_32(text);
+                    true
+                }
             };
             if !is_read {
                 return Found::Bad;
@@ -149,21 +155,38 @@ impl Columns {
             return Found::Bad;
         }
         row.key_bytes = key_bytes.clamp(row.key.len(), KEY_MAX_BYTES) as u16;
-        self.hand_over(row, operation, sink)
+        self.hand_over(row, operation, hits, sink)
     }
 
-    /// Passes on a row whose columns are read.
-    fn hand_over(&self, mut row: Row<'_>, operation: Option<Operation>, sink: &mut Sink<'_>) -> Found {
+    /// Passes on a row whose columns are read, and of whose requests so many hit where that is known: a row with misses and hits
+    /// becomes two, the misses first.
+    fn hand_over(
+        &self,
+        mut row: Row<'_>,
+        operation: Option<Operation>,
+        hits: Option<u32>,
+        sink: &mut Sink<'_>,
+    ) -> Found {
         match operation {
             None => {}
             Some(Operation::Verb(verb)) => row.verb = verb,
             Some(Operation::Other) => return Found::Skipped,
         }
         row.missed &= row.verb.reads();
-        if self.kind == Kind::Kvcache && row.verb.reads() && row.value_bytes == Some(0) {
-            (row.missed, row.value_bytes) = (true, None);
+        if !row.verb.reads() || self.kind == Kind::Csv {
+            sink(&row);
+            return Found::Rows;
         }
-        sink(&row);
+        let is_empty = self.kind == Kind::Kvcache && row.value_bytes == Some(0);
+        let hits = hits.unwrap_or(if is_empty { 0 } else { row.count }).min(row.count);
+        if hits < row.count {
+            // A length of 0 is that of a value that was not found.
+            let value_bytes = row.value_bytes.filter(|_| !is_empty);
+            sink(&Row { count: row.count - hits, missed: true, value_bytes, ..row });
+        }
+        if hits > 0 {
+            sink(&Row { count: hits, continues: hits < row.count, ..row });
+        }
         Found::Rows
     }
 }
@@ -196,6 +219,7 @@ fn column_of(kind: Kind, name: &[u8]) -> Column {
         (Kind::Csv, b"time_ns") => Column::Time { unit_ns: 1, dates: false },
         (Kind::Csv, b"client") => Column::Client,
         (Kind::Csv, b"missed") => Column::Missed,
+        (Kind::Kvcache, b"cache_hits") | (Kind::Cdn, b"cacheHit" | b"cache_hit") => Column::Hits,
         _ => Column::Ignored,
     }
 }

@@ -24,7 +24,8 @@ pub(super) type Sink<'a> = dyn FnMut(&Row<'_>) + 'a;
 /// The kinds of traces that have columns with names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
-    /// CacheLib's: operations in capitals, times in whole seconds, a read without a size missed.
+    /// CacheLib's: operations in capitals, times in whole seconds; a read missed as often as its hits are fewer than its
+    /// requests, or, without a number of hits, if it has no size.
     Kvcache,
     /// CacheLib's CDN traces: every row is a read.
     Cdn,

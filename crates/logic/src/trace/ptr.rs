@@ -142,6 +142,7 @@ pub(super) fn row<'a>(header: &Header, record: &[u8], key: &'a mut [u8; KEY_MAX_
         client: (flags & CLIENT_UNKNOWN == 0).then_some(u32_at(24).into()),
         missed: flags & MISSED != 0,
         count: 1,
+        continues: false,
     })
 }
 

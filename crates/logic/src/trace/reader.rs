@@ -219,7 +219,7 @@ impl Reader {
         let Decoder::Lines(lines) = &mut self.decoder else { unreachable!("records have no lines") };
         let rows = &mut self.account.rows;
         let found = lines.take(line, &mut |row| {
-            *rows += 1;
+            *rows += u64::from(!row.continues);
             sink(row);
         });
         self.account.note(found, line);

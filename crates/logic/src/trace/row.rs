@@ -37,6 +37,8 @@ pub struct Row<'a> {
     pub missed: bool,
     /// Number of equal requests, at least 1.
     pub count: u32,
+    /// The row continues the one before it: both are one row of the trace, of which some requests missed and others did not.
+    pub continues: bool,
 }
 
 impl<'a> Row<'a> {
@@ -53,6 +55,7 @@ impl<'a> Row<'a> {
             client: None,
             missed: false,
             count: 1,
+            continues: false,
         }
     }
 
@@ -64,6 +67,12 @@ impl<'a> Row<'a> {
     /// Whether the request stores a value.
     pub fn stores(&self) -> bool {
         self.verb.stores()
+    }
+
+    /// Length of the value that the request reads or stores, in bytes; `None` if the trace does not say it, or if the request
+    /// has no value, such as a delete.
+    pub fn known_value_bytes(&self) -> Option<u32> {
+        self.value_bytes.filter(|_| self.verb.reads() || self.stores())
     }
 
     /// Writes the key that is sent into `into`: its bytes and its padding.

@@ -70,7 +70,7 @@ pub struct Part {
 /// The counts of a shaper.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShapedCounts {
-    /// Rows that came, each as often as it counts.
+    /// Rows of the trace that came, whatever the number of their requests.
     pub rows: u64,
     /// Rows that were kept of them.
     pub kept: u64,
@@ -194,9 +194,10 @@ impl Shaper {
         if self.steps.is_over {
             return;
         }
-        self.steps.counts.rows += u64::from(row.count);
+        let rows = u64::from(!row.continues);
+        self.steps.counts.rows += rows;
         let Some(row) = self.kept(row) else { return };
-        self.steps.counts.kept += u64::from(row.count);
+        self.steps.counts.kept += rows;
         let Shaper { ahead, placed, steps, replay, parts, .. } = self;
         let rules = Rules { replay, clients: self.clients, by: self.by, speed: self.speed };
         match ahead {
@@ -234,7 +235,8 @@ impl Shaper {
     /// The row, where it is kept, with its time in order.
     fn kept<'a>(&mut self, row: &Row<'a>) -> Option<Row<'a>> {
         let row = &match self.replay.stores_only {
-            true => Row { verb: Verb::Set, at_ns: 0, ..*row },
+            // Storing an item again and again would leave the same item.
+            true => Row { verb: Verb::Set, at_ns: 0, count: 1, ..*row },
             false => *row,
         };
         let steps = &mut self.steps;

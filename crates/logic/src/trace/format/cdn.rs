@@ -8,7 +8,7 @@ use crate::trace::number::decimal;
 /// The columns of a trace without a header: timestamp, cacheKey, OpType, objectSize, responseSize, responseHeaderSize,
 /// rangeStart, rangeEnd, TTL, SamplingRate, cacheHit, and what follows.
 pub(super) fn columns() -> Columns {
-    Columns::of_header(b"timestamp,cacheKey,OpType,objectSize,-,-,-,-,TTL,-,-,-", ColumnKind::Cdn)
+    Columns::of_header(b"timestamp,cacheKey,OpType,objectSize,-,-,-,-,TTL,-,cacheHit,-", ColumnKind::Cdn)
         .expect("these are the names of the format")
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReplayedResult {
-    /// Requests of the trace that were read.
+    /// Rows of the trace that were read; a row may stand for several requests.
     pub rows: u64,
     /// Rows that were kept.
     pub kept: u64,
