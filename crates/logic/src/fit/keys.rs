@@ -41,6 +41,12 @@ impl Hasher for Hashed {
 /// A table by hashes.
 pub(super) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<Hashed>>;
 
+/// Whether a key is among the share 2^-`halvings` of all keys.
+#[inline]
+pub(super) fn is_sampled(hash: u64, salt: u64, halvings: u32) -> bool {
+    halvings == 0 || mix(&[hash, salt]) >> (u64::BITS - halvings) == 0
+}
+
 /// The effect of a request on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
@@ -158,7 +164,7 @@ impl KeySample {
     /// Whether a key is in the sample.
     #[inline]
     pub(super) fn has(&self, hash: u64) -> bool {
-        self.halvings == 0 || mix(&[hash, self.salt]) >> (u64::BITS - self.halvings) == 0
+        is_sampled(hash, self.salt, self.halvings)
     }
 
     /// Adds a request. Hands over the keys that leave for good.

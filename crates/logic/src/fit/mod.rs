@@ -12,6 +12,7 @@ mod counts;
 mod curve;
 mod generate;
 mod head;
+mod key_count;
 mod keys;
 mod knots;
 mod lives;
@@ -19,6 +20,7 @@ mod pairs;
 mod popularity;
 mod rare;
 mod stack;
+mod stat;
 mod working_set;
 
 pub use self::arrivals::{ArrivalFit, BURSTS_LEAST, Dispersion, FittedBurst};
@@ -28,6 +30,7 @@ pub use self::counts::ValueCounts;
 pub use self::curve::MissCurve;
 pub use self::generate::{Load, generate};
 pub use self::popularity::{Shares, Spread, ZIPF_DISTANCE_MAX, Zipf};
+pub use self::stat::Stat;
 pub use self::working_set::WorkingSet;
 
 use self::arrivals::ArrivalCounter;
@@ -294,8 +297,7 @@ impl Fitter {
         if row.stores() {
             self.ttl_s.add(row.ttl_s.into(), count as f64);
         }
-        let is_known = row.stores() || row.verb.reads() && !row.missed;
-        let value_bytes = row.value_bytes.filter(|_| is_known);
+        let value_bytes = row.known_value_bytes();
         let hash = row.key_hash();
         if self.pairs.take(row, since_ns) {
             self.fills_by_verb[row.verb as usize] += count;

@@ -18,7 +18,6 @@ pub mod row;
 pub mod seconds;
 pub mod shaper;
 pub mod sizes;
-pub mod stat;
 
 pub use self::detect::detect;
 pub use self::format::Format;

@@ -8,14 +8,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use pummel_engine::run::{TraceFiles, fill_block};
 use pummel_engine::sys;
-use pummel_logic::measure::histogram::Histogram;
+use pummel_logic::fit::{Stat, ValueCounts};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
 use pummel_logic::trace::hash::is_sampled;
 use pummel_logic::trace::ptr::{self, Header, LOST_COUNTS, LOST_KEYS};
 use pummel_logic::trace::reader::Account;
 use pummel_logic::trace::row::Row;
-use pummel_logic::trace::stat::Stat;
 use pummel_logic::trace::{Format, Reader, detect};
 
 use crate::exit_status::{Exit, answer};
@@ -350,9 +349,10 @@ fn stat_text(stat: &Stat, format: &Format, account: &Account) -> String {
             lines.push(format!("  {:<8} {count} ({:.2} %)", verb.name(), share(count)));
         }
     }
-    lines.push(format!("keys       about {}", stat.keys()));
+    let number = |(count, is_exact)| if is_exact { format!("{count}") } else { format!("about {count}") };
+    lines.push(format!("keys       {}", number(stat.keys())));
     if stat.has_clients {
-        lines.push(format!("clients    about {}", stat.clients()));
+        lines.push(format!("clients    {}", number(stat.clients())));
     }
     if let Some(length_ns) = stat.length_ns() {
         let seconds = length_ns as f64 / SECOND as f64;
@@ -369,7 +369,7 @@ fn stat_text(stat: &Stat, format: &Format, account: &Account) -> String {
     }
     lines.push(quantiles("key", &stat.key_bytes, "bytes"));
     lines.push(quantiles("value", &stat.value_bytes, "bytes"));
-    if stat.ttl_s.count() > 0 {
+    if stat.ttl_s.total() > 0.0 {
         lines.push(quantiles("TTL", &stat.ttl_s, "s, of stores that have one"));
     }
     for (count, what) in [
@@ -387,10 +387,12 @@ fn stat_text(stat: &Stat, format: &Format, account: &Account) -> String {
     lines.join("\n") + "\n"
 }
 
-fn quantiles(what: &str, histogram: &Histogram, unit: &str) -> String {
-    let mean = histogram.moments().mean_ns().unwrap_or(0.0);
-    let at = |quantile| histogram.quantile(quantile).unwrap_or(0);
-    let (median, most, last) = (at(0.5), at(0.9), at(0.99));
+fn quantiles(what: &str, counts: &ValueCounts, unit: &str) -> String {
+    if counts.total() <= 0.0 {
+        return format!("{what:<10} unknown");
+    }
+    let (mean, median, most, last) =
+        (counts.mean(), counts.quantile(0.5), counts.quantile(0.9), counts.quantile(0.99));
     format!("{what:<10} mean {mean:.1}, median {median}, p90 {most}, p99 {last} {unit}")
 }
 

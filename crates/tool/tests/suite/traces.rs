@@ -54,7 +54,8 @@ fn a_trace_is_described_and_its_first_rows_are_shown() {
         "format     twitter",
         "requests   4000",
         "get      3600 (90.00 %)",
-        "keys       about 40",
+        "keys       400\n",
+        "clients    13\n",
         "time       20.000 s, 200.0 requests/s, busiest second 200",
         "whole seconds: see --within-second",
     ] {
