@@ -285,8 +285,8 @@ fn goldens() -> Vec<Golden> {
         text(
             Format::Mutilate(1),
             "0,k1,2,100,7,get,0\n3,k4,2,0,7,get,0\n4,k5,2,999999,7,set,0\n",
-            &["0 get k1/2 100 0 - x1", "0 set k5/2 524000 0 - x1"],
-            1,
+            &["0 get k1/2 100 0 - x1", "0 get k4/2 1 0 - x1", "0 set k5/2 524000 0 - x1"],
+            0,
             0,
         ),
         text(

@@ -30,8 +30,9 @@ fn row(number: u8, line: &[u8]) -> Option<Row<'_>> {
         (0, &[key, length]) => (Verb::Get, key, length_of(length)?),
         (0, &[_, _, op, key, length]) => (verb_of(op, &[b"read"], b"write")?, key, length_of(length)?),
         (1, &[_, key, _, length, _, op, _]) => {
-            let length = length_of(length).filter(|length| *length > 0)?;
-            (verb_of(op, &[b"get", b"gets"], b"set")?, key, length.min(VALUE_MAX_BYTES))
+            // A length of 0 is that of a read that missed; mutilate takes it for 1.
+            let length = length_of(length)?.clamp(1, VALUE_MAX_BYTES);
+            (verb_of(op, &[b"get", b"gets"], b"set")?, key, length)
         }
         (2, &[_, _, op, key, length]) => (verb_of(op, &[b"1"], b"2")?, key, length_of(length)?),
         _ => return None,

@@ -33,7 +33,7 @@ impl<'a> TraceForm<'a> {
     fn columns(&self) -> &'static str {
         match self.format {
             0 => "time,app,read or write,key,length, or key,length",
-            1 => "time,key,key size,length above 0,client,get or gets or set,TTL",
+            1 => "time,key,key size,length,client,get or gets or set,TTL",
             _ => "time,app,1 or 2,key,length",
         }
     }
@@ -165,10 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn format_1_is_twitters_and_other_operations_and_empty_values_are_left_out_and_counted() {
+    fn format_1_is_twitters_without_other_operations_and_lengths_of_0_are_taken_for_1() {
         let text = "0,k1,2,100,7,get,0\n1,k2,2,200,7,set,60\n2,k3,2,5,7,delete,0\n3,k4,2,0,7,get,0\n\
-                    4,k5,2,999999,7,set,0\n5,k6,2,1,7,get\n6,k7,2,7,7,gets,0\n";
-        let expected = ["k1=100", "k2=200!", "k5=524000!", "k7=7"].map(String::from).to_vec();
+                    4,k5,2,999999,7,set,0\n5,k6,2,1,7,get\n6,k7,2,7,7,gets,0\n7,k8,2,0,7,set,0\n8,k9,2,-1,7,get,0\n";
+        let expected =
+            ["k1=100", "k2=200!", "k4=1", "k5=524000!", "k7=7", "k8=1!"].map(String::from).to_vec();
         assert_eq!(rows(text, form(1, "")), (expected, 3));
     }
 
