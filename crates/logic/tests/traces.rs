@@ -593,6 +593,45 @@ fn stores_that_fill_recorded_misses_are_left_out_where_misses_of_the_replay_fill
 }
 
 #[test]
+fn stores_of_misses_live_as_long_as_those_of_the_trace() {
+    let miss = Row { missed: true, client: Some(1), ..Row::read(b"k") };
+    let hit = Row { value_bytes: Some(9), client: Some(2), ..Row::read(b"seen") };
+    let add = |key| Row {
+        at_ns: SECOND,
+        verb: Verb::Add,
+        value_bytes: Some(7),
+        client: Some(1),
+        ttl_s: 1_209_600,
+        ..Row::read(key)
+    };
+    let append = Row { verb: Verb::Append, ttl_s: 5, ..add(b"k") };
+    let never = Row { missed: true, ..Row::read(b"never") };
+    let rows = [miss, hit, add(b"k"), add(b"seen"), append, miss, never];
+    let said = |replay: TraceReplay, rows: &[Row<'_>]| shaped(&replay, 1, whole(), rows, 1);
+    let own = TraceReplay { fills: Fills::Own, ..replay(TracePace::Fast) };
+    let (requests, _) = said(own.clone(), &rows);
+    let expected = [
+        "0 get k 7 1209600",
+        "0 get seen 9 1209600",
+        "0 add seen 7 1209600",
+        "0 append k 7 5",
+        "0 get k 7 1209600",
+        "0 get never 7 1209600",
+    ];
+    assert_eq!(requests[..6], expected, "also that of a key that the trace does not store");
+    // They are scaled and left out as those of stores are, and short ones are counted by the stores in whose place they are.
+    let timed = TraceReplay { fills: Fills::Own, ..replay(TracePace::Trace { speed: 1_209_600.0 }) };
+    let (requests, shaper) = said(timed, &[miss, add(b"k")]);
+    assert_eq!((requests[0].as_str(), shaper.counts().ttls), ("0 get k 7 1", (1, 1)));
+    let none = TraceReplay { ttl: TraceTtl::None, ..own };
+    assert_eq!(said(none, &[miss, add(b"k")]).0[0], "0 get k 7 0");
+    // Reads of a replay that sends the recorded stores need none, and traces without times to live have none.
+    assert_eq!(said(replay(TracePace::Fast), &rows).0[0], "0 get k 0 0");
+    let own = TraceReplay { fills: Fills::Own, ..replay(TracePace::Fast) };
+    assert_eq!(said(own, &[miss, Row { ttl_s: 0, ..add(b"k") }]).0[0], "0 get k 7 0");
+}
+
+#[test]
 fn rows_are_dealt_by_client_key_or_number_and_all_agents_deal_alike() {
     let keys: Vec<String> = (0..1_000).map(|key| format!("key-{key}")).collect();
     let rows: Vec<Row<'_>> = keys

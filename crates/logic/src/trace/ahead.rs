@@ -1,8 +1,9 @@
-//! The look ahead in a trace: a read whose length is not known gets that of the next store of its key.
+//! The look ahead in a trace: a read gets the length and the time to live of the next store of its key.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::trace::row::Row;
+use crate::trace::sizes::Store;
 
 /// Rows that are read before the first of them is passed on.
 pub const ROWS_AHEAD: usize = 1 << 16;
@@ -22,7 +23,7 @@ pub struct Ahead {
     keys_passed: usize,
     /// Number of the first row that waits.
     first: u64,
-    /// The last waiting row of each key whose length is not known, by the hash of the key.
+    /// The last waiting read of each key that no store has followed, by the hash of the key.
     unknown: HashMap<u64, u64>,
 }
 
@@ -32,36 +33,30 @@ struct Waiting {
     row: Row<'static>,
     key_len: u32,
     hash: u64,
-    /// The previous waiting row of the same key, whose length is not known either.
+    /// The read of the same key before this one that no store has followed either.
     before: u64,
-    /// The length of the next store of the key, where it was met.
-    next_bytes: Option<u32>,
+    /// The next store of the key, where it was met.
+    next: Option<Store>,
 }
 
-/// A receiver of rows, each with the length of the next store of its key where the row needs it.
-pub type AheadSink<'a> = dyn FnMut(&Row<'_>, Option<u32>) + 'a;
+/// A receiver of rows, each with the next store of its key where the row needs it.
+pub type AheadSink<'a> = dyn FnMut(&Row<'_>, Option<Store>) + 'a;
 
 impl Ahead {
     /// Adds a row, and passes on the row that leaves in its place, if there is one.
     pub fn take(&mut self, row: &Row<'_>, sink: &mut AheadSink<'_>) {
         let (number, hash) = (self.first + self.rows.len() as u64, row.key_hash());
-        let before = match row.value_bytes {
-            None => self.unknown.insert(hash, number).unwrap_or(NONE),
-            Some(bytes) if row.stores() => {
-                self.tell(hash, bytes);
+        let before = match row.stored() {
+            Some(store) => {
+                self.tell(hash, store);
                 NONE
             }
-            Some(_) => NONE,
+            None if row.verb.reads() => self.unknown.insert(hash, number).unwrap_or(NONE),
+            None => NONE,
         };
         self.keys.extend_from_slice(row.key);
         let key_len = row.key.len() as u32;
-        self.rows.push_back(Waiting {
-            row: Row { key: &[], ..*row },
-            key_len,
-            hash,
-            before,
-            next_bytes: None,
-        });
+        self.rows.push_back(Waiting { row: Row { key: &[], ..*row }, key_len, hash, before, next: None });
         if self.rows.len() > ROWS_AHEAD {
             self.pass(sink);
         }
@@ -74,12 +69,12 @@ impl Ahead {
         }
     }
 
-    /// Gives the waiting rows of a key without a length the length of the store that follows them.
-    fn tell(&mut self, hash: u64, bytes: u32) {
+    /// Gives the waiting reads of a key the store that follows them.
+    fn tell(&mut self, hash: u64, store: Store) {
         let mut number = self.unknown.remove(&hash).unwrap_or(NONE);
         while number != NONE && number >= self.first {
             let waiting = &mut self.rows[(number - self.first) as usize];
-            waiting.next_bytes = Some(bytes);
+            waiting.next = Some(store);
             number = waiting.before;
         }
     }
@@ -92,7 +87,7 @@ impl Ahead {
         }
         self.first += 1;
         let end = self.keys_passed + waiting.key_len as usize;
-        sink(&Row { key: &self.keys[self.keys_passed..end], ..waiting.row }, waiting.next_bytes);
+        sink(&Row { key: &self.keys[self.keys_passed..end], ..waiting.row }, waiting.next);
         self.keys_passed = end;
         if self.keys_passed >= KEYS_PASSED_BYTES {
             self.keys.drain(..self.keys_passed);
@@ -112,8 +107,12 @@ mod tests {
 
     /// The keys of the rows that went on, with what each was told.
     fn told(rows: &[Row<'_>]) -> Vec<(String, Option<u32>)> {
+        told_stores(rows).into_iter().map(|(key, store)| (key, store.and_then(|store| store.bytes))).collect()
+    }
+
+    fn told_stores(rows: &[Row<'_>]) -> Vec<(String, Option<Store>)> {
         let (mut ahead, mut told) = (Ahead::default(), Vec::new());
-        let mut note = |row: &Row<'_>, next: Option<u32>| {
+        let mut note = |row: &Row<'_>, next: Option<Store>| {
             told.push((String::from_utf8(row.key.to_vec()).unwrap(), next));
         };
         rows.iter().for_each(|row| ahead.take(row, &mut note));
@@ -135,12 +134,22 @@ mod tests {
             Row::read(b"a"),
         ];
         let expected =
-            [("a", Some(10)), ("b", None), ("a", Some(10)), ("a", None), ("a", None), ("a", Some(20))];
+            [("a", Some(10)), ("b", None), ("a", Some(10)), ("a", Some(10)), ("a", None), ("a", Some(20))];
         let told = told(&rows);
         for (found, (key, next)) in told.iter().zip(expected) {
             assert_eq!((found.0.as_str(), found.1), (key, next));
         }
         assert_eq!(told[6..], [("a".to_owned(), None), ("a".to_owned(), None)]);
+    }
+
+    #[test]
+    fn reads_are_told_the_time_to_live_of_the_next_store_whatever_is_known_of_their_length() {
+        let expiring = Row { ttl_s: 60, ..store(b"a", 10) };
+        let known = Row { value_bytes: Some(7), ..Row::read(b"a") };
+        let unsized_store = Row { verb: Verb::Set, ttl_s: 70, ..Row::read(b"b") };
+        let told = told_stores(&[known, Row::read(b"b"), expiring, unsized_store]);
+        assert_eq!(told[0].1, Some(Store { bytes: Some(10), ttl_s: Some(60) }));
+        assert_eq!(told[1].1, Some(Store { bytes: None, ttl_s: Some(70) }));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::protocol::Verb;
 use crate::time::{Nanos, SECOND};
 use crate::trace::hash::hash_bytes;
+use crate::trace::sizes::Store;
 
 /// The longest key that a request may have, in bytes; longer ones are cut (`protocol.txt` of memcached).
 pub const KEY_MAX_BYTES: usize = 250;
@@ -67,6 +68,16 @@ impl<'a> Row<'a> {
     /// Whether the request stores a value.
     pub fn stores(&self) -> bool {
         self.verb.stores()
+    }
+
+    /// The value that the request stores; `None` if it stores none. Bytes that are added to a value keep its time to live, and
+    /// have a length that is not that of the value.
+    pub fn stored(&self) -> Option<Store> {
+        match self.verb {
+            Verb::Append | Verb::Prepend => None,
+            verb if verb.stores() => Some(Store { bytes: self.value_bytes, ttl_s: Some(self.ttl_s) }),
+            _ => None,
+        }
     }
 
     /// Length of the value that the request reads or stores, in bytes; `None` if the trace does not say it, or if the request

@@ -11,7 +11,7 @@ use crate::trace::ahead::Ahead;
 use crate::trace::hash::{hash_bytes, is_sampled};
 use crate::trace::row::{KEY_MAX_BYTES, Row, is_key};
 use crate::trace::seconds::Seconds;
-use crate::trace::sizes::Sizes;
+use crate::trace::sizes::{Sizes, Store};
 
 /// The time after a recorded miss within which a store of the key counts as its fill.
 const FILL_NS: Nanos = 5 * SECOND;
@@ -202,8 +202,8 @@ impl Shaper {
         let rules = Rules { replay, clients: self.clients, by: self.by, speed: self.speed };
         match ahead {
             None => placed.take(&row, &mut |row| steps.take(&rules, parts, row, sink)),
-            Some(ahead) => ahead.take(&row, &mut |row, next_bytes| {
-                steps.foresee(row, next_bytes);
+            Some(ahead) => ahead.take(&row, &mut |row, next| {
+                steps.foresee(row, next);
                 placed.take(row, &mut |row| steps.take(&rules, parts, row, sink));
             }),
         }
@@ -214,8 +214,8 @@ impl Shaper {
         let Shaper { ahead, placed, steps, replay, parts, .. } = self;
         let rules = Rules { replay, clients: self.clients, by: self.by, speed: self.speed };
         if let Some(ahead) = ahead {
-            ahead.flush(&mut |row, next_bytes| {
-                steps.foresee(row, next_bytes);
+            ahead.flush(&mut |row, next| {
+                steps.foresee(row, next);
                 placed.take(row, &mut |row| steps.take(&rules, parts, row, sink));
             });
         }
@@ -273,6 +273,20 @@ struct Rules<'a> {
     speed: f64,
 }
 
+impl Rules<'_> {
+    /// The time to live that is sent where the trace has this one, in seconds; 0 for none.
+    fn ttl_s(&self, recorded_s: u32) -> u32 {
+        let ttl_s = match self.replay.ttl {
+            _ if recorded_s == 0 => return 0,
+            TraceTtl::None => return 0,
+            TraceTtl::Keep => recorded_s,
+            TraceTtl::Scale => ((f64::from(recorded_s) / self.speed) as u32).max(1),
+        };
+        // A longer one would be taken for a date (`protocol.txt` of memcached, section "Expiration times").
+        ttl_s.min(TTL_MAX_S)
+    }
+}
+
 impl Steps {
     /// Handles a single request at its time.
     fn take(
@@ -290,6 +304,8 @@ impl Steps {
         let row = Row { at_ns, ..*row };
         if !self.fill_is_recorded(rules, &row) {
             self.counts.fills_left_out += 1;
+            // The stores in its place have its time to live.
+            self.ttl_of(rules, &row);
             return;
         }
         if rules.replay.amplify <= 1 {
@@ -342,10 +358,10 @@ impl Steps {
         (self.first_ns, self.last_ns, self.spread_until_ns) = (None, 0, 0);
     }
 
-    /// Notes the length of the next store of a row's key.
-    fn foresee(&mut self, row: &Row<'_>, next_bytes: Option<u32>) {
-        if let (Some(sizes), Some(bytes)) = (&mut self.sizes, next_bytes) {
-            sizes.foresee(row.key_hash(), bytes);
+    /// Notes the next store of a row's key.
+    fn foresee(&mut self, row: &Row<'_>, next: Option<Store>) {
+        if let (Some(sizes), Some(store)) = (&mut self.sizes, next) {
+            sizes.foresee(row.key_hash(), store);
         }
     }
 
@@ -365,8 +381,8 @@ impl Steps {
             if follows {
                 *place = (0, 0);
             }
-            if let (Some(sizes), Some(bytes)) = (&mut self.sizes, row.value_bytes) {
-                sizes.note(hash, bytes);
+            if let (Some(sizes), Some(store)) = (&mut self.sizes, row.stored()) {
+                sizes.note(hash, store);
             }
             return !follows;
         }
@@ -471,17 +487,18 @@ impl Steps {
         bytes.min(rules.replay.value_max_bytes)
     }
 
+    /// The time to live that a request sends, or that the store has which a missed read makes.
     fn ttl_of(&mut self, rules: &Rules<'_>, row: &Row<'_>) -> u32 {
-        let ttl_s = match rules.replay.ttl {
-            _ if row.ttl_s == 0 || !row.verb.has_expiry() => return 0,
-            TraceTtl::None => return 0,
-            TraceTtl::Keep => row.ttl_s,
-            TraceTtl::Scale => ((f64::from(row.ttl_s) / rules.speed) as u32).max(1),
-        };
-        // A longer one would be taken for a date (`protocol.txt` of memcached, section "Expiration times").
-        let ttl_s = ttl_s.min(TTL_MAX_S);
-        self.counts.ttls.0 += 1;
-        self.counts.ttls.1 += u64::from(ttl_s < TTL_SURE_S && ttl_s < row.ttl_s);
+        if !row.verb.has_expiry() {
+            let of_fill = self.sizes.as_mut().filter(|_| row.verb.reads());
+            let ttl_s = of_fill.map_or(0, |sizes| sizes.ttl_s_of(row.key_hash()));
+            return rules.ttl_s(ttl_s);
+        }
+        let ttl_s = rules.ttl_s(row.ttl_s);
+        if ttl_s > 0 {
+            self.counts.ttls.0 += 1;
+            self.counts.ttls.1 += u64::from(ttl_s < TTL_SURE_S && ttl_s < row.ttl_s);
+        }
         ttl_s
     }
 }
