@@ -632,6 +632,17 @@ fn stores_of_misses_live_as_long_as_those_of_the_trace() {
 }
 
 #[test]
+fn an_item_is_stored_once_whatever_its_count_and_rows_of_a_trace_are_not_requests() {
+    let item = Row { value_bytes: Some(3), count: 5, ..Row::read(b"k") };
+    let fill = TraceReplay { stores_only: true, ..replay(TracePace::Fast) };
+    assert_eq!(shaped(&fill, 1, whole(), &[item], 1).0, ["0 set k 3 0", "|"]);
+    let rest = Row { count: 2, missed: true, continues: true, ..item };
+    let (requests, shaper) = shaped(&replay(TracePace::Fast), 1, whole(), &[item, rest], 1);
+    let counts = shaper.counts();
+    assert_eq!((requests.len(), counts.rows, counts.kept, counts.requests), (8, 1, 1, 7));
+}
+
+#[test]
 fn rows_are_dealt_by_client_key_or_number_and_all_agents_deal_alike() {
     let keys: Vec<String> = (0..1_000).map(|key| format!("key-{key}")).collect();
     let rows: Vec<Row<'_>> = keys

@@ -311,5 +311,6 @@ fn a_row_that_stands_for_billions_of_requests_does_not_outlast_its_run() {
     let outcome = run(&replaying(&replay(REAL), &[(requests(100), true)], 1), &inputs(&[text]), &server);
     let replayed = outcome.measurement.replayed.as_ref().expect("a trace was replayed");
     assert_eq!((replayed.rows, replayed.kept, replayed.requests), (1, 1, 100));
+    assert_eq!((replayed.lost, replayed.uncounted), (0, u64::from(u32::MAX) - 262_144));
     assert_eq!((outcome.counts().completed, outcome.measurement.status), (100, Status::Complete));
 }

@@ -38,6 +38,8 @@ pub struct Replayed {
     pub skipped_lines: u64,
     /// Requests that were lost when the trace was recorded, by its own account.
     pub lost: u64,
+    /// Requests that rows stand for and that are not sent: beyond those of one row that are sent.
+    pub uncounted: u64,
     /// Requests whose operation the protocol does not have.
     pub unsayable: u64,
     /// Stores that were left out because misses of the replay fill.
@@ -133,6 +135,10 @@ impl Replayed {
             (self.unsayable, "requests ask what the protocol does not have, and are left out"),
             (self.cut_values, "values are longer than the longest that is sent, and are cut"),
             (self.out_of_order, "rows are earlier than the one before them, and count as made at its time"),
+            (
+                self.uncounted,
+                "requests are left out: one row stands for more than the 262,144 that are sent of it",
+            ),
             (self.unfit_keys, "rows have keys that become too long, and are left out"),
         ] {
             if count > 0 {
@@ -195,6 +201,8 @@ mod tests {
         assert!(hot.warnings()[0].contains("6000 of 10000 requests"));
         let short = Replayed { ttls: 100, short_ttls: 2, ..Replayed::default() };
         assert!(short.warnings()[0].contains("hit ratio"));
+        let many = Replayed { uncounted: 5, ..Replayed::default() };
+        assert!(many.warnings()[0].starts_with("5 requests are left out"));
         let starved = Replayed { starved_ns: 2_000_000_000, ..Replayed::default() };
         assert!(starved.warnings()[0].contains("2.0 s"));
     }

@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use pummel_engine::run::{TraceFiles, fill_block};
 use pummel_engine::sys;
 use pummel_logic::fit::{Stat, ValueCounts};
+use pummel_logic::measure::words::counted;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
 use pummel_logic::trace::hash::is_sampled;
@@ -26,6 +27,14 @@ use crate::values;
 
 /// Bytes that are read at once, and from which a format is detected.
 const BLOCK_BYTES: usize = 1 << 18;
+
+/// Requests that counts of rows may stand for beyond one each, before they are too many for a file without counts: this many,
+/// and so many for each row.
+const SPREAD_MAX: u64 = 10_000_000;
+const SPREAD_MAX_OF_ROW: u64 = 100;
+
+/// Requests of one row that are written between two looks for a signal.
+const REQUESTS_PER_LOOK: u32 = 1 << 16;
 
 /// Options of `pummel trace`.
 #[derive(Args, Clone, Debug)]
@@ -88,6 +97,9 @@ pub struct TargetFile {
     /// characters), csv or twitter. Default: csv if the name ends in .csv or .csv.gz, else ptr
     #[arg(long, value_name = "FORMAT", value_parser = ["ptr", "csv", "twitter"])]
     pub to: Option<String>,
+    /// Number of requests at most; the rest of the trace is left out. Default: all, unless counts of rows stand for too many
+    #[arg(long, value_name = "N", value_parser = values::count_above_zero)]
+    pub limit: Option<u64>,
 }
 
 /// Options of `pummel trace convert`.
@@ -436,27 +448,83 @@ fn write(source: &SourceArgs, target: &TargetFile, wanted: &dyn Fn(&Row<'_>) -> 
         sys::on_interrupt()?;
     }
     let mut out = Packing::begin(&output, name.ends_with(".gz")).map_err(unwritten)?;
-    let (mut kept, mut all, mut resolution_ns, mut losses) = (0u64, 0u64, None, Losses::default());
+    let (mut all, mut resolution_ns, mut losses) = (0u64, None, Losses::default());
+    let mut spread = Spread { is_counted: form == "csv", limit: target.limit, ..Spread::default() };
     read(source, &mut |row, format| {
         all += u64::from(row.count);
         if !wanted(row) || !losses.note(form, row) {
             return Ok(true);
         }
-        kept += u64::from(row.count);
+        let count = spread.note(row.count)?;
+        if count == 0 {
+            return Ok(false);
+        }
         if resolution_ns.is_none() {
             write_header(&mut out, form, row, format).map_err(unwritten)?;
         }
         let resolution_ns = *resolution_ns.get_or_insert(row.resolution_ns);
-        write_row(&mut out, form, row, resolution_ns).map_err(unwritten)?;
-        Ok(true)
+        write_row(&mut out, form, &Row { count, ..*row }, resolution_ns).map_err(unwritten)?;
+        Ok(!spread.is_cut)
     })?;
     if resolution_ns.is_none() && form == "csv" {
         writeln!(out, "{CSV_HEADER}").map_err(unwritten)?;
     }
     out.finish().map_err(unwritten)?;
-    say(format_args!("{kept} of {all} requests are written to '{}'", name.escape_debug()));
+    say(format_args!("{} of {all} requests are written to '{}'", spread.requests, name.escape_debug()));
+    spread.notices(form).into_iter().for_each(say);
     losses.notices(form).into_iter().for_each(say);
     Ok(())
+}
+
+/// The rows that were written, and the requests that they stand for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread {
+    rows: u64,
+    requests: u64,
+    /// The format holds how many requests a row stands for.
+    is_counted: bool,
+    limit: Option<u64>,
+    /// Requests were left out because of the limit.
+    is_cut: bool,
+}
+
+impl Spread {
+    /// Adds a row of so many requests. Returns how many of them are written: 0 if as many are as may be.
+    ///
+    /// # Errors
+    /// Returns [`io::ErrorKind::InvalidData`] if a format without counts would hold too many requests, and nobody gave a limit.
+    fn note(&mut self, count: u32) -> io::Result<u32> {
+        let room = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.requests));
+        self.is_cut |= u64::from(count) > room;
+        let count = room.min(count.into()) as u32;
+        self.rows += u64::from(count > 0);
+        self.requests += u64::from(count);
+        let most = self.rows.saturating_mul(SPREAD_MAX_OF_ROW).saturating_add(SPREAD_MAX);
+        if self.is_counted || self.limit.is_some() || self.requests <= most {
+            return Ok(count);
+        }
+        let (rows, requests) = (counted(self.rows, "row"), self.requests);
+        let what = format!(
+            "each of the {requests} requests of the first {rows} would be written: '--limit N' says how many at most, and '--to \
+             csv' writes each row once, with its count"
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    }
+
+    /// Sentences about the rest of a trace that is left out, and about counts that became rows.
+    fn notices(&self, form: &str) -> Vec<String> {
+        let mut notices = Vec::new();
+        if self.is_cut {
+            notices.push(format!("the rest of the trace is left out: '--limit' is {}", self.requests));
+        }
+        if !self.is_counted && self.requests > self.rows {
+            let (rows, requests) = (counted(self.rows, "row"), self.requests);
+            notices.push(format!(
+                "each of the {requests} requests of {rows} is written by itself: format {form} has no counts"
+            ));
+        }
+        notices
+    }
 }
 
 /// The requests that a format of a file cannot hold as they were.
@@ -587,7 +655,7 @@ fn write_row(out: &mut dyn Write, form: &str, row: &Row<'_>, resolution_ns: u32)
         }
         "ptr" => {
             let record = ptr::record(row, resolution_ns);
-            (0..row.count).try_for_each(|_| out.write_all(&record))
+            repeat(out, &record, row.count)
         }
         _ => {
             // The format has whole seconds, no counts, and 0 for what a read missed.
@@ -596,7 +664,54 @@ fn write_row(out: &mut dyn Write, form: &str, row: &Row<'_>, resolution_ns: u32)
             let mut line = format!("{seconds},").into_bytes();
             line.extend_from_slice(row.key);
             writeln!(line, ",{},{size},{client},{verb},{}", row.key_bytes, row.ttl_s)?;
-            (0..row.count).try_for_each(|_| out.write_all(&line))
+            repeat(out, &line, row.count)
         }
+    }
+}
+
+/// Writes the bytes of a request so many times.
+///
+/// # Errors
+/// Returns the error of `out`, and one of the kind `Interrupted` after a signal that this process handles.
+fn repeat(out: &mut dyn Write, bytes: &[u8], count: u32) -> io::Result<()> {
+    (0..count).try_for_each(|number| match number % REQUESTS_PER_LOOK == REQUESTS_PER_LOOK - 1 {
+        true if sys::interrupts() > 0 => Err(io::ErrorKind::Interrupted.into()),
+        _ => out.write_all(bytes),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_stand_for_too_many_requests_need_a_limit() {
+        let of = |limit, is_counted| Spread { limit, is_counted, ..Spread::default() };
+        let mut spread = of(None, false);
+        assert_eq!(spread.note(7).ok(), Some(7));
+        let why = spread.note(4_000_000_000).expect_err("it would be a file of 128 GB").to_string();
+        assert!(why.starts_with("each of the 4000000007 requests of the first 2 rows"), "{why}");
+        assert_eq!(
+            of(None, true).note(u32::MAX).ok(),
+            Some(u32::MAX),
+            "a format with counts holds it in one row"
+        );
+        let mut spread = of(Some(10), false);
+        assert_eq!((spread.note(7).ok(), spread.is_cut), (Some(7), false));
+        assert_eq!((spread.note(u32::MAX).ok(), spread.is_cut), (Some(3), true));
+        assert_eq!((spread.note(1).ok(), spread.rows, spread.notices("ptr").len()), (Some(0), 2, 2));
+        let mut whole = of(Some(10), false);
+        assert_eq!((whole.note(10).ok(), whole.is_cut), (Some(10), false), "nothing is left out");
+        // Rows of a hundred requests each are no trouble, however many they are.
+        let mut spread = of(None, false);
+        assert!((0..1_000_000).all(|_| spread.note(100).is_ok()));
+        assert!(spread.note(SPREAD_MAX as u32).is_ok() && spread.note(1_000).is_err());
+    }
+
+    #[test]
+    fn a_row_without_a_count_is_no_reason_for_a_notice() {
+        let mut spread = Spread::default();
+        assert!((0..100).all(|_| spread.note(1).is_ok()));
+        assert!(spread.notices("ptr").is_empty());
     }
 }

@@ -237,6 +237,113 @@ fn what_a_format_cannot_hold_is_told_and_the_rest_comes_back_as_it_was() {
 }
 
 #[test]
+fn rows_that_stand_for_billions_of_requests_are_not_written_one_by_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let text = "time,key,op,size,count\n0,a,get,5,4000000000\n1,b,set,6,4000000000\n";
+    let path = saved(&folder, "t.csv", text);
+    for (made, words) in [
+        ("t.ptr", &["convert"][..]),
+        ("t.twr", &["convert", "--to", "twitter"]),
+        ("s.ptr", &["sample", "--share", "1"]),
+        ("h.ptr", &["shard", "1/1"]),
+    ] {
+        let (status, _, why) = trace(&[words, &[name(&path), "-o", name(&at(made))]].concat(), None);
+        assert_eq!(status, Some(1), "{why}");
+        for part in
+            ["each of the 4000000000 requests of the first 1 row would be written", "--limit N", "--to csv"]
+        {
+            assert!(why.contains(part), "{part}: {why}");
+        }
+        let left = std::fs::read_dir(folder.path()).expect("the folder").count();
+        assert_eq!(left, 1, "nothing is left beside the trace");
+    }
+    let (status, _, why) =
+        trace(&["convert", name(&path), "-o", name(&at("l.ptr")), "--limit", "1000"], None);
+    assert_eq!(status, Some(0), "{why}");
+    for part in [
+        "1000 of 4000000000 requests are written",
+        "the rest of the trace is left out: '--limit' is 1000",
+        "each of the 1000 requests of 1 row is written by itself: format ptr has no counts",
+    ] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    assert_eq!(std::fs::metadata(at("l.ptr")).expect("it was written").len(), 64 + 32 * 1_000);
+    // A format with counts holds them as they are, and a limit that is not reached leaves nothing out.
+    let (status, _, why) =
+        trace(&["convert", name(&path), "-o", name(&at("c.csv")), "--limit", "8000000000"], None);
+    assert!(status == Some(0) && why.lines().count() == 1, "{why}");
+    assert!(trace(&["stat", name(&at("c.csv"))], None).1.contains("requests   8000000000\n"));
+    assert_eq!(trace(&["convert", name(&path), "-o", name(&at("x")), "--limit", "0"], None).0, Some(2));
+}
+
+/// Rows as those of CacheLib's traces: some of their requests hit, others missed, and deletes have no value.
+#[test]
+fn rows_of_several_requests_keep_their_hits_and_are_counted_as_rows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase,sub_usecase\n\
+                10,a,48,SET_LEASE,1,7201,0,7200,1,1\n10,a,48,GET_LEASE,5,7201,3,0,1,1\n11,b,20,GET,3,0,0,0,1,1\n\
+                12,a,48,DELETE,4,0,0,0,1,1\n";
+    let path = saved(&folder, "kv.csv", text);
+    let (_, said, _) = trace(&["stat", name(&path)], None);
+    for part in [
+        "rows       4 in 5 lines or records\n",
+        "requests   13\n",
+        "keys       2\n",
+        "value      mean 7201.0, median 7201, p90 7201, p99 7201 bytes\n",
+        "TTL        mean 7200.0, median 7200, p90 7200, p99 7200 s",
+        "note       5 reads missed when they were recorded\n",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("do not say the length"), "{said}");
+    for made in ["kv.ptr", "kv2.csv"] {
+        let made = folder.path().join(made);
+        assert_eq!(trace(&["convert", name(&path), "-o", name(&made)], None).0, Some(0));
+        assert!(trace(&["stat", name(&made)], None).1.contains("note       5 reads missed"));
+    }
+    let server = Memcached::start();
+    let result = pummel(&format!("run -s {} --trace {} --pace fast --quiet", server.name, name(&path)))
+        .expect(0)
+        .json();
+    assert_eq!((result.count("trace/rows"), result.count("trace/kept")), (4, 4));
+    assert_eq!((result.count("trace/requests"), result.count("totals/completed")), (13, 13));
+}
+
+#[test]
+fn misses_of_a_replay_are_stored_with_the_times_to_live_of_the_trace() {
+    let (server, folder) = (Memcached::start(), tempfile::tempdir().expect("a folder"));
+    let path = saved(&folder, "t.csv", "0,k,1,0,2,get,0\n0,k,1,195,2,add,1209600\n0,seen,4,9,2,get,0\n");
+    let words = format!("run -s {} --trace {} --pace fast --fills own --quiet", server.name, name(&path));
+    let result = pummel(&words).expect(0).json();
+    assert_eq!(result.count("ops/set/completed"), 2);
+    let mut client = server.connect();
+    for key in ["k", "seen"] {
+        let left = client.ttl_s(key);
+        assert!(left.is_some_and(|left| (1_209_000..=1_209_600).contains(&left)), "{key}: {left:?}");
+    }
+}
+
+#[test]
+fn requests_of_a_trace_that_did_not_do_what_they_are_for_are_in_every_report() {
+    let (server, folder) = (Memcached::start(), tempfile::tempdir().expect("a folder"));
+    let rows: String = (0..40)
+        .map(|n| format!("0,{},k{},2,5\n", ["set", "add", "delete", "get"][n / 10], n % 10 + 10 * (n / 20)))
+        .collect();
+    let path = saved(&folder, "t.csv", &format!("time,op,key,key_size,size\n{rows}"));
+    let words =
+        format!("run -s {} --trace {} --pace fast -c 1 --trace-by row --quiet", server.name, name(&path));
+    let outcomes = "add: 10 of 10 not stored; delete: 10 of 10 without a record of their key";
+    let page = folder.path().join("page.html");
+    let ended = pummel(&format!("{words} --fail-on outcomes:5% --report {}", name(&page))).expect(3);
+    assert!(ended.text.contains(outcomes), "{}", ended.text);
+    assert!(std::fs::read_to_string(&page).expect("it was written").contains(outcomes));
+    // The keys are there again, and two thirds of what is no read did nothing.
+    let printed = pummel(&format!("{words} --fail-on outcomes:70% --format markdown")).expect(0).text;
+    assert!(printed.contains(outcomes), "{printed}");
+}
+
+#[test]
 fn a_warm_up_of_rows_takes_all_requests_that_are_made_of_them() {
     let (server, folder) = (Serve::start(""), tempfile::tempdir().expect("a folder"));
     let path = saved(&folder, "t.csv", &twitter());

@@ -51,6 +51,7 @@ impl ReplayedResult {
             ("bad_lines", replayed.bad_lines),
             ("skipped_lines", replayed.skipped_lines),
             ("lost", replayed.lost),
+            ("uncounted", replayed.uncounted),
             ("unsayable", replayed.unsayable),
             ("fills", replayed.fills_left_out),
             ("cut_values", replayed.cut_values),

@@ -603,6 +603,14 @@ impl Talk {
         value
     }
 
+    /// The seconds that a key has to live; `None` if it does not expire.
+    pub fn ttl_s(&mut self, key: &str) -> Option<u64> {
+        self.say(format!("mg {key} t\r\n").as_bytes());
+        let line = self.line();
+        let left = line.trim_end().strip_prefix("HD t").unwrap_or_else(|| panic!("{key} is there: {line}"));
+        left.parse().ok()
+    }
+
     pub fn store(&mut self, key: &str, value: &[u8]) {
         self.say(format!("set {key} 0 0 {}\r\n", value.len()).as_bytes());
         self.say(value);
