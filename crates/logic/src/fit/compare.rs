@@ -1,6 +1,6 @@
 //! Two fits side by side: that of a trace, and that of the requests that a profile makes.
 
-use super::{CLASS_ENDS, Fit};
+use super::{CLASS_ENDS, Fit, ValueCounts};
 use crate::protocol::Verb;
 
 /// The bound for the distance of two figures.
@@ -10,6 +10,8 @@ pub enum Bound {
     Difference(f64),
     /// Their difference, as a share of the figure of the trace.
     Share(f64),
+    /// The greater one divided by the smaller one.
+    Factor(f64),
     /// Nothing is promised.
     None,
 }
@@ -23,7 +25,8 @@ pub struct Compared {
     pub trace: Option<f64>,
     /// The figure of the profile; `None` if it is a distance between both.
     pub profile: Option<f64>,
-    /// The difference in the measure of the bound, or the distance.
+    /// The difference in the measure of the bound, or the distance; of a factor, the figure of the profile divided by that of
+    /// the trace.
     pub difference: f64,
     /// How far they may be apart.
     pub bound: Bound,
@@ -37,6 +40,7 @@ impl Compared {
             Bound::Difference(most) | Bound::Share(most) => {
                 self.difference.is_nan() || self.difference.abs() > most
             }
+            Bound::Factor(most) => !(1.0 / most..=most).contains(&self.difference),
             Bound::None => false,
         }
     }
@@ -61,6 +65,16 @@ const DISTINCT: Bound = Bound::Share(0.1);
 /// sqrt(-ln(0.001 / 2) / 2) (Smirnov, "Table for estimating the goodness of fit of empirical distributions", 1948).
 const SMIRNOV: f64 = 1.95;
 
+/// Numbers of keys whose share of the requests is compared.
+const TOP: [f64; 3] = [1.0, 10.0, 1_000.0];
+
+/// Fewest requests of a key, in the mean of the most popular ones, for the share of these not to depend on the number of requests.
+const REQUESTS_OF_KEY_LEAST: f64 = 100.0;
+
+/// How far apart the shares of the most popular keys may be where keys change: chance decides which of the most popular
+/// records keep theirs, and so what their keys get.
+const SHARE_OF_CHANGING: Bound = Bound::Factor(3.0);
+
 /// How many standard deviations chance takes two shares apart once in a thousand times.
 const CHANCE: f64 = 3.3;
 
@@ -72,9 +86,10 @@ fn distance_bound(one: f64, two: f64) -> Bound {
     Bound::Difference((SMIRNOV * libm::sqrt(1.0 / one + 1.0 / two)).clamp(DISTANCE_LEAST, 1.0))
 }
 
-/// The bound for shares of this size of as many requests on both sides: the variance of each is p (1 - p) / n.
-fn share_bound(share: f64, requests: u64) -> Bound {
-    let variance = 2.0 * share * (1.0 - share) / requests.max(1) as f64;
+/// The bound for shares of this size of the requests of both sides: the variance of each is p (1 - p) / n.
+fn share_bound(share: f64, requests: [u64; 2]) -> Bound {
+    let [one, two] = requests.map(|requests| 1.0 / requests.max(1) as f64);
+    let variance = share * (1.0 - share) * (one + two);
     Bound::Difference((CHANCE * libm::sqrt(variance.max(0.0))).max(SHARE_LEAST))
 }
 
@@ -84,9 +99,24 @@ impl Comparison {
         let mut comparison = Comparison::default();
         comparison.mix(trace, profile);
         comparison.lengths(trace, profile);
+        comparison.lifetimes(trace, profile);
+        TOP.into_iter().for_each(|keys| comparison.top(keys, trace, profile));
         comparison.popularity(trace, profile);
         comparison.arrivals(trace, profile);
         comparison.caches(trace, profile);
+        comparison
+    }
+
+    /// The figures of a trace and of fewer requests of a profile that do not depend on the number of requests.
+    pub fn of_first(trace: &Fit, profile: &Fit) -> Comparison {
+        let mut comparison = Comparison::default();
+        comparison.mix(trace, profile);
+        comparison.lifetimes(trace, profile);
+        // Of keys with few requests, those that had more by chance would be the most popular ones.
+        let is_sure = |keys: &f64| {
+            profile.spread.seen.top(*keys) * profile.requests as f64 >= REQUESTS_OF_KEY_LEAST * keys
+        };
+        TOP.into_iter().filter(is_sure).for_each(|keys| comparison.top(keys, trace, profile));
         comparison
     }
 
@@ -99,6 +129,8 @@ impl Comparison {
         let difference = match bound {
             Bound::Share(_) if trace == profile => 0.0,
             Bound::Share(_) => profile / trace - 1.0,
+            Bound::Factor(_) if trace == profile => 1.0,
+            Bound::Factor(_) => profile / trace,
             _ => profile - trace,
         };
         self.rows.push(Compared {
@@ -123,47 +155,58 @@ impl Comparison {
         for verb in Verb::ALL {
             let (one, two) = (share(&one, verb), share(&two, verb));
             if one > 0.0 || two > 0.0 {
-                self.add(format!("share of {}", verb.name()), one, two, share_bound(one, trace.requests));
+                let bound = share_bound(one, [trace.requests, profile.requests]);
+                self.add(format!("share of {}", verb.name()), one, two, bound);
             }
         }
     }
 
     fn lengths(&mut self, trace: &Fit, profile: &Fit) {
         // A key of a sample stands for several, and was drawn once.
-        let (one, two) = (trace.sampled, profile.sampled);
-        let by = [
-            ("key size", &trace.key_bytes, &profile.key_bytes, Some((one, two))),
-            ("value size", &trace.value_bytes, &profile.value_bytes, Some((one, two))),
-            ("value size by request", &trace.request_bytes, &profile.request_bytes, None),
-            ("TTL", &trace.ttl_s, &profile.ttl_s, Some((1.0, 1.0))),
-        ];
-        for (what, one, two, drawn) in by {
-            if one.total() <= 0.0 && two.total() <= 0.0 {
-                continue;
-            }
-            let bound = drawn.map_or(Bound::None, |(of_one, of_two)| {
-                distance_bound(of_one * one.total(), of_two * two.total())
-            });
-            for (name, quantile) in [("median", 0.5), ("p90", 0.9), ("p99", 0.99)] {
-                let (one, two) = (one.quantile(quantile) as f64, two.quantile(quantile) as f64);
-                self.add(format!("{what}, {name}"), one, two, Bound::None);
-            }
-            self.distance(&format!("{what}, Kolmogorov distance"), one.distance(two), bound);
+        let drawn = Some((trace.sampled, profile.sampled));
+        self.numbers("key size", &trace.key_bytes, &profile.key_bytes, drawn);
+        self.numbers("value size", &trace.value_bytes, &profile.value_bytes, drawn);
+        self.numbers("value size by request", &trace.request_bytes, &profile.request_bytes, None);
+    }
+
+    fn lifetimes(&mut self, trace: &Fit, profile: &Fit) {
+        self.numbers("TTL", &trace.ttl_s, &profile.ttl_s, Some((1.0, 1.0)));
+    }
+
+    /// Quantiles of both, and their distance. `drawn` is the share of the numbers of each that were drawn by themselves; `None`
+    /// if nothing is promised of the distance.
+    fn numbers(&mut self, what: &str, one: &ValueCounts, two: &ValueCounts, drawn: Option<(f64, f64)>) {
+        if one.total() <= 0.0 && two.total() <= 0.0 {
+            return;
         }
+        let bound = drawn.map_or(Bound::None, |(of_one, of_two)| {
+            distance_bound(of_one * one.total(), of_two * two.total())
+        });
+        for (name, quantile) in [("median", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let (one, two) = (one.quantile(quantile) as f64, two.quantile(quantile) as f64);
+            self.add(format!("{what}, {name}"), one, two, Bound::None);
+        }
+        self.distance(&format!("{what}, Kolmogorov distance"), one.distance(two), bound);
+    }
+
+    /// The share of the requests for this many keys, the most popular ones.
+    fn top(&mut self, keys: f64, trace: &Fit, profile: &Fit) {
+        self.share_of_top(&format!("{keys}"), keys, trace, profile);
+    }
+
+    fn share_of_top(&mut self, what: &str, keys: f64, trace: &Fit, profile: &Fit) {
+        let (one, two) = (trace.spread.seen.top(keys), profile.spread.seen.top(keys));
+        let bound = match keys_change(trace, profile) {
+            true => SHARE_OF_CHANGING,
+            false => share_bound(one, [trace.requests, profile.requests]),
+        };
+        self.add(format!("share of the top {what}"), one, two, bound);
     }
 
     fn popularity(&mut self, trace: &Fit, profile: &Fit) {
-        let (one, two) = (&trace.spread.seen, &profile.spread.seen);
-        // Where keys change, chance decides which of the most popular records keep theirs, and so what their keys get.
-        let keys_change = trace.churn.lifetimes.is_some() || profile.churn.lifetimes.is_some();
-        let exponent = if keys_change { Bound::None } else { EXPONENT };
-        let bound = |share| if keys_change { Bound::None } else { share_bound(share, trace.requests) };
-        for keys in [1.0, 10.0, 1_000.0] {
-            self.add(format!("share of the top {keys}"), one.top(keys), two.top(keys), bound(one.top(keys)));
-        }
         // Of as many keys on both sides.
-        let percent = CLASS_ENDS[0] * trace.keys;
-        self.add("share of the top 1 %", one.top(percent), two.top(percent), bound(one.top(percent)));
+        self.share_of_top("1 %", CLASS_ENDS[0] * trace.keys, trace, profile);
+        let exponent = if keys_change(trace, profile) { Bound::None } else { EXPONENT };
         if let (Some((one, _)), Some((two, _))) = (trace.spread.zipf, profile.spread.zipf) {
             self.add("alpha", one.exponent, two.exponent, exponent);
         }
@@ -193,6 +236,10 @@ impl Comparison {
     }
 }
 
+fn keys_change(trace: &Fit, profile: &Fit) -> bool {
+    trace.churn.lifetimes.is_some() || profile.churn.lifetimes.is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,8 +247,8 @@ mod tests {
     #[test]
     fn figures_beyond_their_bounds_are_found() {
         let mut comparison = Comparison::default();
-        comparison.add("a", 0.5, 0.504, share_bound(0.5, 1_000_000));
-        comparison.add("b", 0.5, 0.506, share_bound(0.5, 1_000_000));
+        comparison.add("a", 0.5, 0.504, share_bound(0.5, [1_000_000; 2]));
+        comparison.add("b", 0.5, 0.506, share_bound(0.5, [1_000_000; 2]));
         comparison.add("c", 100.0, 111.0, DISTINCT);
         comparison.add("d", 100.0, 91.0, DISTINCT);
         comparison.add("e", 0.0, 0.0, DISTINCT);
@@ -210,10 +257,15 @@ mod tests {
         comparison.distance("h", 0.03, distance_bound(1e6, 1e6));
         comparison.distance("few", 0.27, distance_bound(100.0, 100.0));
         comparison.distance("none", 1.0, distance_bound(0.0, 100.0));
-        comparison.add("i", f64::NAN, 0.5, share_bound(f64::NAN, 1_000));
-        comparison.add("of few", 0.3, 0.36, share_bound(0.3, 1_000));
-        comparison.add("j", 0.3, 0.37, share_bound(0.3, 1_000));
+        comparison.add("i", f64::NAN, 0.5, share_bound(f64::NAN, [1_000; 2]));
+        comparison.add("of few", 0.3, 0.36, share_bound(0.3, [1_000; 2]));
+        comparison.add("j", 0.3, 0.37, share_bound(0.3, [1_000; 2]));
+        comparison.add("like", 0.1, 0.2, SHARE_OF_CHANGING);
+        comparison.add("k", 0.1, 0.31, SHARE_OF_CHANGING);
+        comparison.add("l", 0.31, 0.1, SHARE_OF_CHANGING);
+        comparison.add("m", 0.0, 0.1, SHARE_OF_CHANGING);
+        comparison.add("none", 0.0, 0.0, SHARE_OF_CHANGING);
         let names: Vec<&str> = comparison.beyond().map(|row| row.what.as_str()).collect();
-        assert_eq!(names, ["b", "c", "f", "h", "i", "j"]);
+        assert_eq!(names, ["b", "c", "f", "h", "i", "j", "k", "l", "m"]);
     }
 }

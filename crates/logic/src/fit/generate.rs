@@ -40,26 +40,28 @@ const KINDS: u64 = 0x6b69;
 const TTLS: u64 = 0x7474;
 const GAPS: u64 = 0x6761;
 
-/// Makes `requests` requests of a workload. If the workload fills, it also makes the fills of the keys that they miss
+/// Most keys that are remembered as filled; no request is made once there are more.
+const STORED_MAX: usize = 1 << 22;
+
+/// Makes `requests` requests of a workload, or fewer if `sink` returns that it wants no more rows, or if more than four million
+/// different keys are filled. Returns how many it made. If the workload fills, it also makes the fills of the keys that they miss
 /// in a cache without a limit; the last request may add its fill and the read of its cas. One seed makes the same rows
-/// everywhere. Memory grows with the number of different keys that are filled.
+/// everywhere.
 ///
 /// # Errors
 /// Returns a sentence for keys that have no room for their numbers, for values that are too large, and for bursts that change too
 /// often.
-pub fn generate(
-    load: &Load<'_>,
-    requests: u64,
-    seed: u64,
-    sink: &mut dyn FnMut(&Row<'_>),
-) -> Result<(), String> {
+pub fn generate(load: &Load<'_>, requests: u64, seed: u64, sink: &mut RowSink<'_>) -> Result<u64, String> {
     let mut maker = RowMaker::new(load, requests, seed)?;
     let mut made = 0;
-    while made < requests {
+    while made < requests && !maker.is_over {
         made += maker.next(made, sink);
     }
-    Ok(())
+    Ok(made)
 }
+
+/// A receiver of rows. It returns whether it wants more of them.
+pub type RowSink<'a> = dyn FnMut(&Row<'_>) -> bool + 'a;
 
 struct RowMaker<'a> {
     load: &'a Load<'a>,
@@ -73,6 +75,8 @@ struct RowMaker<'a> {
     fresh: u64,
     /// Keys that were stored, where misses are filled.
     stored: HashSet<u64>,
+    /// No more rows are made.
+    is_over: bool,
     key: Box<KeyBuffer>,
 }
 
@@ -90,12 +94,13 @@ impl<'a> RowMaker<'a> {
             times: Times::new(load, requests, seed)?,
             fresh: 0,
             stored: HashSet::new(),
+            is_over: false,
             key: Box::new([0; KEY_MAX_BYTES]),
         })
     }
 
     /// Makes request `i` with its follow-up requests, and returns how many requests they are without fills.
-    fn next(&mut self, i: u64, sink: &mut dyn FnMut(&Row<'_>)) -> u64 {
+    fn next(&mut self, i: u64, sink: &mut RowSink<'_>) -> u64 {
         let [ops, _, _, ttls] = self.streams;
         let verb = self.table.verb(ops.draw(i));
         let at_ns = self.times.next(i);
@@ -115,10 +120,12 @@ impl<'a> RowMaker<'a> {
                 self.row(Verb::Set, index, at_ns, ttl_s, false, sink);
             }
             match verb {
-                _ if is_absent => false,
+                // A fresh key is never asked for again.
+                _ if is_absent || index >= FRESH_FROM => false,
                 Verb::Delete => self.stored.remove(&index),
                 _ => self.stored.insert(index),
             };
+            self.is_over |= self.stored.len() > STORED_MAX;
         }
         if verb == Verb::Cas { 2 } else { 1 }
     }
@@ -159,14 +166,15 @@ impl<'a> RowMaker<'a> {
         at_ns: Nanos,
         ttl_s: u32,
         missed: bool,
-        sink: &mut dyn FnMut(&Row<'_>),
+        sink: &mut RowSink<'_>,
     ) {
         let has_value = (verb.reads() && !missed) || verb.stores();
         let value_bytes = has_value.then(|| self.lengths.of(index) as u32);
         let key = self.keys.key(index, &mut self.key);
         let resolution_ns = self.load.resolution_ns;
         let at_ns = at_ns / u64::from(resolution_ns.max(1)) * u64::from(resolution_ns.max(1));
-        sink(&Row { at_ns, verb, value_bytes, ttl_s, missed, resolution_ns, ..Row::read(key) });
+        let row = Row { at_ns, verb, value_bytes, ttl_s, missed, resolution_ns, ..Row::read(key) };
+        self.is_over |= !sink(&row);
     }
 }
 

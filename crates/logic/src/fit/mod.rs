@@ -28,7 +28,7 @@ pub use self::churn::{Churn, Survival};
 pub use self::compare::{Bound, Compared, Comparison};
 pub use self::counts::ValueCounts;
 pub use self::curve::MissCurve;
-pub use self::generate::{Load, generate};
+pub use self::generate::{Load, RowSink, generate};
 pub use self::popularity::{Shares, Spread, ZIPF_DISTANCE_MAX, Zipf};
 pub use self::stat::Stat;
 pub use self::working_set::WorkingSet;

@@ -36,7 +36,11 @@ fn fitted(load: &Load<'_>, requests: u64, seed: u64) -> Fit {
 }
 
 fn fitted_with(mut fitter: Fitter, load: &Load<'_>, requests: u64, seed: u64) -> Fit {
-    generate(load, requests, seed, &mut |row| fitter.take(row)).expect("it can be made");
+    let made = generate(load, requests, seed, &mut |row| {
+        fitter.take(row);
+        true
+    });
+    assert!(made.expect("it can be made") >= requests);
     fitter.end()
 }
 
@@ -179,6 +183,31 @@ fn misses_that_are_filled_are_no_operations_of_the_mix() {
     assert_eq!(fit.requests - fit.fills(), REQUESTS);
     assert!(fit.mix().iter().all(|(verb, _)| *verb != Verb::Set), "{:?}", fit.mix());
     assert_alike(&fit);
+}
+
+#[test]
+fn no_more_requests_are_made_than_are_wanted() {
+    let data = data(RECORDS, "200");
+    let mix = Mix { read_through_ns: Some(0), ..mix_of("zipf:0.9", &[(Verb::Get, 0.5), (Verb::Cas, 0.5)]) };
+    let mut rows = 0;
+    let made = generate(&load(&data, &mix), 4_000_000_000, 1, &mut |_| {
+        rows += 1;
+        rows < 1_000
+    });
+    assert!(made.is_ok_and(|made| (300..1_000).contains(&made)) && rows < 1_005, "{rows}");
+}
+
+#[test]
+fn the_first_requests_of_a_profile_are_compared_by_what_does_not_depend_on_their_number() {
+    let (data, mix) = (data(10 * RECORDS, "200"), mix_of("zipf:0.9", &OPS));
+    let load = load(&data, &mix);
+    let (all, some) = (fitted(&load, REQUESTS, 20), fitted(&load, REQUESTS / 4, 21));
+    assert!(Comparison::of(&all, &some).beyond().any(|row| row.what == "different keys"));
+    let comparison = Comparison::of_first(&all, &some);
+    assert!(comparison.rows.len() >= 9 && comparison.beyond().count() == 0, "{comparison:#?}");
+    let other = mix_of("zipf:1.2", &OPS);
+    let other = fitted(&Load { mix: &other, ..load.clone() }, REQUESTS / 4, 22);
+    assert!(Comparison::of_first(&all, &other).beyond().count() >= 2);
 }
 
 #[test]

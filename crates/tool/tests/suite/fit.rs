@@ -119,6 +119,49 @@ fn a_profile_that_is_far_off_ends_with_3() {
     assert!(ended.said.contains("  beyond\n"), "{}", ended.said);
 }
 
+/// Requests whose keys come again soon and then never more: a profile draws every key by its popularity alone.
+#[test]
+fn a_fit_says_by_itself_what_its_profile_does_not_carry() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |i: u64| format!("{},scanned-{:08},16,100,1,get,0\n", i / 500, i / 40 * 10 + i % 10);
+    saved(&folder, "scan.csv", &(0..40_000).map(row).collect::<String>());
+    let ended = fit(&folder, &["scan.csv", "-o", "p.toml", "--json", "f.json"]);
+    assert_eq!(ended.status, Some(0), "only '--check' decides about the exit status: {}", ended.errors);
+    let line = ended.said.lines().find(|line| line.starts_with("Profile")).expect("it is compared");
+    assert!(line.contains("differ from the trace in"), "{line}");
+    assert!(ended.said.contains(" in the trace, "), "{}", ended.said);
+    assert!(read(&folder.path().join("p.toml")).contains("not carried: "));
+    let figures: Value = serde_json::from_str(&read(&folder.path().join("f.json"))).expect("JSON");
+    assert!(figures["check"].as_array().is_some_and(|rows| rows.iter().any(|row| row["is_beyond"] == true)));
+    assert_eq!(figures["check_requests"]["made"], 40_000);
+    // What is carried is said, too, and a profile of another trace is compared as well.
+    saved(&folder, "t.csv", &twitter(50_000));
+    let ended = fit(&folder, &["t.csv", "-o", "q.toml", "--seed", "3"]);
+    assert!(
+        ended.said.contains("as many requests made from it are like the trace: all of "),
+        "{}",
+        ended.said
+    );
+    assert!(!read(&folder.path().join("q.toml")).contains("not carried"));
+    let ended = fit(&folder, &["t.csv", "--check", "p.toml"]);
+    assert_eq!(ended.status, Some(3), "{}", ended.said);
+    assert!(ended.said.contains("are like the trace: all of "), "{}", ended.said);
+}
+
+/// Rows that stand for billions of requests.
+#[test]
+fn a_trace_of_more_requests_than_can_be_made_is_compared_with_as_many_as_there_is_time_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |i: u64| format!("{},key-{i},get,100,4000000000\n", i);
+    saved(&folder, "t.csv", &format!("time,key,op,size,count\n{}{}", row(1), row(2)));
+    let began = std::time::Instant::now();
+    let ended = fit(&folder, &["t.csv", "-o", "p.toml", "--check", "p.toml"]);
+    assert!(matches!(ended.status, Some(0 | 3)), "{}", ended.errors);
+    assert!(ended.said.contains(" of 8,000,000,000 requests"), "{}", ended.said);
+    assert!(ended.said.contains("more would take too long"), "{}", ended.said);
+    assert!(began.elapsed().as_secs() < 60, "it takes some 10 s");
+}
+
 #[test]
 fn what_cannot_be_fitted_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -131,7 +174,6 @@ fn what_cannot_be_fitted_is_refused_with_the_reason() {
         (&["t.csv", "--check", "nothing-like-it"], 2, "--check"),
         (&["t.csv", "--check", "ycsb-f"], 2, "read_modify_write"),
         (&["t.csv", "--check", "ycsb-e"], 2, "insert and scan"),
-        (&["t.csv", "--seed", "3"], 2, "--check"),
         (&["t.csv", "-o", "-", "--json", "-"], 2, "standard output"),
         (&["t.csv", "-o", "no/such/folder/p.toml"], 1, "no/such/folder"),
         (&["t.csv", "--format", "nonsense"], 2, "twitter, kvcache"),

@@ -2,11 +2,13 @@
 
 use std::io;
 
-use pummel_logic::fit::{Bound, CLASS_ENDS, Comparison, Fit, Shares, ValueCounts, Zipf};
+use pummel_logic::fit::{Bound, CLASS_ENDS, Fit, Shares, ValueCounts, Zipf};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
 use pummel_logic::trace::reader::Account;
 use serde_json::{Map, Value, json};
+
+use super::check::Check;
 
 /// The layout of these figures.
 const SCHEMA: u32 = 1;
@@ -18,12 +20,7 @@ pub(super) const CACHE_SIZES: u32 = 16;
 ///
 /// # Errors
 /// Returns the error of the writer of JSON.
-pub(super) fn json(
-    fit: &Fit,
-    format: &str,
-    account: &Account,
-    comparison: Option<&Comparison>,
-) -> io::Result<Vec<u8>> {
+pub(super) fn json(fit: &Fit, format: &str, account: &Account, check: Option<&Check>) -> io::Result<Vec<u8>> {
     let mut figures = json!({
         "schema": SCHEMA,
         "format": format,
@@ -49,8 +46,9 @@ pub(super) fn json(
         "arrivals": arrivals(fit),
         "misses": misses(fit),
     });
-    if let Some(comparison) = comparison {
+    if let Some(Check { comparison, made, wanted }) = check {
         figures["check"] = comparison.rows.iter().map(compared).collect();
+        figures["check_requests"] = json!({ "made": made, "wanted": wanted });
     }
     let mut bytes = serde_json::to_vec_pretty(&figures)?;
     bytes.push(b'\n');
@@ -208,6 +206,7 @@ fn compared(row: &pummel_logic::fit::Compared) -> Value {
     let bound = match row.bound {
         Bound::Difference(most) => json!({ "difference": most }),
         Bound::Share(most) => json!({ "share": most }),
+        Bound::Factor(most) => json!({ "factor": most }),
         Bound::None => Value::Null,
     };
     json!({

@@ -1,19 +1,21 @@
 //! `pummel fit`: a workload from a trace, and how close a profile comes to a trace.
 
+mod check;
 mod figures;
 mod text;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::{Args, ValueHint};
-use pummel_logic::fit::{Comparison, Fit, Fitter, Load, generate};
-use pummel_logic::plan::{Data, Mix, Style};
+use pummel_logic::fit::Fitter;
 
+use self::check::Check;
 use crate::commands::trace::{SourceArgs, Stopped, read};
 use crate::exit_status::Exit;
 use crate::job::{FrontInputs, InputFile, UsageError, check_places};
-use crate::native::workloads::{Profile, ReadThrough, Source, is_built_in, profile, profile_text};
+use crate::native::workloads::{Profile, Source, is_built_in, profile, profile_text};
 use crate::report::output::{Output, names_standard_output};
 use crate::stderr::say;
 use crate::values;
@@ -28,8 +30,8 @@ pub struct FitArgs {
     /// Write the profile to this file, for --workload; - is standard output
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Make as many requests from this profile as the trace has, without a server, and compare them with it. Any profile that
-    /// --workload accepts, such as the one fitted to the trace
+    /// Make as many requests from this profile as the trace has, without a server, and print all figures of both. Any profile
+    /// that --workload accepts; the one that is fitted to the trace is always compared, and what it does not carry is printed
     #[arg(long, value_name = "PROFILE")]
     pub check: Option<String>,
     /// Write all figures as JSON; - is standard output
@@ -38,13 +40,14 @@ pub struct FitArgs {
     /// Write the rate over time, minute by minute, for --rate file:FILE; - is standard output
     #[arg(long, value_name = "FILE", allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     pub rates: Option<PathBuf>,
-    /// Seed of the requests that --check makes
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count, requires = "check")]
+    /// Seed of the requests that are made of profiles
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count)]
     pub seed: u64,
 }
 
 const EXAMPLES: &str = "\
-One pass over the trace, in at most 256 MiB of memory. docs/FIT.md says what each figure is, and what a profile cannot carry.
+One pass over the trace, in at most 256 MiB of memory. Then as many requests are made from the profile, in at most twice the
+time of that pass or 10 s, and the figures that it does not carry are printed. docs/FIT.md says what each figure is.
 
 Examples:
   pummel fit cluster52.0.zst -o mine.toml
@@ -131,39 +134,48 @@ fn follow(args: &FitArgs, inputs: &FrontInputs) -> Result<Exit, Stopped> {
         _ => None,
     };
     let outputs = Outputs::prepare(args, args.check.as_deref().filter(|name| !is_own && !is_built_in(name)))?;
+    let begin = Instant::now();
     let mut fitter = Fitter::default();
     let (format, account) = read(&args.source, &mut |row, _| {
         fitter.take(row);
         Ok(true)
     })?;
     let fit = fitter.end();
+    let limit = check::limit(begin.elapsed());
     let source = Source { files: &args.source.files, format: format.name() };
-    let profile_text = profile_text(&fit, source);
-    let checked = match (checked, is_own) {
-        (None, true) => Some(own_profile(&profile_text)?),
-        (checked, _) => checked,
-    };
-    let comparison = checked.map(|profile| compare(&fit, &profile, args.seed)).transpose()?;
+    let own = Check::of_own(&fit, &profile_text(&fit, source, &[]), args.seed, limit);
     let name = args.check.as_deref().unwrap_or_default();
+    let asked = match (&checked, is_own) {
+        (Some(profile), _) => Some(Check::of(&fit, profile, args.seed, limit)),
+        (None, true) => Some(own.clone()),
+        (None, false) => None,
+    };
+    let asked = asked.transpose().map_err(|why| refused_profile(name, why))?;
     let mut report = text::report(&fit, format.name(), &account);
-    if let Some(comparison) = &comparison {
-        report += &text::comparison(comparison, name);
+    report += &text::carried(&own);
+    if let Some(check) = &asked {
+        report += &text::comparison(check, name);
     }
-    write(outputs.profile, profile_text.as_bytes())?;
-    write(outputs.json, &figures::json(&fit, format.name(), &account, comparison.as_ref())?)?;
+    let misses = own.as_ref().map(text::misses_of_profile).unwrap_or_default();
+    write(outputs.profile, profile_text(&fit, source, &misses).as_bytes())?;
+    let shown = asked.as_ref().or(own.as_ref().ok());
+    write(outputs.json, &figures::json(&fit, format.name(), &account, shown)?)?;
     write(outputs.rates, text::rates(&fit).as_bytes())?;
     match outputs.takes_stdout {
         true => report.lines().for_each(say),
         false => crate::report::output::print(report.as_bytes())?,
     }
-    let is_missed = comparison.is_some_and(|comparison| comparison.beyond().next().is_some());
+    let is_missed = asked.is_some_and(|check| check.comparison.beyond().next().is_some());
     Ok(if is_missed { Exit::Missed } else { Exit::Complete })
 }
 
+/// The refusal of a profile whose requests cannot be made.
+fn refused_profile(name: &str, accepted: String) -> Stopped {
+    Stopped::Usage(UsageError::Value { flag: "--check".to_owned(), value: name.to_owned(), accepted })
+}
+
 fn named_profile(name: &str, inputs: &FrontInputs) -> Result<Profile, Stopped> {
-    let refused = |accepted| {
-        Stopped::Usage(UsageError::Value { flag: "--check".to_owned(), value: name.to_owned(), accepted })
-    };
+    let refused = |accepted| refused_profile(name, accepted);
     let profile = profile(name, inputs).map_err(refused)?;
     let has = [
         (profile.read_modify_write > 0.0, "read_modify_write"),
@@ -178,52 +190,4 @@ fn named_profile(name: &str, inputs: &FrontInputs) -> Result<Profile, Stopped> {
             has.join(" and ")
         ))),
     }
-}
-
-/// The profile that this fit writes.
-fn own_profile(text: &str) -> Result<Profile, Stopped> {
-    Profile::read(text)
-        .map_err(|refusal| Stopped::Failed(io::Error::other(format!("the profile: {}", refusal.0))))
-}
-
-/// Makes as many requests of a profile as a trace has, and compares both.
-fn compare(fit: &Fit, profile: &Profile, seed: u64) -> Result<Comparison, Stopped> {
-    let data = Data {
-        records: profile.records,
-        seed: 0,
-        key_prefix: profile.key_prefix.clone(),
-        key_size: profile.key_size.clone(),
-        value_size: profile.value_size.clone(),
-        expiry_s: profile.ttl.clone(),
-        value_classes: profile.value_classes.clone(),
-        style: Style::default(),
-    };
-    let mix = Mix {
-        popularity: profile.popularity.clone(),
-        fresh: profile.fresh,
-        absent: profile.absent,
-        churn: profile.churn.clone(),
-        read_through_ns: profile.read_through.map(|ReadThrough(delay_ns)| delay_ns),
-        ..Mix::of(&profile.mix)
-    };
-    let load = Load {
-        data: &data,
-        mix: &mix,
-        rate: profile.rate,
-        is_even: profile.arrivals.as_deref() == Some("constant"),
-        burst: profile.burst,
-        resolution_ns: u32::try_from(fit.resolution_ns).unwrap_or(u32::MAX),
-    };
-    let primary = match profile.read_through {
-        Some(_) => fit.requests - fit.fills(),
-        None => fit.requests,
-    };
-    let mut fitter = Fitter::default();
-    let made = generate(&load, primary, seed, &mut |row| fitter.take(row));
-    let refused = |accepted| {
-        let (flag, value) = ("--check".to_owned(), profile.source.clone());
-        Stopped::Usage(UsageError::Value { flag, value, accepted })
-    };
-    made.map_err(refused)?;
-    Ok(Comparison::of(fit, &fitter.end()))
 }

@@ -5,6 +5,7 @@ use pummel_logic::measure::words::counted;
 use pummel_logic::time::SECOND;
 use pummel_logic::trace::reader::Account;
 
+use super::check::Check;
 use super::figures::cache_sizes;
 use crate::report::numbers::{grouped, number};
 
@@ -307,11 +308,81 @@ fn misses(lines: &mut Lines, fit: &Fit) {
     }
 }
 
+/// The figures of the trace that its own profile does not carry.
+pub(super) fn carried(own: &Result<Check, String>) -> String {
+    let mut lines = Lines::default();
+    let check = match own {
+        Ok(check) => check,
+        Err(why) => {
+            lines.add("Profile", &format!("not compared with the trace: {why}"));
+            return lines.0;
+        }
+    };
+    let promised = promised(&check.comparison);
+    let beyond: Vec<&Compared> = check.comparison.beyond().collect();
+    let text = match beyond.len() {
+        0 => format!(
+            "{} are like the trace: all of {promised} figures with a bound are within it",
+            requests_of(check)
+        ),
+        beyond => format!(
+            "{} differ from the trace in {beyond} of {promised} figures with a bound:",
+            requests_of(check)
+        ),
+    };
+    lines.add("Profile", &text);
+    beyond.into_iter().for_each(|row| lines.add("", &miss(row)));
+    if !check.is_whole() {
+        lines.add(
+            "",
+            "more would take too long: numbers of keys, lengths, arrivals and hits of LRU are not compared",
+        );
+    }
+    lines.0
+}
+
+/// The figures of a trace that a profile does not carry, as its file says them.
+pub(super) fn misses_of_profile(check: &Check) -> Vec<String> {
+    let miss = |row| format!("not carried: {}", miss(row));
+    check.comparison.beyond().map(miss).collect()
+}
+
+/// A figure that is beyond its bound.
+fn miss(row: &Compared) -> String {
+    let Compared { what, trace, profile, difference, .. } = row;
+    match (trace, profile) {
+        (Some(trace), Some(profile)) => {
+            format!("{what}: {} in the trace, {} of the profile", figure_text(*trace), figure_text(*profile))
+        }
+        _ => format!("{what}: {} between the trace and the profile", figure_text(*difference)),
+    }
+}
+
+/// The requests that were made of a profile.
+fn requests_of(check: &Check) -> String {
+    match check.is_whole() {
+        true => "as many requests made from it".to_owned(),
+        false => {
+            format!("the first {} of {} requests made from it", grouped(check.made), grouped(check.wanted))
+        }
+    }
+}
+
+/// How many figures have a bound.
+fn promised(comparison: &Comparison) -> usize {
+    comparison.rows.iter().filter(|row| row.bound != Bound::None).count()
+}
+
 /// The rows of a comparison as a table, and how many are beyond their bounds.
-pub(super) fn comparison(comparison: &Comparison, profile: &str) -> String {
+pub(super) fn comparison(check: &Check, profile: &str) -> String {
+    let comparison = &check.comparison;
+    let requests = match check.is_whole() {
+        true => "as many requests".to_owned(),
+        false => format!("the first {} of {} requests", grouped(check.made), grouped(check.wanted)),
+    };
     let columns = comparison.rows.iter().map(|row| row.what.len()).max().unwrap_or(0);
     let mut text = format!(
-        "\nThe trace, and as many requests of '{}':\n{:<columns$}  {:>12} {:>12} {:>12} {:>9}\n",
+        "\nThe trace, and {requests} of '{}':\n{:<columns$}  {:>12} {:>12} {:>12} {:>9}\n",
         profile.escape_debug(),
         "",
         "trace",
@@ -324,6 +395,7 @@ pub(super) fn comparison(comparison: &Comparison, profile: &str) -> String {
         let bound = match row.bound {
             Bound::Difference(most) => figure_text(most),
             Bound::Share(most) => format!("{} %", 100.0 * most),
+            Bound::Factor(most) => format!("{most}x"),
             Bound::None => "-".to_owned(),
         };
         let mark = if row.is_beyond() { "  beyond" } else { "" };
@@ -336,7 +408,7 @@ pub(super) fn comparison(comparison: &Comparison, profile: &str) -> String {
         );
     }
     let beyond = comparison.beyond().count();
-    let promised = comparison.rows.iter().filter(|row| row.bound != Bound::None).count();
+    let promised = promised(comparison);
     text += &format!("{beyond} of {promised} figures with a bound are beyond it\n");
     text
 }
@@ -344,6 +416,7 @@ pub(super) fn comparison(comparison: &Comparison, profile: &str) -> String {
 fn difference_text(row: &Compared) -> String {
     match row.bound {
         Bound::Share(_) => format!("{:+.1} %", 100.0 * row.difference),
+        Bound::Factor(_) => format!("{}x", number(row.difference)),
         _ if row.trace.is_none() => figure_text(row.difference),
         _ if row.difference == 0.0 => "0".to_owned(),
         _ => format!("{}{}", if row.difference < 0.0 { "-" } else { "+" }, figure_text(row.difference.abs())),

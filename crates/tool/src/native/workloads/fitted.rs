@@ -29,8 +29,9 @@ pub struct Source<'a> {
     pub format: &'a str,
 }
 
-/// The profile of a fit that has requests, as text that a person reads and [`super::Profile::read`] takes.
-pub fn profile_text(fit: &Fit, source: Source<'_>) -> String {
+/// The profile of a fit that has requests, as text that a person reads and [`super::Profile::read`] takes. `misses` says what of the
+/// trace it is known not to carry.
+pub fn profile_text(fit: &Fit, source: Source<'_>, misses: &[String]) -> String {
     let mut lines = Lines::default();
     let records = fit.records();
     let requests = fit.requests;
@@ -39,7 +40,8 @@ pub fn profile_text(fit: &Fit, source: Source<'_>) -> String {
     lines.field("schema", "1");
     lines.text("source", &format!("pummel fit of {names} ({}), {requests} requests", source.format));
     let sizes = Sizes::of(fit, records);
-    let assumed: Vec<String> = assumed(fit, &sizes).iter().map(|text| quoted(text)).collect();
+    let assumed = assumed(fit, &sizes);
+    let assumed: Vec<String> = assumed.iter().chain(misses).map(|text| quoted(text)).collect();
     lines.field("assumed", &format!("[{}]", assumed.join(", ")));
     lines.field("records", &records.to_string());
     lines.field("mix", &format!("{{ {} }}", mix_text(&fit.mix())));
@@ -284,7 +286,8 @@ mod tests {
 
     fn profile(fit: &Fit) -> Profile {
         let files = ["a \"b\"\n.csv".to_owned()];
-        let text = profile_text(fit, Source { files: &files, format: "csv" });
+        let misses = ["not carried: a \"figure\"".to_owned()];
+        let text = profile_text(fit, Source { files: &files, format: "csv" }, &misses);
         Profile::read(&text).unwrap_or_else(|refusal| panic!("{refusal:?}: {text}"))
     }
 
@@ -302,7 +305,7 @@ mod tests {
         let store = Row { verb: Verb::Set, value_bytes: Some(7), ttl_s: u32::MAX, ..Row::read(b"k") };
         let profile = profile(&fit_of(&[store, store, Row { verb: Verb::Incr, ..Row::read(b"n") }]));
         let assumed = profile.assumed.join("\n");
-        for words in ["longer than 30 days", "no times", "keys of their own"] {
+        for words in ["not carried: a \"figure\"", "longer than 30 days", "no times", "keys of their own"] {
             assert!(assumed.contains(words), "{words}: {assumed}");
         }
         assert_eq!(profile.ttl, Dist::Fixed(EXPIRY_MAX_S as f64));
