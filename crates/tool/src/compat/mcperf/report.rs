@@ -15,6 +15,8 @@ pub struct McperfFigures {
     pub churn: Churn,
     /// Length of the run.
     pub elapsed_ns: Nanos,
+    /// For how long the client thread ran, in which the CPU time was used.
+    pub thread_ns: Nanos,
     /// CPU time of this process.
     pub cpu_user_ns: Nanos,
     /// CPU time of the kernel for this process.
@@ -67,7 +69,8 @@ fn write_all(to: &mut String, figures: &McperfFigures, layout: ReportLayout) -> 
         write_replies(to, churn, layout)?;
     }
     write_errors(to, churn)?;
-    write_costs(to, figures, elapsed_s)
+    write_cpu(to, figures)?;
+    write_traffic(to, churn, elapsed_s)
 }
 
 fn write_replies(to: &mut String, churn: &Churn, layout: ReportLayout) -> fmt::Result {
@@ -163,19 +166,28 @@ fn write_errors(to: &mut String, churn: &Churn) -> fmt::Result {
     )
 }
 
-/// CPU time, and what went over the net.
-fn write_costs(to: &mut String, figures: &McperfFigures, elapsed_s: f64) -> fmt::Result {
-    let (user_s, system_s) =
-        (figures.cpu_user_ns as f64 / SECOND as f64, figures.cpu_system_ns as f64 / SECOND as f64);
-    let share = |part_s: f64| if elapsed_s > 0.0 { 100.0 * part_s / elapsed_s } else { 0.0 };
+/// Writes the CPU time and its shares of the time in which it was used. The client of mcperf is one thread, so that they are
+/// at most the whole of that time: in runs of some milliseconds the threads beside it, and the ticks of the kernel's clock, are
+/// more than that.
+fn write_cpu(to: &mut String, figures: &McperfFigures) -> fmt::Result {
+    let (user_ns, system_ns) = (figures.cpu_user_ns, figures.cpu_system_ns);
+    let whole_ns = figures.elapsed_ns.max(figures.thread_ns).max(user_ns + system_ns);
+    let share = |part_ns: Nanos| if whole_ns > 0 { 100.0 * part_ns as f64 / whole_ns as f64 } else { 0.0 };
+    let seconds = |ns: Nanos| ns as f64 / SECOND as f64;
     writeln!(
         to,
-        "\nCPU time [s]: user {user_s:.2} system {system_s:.2} (user {:.1}% system {:.1}% total {:.1}%)",
-        share(user_s),
-        share(system_s),
-        share(user_s + system_s)
-    )?;
-    let (requests, replies) = (&figures.churn.request_bytes, &figures.churn.reply_bytes);
+        "\nCPU time [s]: user {:.2} system {:.2} (user {:.1}% system {:.1}% total {:.1}%)",
+        seconds(user_ns),
+        seconds(system_ns),
+        share(user_ns),
+        share(system_ns),
+        share(user_ns + system_ns)
+    )
+}
+
+/// Writes how many bytes went over the net.
+fn write_traffic(to: &mut String, churn: &Churn, elapsed_s: f64) -> fmt::Result {
+    let (requests, replies) = (&churn.request_bytes, &churn.reply_bytes);
     if requests.count + replies.count > 0 {
         let bytes = (requests.sum + replies.sum) as f64;
         let (amount, unit) = amount(bytes);

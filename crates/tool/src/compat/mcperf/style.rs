@@ -172,6 +172,7 @@ impl Style for McperfStyle<'_> {
         let figures = McperfFigures {
             churn: measurement.connections.churn.as_deref().cloned().unwrap_or_default(),
             elapsed_ns: measurement.measured_ns,
+            thread_ns: measurement.generator.workers.iter().map(|worker| worker.wall_ns).max().unwrap_or(0),
             cpu_user_ns: measurement.generator.cpu_user_ns,
             cpu_system_ns: measurement.generator.cpu_system_ns,
         };

@@ -16,7 +16,29 @@ fn figures(micros: &[u64]) -> McperfFigures {
         };
         churn.end(&Ended { request_bytes: Some(28), late_ns: Some(500_000), reply: Some(reply) });
     }
-    McperfFigures { churn, elapsed_ns: SECOND, cpu_user_ns: 140_000_000, cpu_system_ns: 820_000_000 }
+    let (cpu_user_ns, cpu_system_ns) = (140_000_000, 820_000_000);
+    McperfFigures { churn, elapsed_ns: SECOND, thread_ns: SECOND, cpu_user_ns, cpu_system_ns }
+}
+
+#[test]
+fn one_thread_uses_no_more_than_the_whole_of_its_time() {
+    let cpu = |elapsed_ns, thread_ns, (cpu_user_ns, cpu_system_ns)| {
+        let run =
+            McperfFigures { elapsed_ns, thread_ns, cpu_user_ns, cpu_system_ns, ..McperfFigures::default() };
+        let text = render(&run, ReportLayout::default());
+        let line = text.lines().find(|line| line.starts_with("CPU time")).expect("it is always there");
+        line.split_once('(').expect("shares").1.to_owned()
+    };
+    let half = "user 30.0% system 20.0% total 50.0%)";
+    assert_eq!(cpu(MILLISECOND, MILLISECOND, (300_000, 200_000)), half);
+    assert_eq!(
+        cpu(MILLISECOND / 4, MILLISECOND, (300_000, 200_000)),
+        half,
+        "it was used while the thread ran"
+    );
+    let whole = cpu(MILLISECOND, MILLISECOND, (1_500_000, 500_000));
+    assert_eq!(whole, "user 75.0% system 25.0% total 100.0%)");
+    assert_eq!(cpu(0, 0, (0, 0)), "user 0.0% system 0.0% total 0.0%)");
 }
 
 #[test]
