@@ -349,7 +349,6 @@ fn banner(options: &Options, list: &str, config: &Config) -> String {
 
 fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, config: &Config) -> Plan {
     let seed = options.seed.unwrap_or(inputs.front.seed);
-    let cpus = if options.threads > 1 { inputs.cpus.to_vec() } else { Vec::new() };
     let rate = (options.tps > 0).then_some(options.tps as f64);
     Plan {
         schema: SCHEMA,
@@ -374,7 +373,8 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
         goals: Vec::new(),
         engine: Engine {
             threads: options.threads,
-            cpus,
+            // One thread is bound as well, as in the original.
+            cpus: inputs.cpus.to_vec(),
             backend: Backend::Auto,
             wait: Wait::Auto,
             clock: Clock::Kernel,
