@@ -867,7 +867,13 @@ fn late_requests_are_left_out_and_counted() {
     let server = Serve::start("--service-time fixed:2ms");
     let kept = read(&mutilate(&format!("-s {} -r 5 -t 1 -q 2000 -B", server.name)).expect(0).text);
     assert_eq!(kept.skipped, 0);
-    let skipped = read(&mutilate(&format!("-s {} -r 5 -t 1 -q 2000 -B -S", server.name)).expect(0).text);
+    let ended = mutilate(&format!("-s {} -r 5 -t 1 -q 2000 -B -S", server.name)).expect(0);
+    let (skipped, json) = (read(&ended.text), ended.json());
+    let left_out = json.count("totals/skipped") + json.count("totals/unsent");
+    let due = json.count("totals/requests") + json.count("totals/skipped");
+    let share = 100.0 * left_out as f64 / due as f64;
+    assert_eq!(ended.errors, format!("mutilate.cc(0): asked for 2000/s, {share:.1} % not sent"));
+    assert!(share > 60.0, "a reply takes 2 ms: {}", ended.errors);
     assert!(skipped.total < 600 && skipped.skipped > 1_000, "{skipped:?}");
     assert!(skipped.total + skipped.skipped < 2_000 + 5 * 45, "{skipped:?}");
 }

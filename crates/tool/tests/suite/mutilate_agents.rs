@@ -131,7 +131,7 @@ fn a_master_without_the_word_is_told_which_variable_names_it() {
     let guarded = agent_with(&["-T", "1"], &[("PUMMEL_AGENT_TOKEN_FILE", word), loopback]);
     let line = "-B -c 1 -t 1 -r 10";
     let refused = master(&server.name, line, std::slice::from_ref(&guarded)).expect(255);
-    assert!(refused.errors.contains("PUMMEL_AGENT_TOKEN_FILE"), "{}", refused.errors);
+    assert_eq!(refused.errors.matches("PUMMEL_AGENT_TOKEN_FILE").count(), 1, "{}", refused.errors);
     assert!(!refused.errors.contains("--token-file"), "{}", refused.errors);
     // A network that the server is not in.
     let elsewhere = agent_with(

@@ -252,7 +252,7 @@ fn introduction(runs: &Runs) -> Vec<String> {
     let resolved = plan.servers.iter().filter(|server| !server.starts_with('/')).filter_map(|server| {
         let host = server.rsplit_once(':').map_or(server.as_str(), |(host, _)| host);
         let first = server.to_socket_addrs().ok().and_then(|mut addresses| addresses.next())?;
-        Some(format!("Resolved {host} to {}", first.ip()))
+        Some(format!("Resolved {host} to {first}"))
     });
     std::iter::once(format!("options->records = {}", plan.data.records)).chain(resolved).collect()
 }

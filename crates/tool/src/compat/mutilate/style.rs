@@ -8,6 +8,7 @@ use pummel_engine::run::{RunError, Wants};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::{WORKER_FAILED, load_shortfall};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::recorder::Counts;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Group, Phase, Plan, Work};
 use pummel_logic::protocol::Outcome;
@@ -292,9 +293,8 @@ impl<'a> MutilateStyle<'a> {
 
     /// Says how much of the rate was not sent, which the original's report does not show.
     fn say_unsent(&self, measurement: &Measurement, out: &mut StyleOutput) {
-        let counts = measurement.ops().counts();
-        let (due, rate) = (counts.requests(), self.runs.qps());
-        let share = 100.0 * counts.unsent as f64 / due.max(1) as f64;
+        let share = unsent_percent(&measurement.ops().counts(), measurement.skipped);
+        let rate = self.runs.qps();
         // A few are due and wait for their connections at any moment, and so when the run ends.
         if share >= UNSENT_MIN_PERCENT && rate > 0 && self.runs.series == Series::Single {
             out.line(line(format_args!("asked for {rate}/s, {share:.1} % not sent")));
@@ -313,18 +313,26 @@ impl<'a> MutilateStyle<'a> {
     }
 }
 
+/// The share of the requests due that were not sent, in per cent. Requests that `--skip` left out are in no count.
+fn unsent_percent(counts: &Counts, skipped: u64) -> f64 {
+    let due = counts.requests() + skipped;
+    100.0 * (counts.unsent + skipped) as f64 / due.max(1) as f64
+}
+
 /// Words about agents, with the variables of this front in place of the options of others.
 fn of_agents(words: &str) -> String {
+    if ["showed no token", "showed a wrong token"].iter().any(|why| words.contains(why)) {
+        // The variable of the agent has the same name, so that words about both would not tell them apart.
+        let shown = words.split_once(": this agent was started with").map_or(words, |(shown, _)| shown);
+        return format!(
+            "{shown}; PUMMEL_AGENT_TOKEN_FILE names a file here whose first line is the word of the agent"
+        );
+    }
     let here = words.replace("--allow-version-mismatch of the controller", "--allow-version-mismatch here");
     let words = OF_CONTROLLERS.iter().fold(here, |words, (option, name)| match *option {
         "--allow-version-mismatch" => words.replace(option, &format!("{name}=1")),
         option => words.replace(option, name),
     });
-    let lacks_token = words.contains("showed no token") || words.contains("showed a wrong token");
-    if lacks_token {
-        return words
-            + "; PUMMEL_AGENT_TOKEN_FILE names a file here whose first line is the word of the agent";
-    }
     if words.starts_with("no agent at ") {
         return words + "; an agent without PUMMEL_AGENT_TOKEN_FILE listens on its loopback address alone";
     }
@@ -553,6 +561,31 @@ mod tests {
         let lines: Vec<String> = (0..9).filter_map(|n| windows.count(n % 3 != 0)).collect();
         assert_eq!(lines, ["4,0.5000\n", "8,0.2500\n"]);
         assert_eq!(MissWindows::new(0).count(false), None);
+    }
+
+    #[test]
+    fn requests_that_were_skipped_were_not_sent_either() {
+        let counts = |completed, unsent| Counts { completed, unsent, ..Counts::default() };
+        assert_eq!(unsent_percent(&counts(20, 20), 160), 90.0);
+        assert_eq!(unsent_percent(&counts(60, 20), 0), 25.0, "without --skip as ever");
+        assert_eq!(unsent_percent(&counts(0, 0), 0), 0.0);
+    }
+
+    #[test]
+    fn a_wrong_token_is_told_with_one_variable_named_once() {
+        for why in ["it showed no token", "it showed a wrong token"] {
+            for option in ["--token-file", "PUMMEL_AGENT_TOKEN_FILE"] {
+                let words = format!(
+                    "agent a:1: {why}: this agent was started with {option}, and wants --agent-token-file"
+                );
+                let said = of_agents(&words);
+                assert!(said.starts_with(&format!("agent a:1: {why}; ")), "{said}");
+                assert_eq!(said.matches("PUMMEL_AGENT_TOKEN_FILE").count(), 1, "{said}");
+                assert!(!said.contains("--"), "{said}");
+            }
+        }
+        let unread = of_agents("--agent-token-file: '/none' cannot be read");
+        assert_eq!(unread, "PUMMEL_AGENT_TOKEN_FILE: '/none' cannot be read");
     }
 
     #[test]
