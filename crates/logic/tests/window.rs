@@ -309,6 +309,31 @@ fn objects_that_expire_are_judged_by_their_age() {
 }
 
 #[test]
+fn what_expired_as_it_was_asked_to_is_told_from_what_was_lost() {
+    let all = Window { expire: 0.5, verify: 1.0, ..window() };
+    // Half a minute, in which nothing may expire, and more than a minute, after which everything that is to expire has.
+    for (waits_s, expired) in [(30, false), (70, true)] {
+        let mut story = Story::new(&all, 1, 4_000);
+        let (mut misses, mut lost) = (0, false);
+        while let Some(asked) = story.ask() {
+            if !lost && asked.ticket.index > 2_000 && asked.ticket.verb == Verb::Get {
+                lost = true;
+                story.now += waits_s * SECOND;
+                story.stores[0].clear();
+            }
+            let is_get = asked.ticket.verb == Verb::Get;
+            misses += u64::from(is_get && !story.stores[0].contains_key(&asked.keys[0]));
+            story.serve(&asked, 0);
+        }
+        let counts = story.counts;
+        assert!(counts.verify_misses > 100, "{counts:?}");
+        let of_those_that_expire = if expired { counts.expired_misses } else { counts.unexpired_unget };
+        assert!(of_those_that_expire > 100, "{counts:?}");
+        assert_eq!(counts.verify_misses + of_those_that_expire, misses, "{counts:?}");
+    }
+}
+
+#[test]
 fn presets_set_every_object_once() {
     let mut story = Story::new(&Window { preset: true, set: 0.0, get: 1.0, ..window() }, 1, 1_024);
     let verbs = story.serve_all();

@@ -260,7 +260,9 @@ impl WindowState {
                 true => Some(Flaw::Differs),
             }
         } else if maker.window().expires(pick.slot) {
-            judge_expiry(pick.found, object.set_at, read)
+            let flaw = judge_expiry(pick.found, object.set_at, read);
+            maker.window_mut().counts.expired_misses += u64::from(!pick.found && flaw.is_none());
+            flaw
         } else {
             None
         };

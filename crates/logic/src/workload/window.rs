@@ -78,6 +78,9 @@ pub struct WindowCounts {
     pub expired_get: u64,
     /// Keys that were not there although they had not expired.
     pub unexpired_unget: u64,
+    /// Keys that were not there and were to expire by then, as they were asked to.
+    #[serde(default)]
+    pub expired_misses: u64,
     /// Bytes sent and received for gets.
     pub get_bytes: u64,
     /// Bytes sent and received for sets.
@@ -93,6 +96,7 @@ impl WindowCounts {
         self.verify_failed += other.verify_failed;
         self.expired_get += other.expired_get;
         self.unexpired_unget += other.unexpired_unget;
+        self.expired_misses += other.expired_misses;
         self.get_bytes += other.get_bytes;
         self.set_bytes += other.set_bytes;
     }
