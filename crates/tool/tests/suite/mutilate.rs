@@ -904,6 +904,8 @@ fn every_usable_distribution_of_gaps_keeps_the_rate() {
         ("normal:1,0.0002", 0.01),
         ("pareto:0,1,0.2", 5.0 / 3.0),
         ("fb_ia", 1.45),
+        ("fb_key", 0.11),
+        ("fb_value", 6.0),
     ] {
         // With a seed, how many are due is the same in every run; how many of them are made, a busy machine decides.
         let words = format!("-s {} --noload -r 100 -t 2 -q 2000 -c 4 -B --seed 5 -i {gaps}", server.name);

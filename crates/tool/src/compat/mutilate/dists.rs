@@ -79,7 +79,8 @@ impl Form {
         }
     }
 
-    /// The distribution of sizes. Parameters that are missing are those of the original's constructors.
+    /// The distribution of sizes. Parameters that are missing are those of the original's constructors, except for the deviation
+    /// of a normal distribution with a mean.
     ///
     /// # Errors
     /// The original's words where the parameters are out of all bounds.
@@ -91,7 +92,7 @@ impl Form {
             Form::Shape(shape, [first, second, third]) => match shape {
                 Shape::Fixed => Dist::Fixed(first.unwrap_or(0.0)),
                 Shape::Uniform => Dist::Uniform { low: 0.0, high: first.unwrap_or(1.0) },
-                Shape::Normal => Dist::Normal { mean: first.unwrap_or(1.0), sd: second.unwrap_or(1.0) },
+                Shape::Normal => normal(first.unwrap_or(1.0), deviation(first, second)),
                 // Without a rate nothing but 0 is drawn.
                 Shape::Exponential if first == Some(0.0) => Dist::Fixed(0.0),
                 Shape::Exponential => Dist::Exponential { mean: 1.0 / first.unwrap_or(1.0) },
@@ -112,20 +113,23 @@ impl Form {
     }
 
     /// Gaps whose mean is `mean_s` seconds. What was given as a rate, a mean or a scale makes way for it; a normal's
-    /// deviation and a Pareto's beginning are kept, in seconds, and so is its shape, which is 0 where it is missing.
+    /// deviation and a Pareto's beginning are kept, in seconds, and so is its shape, which is 0 where it is missing. Shapes that
+    /// the original fits to no rate are kept whole, and the schedule multiplies what they give.
     ///
     /// # Errors
-    /// The original's words for shapes that it cannot fit to a rate.
+    /// The original's words for what cannot be fitted to a rate, because its mean is 0 or infinite.
     pub fn gaps(&self, text: &str, mean_s: f64) -> Result<Arrivals, String> {
         let dist = match *self {
-            Form::FbKey | Form::FbValue | Form::Shape(Shape::Gev, _) => {
-                return Err("set_lambda() not implemented".to_owned());
-            }
+            Form::FbKey | Form::FbValue | Form::Shape(Shape::Gev, _) => self
+                .sizes(text)
+                .ok()
+                .filter(|dist| dist.factor_to_mean(mean_s).is_some())
+                .ok_or_else(unfitted)?,
             Form::FbIa => pareto(0.0, 0.154_971, mean_s),
             Form::Shape(shape, [first, second, third]) => match shape {
                 Shape::Fixed | Shape::Gev => Dist::Fixed(mean_s),
                 Shape::Uniform => Dist::Uniform { low: 0.0, high: 2.0 * mean_s },
-                Shape::Normal => Dist::Normal { mean: mean_s, sd: second.unwrap_or(1.0) },
+                Shape::Normal => normal(mean_s, deviation(first, second)),
                 Shape::Exponential => return Ok(Arrivals::Poisson),
                 Shape::Pareto => pareto(first.unwrap_or(0.0), third.unwrap_or(0.0), mean_s),
             },
@@ -134,9 +138,24 @@ impl Form {
     }
 }
 
+/// The standard deviation of a normal distribution of these parameters. The original takes 0 for the one that is missing behind
+/// the mean, so that all keys of `normal:30` have 30 bytes; a name alone ends it.
+fn deviation(mean: Option<f64>, sd: Option<f64>) -> f64 {
+    sd.unwrap_or(if mean.is_some() { 0.0 } else { 1.0 })
+}
+
+/// The normal distribution, which is one value where it has no deviation.
+fn normal(mean: f64, sd: f64) -> Dist {
+    if sd == 0.0 { Dist::Fixed(mean) } else { Dist::Normal { mean, sd } }
+}
+
 /// The generalised Pareto distribution of this beginning, shape and mean.
 fn pareto(loc: f64, shape: f64, mean: f64) -> Dist {
     Dist::Pareto { loc, scale: (1.0 - shape) * (mean - loc), shape }
+}
+
+fn unfitted() -> String {
+    "set_lambda() not implemented".to_owned()
 }
 
 fn refused(text: &str) -> String {
@@ -154,8 +173,8 @@ fn shape(text: &str) -> Option<Form> {
     let name = name.to_ascii_lowercase();
     let (_, shape) = SHAPES.into_iter().find(|(full, _)| !name.is_empty() && full.starts_with(&name))?;
     let mut given = [None; 3];
-    for (place, parameter) in parameters.split(',').enumerate().filter(|(_, parameter)| !parameter.is_empty())
-    {
+    // Commas that follow each other count as one, as in the original.
+    for (place, parameter) in parameters.split(',').filter(|parameter| !parameter.is_empty()).enumerate() {
         let value = number(parameter)?;
         if let Some(slot) = given.get_mut(place) {
             *slot = Some(value);
@@ -188,7 +207,10 @@ mod tests {
             ("uniform:400", Dist::Uniform { low: 0.0, high: 400.0 }),
             ("u", Dist::Uniform { low: 0.0, high: 1.0 }),
             ("normal:200,50", Dist::Normal { mean: 200.0, sd: 50.0 }),
-            ("NORM:200", Dist::Normal { mean: 200.0, sd: 1.0 }),
+            ("NORM:200", Dist::Fixed(200.0)),
+            ("normal:30,", Dist::Fixed(30.0)),
+            ("normal:,30", Dist::Fixed(30.0)),
+            ("normal:30,0", Dist::Fixed(30.0)),
             ("n", Dist::Normal { mean: 1.0, sd: 1.0 }),
             ("exponential:0.005", Dist::Exponential { mean: 200.0 }),
             ("e", Dist::Exponential { mean: 1.0 }),
@@ -199,7 +221,7 @@ mod tests {
             ("p:1,2,0", pareto(1.0, 2.0, 0.0)),
             ("gev:30.7984,8.20449,0.078688", gev(30.7984, 8.20449, 0.078688)),
             ("g", gev(0.0, 1.0, 1.0)),
-            ("gev:,2", gev(0.0, 2.0, 1.0)),
+            ("gev:,2", gev(2.0, 1.0, 1.0)),
             ("fb_key", Dist::EtcKey),
             ("fb_value", Dist::EtcValue),
             ("fb_ia", Dist::EtcArrival),
@@ -282,13 +304,31 @@ mod tests {
         for text in ["exponential", "e", "exponential:1", "EXP:5"] {
             assert_eq!(Form::parse(text).unwrap().gaps(text, 0.002), Ok(Arrivals::Poisson));
         }
+        for text in ["n:5", "normal:5,0"] {
+            let gaps = Form::parse(text).unwrap().gaps(text, 0.002);
+            assert_eq!(gaps, Ok(Arrivals::Shape(Dist::Fixed(0.002))), "{text}");
+        }
         let normal = Form::parse("n:5,0.0002").unwrap().gaps("n:5,0.0002", 0.002);
         assert_eq!(normal, Ok(Arrivals::Shape(Dist::Normal { mean: 0.002, sd: 0.0002 })));
     }
 
     #[test]
+    fn shapes_that_the_original_fits_to_no_rate_are_kept_for_the_schedule_to_fit() {
+        let etc_key = Dist::Gev { loc: 30.7984, scale: 8.20449, shape: 0.078_688 };
+        for (text, dist) in [
+            ("fb_key", Dist::EtcKey),
+            ("fb_value", Dist::EtcValue),
+            ("gev:30.7984,8.20449,0.078688", etc_key),
+            ("gev:-3,2,0.1", Dist::Gev { loc: -3.0, scale: 2.0, shape: 0.1 }),
+        ] {
+            let gaps = Form::parse(text).unwrap().gaps(text, 0.001);
+            assert_eq!(gaps, Ok(Arrivals::Shape(dist)), "{text}");
+        }
+    }
+
+    #[test]
     fn shapes_that_fit_no_rate_are_refused() {
-        for text in ["gev", "gev:1,2,3", "fb_key", "fb_value"] {
+        for text in ["gev", "gev:1,2,3", "gev:0,0"] {
             let said = Form::parse(text).unwrap().gaps(text, 0.001);
             assert_eq!(said, Err("set_lambda() not implemented".to_owned()));
         }
