@@ -405,6 +405,39 @@ fn what_is_left_out_because_it_is_late_was_due_in_this_phase() {
 }
 
 #[test]
+fn requests_that_may_be_left_out_were_ready_when_they_were_due() {
+    let mut story = Story::new(1, &Task { depth: 2, late: Late::Skipped, ..every_100_us(Verb::Get) });
+    let ready: Vec<Nanos> = (0..2).map(|_| story.asks(0, BEGIN + 150 * US).ticket.ready).collect();
+    assert_eq!(ready, [BEGIN, BEGIN + 100 * US], "the generator was late, and no slot was missing");
+}
+
+#[test]
+fn requests_with_a_least_distance_keep_their_rate_where_each_is_asked_a_little_late() {
+    let mut story = Story::new(1, &every_100_us(Verb::Get));
+    let place = StreamOwner { seed: 1, group: 0, phase: 1, client: 0 };
+    let nothing = PhaseAssignment::nothing(place);
+    let (begin, end, requests) = (BEGIN, NEVER, u64::MAX);
+    let assignment = PhaseAssignment { begin, end, requests, depth: 1, spacing_ns: 100 * US, ..nothing };
+    let schedule = Pace::new(&Arrivals::Constant, 10_000.0, 1).schedule(place);
+    story.clients[0].begin(assignment, Some(schedule));
+    for request in 0..1_000 {
+        let due = BEGIN + request * 100 * US;
+        let asked = story.asks(0, due + 5 * US).ticket;
+        assert_eq!((asked.due, asked.ready), (due, due));
+        story.answer(0, Outcome::Hit, due + 6 * US, due + 6 * US);
+    }
+    // After a machine that stood still, what is due at once keeps its distance.
+    let mut now = BEGIN + 1_020 * 100 * US;
+    for _ in 0..10 {
+        story.asks(0, now);
+        story.answer(0, Outcome::Hit, now + US, now + US);
+        let next = story.waits(0, now + US);
+        assert!(next - now >= 90 * US, "{} ns behind the one before", next - now);
+        now = next;
+    }
+}
+
+#[test]
 fn a_phase_of_some_time_lasts_to_its_end() {
     let end = BEGIN + 150 * US;
     let mut story = Story::new(1, &Task { end, ..every_100_us(Verb::Get) });
