@@ -10,7 +10,7 @@ use pummel_logic::time::Nanos;
 use crate::live::words::{Glyphs, bar, busy_share, clock_text, elapsed_ns, share_done, stage_word};
 use crate::report::document::slice_rate;
 use crate::report::numbers::grouped;
-use crate::snapshot::{Snapshot, Stage};
+use crate::snapshot::{Snapshot, SoFar, Stage};
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 30;
@@ -60,13 +60,16 @@ fn rate_line(snapshot: &Snapshot, now: Nanos, rate: f64) -> String {
         .asked_rate(now)
         .map_or_else(String::new, |asked| format!(" of {}", grouped(asked.round() as u64)));
     let counts = snapshot.so_far.as_ref().map(|so_far| so_far.counts).unwrap_or_default();
+    let is_failing = snapshot.so_far.as_ref().is_some_and(SoFar::is_failing);
     let connections = snapshot.connections;
-    let open = match (connections.open, connections.asked) {
+    // Where the run is failing, the word of it takes the place of a figure.
+    let rest = match (connections.open, connections.asked) {
+        _ if is_failing => " (FAILED so far)".to_owned(),
         (Some(open), Some(asked)) => format!("   open {} of {}", grouped(open), grouped(asked)),
         _ => String::new(),
     };
     format!(
-        "rate       {}{asked} req/s   misses {}   errors {}{open}",
+        "rate       {}{asked} req/s   misses {}   errors {}{rest}",
         grouped(rate.round() as u64),
         grouped(counts.misses),
         grouped(counts.failed()),
@@ -117,6 +120,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use pummel_logic::protocol::Fault;
+
     use super::*;
     use crate::live::example;
     use crate::snapshot::Stage;
@@ -144,6 +149,16 @@ mod tests {
         let (snapshot, now) = example::measuring();
         let block = lines(&snapshot, now, Glyphs::Ascii).join("\n");
         assert!(page.contains(&format!("```\n{block}\n```\n")), "docs/LIVE.md does not show:\n{block}");
+    }
+
+    #[test]
+    fn a_run_of_errors_is_called_failed_while_it_goes_on() {
+        let (mut snapshot, now) = example::measuring();
+        let rate_line = |snapshot: &Snapshot| lines(snapshot, now, Glyphs::Ascii)[1].clone();
+        assert!(!rate_line(&snapshot).contains("FAILED"), "{}", rate_line(&snapshot));
+        let so_far = snapshot.so_far.as_mut().expect("figures so far");
+        so_far.counts.errors[Fault::Server as usize] += 2 * so_far.counts.ended();
+        assert!(rate_line(&snapshot).ends_with(" (FAILED so far)"), "{}", rate_line(&snapshot));
     }
 
     #[test]

@@ -248,7 +248,10 @@ pub fn rate_line(canvas: &mut Canvas, snapshot: &Snapshot, place: Place, glyphs:
 /// The generator and its connections.
 pub fn generator(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
     let heading = match &snapshot.so_far {
-        Some(so_far) if so_far.is_trusted => "generator: times may be believed so far",
+        Some(so_far) if so_far.is_trusted && so_far.has_figures_of_lag => {
+            "generator: times up to p99 are reliable so far"
+        }
+        Some(so_far) if so_far.is_trusted => "generator: times are reliable so far",
         Some(_) => "generator: TIMES ARE PARTLY ITS OWN",
         None => "generator",
     };
@@ -329,7 +332,11 @@ fn servers_words(snapshot: &Snapshot) -> Option<String> {
 
 /// The requests of the run that have no good answer, by kind.
 pub fn errors(canvas: &mut Canvas, snapshot: &Snapshot, place: Place) {
-    canvas.heading((place.x, place.end()), place.top, "errors", "");
+    let heading = match &snapshot.so_far {
+        Some(so_far) if so_far.is_failing() => "errors: FAILED so far",
+        _ => "errors",
+    };
+    canvas.heading((place.x, place.end()), place.top, heading, "");
     let counts = snapshot.so_far.as_ref().map(|so_far| so_far.counts).unwrap_or_default();
     let kinds = Fault::ALL.into_iter().map(|fault| (fault.name(), counts.errors(fault)));
     let kinds = kinds.chain([("unfinished", counts.unfinished), ("unsent", counts.unsent)]);

@@ -45,7 +45,7 @@ pub fn words(agents: &AgentsResult) -> String {
     let doubtful: Vec<&str> =
         members.iter().filter(|member| !member.trust.ok).map(|member| member.name.as_str()).collect();
     if !doubtful.is_empty() {
-        text += &format!("; partly their own are the times of {}", doubtful.join(", "));
+        text += &format!("; part of the times was added by pummel itself at {}", doubtful.join(", "));
     }
     text
 }

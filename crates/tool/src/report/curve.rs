@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::report::VERSION;
 use crate::report::markdown;
-use crate::report::run_figures::made_again_words;
+use crate::report::run_figures::{lag_words, made_again_words};
 use crate::report::scalability_words;
 use crate::report::search_words;
 use crate::report::search_words::SearchResult;
@@ -252,7 +252,7 @@ fn fit_words(curve: &Curve) -> String {
     words + "\n"
 }
 
-/// In how many runs the generator was the limit, and in how many the times are partly its own.
+/// In how many runs the generator was the limit, and in how many the times hold lag of pummel.
 fn generator_words(curve: &Curve) -> String {
     let all = curve.points.len();
     let count = |is_such: &dyn Fn(&Summary) -> bool| {
@@ -264,9 +264,9 @@ fn generator_words(curve: &Curve) -> String {
     if limited > 0 {
         text += &format!("\nIn {limited} of {all} runs the generator was the limit.\n");
     }
-    if doubtful > 0 {
-        text += &format!("\nIn {doubtful} of {all} runs the times are partly the generator's own.\n");
-    }
+    let mostly = |name: &str| count(&|summary| summary.trust.mostly_lag.contains(&name));
+    let words = lag_words(all, doubtful, QUANTILES.iter().map(|(name, _)| *name), mostly);
+    words.iter().for_each(|sentence| text += &format!("\n{sentence}\n"));
     text
 }
 
@@ -346,6 +346,8 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 "limit": point.summary.verdict.limit.name(),
                 "says": point.summary.verdict.says,
                 "trust": point.summary.trust.ok,
+                "mostly_lag": point.summary.trust.mostly_lag,
+                "outcome": point.summary.ending.outcome,
             })
         })
         .collect();
@@ -473,7 +475,7 @@ mod tests {
         assert!(said.lines().nth(1).is_some_and(|line| line.ends_with("   generator  -")), "{said}");
         assert!(
             said.ends_with(
-                "In 1 of 2 runs the generator was the limit.\n\nIn 1 of 2 runs the times are partly the generator's own.\n"
+                "In 1 of 2 runs the generator was the limit.\n\nIn 1 of 2 runs part of the times was added by pummel itself (lag).\n"
             ),
             "{said}"
         );
@@ -482,6 +484,7 @@ mod tests {
         assert_eq!(fields("carried"), [true, false]);
         assert_eq!(fields("limit")[0], "generator");
         assert_eq!(fields("trust"), [true, false]);
+        assert_eq!(fields("outcome"), ["ok", "ok"]);
         let rows = String::from_utf8(csv(&curve)).expect("UTF-8");
         let rows: Vec<&str> = rows.lines().collect();
         assert!(

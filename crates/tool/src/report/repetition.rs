@@ -13,7 +13,8 @@ use crate::report::comparison::{SideSource, StoredRepetition, stored_repetition}
 use crate::report::document::{NotAResult, SCHEMA};
 use crate::report::markdown;
 use crate::report::run_figures::{
-    CSV_HEADER, Metric, RunFigures, csv_cells, judged_by_default, made_again_words, pretty,
+    CSV_HEADER, Metric, RunFigures, csv_cells, judged_by_default, lag_words_of, made_again_words,
+    outcome_words, pretty,
 };
 
 /// The word of results of repeated runs.
@@ -226,7 +227,7 @@ fn spread_words(figure: &RepeatedFigure) -> Option<String> {
     Some(text)
 }
 
-/// Missed goals, wrong values, runs that were not steady or whose times are partly the generator's own.
+/// Missed goals, wrong values, runs that were not steady, that failed or were overloaded, or whose times hold lag of pummel.
 fn troubles(repetition: &Repetition) -> Vec<String> {
     let mut notes = Vec::new();
     let all = repetition.runs.len();
@@ -245,10 +246,9 @@ fn troubles(repetition: &Repetition) -> Vec<String> {
     if unsteady > 0 {
         notes.push(format!("{unsteady} of {all} runs were not steady from their beginning to their end."));
     }
-    let doubtful = repetition.runs.iter().filter(|run| run.trust == Some(false)).count();
-    if doubtful > 0 {
-        notes.push(format!("In {doubtful} of {all} runs the times are partly the generator's own."));
-    }
+    let runs: Vec<&RunFigures> = repetition.runs.iter().collect();
+    notes.extend(outcome_words(&runs));
+    notes.extend(lag_words_of(&runs));
     notes
 }
 

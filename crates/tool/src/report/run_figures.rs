@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pummel_logic::measure::compare::RunFigure;
 use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::summary::time_text;
 use pummel_logic::measure::words::{counted, was};
 use pummel_logic::plan::{Arrivals, Group, Plan};
@@ -120,6 +121,9 @@ pub struct RunFigures {
     /// Why the run is not complete.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Whether the requests were answered as they were asked.
+    #[serde(default)]
+    pub outcome: RunOutcome,
     /// Whether the run was steady from its beginning to its end; `None` where that is not known.
     #[serde(default)]
     pub steady: Option<bool>,
@@ -162,6 +166,9 @@ pub struct RunFigures {
     /// Whether the times may be believed.
     #[serde(default)]
     pub trust: Option<bool>,
+    /// Names of the figures of the response that are lag for half or more.
+    #[serde(default)]
+    pub mostly_lag: Vec<String>,
     /// Who was the limit, in a word.
     #[serde(default)]
     pub limit: String,
@@ -223,6 +230,7 @@ impl RunFigures {
         RunFigures {
             status: result.status,
             reason: result.reason.clone(),
+            outcome: result.outcome,
             steady: result.steady,
             seed: result.plan.seed,
             started_unix_s: result.started_unix_s,
@@ -237,6 +245,7 @@ impl RunFigures {
             wrong_values: (result.plan.verify > 0.0).then_some(verify.failed + verify.stale),
             met: (!result.goals.is_empty()).then(|| !result.missed_a_goal()),
             trust: result.trust.as_ref().map(|trust| trust.ok),
+            mostly_lag: result.trust.as_ref().map(|trust| trust.mostly_lag.clone()).unwrap_or_default(),
             limit: result.verdict.as_ref().map_or(String::new(), |verdict| verdict.limit.clone()),
         }
     }
@@ -274,7 +283,8 @@ impl RunFigures {
     pub fn line(&self) -> String {
         let p99 = self.figure(Metric::P99).map_or("not known".to_owned(), |p99| Metric::P99.text(p99.value));
         let steady = if self.steady == Some(false) { ", not steady" } else { "" };
-        format!("{}, p99 {p99}{steady}", Metric::Rate.text(self.rate))
+        let outcome = self.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
+        format!("{}, p99 {p99}{steady}{outcome}", Metric::Rate.text(self.rate))
     }
 }
 
@@ -311,7 +321,8 @@ fn server_cpu_us(result: &Document) -> Option<f64> {
 
 /// The header of the columns of [`csv_cells`].
 pub const CSV_HEADER: &str = "seed,started_unix_s,seconds,status,requests,rate,response_p50_us,response_p90_us,response_p99_us,\
-                              response_p99.9_us,cpu_us_per_request,server_cpu_us_per_request,steady,limit,trust";
+                              response_p99.9_us,cpu_us_per_request,server_cpu_us_per_request,steady,limit,trust,\
+                              outcome";
 
 /// A run as cells of CSV; what is not known is empty.
 pub fn csv_cells(run: &RunFigures) -> String {
@@ -339,8 +350,58 @@ pub fn csv_cells(run: &RunFigures) -> String {
         word(run.steady),
         csv::cell(&run.limit),
         word(run.trust),
+        run.outcome.headline().unwrap_or("ok").to_ascii_lowercase(),
     ]
     .join(",")
+}
+
+/// Sentences about runs of which most requests were errors, and about those that were asked for more than was answered.
+pub fn outcome_words(runs: &[&RunFigures]) -> Vec<String> {
+    let count = |outcome| runs.iter().filter(|run| run.outcome == outcome).count();
+    let all = runs.len();
+    let sentence = |outcome: RunOutcome, what: &str| {
+        let some = count(outcome);
+        let word = outcome.headline().unwrap_or_default();
+        (some > 0).then(|| format!("{word}: in {some} of {all} runs {what}."))
+    };
+    let failed =
+        sentence(RunOutcome::Failed, "more than half of the requests that ended were errors or timeouts");
+    let overloaded = sentence(
+        RunOutcome::Overloaded,
+        "more requests were due than were answered, and the queue grew to the end",
+    );
+    failed.into_iter().chain(overloaded).collect()
+}
+
+/// Sentences about the times of `all` runs that hold lag of pummel: of so many that are doubtful, and of the figures with these
+/// names that are lag for half or more in some runs, which `mostly` counts.
+pub fn lag_words(
+    all: usize,
+    doubtful: usize,
+    names: impl Iterator<Item = &'static str>,
+    mostly: impl Fn(&str) -> usize,
+) -> Vec<String> {
+    let mut words = Vec::new();
+    if doubtful > 0 {
+        words
+            .push(format!("In {doubtful} of {all} runs part of the times was added by pummel itself (lag)."));
+    }
+    let figures: Vec<String> = names
+        .map(|name| (name, mostly(name)))
+        .filter(|(_, some)| *some > 0)
+        .map(|(name, some)| format!("of {name} in {some} of {all} runs"))
+        .collect();
+    if !figures.is_empty() {
+        words.push(format!("Half or more is lag {}.", figures.join(", ")));
+    }
+    words
+}
+
+/// The sentences of [`lag_words`] about runs whose reports have the figures of [`Metric`].
+pub fn lag_words_of(runs: &[&RunFigures]) -> Vec<String> {
+    let doubtful = runs.iter().filter(|run| run.trust == Some(false)).count();
+    let mostly = |name: &str| runs.iter().filter(|run| run.mostly_lag.iter().any(|one| one == name)).count();
+    lag_words(runs.len(), doubtful, Metric::ALL.into_iter().map(Metric::name), mostly)
 }
 
 /// A sentence about the failed runs of a series that were made again; `None` where there were none.
@@ -368,6 +429,7 @@ pub(in crate::report) mod tests {
         RunFigures {
             status: Status::Complete,
             reason: None,
+            outcome: RunOutcome::Ok,
             steady: Some(true),
             seed: 7,
             started_unix_s: Some(started_s),
@@ -389,8 +451,40 @@ pub(in crate::report) mod tests {
             wrong_values: None,
             met: None,
             trust: Some(true),
+            mostly_lag: Vec::new(),
             limit: "nobody".to_owned(),
         }
+    }
+
+    #[test]
+    fn runs_that_failed_or_were_overloaded_are_counted_by_name() {
+        let [ok, failed, overloaded] = [RunOutcome::Ok, RunOutcome::Failed, RunOutcome::Overloaded]
+            .map(|outcome| RunFigures { outcome, ..run_at(0.0, 1.0) });
+        assert_eq!(outcome_words(&[&ok, &ok]), Vec::<String>::new());
+        assert!(
+            !ok.line().contains("OVER") && overloaded.line().ends_with(", OVERLOADED"),
+            "{}",
+            overloaded.line()
+        );
+        let said = outcome_words(&[&ok, &failed, &overloaded, &overloaded]);
+        assert!(said[0].starts_with("FAILED: in 1 of 4 runs more than half "), "{said:?}");
+        assert!(said[1].starts_with("OVERLOADED: in 2 of 4 runs more requests were due "), "{said:?}");
+        assert!(csv_cells(&failed).ends_with(",failed"), "{}", csv_cells(&failed));
+    }
+
+    #[test]
+    fn figures_that_are_mostly_lag_are_named_where_reports_of_several_runs_print_them() {
+        let run = |trust, names: &[&str]| RunFigures {
+            trust: Some(trust),
+            mostly_lag: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..run_at(0.0, 1.0)
+        };
+        let (well, late, tail) =
+            (run(true, &[]), run(false, &["p99", "p99.9"]), run(true, &["p99.9", "max"]));
+        assert_eq!(lag_words_of(&[&well, &well]), Vec::<String>::new());
+        let said = lag_words_of(&[&well, &late, &tail]);
+        assert_eq!(said[0], "In 1 of 3 runs part of the times was added by pummel itself (lag).");
+        assert_eq!(said[1], "Half or more is lag of p99 in 1 of 3 runs, of p99.9 in 2 of 3 runs.");
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn no_rate(goals: &str, met: Option<f64>) -> String {
         None => format!("\nNo rate is known to meet the goal ({goals}).\n"),
         Some(rate) => format!(
             "\nNo rate is known to meet the goal ({goals}) with 95 % confidence. Single runs met it, at up to {} requests per \
-             second, and do not agree well enough.\n",
+             second.\n",
             count(rate)
         ),
     }

@@ -262,11 +262,18 @@ pub struct SoFar {
     pub figures: [Figures; Span::COUNT],
     /// Whether lag is a small part of the response, by the rule of the report.
     pub is_trusted: bool,
+    /// Whether a figure of the response is lag for half or more.
+    pub has_figures_of_lag: bool,
     /// Length of the measured phase so far, in nanoseconds.
     pub measured_ns: Nanos,
 }
 
 impl SoFar {
+    /// Whether more than half of the requests that ended were errors or timeouts, which the report calls a failed run.
+    pub fn is_failing(&self) -> bool {
+        self.counts.failed() > self.counts.ended() / 2
+    }
+
     fn of(plan: &Plan, measured: &Measurement) -> SoFar {
         let ops = measured.ops();
         let all = ops.all();
@@ -274,10 +281,12 @@ impl SoFar {
         let of = |(verb, op): (Verb, &OpRecord)| {
             (plan.name_of(verb), op.counts, Figures::of_op(op, measured.timeout_ns))
         };
+        let trust = Trust::of(&Case::of(measured, plan, &all), &figures, &ops);
         SoFar {
             ops: ops.iter().map(of).collect(),
             counts: all.counts,
-            is_trusted: Trust::of(&Case::of(measured, plan, &all), &figures, &ops).ok,
+            is_trusted: trust.ok,
+            has_figures_of_lag: !trust.mostly_lag.is_empty(),
             figures,
             measured_ns: measured.measured_ns,
         }

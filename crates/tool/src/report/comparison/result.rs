@@ -4,6 +4,7 @@ use pummel_logic::measure::compare::{
     ALPHA, Change, Design, RUNS_TO_CLAIM, adjusted, can_differ, change_of, median, pairs_in_time, seen_change,
 };
 use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::words::counted;
 
 use super::claim::{Claim, ClaimResult, Outcome};
@@ -416,6 +417,7 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
     for (name, side) in comparison.names.0.into_iter().zip(&comparison.sides) {
         let count = |wanted: &dyn Fn(&RunFigures) -> bool| side.runs.iter().filter(|run| wanted(run)).count();
         doubts.extend(incomplete_words(name, side));
+        doubts.extend(failed_words(name, side));
         let unsteady = count(&|run| run.steady == Some(false));
         if unsteady > 0 && !question.accept_unsteady {
             let what = "not steady (--accept-unsteady judges them anyway)";
@@ -437,6 +439,12 @@ fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
 pub(super) fn incomplete_words(name: &str, side: &Side) -> Option<String> {
     let failed = side.runs.iter().filter(|run| run.status != Status::Complete).count();
     (failed > 0).then(|| runs_that(failed, side.runs.len(), name, "not complete"))
+}
+
+/// How many runs of a side were made of errors for the most part, as a sentence without its end; `None` where none was.
+fn failed_words(name: &str, side: &Side) -> Option<String> {
+    let failed = side.runs.iter().filter(|run| run.outcome == RunOutcome::Failed).count();
+    (failed > 0).then(|| runs_that(failed, side.runs.len(), name, "of errors or timeouts for the most part"))
 }
 
 /// Some of all runs of a side, as words.

@@ -2,6 +2,7 @@
 
 use pummel_logic::measure::compare::Design;
 use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::plan::{Arrivals, Depth, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
@@ -255,13 +256,33 @@ fn wrong_values_end_pairs_that_were_measured_with_the_status_of_a_failed_check()
 }
 
 #[test]
+fn runs_of_errors_carry_no_claim_and_overloaded_runs_are_counted() {
+    let question = claim(ClaimKind::Worse, Metric::P99, 0.02);
+    let of = |outcome| {
+        let mut sides = pairs(0.1);
+        sides[1].runs[4].outcome = outcome;
+        Comparison::of_pairs("ab", sides, &question)
+    };
+    let failed = of(RunOutcome::Failed);
+    assert!(text(&failed).contains("FAILED: in 1 of 20 runs more than half "), "{}", text(&failed));
+    let doubt = "1 of 10 runs of B was of errors or timeouts for the most part";
+    assert!(failed.doubts.iter().any(|known| known == doubt), "{:?}", failed.doubts);
+    let overloaded = of(RunOutcome::Overloaded);
+    assert!(text(&overloaded).contains("OVERLOADED: in 1 of 20 runs "), "{}", text(&overloaded));
+    assert_eq!(overloaded.doubts, of(RunOutcome::Ok).doubts);
+    assert!(!text(&of(RunOutcome::Ok)).contains(": in "), "{}", text(&of(RunOutcome::Ok)));
+}
+
+#[test]
 fn a_figure_that_one_run_does_not_know_has_no_change() {
     let mut sides = pairs(0.1);
     sides[1].runs[4].response_us.p99 = None;
     sides[0].runs[2].trust = Some(false);
     let comparison = Comparison::of_results(sides, &claim(ClaimKind::Worse, Metric::P99, 0.02));
     assert!(text(&comparison).contains("not known in 1 of 20 runs"), "{}", text(&comparison));
-    assert!(text(&comparison).contains("In 1 of 20 runs the times are partly the generator's own."));
+    assert!(
+        text(&comparison).contains("In 1 of 20 runs part of the times was added by pummel itself (lag).")
+    );
     assert_eq!(exit(&comparison), 1);
 }
 

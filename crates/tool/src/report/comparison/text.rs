@@ -7,7 +7,7 @@ use super::difference_words::{DifferenceWords, words_of_all};
 use super::result::{Comparison, Row, Word, incomplete_words};
 use super::side::Side;
 use crate::report::VERSION;
-use crate::report::run_figures::{Metric, made_again_words};
+use crate::report::run_figures::{Metric, RunFigures, lag_words_of, made_again_words, outcome_words};
 
 /// The least width of the column of a side's values.
 const COLUMN_LEAST: usize = 12;
@@ -346,17 +346,10 @@ fn percent_of_change(change: f64) -> String {
     format!("{} %", plain(change))
 }
 
-/// The number of runs whose times are partly those of the generator; `None` if there are none.
-fn doubtful_words(comparison: &Comparison) -> Option<String> {
-    let runs = || comparison.sides.iter().flat_map(|side| &side.runs);
-    let doubtful = runs().filter(|run| run.trust == Some(false)).count();
-    match doubtful {
-        0 => None,
-        doubtful => Some(format!(
-            "In {doubtful} of {} runs the times are partly the generator's own.",
-            runs().count()
-        )),
-    }
+/// Sentences about runs that failed or were overloaded, and about times that hold lag of pummel.
+fn run_words(comparison: &Comparison) -> Vec<String> {
+    let runs: Vec<&RunFigures> = comparison.sides.iter().flat_map(|side| &side.runs).collect();
+    outcome_words(&runs).into_iter().chain(lag_words_of(&runs)).collect()
 }
 
 /// Notes on all figures: paragraphs.
@@ -393,7 +386,7 @@ fn foot(comparison: &Comparison) -> Vec<String> {
             ));
         }
     }
-    notes.extend(doubtful_words(comparison));
+    notes.extend(run_words(comparison));
     // Of two runs it was said already, and each claim says it.
     let says_doubts = comparison.claims.is_empty() && !comparison.doubts.is_empty() && runs > 1;
     if !says_doubts {

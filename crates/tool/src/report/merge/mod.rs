@@ -11,6 +11,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::udp::DatagramCounts;
@@ -232,7 +233,10 @@ fn skipped_of(parts: &[Part<'_>]) -> Option<u64> {
 fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
     let is_each = |what: bool| parts.iter().all(|part| part.document.steady == Some(what));
     let is_changed = parts.iter().any(|part| part.document.steady == Some(false));
+    let (outcome, outcome_says) = outcome_of(&sum, parts);
     Document {
+        outcome,
+        outcome_says,
         labels: labels_of(parts),
         load: parts.iter().filter_map(|part| part.document.load.clone()).reduce(|mut all, more| {
             all.add(&more);
@@ -254,6 +258,20 @@ fn with_what_is_not_measured(sum: Document, parts: &[Part<'_>]) -> Document {
         intervals: intervals_of(parts),
         merged: parts.iter().map(merged_of).collect(),
         ..sum
+    }
+}
+
+/// The outcome of the sum: its own where its requests failed, and overloaded where a part was, which the windows of the part showed.
+fn outcome_of(sum: &Document, parts: &[Part<'_>]) -> (RunOutcome, Option<String>) {
+    let names = names_of(parts);
+    let says: Vec<String> = named(parts, &names)
+        .iter()
+        .filter(|part| part.document.outcome == RunOutcome::Overloaded)
+        .filter_map(|part| Some(format!("{}: {}", part.name, part.document.outcome_says.as_ref()?)))
+        .collect();
+    match sum.outcome {
+        RunOutcome::Ok if !says.is_empty() => (RunOutcome::Overloaded, Some(says.join("; "))),
+        outcome => (outcome, sum.outcome_says.clone()),
     }
 }
 

@@ -59,6 +59,18 @@ fn why(documents: &[Document]) -> String {
 }
 
 #[test]
+fn a_sum_with_an_overloaded_part_is_overloaded() {
+    let mut documents = shares(0..3_000, 2);
+    let sum = merged(&parts(&documents)).expect("they are shares of one load");
+    assert_eq!((sum.outcome, sum.outcome_says), (RunOutcome::Ok, None));
+    documents[1].outcome = RunOutcome::Overloaded;
+    documents[1].outcome_says = Some("990/s answered of 2,000/s asked".to_owned());
+    let sum = merged(&parts(&documents)).expect("they are shares of one load");
+    assert_eq!(sum.outcome, RunOutcome::Overloaded);
+    assert_eq!(sum.outcome_says.as_deref(), Some("b.json: 990/s answered of 2,000/s asked"));
+}
+
+#[test]
 fn the_sum_of_shares_is_the_run_that_made_all_of_their_requests() {
     for of in [2, 3, 4] {
         let whole = of_requests(0, 0..3_000);

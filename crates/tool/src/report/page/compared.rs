@@ -3,6 +3,7 @@
 use pummel_logic::measure::compare::{Design, median};
 use pummel_logic::measure::histogram::{Histogram, rank};
 use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::QUANTILES;
 
@@ -140,10 +141,16 @@ fn side_table(drawn: &[DrawnSide<'_>]) -> String {
         .map(|side| {
             let runs = &side.side.runs;
             let incomplete = runs.iter().filter(|run| run.status != Status::Complete).count();
-            let status = match incomplete {
+            let mut status = match incomplete {
                 0 => "complete".to_owned(),
                 some => format!("{some} not complete"),
             };
+            for outcome in [RunOutcome::Failed, RunOutcome::Overloaded] {
+                let some = runs.iter().filter(|run| run.outcome == outcome).count();
+                if let Some(word) = outcome.headline().filter(|_| some > 0) {
+                    status += &format!(", {some} {word}");
+                }
+            }
             let limit = side.side.generator_limited();
             let limit = if limit == 0 { "no".to_owned() } else { format!("in {limit} of {}", runs.len()) };
             vec![
@@ -335,7 +342,7 @@ fn curves(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
         how += " Of repeated runs a line joins the medians of p50, p90, p99 and p99.9.";
     }
     if is_doubtful {
-        how += " Striped edge: some of these times are partly the generator's own.";
+        how += " Striped edge: a part of some of these times was added by pummel itself.";
     }
     let text = Framed {
         statement,

@@ -2,6 +2,7 @@
 
 use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::words::counted;
 use pummel_logic::plan::labels_text;
 
@@ -87,10 +88,17 @@ fn badges(repetition: &Repetition) -> Vec<(String, Option<bool>)> {
     if wrong > 0 {
         badges.push((format!("{} wrong values", grouped(wrong)), Some(false)));
     }
+    let all = repetition.runs.len();
+    for outcome in [RunOutcome::Failed, RunOutcome::Overloaded] {
+        let some = repetition.runs.iter().filter(|run| run.outcome == outcome).count();
+        if let Some(word) = outcome.headline().filter(|_| some > 0) {
+            badges.push((format!("{word} in {some} of {all} runs"), Some(false)));
+        }
+    }
     let doubtful = repetition.runs.iter().filter(|run| run.trust == Some(false)).count();
     if doubtful > 0 {
-        let all = repetition.runs.len();
-        badges.push((format!("times partly the generator's own in {doubtful} of {all} runs"), Some(false)));
+        let words = format!("part of the times added by pummel in {doubtful} of {all} runs");
+        badges.push((words, Some(false)));
     }
     badges
 }
@@ -202,7 +210,9 @@ fn each_run(runs: &[RunFigures], unit: Unit) -> String {
                 (None, Some(bound)) => format!("> {}", unit.plain(bound)),
                 (None, None) => "-".to_owned(),
             };
-            let mut cells = vec![(number_of_run + 1).to_string(), status_word(run.status).to_owned()];
+            let outcome = run.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
+            let status = format!("{}{outcome}", status_word(run.status));
+            let mut cells = vec![(number_of_run + 1).to_string(), status];
             cells.extend([grouped(run.requests), number(run.rate)]);
             cells.extend(TIMES.map(time));
             cells.push(run.limit.clone());

@@ -319,7 +319,7 @@ fn percentiles(document: &Document, unit: Unit) -> String {
         how += " Beyond the triangles of wait and lag it was not even sent.";
     }
     if drawn.is_doubtful {
-        how += " Striped edge: these times are partly the generator's own.";
+        how += " Striped edge: a part of these times was added by pummel itself.";
     }
     Framed {
         statement,
@@ -684,7 +684,9 @@ pub fn of_curve(document: &CurveDocument) -> String {
     };
     let doubtful = match document.runs.iter().filter(|run| !run.trust).count() {
         0 => String::new(),
-        some => format!("in {some} of {} runs the times are partly the generator's own", document.runs.len()),
+        some => {
+            format!("in {some} of {} runs part of the times was added by pummel itself", document.runs.len())
+        }
     };
     let why = search.and_then(|search| search.reason.clone()).unwrap_or_default();
     let reason = fields(&[

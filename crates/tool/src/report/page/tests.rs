@@ -13,6 +13,7 @@ use crate::report::repetition::Repetition;
 use crate::report::run_figures::tests::run_at;
 use crate::report::stored;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::plan::{Clock, FailOn, Goal};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
@@ -184,11 +185,35 @@ fn a_run_of_only_unknown_quantiles_has_a_page() {
 }
 
 #[test]
-fn times_that_are_partly_the_generators_own_are_marked() {
+fn the_title_of_a_run_that_failed_or_was_overloaded_says_so() {
+    let mut document = Run::new(Keep::Figures).document(Clone::clone);
+    assert!(!body(&render(&document)).contains("OVERLOADED"));
+    for (outcome, word) in [(RunOutcome::Failed, "FAILED"), (RunOutcome::Overloaded, "OVERLOADED")] {
+        document.outcome = outcome;
+        let page = body(&render(&document));
+        assert!(
+            page.contains(&format!("<title>{word}: ")) && page.contains(&format!("<h1>{word}: ")),
+            "{page}"
+        );
+    }
+}
+
+#[test]
+fn times_are_called_reliable_as_far_as_they_are() {
+    let mut document = Run::new(Keep::Figures).document(Clone::clone);
+    let trust = TrustResult { ok: true, says: "lag".to_owned(), ..TrustResult::default() };
+    document.trust = Some(trust.clone());
+    assert!(body(&render(&document)).contains("times are reliable"));
+    document.trust = Some(TrustResult { mostly_lag: vec!["p99.9".to_owned()], ..trust });
+    assert!(body(&render(&document)).contains("times up to p99 are reliable"));
+}
+
+#[test]
+fn times_with_a_part_of_pummels_are_marked() {
     let mut document = Run::new(Keep::Figures).document(Clone::clone);
     document.trust = Some(TrustResult { ok: false, says: "lag".to_owned(), ..TrustResult::default() });
     let page = body(&render(&document));
-    assert!(page.contains("class=\"doubt\"") && page.contains("times are partly the generator&#39;s own"));
+    assert!(page.contains("class=\"doubt\"") && page.contains("part of the times was added by pummel"));
 }
 
 #[test]
@@ -303,14 +328,14 @@ fn a_search_is_drawn_with_what_it_found() {
     let statement = "<h2>p99 400 us at 50,000 completed per second, 90,000 us at 90,000</h2>";
     assert!(page.contains(statement), "{page}");
     assert!(page.contains("<code>pummel show --format json</code> also takes this page."), "{page}");
-    assert!(!page.contains("partly the generator"), "{page}");
+    assert!(!page.contains("added by pummel"), "{page}");
     let mut unknown = document;
     unknown.found_rate = None;
     unknown.runs[1].trust = false;
     let page = body(&of_curve(&unknown, &json, &PageOptions::default()));
     let heading = "<h1>No rate is known to meet the goal (p99 at most 1.00 ms), after 4 runs.</h1>";
     assert!(page.contains(heading), "{page}");
-    let trust = "<dt>Trust</dt><dd>in 1 of 4 runs the times are partly the generator&#39;s own</dd>";
+    let trust = "<dt>Trust</dt><dd>in 1 of 4 runs part of the times was added by pummel itself</dd>";
     assert!(page.contains(trust), "{page}");
 }
 

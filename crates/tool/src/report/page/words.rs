@@ -19,8 +19,13 @@ const SERVERS_NAMED: usize = 3;
 /// Characters of a server's name in a headline at most.
 const SERVER_CHARS_MAX: usize = 48;
 
-/// The one sentence of a run.
+/// The one sentence of a run, which is its title too.
 pub fn headline(document: &Document, unit: Unit) -> String {
+    let outcome = document.outcome.headline().map_or_else(String::new, |word| format!("{word}: "));
+    outcome + &answered_words(document, unit)
+}
+
+fn answered_words(document: &Document, unit: Unit) -> String {
     let servers = &document.plan.servers;
     let who = match servers.len() {
         many if many > SERVERS_NAMED => format!("{many} servers"),
@@ -85,7 +90,11 @@ pub fn badges(document: &Document, unit: Unit) -> Vec<(String, Option<bool>)> {
     let mut badges: Vec<_> = [status].into_iter().chain(outcome).collect();
     badges.push((format!("{length} measured"), None));
     if let Some(trust) = document.trust.as_ref().filter(|_| document.totals.completed > 0) {
-        let words = if trust.ok { "times may be believed" } else { "times are partly the generator's own" };
+        let words = match (trust.ok, trust.mostly_lag.is_empty()) {
+            (true, true) => "times are reliable",
+            (true, false) => "times up to p99 are reliable",
+            (false, _) => "part of the times was added by pummel",
+        };
         badges.push((words.to_owned(), Some(trust.ok)));
     }
     if document.steady == Some(false) {
