@@ -53,8 +53,8 @@ pub enum Undetected {
         server: String,
         /// What it did instead, as the end of a sentence whose subject is the server.
         did: String,
-        /// It sent words without encryption of its own, so that it does not wait for a TLS handshake.
-        in_words: bool,
+        /// The server waits for no TLS handshake: it completed one, or sent words without encryption of its own.
+        wants_no_tls: bool,
     },
     /// A server refuses this client whatever it is asked.
     Refused {
@@ -127,7 +127,8 @@ fn of_server(inquiry: &Inquiry, name: &str) -> Result<Spoken, Undetected> {
         Some(options) => {
             let setup = Setup::new(options, std::slice::from_ref(&server));
             let setup = setup.map_err(|error| unreachable(error.to_string()))?;
-            Side::new(Tls::new(epoll()?, &setup), &server, wait_ns).ask()
+            let side = Side::new(Tls::new(epoll()?, &setup), &server, wait_ns);
+            Side { is_encrypted: true, ..side }.ask()
         }
     }
 }
@@ -138,6 +139,8 @@ struct Side<'a, B> {
     server: &'a Server,
     /// How long a connection may take to open, and an answer to a question that has to be answered.
     wait_ns: Nanos,
+    /// A connection is open when its TLS handshake is over.
+    is_encrypted: bool,
     generation: u32,
     /// Bytes that came together with the news that the connection is open: a greeting.
     greeting: Vec<u8>,
@@ -157,7 +160,15 @@ enum Answer {
 
 impl<'a, B: Backend> Side<'a, B> {
     fn new(backend: B, server: &'a Server, wait_ns: Nanos) -> Side<'a, B> {
-        Side { backend, server, wait_ns, generation: 0, greeting: Vec::new(), is_over: false }
+        Side {
+            backend,
+            server,
+            wait_ns,
+            is_encrypted: false,
+            generation: 0,
+            greeting: Vec::new(),
+            is_over: false,
+        }
     }
 
     fn ask(mut self) -> Result<Spoken, Undetected> {
@@ -180,7 +191,11 @@ impl<'a, B: Backend> Side<'a, B> {
             did.get_or_insert_with(|| words_of(&answer));
         }
         let (did, in_words) = did.unwrap_or_default();
-        Err(Undetected::Foreign { server: self.server.name().to_owned(), did, in_words })
+        Err(Undetected::Foreign {
+            server: self.server.name().to_owned(),
+            did,
+            wants_no_tls: self.is_encrypted || in_words,
+        })
     }
 
     /// Opens a connection to one of the server's addresses.

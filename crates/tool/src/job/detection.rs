@@ -41,7 +41,7 @@ impl Detection {
             Err(why @ Undetected::Refused { .. }) => {
                 (assumed, Detection::Refused(Obstacle::from(why.to_string())))
             }
-            Err(why @ Undetected::Foreign { in_words: true, .. }) => {
+            Err(why @ Undetected::Foreign { wants_no_tls: true, .. }) => {
                 let hint = "is this the server's port? --protocol names its protocol without asking";
                 (assumed, Detection::Refused(Obstacle::with_hint(why.to_string(), hint)))
             }
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_nothing_known_ends_the_job_in_at_most_five_lines() {
-        let of = |in_words| {
+        let of = |wants_no_tls| {
             let did = "sent \"HTTP/1.1\"".to_owned();
-            let other = Undetected::Foreign { server: "a:80".to_owned(), did, in_words };
+            let other = Undetected::Foreign { server: "a:80".to_owned(), did, wants_no_tls };
             let (_, detection) = Detection::of(Err(other), false, Protocol::Text);
             let Detection::Refused(obstacle) = detection else { panic!("{detection:?}") };
             obstacle

@@ -23,16 +23,14 @@ impl Obstacle {
         let stored = measurement.load.as_ref().map_or(0, |load| load.stored);
         let requests: u64 = measurement.groups.iter().map(|group| group.ops.counts().requests()).sum();
         let reason = measurement.reason.as_ref()?;
-        let connections = &measurement.connections;
-        let refusal = connections.refusals.iter().find(|refusal| refusal.refused > 0);
+        let refusal = measurement.connections.refusals.iter().find(|refusal| refusal.refused > 0);
         let is_short = refusal.is_some() && !plan.reconnect;
         let is_empty = has_nothing_to_report(plan, stored, requests) || is_short;
-        let is_cut_off = connections.failed > 0 || connections.lost > 0;
         (measurement.status == Status::Partial && is_empty).then(|| Obstacle {
             reason: reason.clone(),
             hint: match refusal {
                 Some(refusal) => Some(room_hint(plan, refusal)),
-                None => hint_for(plan, reason, is_cut_off, measurement.detected.is_some()),
+                None => hint_for(plan, reason, Seen::of(plan, measurement, reason)),
             },
         })
     }
@@ -78,9 +76,57 @@ fn room_hint(plan: &Plan, refusal: &Refusal) -> String {
     }
 }
 
-/// What a user can look at in a run that ended for this reason; `None` where the reason says it. `is_cut_off`: a connection
-/// could not be opened, or was lost. `is_detected`: the servers were found to speak the protocol of the plan.
-fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool, is_detected: bool) -> Option<String> {
+/// The hint for a server that cannot be reached for this reason; `None` where the reason says it.
+pub fn absent_hint(reason: &str) -> Option<&'static str> {
+    ABSENT_WORDS.iter().any(|word| reason.contains(word)).then_some(PORTS)
+}
+
+/// What the run saw of the servers that its reason is about, which no hint may call into question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// A connection could not be opened, or was lost.
+    is_cut_off: bool,
+    /// A connection was opened, with TLS to the end of its handshake.
+    has_opened: bool,
+    /// A server answered in the protocol of the plan: it was found to speak it, or told its statistics.
+    has_answered: bool,
+    /// The servers were found to speak the protocol of the plan before the run.
+    is_detected: bool,
+}
+
+impl Seen {
+    /// What a run saw of the servers that the reason of its end names, or of all where it names none.
+    fn of(plan: &Plan, measurement: &Measurement, reason: &str) -> Seen {
+        let connections = &measurement.connections;
+        let named: Vec<usize> = (0..plan.servers.len())
+            .filter(|&number| reason.contains(&format!("{}: ", plan.servers[number])))
+            .collect();
+        let opened_at = |number: &usize| {
+            connections.connect_by_server.get(*number).is_some_and(|times| times.count() > 0)
+        };
+        let has_opened = match named.is_empty() || connections.connect_by_server.is_empty() {
+            true => connections.connect.count() > 0,
+            false => named.iter().any(opened_at),
+        };
+        let servers = measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
+        let is_meant = |address: &String| {
+            named.is_empty() || named.iter().any(|&number| plan.servers[number] == *address)
+        };
+        let is_detected = measurement.detected.is_some();
+        let has_told =
+            servers.into_iter().any(|server| server.reading.is_some() && is_meant(&server.address));
+        Seen {
+            is_cut_off: connections.failed > 0 || connections.lost > 0,
+            has_opened,
+            has_answered: is_detected || has_told,
+            is_detected,
+        }
+    }
+}
+
+/// What a user can look at in a run that ended for this reason; `None` where the reason says it, and where what the run saw
+/// leaves no question.
+fn hint_for(plan: &Plan, reason: &str, seen: Seen) -> Option<String> {
     // The name of a server may hold any word.
     let reason = plan.servers.iter().fold(reason.to_owned(), |reason, server| reason.replace(server, ""));
     let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
@@ -96,7 +142,7 @@ fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool, is_detected: bool) -> O
         return Some("the server's ACL has to let this user run the commands of the load".to_owned());
     }
     if has(&["longer than the timeout"]) && !plan.uses_datagrams() {
-        if is_detected {
+        if seen.has_answered {
             return Some("--timeout sets how long a request may take".to_owned());
         }
         let name = protocol.name();
@@ -104,18 +150,14 @@ fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool, is_detected: bool) -> O
             "does the server speak {name}? --protocol auto finds out what it speaks; --timeout sets how long a request may take"
         ));
     }
-    let hint = if has(&["not valid for the name"]) {
-        "--tls-server-name sets the name that the certificate has to hold"
-    } else if has(&["certificate"]) {
-        "is --tls-ca the authority that signed the server's certificate?"
+    let hint = if has(&["certificate", "TLS"]) && !has(&["the reply looks like"]) {
+        return tls_hint(has, seen).map(str::to_owned);
     } else if has(&["the reply looks like TLS"]) {
         "this port speaks TLS: --tls is for ports that do"
     } else if has(&["the reply looks like HTTP"]) {
         PORTS
-    } else if !is_detected && has(FOREIGN_WORDS) {
+    } else if !seen.is_detected && has(FOREIGN_WORDS) {
         "--protocol auto finds out what the server speaks; --protocol text, meta, binary, resp2 or resp3 names it"
-    } else if has(&["TLS"]) {
-        "does this port speak TLS? --tls is for ports that do"
     } else if has(LOGIN_WORDS) {
         "are --user and the password right? PUMMEL_PASSWORD or --password-file gives the password"
     } else if protocol == Protocol::Binary && plan.login.is_some() && has(&["Unknown command"]) {
@@ -124,9 +166,13 @@ fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool, is_detected: bool) -> O
         "memcached takes no larger values than its -I allows: a smaller --value-size, or a greater -I"
     } else if plan.uses_datagrams() && !has(&["-U"]) && has(&["refused", "longer than the timeout"]) {
         "memcached listens on UDP only with -U"
-    } else if is_cut_off && has(ABSENT_WORDS) {
+    } else if seen.has_opened && has(GONE_WORDS) {
+        "the server took connections earlier in this run: did it end, or start anew?"
+    } else if seen.has_opened && has(LATE_WORDS) {
+        FULL
+    } else if seen.is_cut_off && !seen.has_opened && has(ABSENT_WORDS) {
         PORTS
-    } else if !is_detected && plan.tls.is_none() && has(CLOSED_WORDS) {
+    } else if !seen.has_answered && plan.tls.is_none() && has(CLOSED_WORDS) {
         "does the server expect TLS (--tls), or another protocol? --protocol auto finds out what it speaks"
     } else {
         return None;
@@ -134,9 +180,45 @@ fn hint_for(plan: &Plan, reason: &str, is_cut_off: bool, is_detected: bool) -> O
     Some(hint.to_owned())
 }
 
+/// What a user can look at where TLS failed; `has` says whether the reason has one of these words.
+fn tls_hint(has: impl Fn(&[&str]) -> bool, seen: Seen) -> Option<&'static str> {
+    let hint = if has(&["not valid for the name"]) {
+        "--tls-server-name sets the name that the certificate has to hold"
+    } else if has(&["certificate of the client", "client's certificate", "certificate of it"]) {
+        "--tls-cert and --tls-key give the certificate of the client and its key"
+    } else if has(UNTRUSTED_WORDS) {
+        "is --tls-ca the authority that signed the server's certificate?"
+    } else if has(&["does not speak TLS"]) {
+        "--tls is for ports that speak TLS"
+    } else if has(&["TLS handshake in time"]) {
+        match seen.has_opened {
+            true => "the server completed other TLS handshakes; --timeout sets how long one may take",
+            false => {
+                "does this port speak TLS? --tls is for ports that do; --timeout sets how long a handshake may take"
+            }
+        }
+    } else if has(&["the connection in the TLS handshake"]) {
+        match seen.has_opened {
+            true => FULL,
+            false => "does this port speak TLS? --tls is for ports that do",
+        }
+    } else {
+        return None;
+    };
+    Some(hint)
+}
+
 /// The hint for servers that are not there, and for ports of other servers.
 const PORTS: &str =
     "is the server running, and is this its port? memcached listens on 11211 by default, Redis on 6379";
+
+/// The hint for servers that took some of the connections of a run and not all.
+const FULL: &str = "the server took other connections of this run: is it at its limit (memcached -c, maxclients of Redis)? \
+                    --timeout sets how long a connection may take to open";
+
+/// Words for certificates that nobody vouches for whom this run trusts.
+const UNTRUSTED_WORDS: &[&str] =
+    &["authority that is not trusted", "authority that it names", "itself that of an authority"];
 
 /// Words of servers that want a login, or another one.
 const LOGIN_WORDS: &[&str] =
@@ -154,11 +236,18 @@ const FOREIGN_WORDS: &[&str] = &[
 /// Words for servers that cannot be reached.
 const ABSENT_WORDS: &[&str] = &["refused", "timed out", "in time", "unreachable", "No route", "No such file"];
 
+/// Those of the words for servers at whose address nothing listens.
+const GONE_WORDS: &[&str] = &["refused", "No such file"];
+
+/// Those of the words for servers that may be there, and let a connection wait.
+const LATE_WORDS: &[&str] = &["timed out", "in time"];
+
 /// Words for connections that a server closed: the system's, where requests were on their way.
 const CLOSED_WORDS: &[&str] = &["the server closed the connection", "reset by peer", "Broken pipe"];
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::measure::histogram::CoarseHistogram;
     use pummel_logic::measure::measurement::LoadResult;
     use pummel_logic::plan::{Clock, Load, Login, Mix, Phase, Stop, Work};
     use pummel_logic::protocol::Verb;
@@ -239,7 +328,16 @@ mod tests {
             ("the reply looks like HTTP, not like memcached's text protocol", "is this its port"),
             ("the reply looks like TLS, and this connection has none", "this port speaks TLS"),
             ("the server's certificate is not valid for the name 'a': it is for b", "--tls-server-name"),
-            ("the server's certificate is signed by nobody known", "--tls-ca"),
+            ("the server's certificate was signed by an authority that is not trusted here", "--tls-ca"),
+            ("the server's certificate has expired 3 days ago", ""),
+            ("the server refused the TLS handshake: it wants a certificate of the client", "--tls-cert"),
+            ("the server and this client have no version or cipher of TLS in common (x)", ""),
+            ("the server does not speak TLS: it answered \"ERROR\"", "--tls is for ports that"),
+            ("the server closed the connection in the TLS handshake", "does this port speak TLS?"),
+            (
+                "the server took the connection and did not complete the TLS handshake in time",
+                "does this port speak TLS?",
+            ),
             ("the server said \"SERVER_ERROR object too large for cache\" (20 times)", "--value-size"),
             ("a:1: the server closed the connection", "--tls"),
             ("a:1: Connection reset by peer (os error 104)", "--tls"),
@@ -261,6 +359,54 @@ mod tests {
         }
         let absent = partial("cannot read 'x': No such file or directory", 0);
         assert_eq!(Obstacle::of(&text, &absent).expect("an obstacle").hint, None, "no server is absent");
+    }
+
+    #[test]
+    fn no_hint_calls_into_question_what_the_run_has_seen() {
+        let text = plan(Protocol::Text);
+        let hint = |reason: &str, seen: Seen| hint_for(&text, reason, seen).unwrap_or_default();
+        let none = Seen { is_cut_off: true, ..Seen::default() };
+        let opened = Seen { has_opened: true, ..none };
+        let answered = Seen { has_answered: true, ..opened };
+        let late = "44 of 500 connections failed: a:1: the server took the connection and did not complete the TLS handshake \
+                    in time";
+        for (reason, without, with) in [
+            (late, "does this port speak TLS?", "other TLS handshakes; --timeout"),
+            ("a:1: the server closed the connection in the TLS handshake", "speak TLS?", "at its limit"),
+            ("a:1: the server did not answer in time", "is the server running", "at its limit"),
+            ("a:1: Connection timed out (os error 110)", "is the server running", "at its limit"),
+            (
+                "a:1: Connection refused (os error 111); nothing listens there",
+                "is the server running",
+                "did it end",
+            ),
+        ] {
+            for (seen, words, other) in [(none, without, with), (opened, with, without)] {
+                let said = hint(reason, seen);
+                assert!(said.contains(words) && !said.contains(other), "{reason}: {said}");
+            }
+        }
+        for (reason, with) in [
+            ("a:1: a request took longer than the timeout", "--timeout sets how long a request may take"),
+            ("a:1: the server closed the connection", ""),
+        ] {
+            assert!(hint(reason, opened).contains("--protocol auto"), "{reason}");
+            assert_eq!(hint(reason, answered), with, "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_was_seen_is_that_of_the_servers_that_the_reason_names() {
+        let plan = Plan { servers: vec!["a:1".to_owned(), "b:1".to_owned()], ..plan(Protocol::Text) };
+        let mut measurement = partial("", 0);
+        measurement.connections.connect.record(1_000);
+        let mut times = CoarseHistogram::default();
+        times.record(1_000);
+        measurement.connections.connect_by_server = vec![CoarseHistogram::default(), times];
+        let has_opened = |reason: &str| Seen::of(&plan, &measurement, reason).has_opened;
+        assert!(!has_opened("1 of 2 connections failed: a:1: the server did not answer in time"));
+        assert!(has_opened("1 of 2 connections failed: b:1: the server did not answer in time"));
+        assert!(has_opened("1 of 2 connections failed"));
     }
 
     #[test]

@@ -11,9 +11,9 @@ const SHOWN_BYTES: usize = 40;
 /// The kinds of TLS records, from `change_cipher_spec` to `heartbeat` (RFC 8446, section 5.1).
 const RECORD_KINDS: std::ops::RangeInclusive<u8> = 20..=24;
 
-/// What may be wrong with a server that took the connection and sends nothing.
+/// The reason when a handshake took longer than the timeout.
 pub(super) const SILENCE: &str =
-    "the server took the connection and did not answer in time to TLS; it may not speak TLS on this port";
+    "the server took the connection and did not complete the TLS handshake in time";
 
 /// How TLS ended on a connection that was still open.
 #[derive(Debug)]
@@ -43,12 +43,8 @@ impl Ending {
 /// The reason when a connection ends before its handshake does.
 pub(super) fn interrupted(reason: Reason) -> Reason {
     let words = match reason.fault {
-        Fault::Closed if reason.errno == 0 => {
-            "the server closed the connection in the TLS handshake; it may not speak TLS on this port"
-        }
-        Fault::Reset => {
-            "the server reset the connection in the TLS handshake; it may not speak TLS on this port"
-        }
+        Fault::Closed if reason.errno == 0 => "the server closed the connection in the TLS handshake",
+        Fault::Reset => "the server reset the connection in the TLS handshake",
         _ => return reason,
     };
     Reason { words: Some(words.into()), ..reason }
