@@ -451,7 +451,7 @@ fn connections_held(measurement: &Measurement) -> bool {
 
 /// What the original says of a lost connection.
 fn trouble(reason: &str, plan: &Plan) -> String {
-    if plan.login.is_some() && reason.contains("the server said") {
+    if plan.login.is_some() && reason.contains("the server said: ") {
         return "SASL authentication failed".to_owned();
     }
     if reason.contains("the server closed the connection") {
@@ -650,5 +650,9 @@ mod tests {
         ] {
             assert_eq!(trouble(reason, plan), said);
         }
+        let with_login = &plan_of(&["-s", "a", "--binary", "-U", "joe", "-P", "x"]);
+        assert_eq!(trouble("a:1: the server said: Auth failure.", with_login), "SASL authentication failed");
+        let full = "none of 10 records was stored: the server said \"SERVER_ERROR out of memory\" (6 times)";
+        assert_eq!(trouble(full, with_login), format!("BEV_EVENT_ERROR: {full}"), "it was let in");
     }
 }
