@@ -133,6 +133,35 @@ fn of_server(inquiry: &Inquiry, name: &str) -> Result<Spoken, Undetected> {
     }
 }
 
+/// What a server does when it is asked for its version before anything else.
+pub(super) enum FirstAnswer {
+    /// It answers, in this protocol.
+    Spoken(Spoken),
+    /// It does something else, as the end of a sentence whose subject is the server.
+    Other(String),
+}
+
+/// Asks a server for its version in memcached's text protocol, on a connection of its own.
+///
+/// # Errors
+/// Returns the reason, as a sentence without its full stop, when no connection to the server can be opened.
+pub(super) fn first_answer<B: Backend>(
+    backend: B,
+    server: &Server,
+    timeout_ns: Nanos,
+) -> Result<FirstAnswer, String> {
+    let mut side = Side::new(backend, server, timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS));
+    let conn = side.open().map_err(|reason| Trouble::NotOpened(reason).to_string())?;
+    let question = Question::Version;
+    let answer = side.put(conn, question, |bytes| detect::read(question, bytes));
+    side.backend.close(conn, Close::Fin);
+    Ok(match answer {
+        Answer::Read(_, Reading::Spoken(spoken)) => FirstAnswer::Spoken(spoken),
+        Answer::Read(_, Reading::Refused(said)) => FirstAnswer::Other(format!("said \"{said}\"")),
+        answer => FirstAnswer::Other(words_of(&answer).0),
+    })
+}
+
 /// The side connections to one server, one after the other.
 struct Side<'a, B> {
     backend: B,

@@ -23,8 +23,44 @@ pub enum RunError {
         /// The server's address; `None` for a unix socket.
         address: Option<IpAddr>,
     },
+    /// The login of the plan was not sent to this server, and so not to any.
+    Login {
+        /// The server in the Plan.
+        server: String,
+        /// The reason.
+        why: LoginUnsent,
+    },
     /// The kernel refused an operation, with a description of the operation.
     Kernel(&'static str, io::Error),
+}
+
+/// Why a login was not sent to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginUnsent {
+    /// The server answers without a login, and would store the user and the password as an item.
+    NotDemanded,
+    /// The server cannot be reached, for this reason.
+    Unreachable(String),
+    /// The server did not say that it demands a login; what it did instead is the end of a sentence whose subject is the
+    /// server.
+    Unknown(String),
+}
+
+impl LoginUnsent {
+    /// Writes the reason as a sentence about this server, without its full stop.
+    fn write(&self, server: &str, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoginUnsent::NotDemanded => write!(
+                to,
+                "{server} demands no login and would store the user and the password as an item, so they were not sent"
+            ),
+            LoginUnsent::Unreachable(why) => write!(to, "{server}: {why}"),
+            LoginUnsent::Unknown(did) => write!(
+                to,
+                "{server} did not say that it demands a login, so user and password were not sent: it {did}"
+            ),
+        }
+    }
 }
 
 impl fmt::Display for RunError {
@@ -39,6 +75,7 @@ impl fmt::Display for RunError {
             RunError::Forbidden { server, address: None } => {
                 write!(to, "{server} is on this machine, and nothing may be sent there")
             }
+            RunError::Login { server, why } => why.write(server, to),
             RunError::Kernel(what, error) => write!(to, "{what}: {error}"),
         }
     }

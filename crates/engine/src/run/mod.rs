@@ -8,6 +8,7 @@ mod early_end;
 mod error;
 mod inputs;
 mod login;
+mod login_demand;
 mod phases;
 mod rate_control;
 mod servers;
@@ -25,7 +26,7 @@ use pummel_logic::plan::validate::ValidPlan;
 
 use self::context::Process;
 pub use self::detect::{Inquiry, Undetected, detect};
-pub use self::error::RunError;
+pub use self::error::{LoginUnsent, RunError};
 pub use self::inputs::{Gate, Inputs, Permit};
 pub use self::login::password_of;
 pub use self::servers::{ensure_descriptors, permitted};
@@ -67,8 +68,9 @@ impl<'a> Run<'a> {
     /// Returns [`RunError::Plan`] for a part that is not one of the plan, and for a plan whose command, keys, values or
     /// login cannot be sent, or whose password or recorded requests are missing, [`RunError::Connect`] when a server's
     /// name cannot be resolved or the descriptors do not suffice, [`RunError::Forbidden`] when the inputs do not permit
-    /// a server's address, [`RunError::Tls`] when the files of TLS cannot be used, and [`RunError::Kernel`] when a thread
-    /// cannot be started.
+    /// a server's address, [`RunError::Tls`] when the files of TLS cannot be used, [`RunError::Login`] when a server of
+    /// memcached's text protocol does not say that it demands the plan's login, and [`RunError::Kernel`] when a thread cannot be
+    /// started.
     pub fn start(&self, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
         self.ready(watch, stop)?.on_kernel()
     }

@@ -4,9 +4,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use pummel_logic::measure::completion::note_limits;
-use pummel_logic::measure::evidence::OurRequests;
+use pummel_logic::measure::evidence::{Evidence, OurRequests};
 use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::plan::{self, CodecOptions, Plan, WithCodec};
+use pummel_logic::plan::{self, Clock, CodecOptions, Plan, Wait, WithCodec};
 use pummel_logic::protocol::Codec;
 
 use super::card;
@@ -14,6 +14,7 @@ use super::collect::Collector;
 use super::context::{HostSetup, Observation, Process, RunContext};
 use super::error::RunError;
 use super::inputs::Inputs;
+use super::login_demand;
 use super::phases::{MakeBackend, run_worker};
 use super::servers::{loading_of, servers_asked, servers_of, wait_of};
 use super::watch::Watch;
@@ -92,18 +93,23 @@ impl Start<'_, '_> {
         backend: &MakeBackend<'_, B>,
     ) -> Result<Measurement, RunError> {
         let plan = self.plan;
+        let reached: Vec<Server> = match plan.server_stats_at.is_empty() {
+            true => host.servers.to_vec(),
+            false => [&host.servers[..], &host.asked[..]].concat(),
+        };
+        let epoll = || Epoll::new(Wait::Block, Clock::User, &plan.socket);
         match &plan.tls {
-            None => self.speaking(host, backend),
+            None => {
+                login_demand::ensure_demanded(plan, &reached, &epoll)?;
+                self.speaking(host, backend)
+            }
             Some(options) => {
-                let reached: Vec<Server> = match plan.server_stats_at.is_empty() {
-                    true => host.servers.to_vec(),
-                    false => [&host.servers[..], &host.asked[..]].concat(),
-                };
                 let setup = match &self.inputs.tls_files {
                     Some(files) => Setup::with_files(options, &reached, files.as_ref()),
                     None => Setup::new(options, &reached),
                 };
                 let setup = setup.map_err(RunError::Tls)?;
+                login_demand::ensure_demanded(plan, &reached, &|| Ok(Tls::new(epoll()?, &setup)))?;
                 let host = HostSetup { tls: Some(setup.clone()), ..host };
                 self.speaking(host, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
             }

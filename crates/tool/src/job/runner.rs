@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pummel_engine::run::{Inputs, Run, RunError, Watch};
+use pummel_engine::run::{Inputs, LoginUnsent, Run, RunError, Watch};
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
@@ -14,7 +14,7 @@ use crate::controller::shares::Shares;
 #[cfg(feature = "agents")]
 use crate::controller::start_error::StartError;
 use crate::job::fleet::Fleet;
-use crate::job::hints::Obstacle;
+use crate::job::hints::{self, Obstacle};
 use crate::job::provenance::note_build;
 
 /// Who runs plans.
@@ -74,9 +74,29 @@ impl NotRun {
     pub fn obstacle(&self) -> Obstacle {
         match self {
             NotRun::Server(why) => why.clone(),
+            NotRun::Here(error @ RunError::Login { why, .. }) => login_obstacle(error.to_string(), why),
             why => why.to_string().into(),
         }
     }
+}
+
+/// The reason why a login was not sent, with what can be changed.
+fn login_obstacle(reason: String, why: &LoginUnsent) -> Obstacle {
+    let hint = match why {
+        LoginUnsent::NotDemanded => {
+            "leave out --user; memcached demands a login if it is started with a file of users (-Y)"
+                .to_owned()
+        }
+        LoginUnsent::Unknown(_) => {
+            "--protocol auto finds out what the server speaks; memcached with SASL (-S) speaks binary"
+                .to_owned()
+        }
+        LoginUnsent::Unreachable(why) => match hints::absent_hint(why) {
+            Some(hint) => hint.to_owned(),
+            None => return reason.into(),
+        },
+    };
+    Obstacle::with_hint(reason, hint)
 }
 
 #[cfg(feature = "agents")]

@@ -132,6 +132,48 @@ fn a_server_without_sasl_is_told_from_one_that_refuses_a_login() {
     assert!(ended.errors.contains("hint: this server has no SASL"), "{}", ended.errors);
 }
 
+#[test]
+fn a_login_that_the_server_would_store_as_an_item_is_not_sent() {
+    let (server, passwords) = (Memcached::start(), Passwords::new());
+    let file = passwords.file("joespassword");
+    let items = || server.connect().stats().get("total_items");
+    for protocol in ["text", "meta", "auto"] {
+        let login =
+            format!("-s {} --protocol {protocol} --user joe --password-file {file} --quiet", server.name);
+        for words in [
+            format!("run {login} -n 100 --records 50"),
+            format!("run {login} -n 100 -c 4 --no-load --calls-per-connection 5"),
+            format!("run {login} -n 100 -c 4 --records 50 --reconnect"),
+            format!("load {login} --records 50"),
+        ] {
+            let ended = pummel(&words).expect(1);
+            let said = &ended.errors;
+            assert!(said.contains("demands no login and would store the user and the password"), "{said}");
+            assert!(
+                said.contains("hint: leave out --user; memcached demands a login if") && said.contains("-Y"),
+                "{said}"
+            );
+            assert!(!said.contains("joespassword") && !ended.text.contains("joespassword"), "{said}");
+            assert_eq!(items(), 0, "{words}");
+        }
+    }
+}
+
+#[test]
+fn a_login_is_not_sent_to_what_does_not_say_that_it_demands_one() {
+    let passwords = Passwords::new();
+    let redis = Redis::start(&[]);
+    let ended = passwords.run(&redis.name(), "text", "joe", "joespassword").expect(1);
+    let said = &ended.errors;
+    assert!(
+        said.contains("did not say that it demands a login") && said.contains("--protocol auto"),
+        "{said}"
+    );
+    let ended = passwords.run("127.0.0.1:1", "text", "joe", "joespassword").expect(1);
+    let said = &ended.errors;
+    assert!(said.contains("nothing listens there") && said.contains("hint: is the server running"), "{said}");
+}
+
 /// Clients that come and go and are not let in: each is counted once, and the run ends with the server's words.
 #[track_caller]
 fn assert_turned_away(words: &str, reason: &str) {
