@@ -61,10 +61,11 @@ impl CacheCounts {
         ]
     }
 
-    /// The share of the bytes asked for that were found, 0 to 1; `None` where none were asked for.
+    /// The share of the bytes asked for that were found, 0 to 1; `None` where none were asked for, and where keys were that do not
+    /// exist: those have no bytes.
     pub fn hit_share_of_bytes(&self) -> Option<f64> {
         let asked = self.hit_bytes + self.missed_bytes;
-        (asked > 0).then(|| self.hit_bytes as f64 / asked as f64)
+        (asked > 0 && self.absent == 0).then(|| self.hit_bytes as f64 / asked as f64)
     }
 
     /// Adds what `other` counted.
@@ -118,10 +119,12 @@ mod tests {
         counts.hit_bytes = 900;
         assert_eq!((counts.misses(), counts.missed_bytes), (4, 300));
         assert!(counts.by_cause().iter().all(|(_, count)| *count == 1));
+        assert_eq!(counts.hit_share_of_bytes(), None, "keys that do not exist were asked for");
+        counts.absent = 0;
         assert_eq!(counts.hit_share_of_bytes(), Some(0.75));
         let mut twice = counts;
         twice.merge(&counts);
-        assert_eq!((twice.misses(), twice.hit_bytes, twice.hit_share_of_bytes()), (8, 1_800, Some(0.75)));
+        assert_eq!((twice.misses(), twice.hit_bytes, twice.hit_share_of_bytes()), (6, 1_800, Some(0.75)));
         twice.subtract(&counts);
         assert_eq!(twice, counts);
     }

@@ -69,18 +69,17 @@ fn pairs(pairs: &SampleFigures) -> String {
 /// The values that were found and stored, in bytes; `None` where there were none.
 fn bytes(cache: &CacheResult) -> Option<String> {
     let counts = &cache.counts;
-    let found = cache.hit_share_of_bytes.map(|share| {
-        // Keys that do not exist have no bytes, so that a share of bytes would look better than what was found.
-        if counts.absent > 0 {
-            return format!("{} found", byte_text(counts.hit_bytes));
-        }
-        format!(
+    let asked_bytes = counts.hit_bytes.saturating_add(counts.missed_bytes);
+    let found = match counts.hit_share_of_bytes() {
+        Some(share) => Some(format!(
             "{} % of the bytes asked for were found ({} of {})",
             number(share * 100.0),
             byte_text(counts.hit_bytes),
-            byte_text(counts.hit_bytes.saturating_add(counts.missed_bytes))
-        )
-    });
+            byte_text(asked_bytes)
+        )),
+        // Keys that do not exist have no bytes, so that a share of bytes would look better than what was found.
+        None => (asked_bytes > 0).then(|| format!("{} found", byte_text(counts.hit_bytes))),
+    };
     let stored = (counts.stored_bytes > 0).then(|| format!("{} stored", byte_text(counts.stored_bytes)));
     let words: Vec<String> = [found, stored].into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join("; "))

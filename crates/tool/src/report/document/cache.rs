@@ -11,7 +11,7 @@ pub struct CacheResult {
     /// The counts.
     #[serde(flatten)]
     pub counts: CacheCounts,
-    /// The share of the bytes asked for that reads found; null where none were asked for.
+    /// The share of the bytes asked for that reads found; null where none were asked for, and where keys were that do not exist.
     pub hit_share_of_bytes: Option<f64>,
 }
 

@@ -168,7 +168,7 @@ fn cache(document: &Document) -> String {
         let counts = &cache.counts;
         let mut cells = first.to_vec();
         cells.push(percent((hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)));
-        cells.push(percent(cache.hit_share_of_bytes));
+        cells.push(percent(cache.counts.hit_share_of_bytes()));
         let each = [
             counts.first_touch,
             counts.absent,
