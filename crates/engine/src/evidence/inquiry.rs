@@ -9,6 +9,7 @@ use pummel_logic::measure::evidence::redis::{OwnWork, SLOW_COMMANDS};
 use pummel_logic::measure::evidence::reply::{
     self, Dialect, NUMBER, Occasion, Question, REPLY_MAX_BYTES, Reply,
 };
+use pummel_logic::measure::evidence::server::USUAL_RECORD;
 use pummel_logic::protocol::Malformed;
 use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -507,6 +508,13 @@ impl<B: Backend> Inquiry<B> {
                 Question::Settings | Question::IoThreads | Question::Snapshots | Question::AppendOnly,
                 result,
             ) => side.settings.get_or_insert_default().add_all(&result.unwrap_or_default()),
+            (Question::UsualRecord, result) => match result.ok().and_then(|facts| facts.number(NUMBER)) {
+                Some(count) => {
+                    let settings = side.settings.get_or_insert_default();
+                    settings.add(USUAL_RECORD.as_bytes(), count.to_string().as_bytes());
+                }
+                None => side.hidden.push(question),
+            },
             (question @ Question::SlowCommands, result) => {
                 match result.ok().and_then(|facts| facts.number(NUMBER)) {
                     Some(slow) => {

@@ -15,6 +15,7 @@ use pummel_logic::measure::evidence::provenance::list_of;
 use pummel_logic::measure::evidence::redis::OwnWork;
 use pummel_logic::measure::evidence::reply::{Dialect, Question};
 use pummel_logic::measure::evidence::{Evidence, ServerEvidence, ServerReading, memcached, redis};
+use pummel_logic::measure::misses::may_have_other_keys;
 use pummel_logic::plan::{Clock, Plan, Route, Wait};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
@@ -189,9 +190,12 @@ impl<B: Backend> Observer<B> {
         let addresses = observed.loaded.iter().flat_map(addresses_of).collect();
         // A server that is no node of a cluster would count these questions among its errors.
         let of_nodes = [Question::SlotsByKeys, Question::SlotsByCpu];
-        let hidden = if plan.route == Route::Crc16 { &of_nodes[..0] } else { &of_nodes[..] };
+        let mut hidden = if plan.route == Route::Crc16 { Vec::new() } else { of_nodes.to_vec() };
+        if !may_have_other_keys(plan) {
+            hidden.push(Question::UsualRecord);
+        }
         let inquiry =
-            backend.map(|backend| Inquiry::new(backend, mine.into(), observed.handshake, dialect, hidden));
+            backend.map(|backend| Inquiry::new(backend, mine.into(), observed.handshake, dialect, &hidden));
         Observer {
             inquiry,
             socket_of,

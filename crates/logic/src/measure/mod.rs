@@ -28,6 +28,7 @@ pub mod little;
 pub mod load;
 pub mod measurement;
 mod messages;
+pub mod misses;
 pub mod ops;
 pub mod outcome;
 pub mod parcel;

@@ -909,3 +909,41 @@ fn a_probe_tells_a_server_with_one_queue_from_one_that_has_time() {
     assert!(refused("-s 127.0.0.1:2").contains("expected one server"));
     assert!(refused("--agents 127.0.0.1:3").contains("expected no agents"));
 }
+
+/// The report in one line and the result of a run that loads nothing and reads keys of 21 bytes with the prefix `z:`.
+#[track_caller]
+fn unloaded(server: &str, words: &str) -> (String, Json) {
+    let words = format!("run -s {server} --no-load -n 2000 -c 2 --records 100 {words} --quiet");
+    read_until(&words, "server/reading/our_requests")
+}
+
+#[test]
+fn keys_that_were_never_stored_are_said_to_be_that_with_those_that_are_there() {
+    const OTHER_KEYS: &str = "--mix get:1 --key-prefix z: --key-size 21";
+    let (one, other, redis) = (Memcached::start(), Memcached::start(), Redis::start(&[]));
+    for (server, protocol) in
+        [(one.name.clone(), "text"), (other.name.clone(), "meta"), (redis.name(), "resp2")]
+    {
+        let words = format!("--protocol {protocol} {OTHER_KEYS}");
+        let never = "keys were not in the server when the run began (keys 21 bytes, prefix 'z:')";
+        let (report, result) = unloaded(&server, &words);
+        assert!(report.contains(&format!("2,000 of 2,000 {never}")), "{report}");
+        assert!(!report.contains("usual settings") && !report.contains("evicted"), "{report}");
+        assert_eq!(result.at("server/reading/usual_record").as_bool(), Some(false), "{protocol}");
+        let loads = format!("load -s {server} --protocol {protocol} --records 100 --quiet");
+        pummel(&loads).expect(0);
+        let (report, result) = unloaded(&server, &words);
+        let held = "it holds a record with the key of the usual settings (keys 30 bytes, no prefix)";
+        assert!(report.contains(&format!("2,000 of 2,000 {never}; {held}")), "{report}");
+        assert_eq!(result.at("server/reading/usual_record").as_bool(), Some(true), "{protocol}");
+        // The look is no request of the measured phase.
+        assert_eq!(result.count("server/reading/counts/requests"), 2_000, "{protocol}");
+        // The usual keys are found; nobody looks for them then.
+        let (report, result) = unloaded(&server, &format!("--protocol {protocol} --mix get:1"));
+        assert!(!report.contains("Misses"), "{report}");
+        assert!(result.at("server/reading/usual_record").is_null(), "{protocol}");
+        // What the run itself deletes may have been there.
+        let (report, _) = unloaded(&server, &format!("--protocol {protocol} --mix get:1,delete:1"));
+        assert!(!report.contains("when the run began"), "{report}");
+    }
+}

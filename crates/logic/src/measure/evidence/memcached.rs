@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::{Facts, Pair};
-use super::server::{FLUSHED, ServerCounts, ServerReading};
+use super::server::{FLUSHED, ServerCounts, ServerReading, USUAL_RECORD};
 use super::slabs;
 use crate::measure::tally::Tally;
 use crate::protocol::Verb;
@@ -54,6 +54,7 @@ pub fn reading(
         disturbances: disturbances_of(&pair),
         settings: settings_of(settings),
         memory_taken_bytes: number("total_malloced"),
+        usual_record: settings.number(USUAL_RECORD).map(|count| count > 0),
         classes: slabs::classes(&pair),
         ..ServerReading::default()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::{Facts, Pair, decimal, field};
 use super::redis_lists;
-use super::server::{CommandTimes, FLUSHED, ServerCounts, ServerReading};
+use super::server::{CommandTimes, FLUSHED, ServerCounts, ServerReading, USUAL_RECORD};
 use super::slots;
 use crate::measure::tally::Tally;
 use crate::time::{MICROSECOND, Nanos};
@@ -96,6 +96,7 @@ pub fn reading(
         commands: commands_of(&pair),
         settings: settings_of(after, settings),
         memory_taken_bytes: number("used_memory_rss"),
+        usual_record: settings.number(USUAL_RECORD).map(|count| count > 0),
         errors: redis_lists::errors(&pair),
         slow_commands: redis_lists::slow_commands(&pair),
         latency_events: redis_lists::events(&pair),

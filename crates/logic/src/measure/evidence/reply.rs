@@ -4,6 +4,7 @@ use super::facts::Facts;
 use super::redis_lists::{SLOW_COMMANDS_MAX, events_told, histograms_told, slow_commands_told};
 use super::resp_value::{RespRead, RespValue};
 use super::slots::{BY_CPU, BY_KEYS, slots_told};
+use crate::measure::misses::usual_key;
 use crate::plan::Protocol;
 
 /// Most bytes of one reply; a server that sends more is not listened to.
@@ -56,6 +57,8 @@ pub enum Question {
     SlotsByCpu,
     /// The hash slots of a cluster's node that have the most keys.
     SlotsByKeys,
+    /// Whether the server holds the first record of a load with the usual settings.
+    UsualRecord,
 }
 
 /// The occasion on which a question is asked.
@@ -99,7 +102,14 @@ impl Dialect {
     /// the first reading alone.
     pub fn questions(self, occasion: Occasion) -> &'static [Question] {
         match (self, occasion) {
-            (Dialect::Text | Dialect::Binary, Occasion::First) => {
+            (Dialect::Text, Occasion::First) => &[
+                Question::Settings,
+                Question::UsualRecord,
+                Question::Slabs,
+                Question::Items,
+                Question::Stats,
+            ],
+            (Dialect::Binary, Occasion::First) => {
                 &[Question::Settings, Question::Slabs, Question::Items, Question::Stats]
             }
             (Dialect::Text | Dialect::Binary, Occasion::Ends) => {
@@ -110,6 +120,7 @@ impl Dialect {
                 Question::IoThreads,
                 Question::Snapshots,
                 Question::AppendOnly,
+                Question::UsualRecord,
                 Question::SlowCommands,
                 Question::SlowLog,
                 Question::LatencyEvents,
@@ -137,6 +148,7 @@ impl Question {
     pub fn write(self, dialect: Dialect, out: &mut Vec<u8>) {
         let (newest, by_cpu, by_keys) =
             (SLOW_COMMANDS_MAX.to_string(), BY_CPU.to_string(), BY_KEYS.to_string());
+        let usual_key = if self == Question::UsualRecord { usual_key() } else { String::new() };
         let words: &[&str] = match self {
             Question::Stats => &["stats"],
             Question::Settings => &["stats", "settings"],
@@ -157,6 +169,9 @@ impl Question {
             Question::SlotsByKeys => {
                 &["CLUSTER", "SLOT-STATS", "ORDERBY", "key-count", "LIMIT", &by_keys, "DESC"]
             }
+            // Neither counts as a read of the record, nor moves it in the order of evictions.
+            Question::UsualRecord if dialect == Dialect::Text => &["me", &usual_key],
+            Question::UsualRecord => &["EXISTS", &usual_key],
         };
         match dialect {
             Dialect::Text => out.extend(format!("{}\r\n", words.join(" ")).bytes()),
@@ -181,6 +196,7 @@ impl Question {
 /// [`REPLY_MAX_BYTES`] of a reply that is not complete.
 pub fn read(question: Question, dialect: Dialect, bytes: &[u8]) -> Reply {
     match (dialect, question) {
+        (Dialect::Text, Question::UsualRecord) => read_metadata(bytes),
         (Dialect::Text, _) => read_text(bytes),
         (Dialect::Binary, _) => read_binary(bytes),
         (Dialect::Resp, Question::SlowLog) => read_nested(bytes, slow_commands_told),
@@ -189,6 +205,21 @@ pub fn read(question: Question, dialect: Dialect, bytes: &[u8]) -> Reply {
         (Dialect::Resp, Question::SlotsByCpu | Question::SlotsByKeys) => read_nested(bytes, slots_told),
         (Dialect::Resp, _) => read_resp(bytes),
     }
+}
+
+/// Reads what memcached tells of one record: a line about it, or that there is none.
+fn read_metadata(bytes: &[u8]) -> Reply {
+    let mut rest = bytes;
+    let Some(line) = line_of(&mut rest) else { return Reply::More };
+    let taken = bytes.len() - rest.len();
+    let is_there: &[u8] = match line {
+        b"EN" => b"0",
+        line if line.starts_with(b"ME ") => b"1",
+        line => return Reply::Refused(words_of(line), taken),
+    };
+    let mut facts = Facts::default();
+    facts.add(NUMBER.as_bytes(), is_there);
+    Reply::Facts(facts, taken)
 }
 
 /// Reads an answer of nested lists, which `told` turns into facts, or a refusal.
@@ -425,6 +456,31 @@ mod tests {
         match whole(dialect, stream) {
             Reply::Facts(facts, _) => facts,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_record_is_looked_for_without_a_read_of_it() {
+        let asked = |dialect| {
+            let mut out = Vec::new();
+            Question::UsualRecord.write(dialect, &mut out);
+            String::from_utf8(out).expect("it is text")
+        };
+        let key = "0".repeat(30);
+        assert_eq!(asked(Dialect::Text), format!("me {key}\r\n"));
+        assert_eq!(asked(Dialect::Resp), format!("*2\r\n$6\r\nEXISTS\r\n$30\r\n{key}\r\n"));
+        assert!(!Dialect::Binary.questions(Occasion::First).contains(&Question::UsualRecord));
+        let read = |dialect, bytes: &[u8]| read(Question::UsualRecord, dialect, bytes);
+        for (dialect, there, absent, error) in [
+            (Dialect::Text, &b"ME 00 exp=-1 la=3 size=64\r\n"[..], &b"EN\r\n"[..], &b"ERROR\r\n"[..]),
+            (Dialect::Resp, b":1\r\n", b":0\r\n", b"-MOVED 1 a:1\r\n"),
+        ] {
+            for (bytes, count) in [(there, 1), (absent, 0)] {
+                let Reply::Facts(facts, taken) = read(dialect, bytes) else { panic!("{dialect:?}") };
+                assert_eq!((facts.number(NUMBER), taken), (Some(count), bytes.len()));
+                assert_eq!(read(dialect, &bytes[..bytes.len() - 1]), Reply::More);
+            }
+            assert!(matches!(read(dialect, error), Reply::Refused(_, taken) if taken == error.len()));
         }
     }
 

@@ -12,6 +12,10 @@ use crate::time::Nanos;
 /// The beginning of the words of a disturbance that removed all records.
 pub const FLUSHED: &str = "emptied";
 
+/// Name of the fact that says whether a server holds the first record of a load with the usual settings; it is none of its
+/// statistics.
+pub const USUAL_RECORD: &str = "usual_record";
+
 /// One server of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEvidence {
@@ -113,6 +117,9 @@ pub struct ServerReading {
     /// resident memory of Redis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_taken_bytes: Option<u64>,
+    /// Whether the server held the first record of a load with the usual settings before the run; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual_record: Option<bool>,
     /// Errors with which the server answered, where it counts them by their first word, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorCount>,

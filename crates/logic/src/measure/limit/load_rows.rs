@@ -1,5 +1,7 @@
 //! The rows of the table of limits that name what was asked for: connections times depth, and the records.
 
+use std::collections::BTreeSet;
+
 use super::case::Case;
 use super::finding::{Finding, Limit};
 use super::network_rows::IDLE_SHARE;
@@ -7,8 +9,10 @@ use super::server_rows::is_steady;
 use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, SPARE_SHARE};
 use crate::measure::cross_checks::{LITTLE_ERROR_MAX, little_error};
+use crate::measure::evidence::ServerReading;
 use crate::measure::figures::time_text;
 use crate::measure::headroom::ResourceUse;
+use crate::measure::misses::{begins_without_load, lost_nothing, words_of_never_there};
 use crate::measure::recorder::Span;
 use crate::measure::words::{counted, grouped, percent, rate_text};
 use crate::plan::{Event, EventKind, HotKey, Mix, Phase, Plan, Work};
@@ -133,7 +137,7 @@ pub fn lost_records(case: &Case<'_>) -> Option<Finding> {
     let counts = &case.all.counts;
     let misses = counts.misses as f64 / (counts.hits + counts.misses).max(1) as f64;
     if evictions + full == 0 {
-        return unasked_misses(case, misses);
+        return unasked_misses(case, misses).or_else(|| never_there(case, misses));
     }
     let mut says =
         format!("The records: the server does not hold them all ({}", counted(evictions, "eviction"));
@@ -143,7 +147,18 @@ pub fn lost_records(case: &Case<'_>) -> Option<Finding> {
     if misses > MISSES_SHARE {
         says += &format!("; {} of the keys were not found", percent(misses));
     }
-    Some(Finding::new(Limit::Workload, says + "). More memory (memcached -m) or fewer records would help."))
+    let says = format!("{says}). More memory ({}) or fewer records would help.", memory_options(case));
+    Some(Finding::new(Limit::Workload, says))
+}
+
+/// The options that give the servers of a run more memory.
+fn memory_options(case: &Case<'_>) -> String {
+    let option = |reading: &ServerReading| match reading.software.as_str() {
+        "memcached" => "memcached -m".to_owned(),
+        software => format!("maxmemory of {software}"),
+    };
+    let options: BTreeSet<String> = case.readings().map(option).collect();
+    options.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// Keys were not found although this run stored all records and asked for nothing that takes them away.
@@ -158,6 +173,27 @@ fn unasked_misses(case: &Case<'_>, misses: f64) -> Option<Finding> {
             grouped(load.records),
         );
         Finding::new(Limit::Workload, says)
+    })
+}
+
+/// Keys were not found that were in no server when the run began.
+fn never_there(case: &Case<'_>, misses: f64) -> Option<Finding> {
+    let evidence = case.measurement.evidence.as_ref()?;
+    let is_kept = !evidence.servers.is_empty()
+        && evidence.servers.iter().all(|server| {
+            let reading = server.reading.as_ref().filter(|reading| reading.is_whole());
+            reading.is_some_and(|reading| lost_nothing(&reading.counts, &reading.disturbances))
+        });
+    // A run that fills what it misses begins with misses.
+    let asks_for_misses = case.plan.phases.iter().any(|phase| match &phase.work {
+        Work::Mix(mix) => mix.reads_unstored() || mix.churn.is_some() || mix.read_through_ns.is_some(),
+        _ => false,
+    });
+    let is_it = is_kept && misses > MISSES_SHARE && !asks_for_misses && begins_without_load(case.plan);
+    is_it.then(|| {
+        let holds_usual = case.readings().any(|reading| reading.usual_record == Some(true));
+        let words = words_of_never_there(case.plan, holds_usual);
+        Finding::new(Limit::Workload, format!("The records: {} of the keys were {words}.", percent(misses)))
     })
 }
 

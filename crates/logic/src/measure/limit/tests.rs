@@ -3,7 +3,7 @@
 use super::{Case, CpuTaker, Limit, ROWS, Verdict};
 use crate::dist::Dist;
 use crate::measure::connections::Refusal;
-use crate::measure::evidence::{CardUse, HostNetwork};
+use crate::measure::evidence::{CardUse, HostNetwork, ServerReading};
 use crate::measure::measurement::LoadResult;
 use crate::measure::recorder::Span;
 use crate::measure::scenario::{Scenario, closed, quiet};
@@ -877,6 +877,10 @@ fn a_server_that_does_not_hold_the_records_is_the_workload() {
     });
     let words = ["The records: the server does not hold them all (812 evictions, 3 stores without memory)"];
     says(&full.verdict(), Limit::Workload, "lost-records", &words);
+    for (software, option) in [("memcached", "(memcached -m)"), ("redis", "(maxmemory of redis)")] {
+        let run = full.clone().reading(|reading| reading.software = software.to_owned());
+        says(&run.verdict(), Limit::Workload, "lost-records", &[option]);
+    }
 }
 
 /// The verdict on a run that stored so many of 10,000 records before and did not find this number of keys, after a plan with a load
@@ -913,6 +917,51 @@ fn keys_that_were_stored_and_not_found_are_the_workload() {
     says(&judged(10_000, 200, &expires), Limit::Nobody, "nobody", &[]);
     let unstored = |plan: &mut Plan| drop(plan.phases.remove(0));
     says(&judged(10_000, 200, &unstored), Limit::Nobody, "nobody", &[]);
+}
+
+/// The verdict on a run without a load that did not find 200 keys, whose server said this and whose plan was changed like this.
+fn judged_unloaded(reading: &dyn Fn(&mut ServerReading), change: &dyn Fn(&mut Plan)) -> Verdict {
+    let kept = |reading: &mut ServerReading| {
+        (reading.counts.evictions, reading.counts.expired) = (Some(0), Some(0));
+    };
+    let run = quiet().seen(IDLE, 1).reading(kept).reading(reading);
+    let measurement = run.measurement();
+    let mut all = measurement.ops().all();
+    (all.counts.misses, all.counts.hits) = (200, all.counts.hits - 200);
+    let work = Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]));
+    let mut plan = run.plan();
+    plan.phases = vec![Phase { name: String::new(), work, stop: Stop::default(), recorded: true }];
+    (plan.data.key_prefix, plan.data.key_size) = ("z:".to_owned(), Dist::Fixed(21.0));
+    change(&mut plan);
+    Verdict::of(&Case::of(&measurement, &plan, &all))
+}
+
+#[test]
+fn keys_that_were_never_stored_are_no_records_that_the_server_lost() {
+    let words = "The records: 5 % of the keys were not in the server when the run began (keys 21 bytes, prefix 'z:').";
+    says(&judged_unloaded(&|_| {}, &|_| {}), Limit::Workload, "lost-records", &[words]);
+    let others = judged_unloaded(&|reading| reading.usual_record = Some(true), &|_| {});
+    let words = "'z:'); it holds a record with the key of the usual settings (keys 30 bytes, no prefix).";
+    says(&others, Limit::Workload, "lost-records", &[words]);
+    // Where something else may have taken them away, that is not claimed.
+    let evicted = judged_unloaded(&|reading| reading.counts.evictions = Some(7), &|_| {});
+    says(&evicted, Limit::Workload, "lost-records", &["does not hold them all (7 evictions"]);
+    let expired = judged_unloaded(&|reading| reading.counts.expired = Some(7), &|_| {});
+    let flushed = judged_unloaded(
+        &|reading| reading.disturbances.push("emptied 1 times (flush_all)".to_owned()),
+        &|_| {},
+    );
+    let of_mix = |change: &dyn Fn(&mut Mix)| {
+        judged_unloaded(&|_| {}, &|plan| {
+            let Work::Mix(mix) = &mut plan.phases[0].work else { panic!("it is the first") };
+            change(mix);
+        })
+    };
+    let deletes = of_mix(&|mix| mix.ops.push((Verb::Delete, 1.0)));
+    let fills = of_mix(&|mix| mix.read_through_ns = Some(0));
+    for verdict in [expired, flushed, deletes, fills] {
+        says(&verdict, Limit::Nobody, "nobody", &[]);
+    }
 }
 
 #[test]

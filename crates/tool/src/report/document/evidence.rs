@@ -137,6 +137,9 @@ pub struct ReadingResult {
     pub settings: BTreeMap<String, String>,
     /// Memory that the server took from the system.
     pub memory_taken_bytes: Option<u64>,
+    /// Whether the server held the first record of a load with the usual settings; absent where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usual_record: Option<bool>,
     /// Errors with which the server answered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorCount>,
@@ -343,6 +346,7 @@ impl ReadingResult {
             commands: reading.commands.iter().map(CommandResult::of).collect(),
             settings: reading.settings.clone(),
             memory_taken_bytes: reading.memory_taken_bytes,
+            usual_record: reading.usual_record,
             errors: reading.errors.clone(),
             slow_commands: reading.slow_commands.iter().map(SlowCommandResult::of).collect(),
             latency_events: reading.latency_events.iter().map(LatencyEventResult::of).collect(),
