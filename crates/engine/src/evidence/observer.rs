@@ -27,7 +27,7 @@ use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
 use super::moments::{Moment, Moments};
 use super::newest::Newest;
-use super::process::{addresses_of, is_local, listen_drops, process_of, threads_of};
+use super::process::{addresses_of, is_local, listen_drops, process_of, resident_bytes_of, threads_of};
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::{Backend, ConnId};
@@ -154,6 +154,8 @@ struct Threads {
     at: Nanos,
     /// CPUs that the process may run on.
     cpus: Option<String>,
+    /// Resident memory of the process, in bytes.
+    resident_bytes: Option<u64>,
     times: BTreeMap<u32, ThreadTimes>,
 }
 
@@ -161,7 +163,7 @@ impl Threads {
     fn read(pid: u32) -> Result<Threads, String> {
         let times = threads_of(pid).ok_or_else(|| format!("the threads of process {pid} cannot be seen"))?;
         let cpus = sys::allowed_cpus_of(pid).ok().map(|cpus| list_of(&cpus));
-        Ok(Threads { at: clock::now(), cpus, times })
+        Ok(Threads { at: clock::now(), cpus, resident_bytes: resident_bytes_of(pid), times })
     }
 }
 
@@ -490,6 +492,7 @@ impl<B: Backend> Observer<B> {
                 evidence.threads = Some(threads_between(&first.times, &last.times));
                 evidence.threads_span_ns = last.at.saturating_sub(first.at);
                 (evidence.host, evidence.cpus) = (self.machine.host(), last.cpus);
+                evidence.resident_bytes = last.resident_bytes;
             }
             // The process of a server that started anew is another one.
             (Some(_), Some(_)) if evidence.reading.as_ref().is_some_and(|reading| reading.restarted) => {}

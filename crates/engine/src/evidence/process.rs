@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use pummel_logic::measure::evidence::facts::Facts;
 use pummel_logic::measure::evidence::proc::{
-    ThreadTimes, process_stat, socket_inode, tcp_listener, unix_listeners, uptime_fits,
+    ThreadTimes, process_stat, resident_bytes, socket_inode, tcp_listener, unix_listeners, uptime_fits,
 };
 
 use super::machine::thread_times;
@@ -129,6 +129,11 @@ pub fn threads_of(pid: u32) -> Option<BTreeMap<u32, ThreadTimes>> {
     });
     let threads: BTreeMap<u32, ThreadTimes> = threads.collect();
     (!threads.is_empty()).then_some(threads)
+}
+
+/// The resident memory of a process in bytes; `None` where the kernel does not tell.
+pub fn resident_bytes_of(pid: u32) -> Option<u64> {
+    resident_bytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
 
 /// The addresses of a server to which connections of the run go.

@@ -208,7 +208,7 @@ fn not_steady(document: &Document) -> Option<String> {
         let parts = document.merged.iter().filter(|part| part.steady == Some(false));
         let names: Vec<&str> = parts.map(|part| part.file.as_str()).collect();
         let why = match document.merged.is_empty() {
-            true => "the warm-up was over before the load had settled".to_owned(),
+            true => foreign(&document.unsteady_words()),
             false => format!("results of the sum: {}", foreign(&names.join(", "))),
         };
         return Some(format!("- **NOT STEADY**: {why}\n"));

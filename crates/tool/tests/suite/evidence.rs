@@ -947,3 +947,57 @@ fn keys_that_were_never_stored_are_said_to_be_that_with_those_that_are_there() {
         assert!(!report.contains("when the run began"), "{report}");
     }
 }
+
+#[test]
+fn memory_of_a_server_is_told_by_what_takes_it() {
+    let (memcached, redis) = (Memcached::start(), Redis::start(&[]));
+    for (server, protocol, used) in
+        [(memcached.name.clone(), "text", "of items"), (redis.name(), "resp2", "allocated")]
+    {
+        let words = format!(
+            "run -s {server} --protocol {protocol} -t 600ms -c 2 --records 500 --rate 500 --quiet --server-stats=200ms"
+        );
+        let (report, result) = read_until(&words, "server/resident_bytes");
+        assert!(
+            report.contains("resident in its process") && report.contains(&format!("B {used}, ")),
+            "{report}"
+        );
+        assert!(!report.contains("of memory at most"), "{report}");
+        let (used, resident) =
+            (result.count("server/reading/memory_bytes"), result.count("server/resident_bytes"));
+        assert!(resident > used && resident < 1 << 30, "{used} of {resident}");
+        let by_itself = result.at("server/reading/resident_bytes").as_u64();
+        assert_eq!(by_itself.is_some(), protocol == "resp2", "{by_itself:?}");
+    }
+}
+
+#[test]
+fn a_background_save_is_placed_in_time_and_makes_the_run_unsteady() {
+    // 100 records, each of which delays the save by 20 ms.
+    let folder = TempDir::new().expect("a temporary folder");
+    let dir = folder.path().to_str().expect("UTF-8");
+    let redis = Redis::start(&["--rdb-key-save-delay", "20000", "--dir", dir]);
+    let words =
+        format!("run -s {} --protocol resp2 -t 5s -c 2 --rate 500 --records 100 --mix get:1", redis.name());
+    in_some_quiet_moment(|| {
+        let calm = seen(pummel(&words).expect(0));
+        if calm.at("server/reading").is_null() || !calm.at("server/reading/saves").is_null() {
+            return Err(calm.at("server").to_string());
+        }
+        let mut run = Running::start(&words);
+        run.wait_for_progress();
+        let answer = redis.say("BGSAVE");
+        assert!(answer.contains("started"), "{answer}");
+        let ended = run.end().expect(0);
+        let report = in_one_line(&ended.text);
+        let result = seen(ended);
+        let save = result.at("server/reading/saves")[0].clone();
+        let place = |name: &str| save[name].as_f64().unwrap_or(-1.0);
+        let (from, to) = (place("from_s"), place("to_s"));
+        // Servers tell whole seconds.
+        let is_placed = (0.0..=2.6).contains(&from) && (2.0..=4.6).contains(&to);
+        let is_said = report.contains("saved in the background from about");
+        let is_unsteady = result.at("steady").as_bool() == Some(false) && report.contains("not steady: ");
+        (is_placed && is_said && is_unsteady).then_some(()).ok_or(format!("{save} {report}"))
+    });
+}

@@ -17,6 +17,7 @@ pub mod proc;
 pub mod provenance;
 pub mod redis;
 mod redis_lists;
+mod redis_saves;
 pub mod reply;
 pub mod resp_value;
 pub mod server;

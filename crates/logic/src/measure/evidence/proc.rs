@@ -30,6 +30,13 @@ pub fn schedstat(text: &str) -> Option<(Nanos, Nanos)> {
     (slices > 0 || cpu_ns > 0).then_some((cpu_ns, run_delay_ns))
 }
 
+/// Resident memory in `/proc/PID/status` (`VmRSS`), in bytes; `None` for other text.
+pub fn resident_bytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
 /// What `/proc/PID/stat` says, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
@@ -331,6 +338,14 @@ mod tests {
         0000: 00000002 00000000 00010000 0001 01 4711 /run/a b.sock\n\
         0000: 00000002 00000000 00000000 0001 03 4712 /run/a b.sock\n0000: 00000003 00000000 00000000 0001 03 9\n";
     const PID: &str = "42 (mc) (x y) S 1 2 3 0 -1 4194560 1 0 0 0 150 50 0 0 20 0 9 0 777 1 2";
+
+    #[test]
+    fn resident_memory_is_read_in_bytes_and_other_text_is_none() {
+        assert_eq!(resident_bytes("Name:\tx\nVmHWM:\t  9 kB\nVmRSS:\t    1024 kB\n"), Some(1 << 20));
+        for text in ["", "VmRSS:\t12\n", "VmRSS:\tx kB\n", "VmRSS:\t18446744073709551615 kB\n"] {
+            assert_eq!(resident_bytes(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn times_of_threads_are_read() {

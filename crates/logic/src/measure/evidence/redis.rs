@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::{Facts, Pair, decimal, field};
 use super::redis_lists;
+use super::redis_saves;
 use super::server::{CommandTimes, FLUSHED, ServerCounts, ServerReading, USUAL_RECORD};
 use super::slots;
 use crate::measure::tally::Tally;
@@ -96,7 +97,9 @@ pub fn reading(
         commands: commands_of(&pair),
         settings: settings_of(after, settings),
         memory_taken_bytes: number("used_memory_rss"),
+        resident_bytes: number("used_memory_rss"),
         usual_record: settings.number(USUAL_RECORD).map(|count| count > 0),
+        saves: redis_saves::saves(&pair, span_ns),
         errors: redis_lists::errors(&pair),
         slow_commands: redis_lists::slow_commands(&pair),
         latency_events: redis_lists::events(&pair),

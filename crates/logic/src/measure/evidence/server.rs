@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::machine::ThreadUse;
 use super::slabs::SlabClass;
 use super::slots::SlotUse;
-use crate::time::Nanos;
+use crate::time::{Nanos, SECOND};
 
 /// The beginning of the words of a disturbance that removed all records.
 pub const FLUSHED: &str = "emptied";
@@ -37,6 +37,10 @@ pub struct ServerEvidence {
     /// full; absent where the server is on another machine or in another namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen_drops: Option<u64>,
+    /// Resident memory of the server's process at the second reading, in bytes, by the kernel; absent where the process is not on
+    /// this machine, or cannot be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
     /// Machine of the threads, as [`MachineEvidence::host`](super::MachineEvidence::host); absent where they are not seen.
     #[serde(default)]
     pub host: Option<u64>,
@@ -117,9 +121,15 @@ pub struct ServerReading {
     /// resident memory of Redis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_taken_bytes: Option<u64>,
+    /// Resident memory of the process at the second reading, in bytes, by the server's own account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
     /// Whether the server held the first record of a load with the usual settings before the run; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual_record: Option<bool>,
+    /// Background saves that were under way between the readings, as far as the server tells when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub saves: Vec<BackgroundSave>,
     /// Errors with which the server answered, where it counts them by their first word, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorCount>,
@@ -135,6 +145,51 @@ pub struct ServerReading {
     /// The hash slots of a cluster's node that took the most, at most ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotUse>,
+}
+
+/// A save of a server's records to a file by a child process, between two readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundSave {
+    /// The file that was written.
+    pub kind: SaveKind,
+    /// When the save began, in nanoseconds from the first reading; absent where it was under way by then. Servers tell whole
+    /// seconds.
+    pub from_ns: Option<Nanos>,
+    /// When the save was over, in nanoseconds from the first reading; absent where it was not over at the second one.
+    pub to_ns: Option<Nanos>,
+}
+
+/// The file that a background save writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaveKind {
+    /// The snapshot of all records.
+    Snapshot,
+    /// The append-only file, which is written anew.
+    AppendOnlyFile,
+}
+
+impl BackgroundSave {
+    /// Whether the save was under way for a part of the time between the readings, and not for all of it.
+    pub fn is_partial(&self) -> bool {
+        self.from_ns.is_some() || self.to_ns.is_some()
+    }
+
+    /// When the save took place, in whole seconds from the first reading, as a part of a sentence such as
+    /// `saved in the background from about 8 s to 11 s`.
+    pub fn words(&self) -> String {
+        let what = match self.kind {
+            SaveKind::Snapshot => "saved in the background",
+            SaveKind::AppendOnlyFile => "wrote its append-only file anew",
+        };
+        let text = |ns: Nanos| ns.saturating_add(SECOND / 2) / SECOND;
+        match (self.from_ns, self.to_ns) {
+            (Some(from), Some(to)) => format!("{what} from about {} s to {} s", text(from), text(to)),
+            (Some(from), None) => format!("{what} from about {} s to the end", text(from)),
+            (None, Some(to)) => format!("{what} from the beginning to about {} s", text(to)),
+            (None, None) => format!("{what} all the time"),
+        }
+    }
 }
 
 /// How often a server answered with an error.
@@ -257,6 +312,7 @@ impl ServerEvidence {
             (self.host, self.cpus) = (other.host, other.cpus.clone());
         }
         self.listen_drops = self.listen_drops.or(other.listen_drops);
+        self.resident_bytes = self.resident_bytes.or(other.resident_bytes);
         if self.reading.is_none() && self.unread.is_none() {
             self.unread.clone_from(&other.unread);
         }

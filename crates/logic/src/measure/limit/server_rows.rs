@@ -10,6 +10,7 @@ use super::network_rows::{IDLE_SHARE, is_all_local};
 use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, SPARE_SHARE, share_of};
 use crate::measure::cross_checks::Waits;
+use crate::measure::evidence::server::BackgroundSave;
 use crate::measure::figures::{Figures, Quantile, time_text};
 use crate::measure::recorder::Span;
 use crate::measure::words::{counted, grouped, percent, was};
@@ -294,8 +295,9 @@ pub fn bursts(case: &Case<'_>) -> Option<Finding> {
 
 /// The disturbances that the servers reported, as a sentence; empty if they reported none.
 fn disturbances(case: &Case<'_>) -> String {
-    let said: BTreeSet<&str> =
-        case.readings().flat_map(|reading| &reading.disturbances).map(String::as_str).collect();
+    let said = case.readings().flat_map(|reading| &reading.disturbances).cloned();
+    let saves = case.readings().flat_map(|reading| &reading.saves).map(BackgroundSave::words);
+    let said: BTreeSet<String> = said.chain(saves).collect();
     if said.is_empty() {
         return String::new();
     }

@@ -10,6 +10,7 @@ use std::fmt;
 
 use super::batches::Batches;
 use super::series::Series;
+use crate::measure::evidence::server::BackgroundSave;
 use crate::measure::histogram::rank;
 use crate::measure::measurement::{Measurement, WarmUp, WarmUpEnd};
 use crate::measure::recorder::{OpRecord, Span};
@@ -44,6 +45,8 @@ pub enum Steadiness {
     Steady,
     /// The warm-up was over before the load had settled.
     Unsettled,
+    /// A server saved its records in the background for a part of the run.
+    Saved,
     /// The figures of the run are those of no level.
     Unsteady(Box<Change>),
 }
@@ -93,6 +96,14 @@ fn is_unsettled(warm_up: WarmUp) -> bool {
     warm_up.until == WarmUpEnd::Settled && !warm_up.settled && !warm_up.cut_short
 }
 
+/// Whether a server saved its records in the background for a part of the measured phase: the child process shares its machine, and
+/// every page that is written meanwhile is copied.
+fn was_saved_in_part(measurement: &Measurement) -> bool {
+    let servers = measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
+    let mut saves = servers.filter_map(|server| server.reading.as_ref()).flat_map(|reading| &reading.saves);
+    saves.any(BackgroundSave::is_partial)
+}
+
 impl Steadiness {
     /// Whether a run after `plan` was steady, all of whose requests are `all`. `None` where the plan changes its load
     /// within the run, where several phases were measured or a recording was replayed, and where there are fewer than
@@ -101,6 +112,7 @@ impl Steadiness {
         match Steadiness::of_batches(measurement, plan, all) {
             Some(Steadiness::Unsteady(change)) => Some(Steadiness::Unsteady(change)),
             _ if measurement.warm_up.is_some_and(is_unsettled) => Some(Steadiness::Unsettled),
+            Some(Steadiness::Steady) if was_saved_in_part(measurement) => Some(Steadiness::Saved),
             judged => judged,
         }
     }
@@ -136,7 +148,7 @@ impl Steadiness {
         Some(Steadiness::Steady)
     }
 
-    /// Whether no difference was found, after a warm-up that had settled.
+    /// Whether no difference was found, after a warm-up that had settled, and no server saved for a part of the run.
     pub fn is_steady(&self) -> bool {
         *self == Steadiness::Steady
     }
@@ -144,7 +156,7 @@ impl Steadiness {
     /// The change that was found; `None` in a run that was steady.
     pub fn change(&self) -> Option<&Change> {
         match self {
-            Steadiness::Steady | Steadiness::Unsettled => None,
+            Steadiness::Steady | Steadiness::Unsettled | Steadiness::Saved => None,
             Steadiness::Unsteady(change) => Some(change),
         }
     }
@@ -278,6 +290,8 @@ fn has_own_rate(plan: &Plan, phase: &Phase) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::evidence::server::SaveKind;
+    use crate::measure::evidence::{Evidence, ServerEvidence, ServerReading};
     use crate::measure::summary::Summary;
     use crate::measure::uncertainty::simulated::{Run, changing_queue, queue};
     use crate::plan::{Mix, Pause, RatePoint, RateShape, Replay, Stop};
@@ -315,6 +329,29 @@ mod tests {
             };
             let alarms = (0..100).filter(is_alarm).count();
             assert!(alarms <= 8, "load {load}: {alarms} of 100");
+        }
+    }
+
+    /// A steady run one of whose servers saved in the background at these times.
+    fn judged_with_save(from_ns: Option<Nanos>, to_ns: Option<Nanos>) -> Steadiness {
+        let mut measurement = Run::of(LENGTH_NS, queue(1, 0.5, SERVICE_NS, LENGTH_NS)).measurement();
+        let saves = vec![BackgroundSave { kind: SaveKind::Snapshot, from_ns, to_ns }];
+        let reading = Some(ServerReading { saves, ..ServerReading::default() });
+        let servers = vec![ServerEvidence { reading, ..ServerEvidence::default() }];
+        measurement.evidence = Some(Evidence { servers, ..Evidence::default() });
+        let all = measurement.ops().all();
+        Steadiness::of(&measurement, &open_plan(), &all).expect("enough batches")
+    }
+
+    #[test]
+    fn a_save_for_a_part_of_the_run_makes_it_unsteady_and_one_for_all_of_it_does_not() {
+        assert_eq!(judged_with_save(None, None), Steadiness::Steady);
+        for (from_ns, to_ns) in
+            [(Some(2 * SECOND), Some(4 * SECOND)), (None, Some(SECOND)), (Some(5 * SECOND), None)]
+        {
+            let judged = judged_with_save(from_ns, to_ns);
+            assert_eq!((&judged, judged.is_steady()), (&Steadiness::Saved, false));
+            assert!(judged.change().is_none());
         }
     }
 

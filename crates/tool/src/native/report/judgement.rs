@@ -7,7 +7,7 @@ use pummel_logic::measure::words::{counted, grouped, percent};
 
 use super::classes::{class_words, worst_class};
 use super::page::Page;
-use super::units::{duration_text, micros_text};
+use super::units::{byte_text, duration_text, micros_text};
 use crate::report::document::{
     CommandResult, Document, EvidenceResult, ProbeHalfResult, ReadingResult, ResourceResult, ServerResult,
     SlotResult,
@@ -87,9 +87,27 @@ fn server_words(document: &Document, server: &ServerResult) -> String {
         Some(reading) => parts.extend(reading_words(document, reading)),
         None => parts.push("not read".to_owned()),
     }
+    parts.extend(memory_words(server));
     parts.extend(server.unread.clone());
     parts.extend(server.threads_unread.clone());
     format!("{}: {}", server.address, parts.join("; "))
+}
+
+/// A server's memory by what takes it: its records by its own account, and the resident memory of its process by the kernel, or else
+/// by its own account; `None` where neither is known.
+fn memory_words(server: &ServerResult) -> Option<String> {
+    let reading = server.reading.as_ref()?;
+    let used = reading.memory_bytes.map(|bytes| used_memory_words(bytes, &reading.software));
+    let resident = server.resident_bytes.or(reading.resident_bytes);
+    let resident = resident.map(|bytes| format!("{} resident in its process", byte_text(bytes)));
+    let parts: Vec<String> = [used, resident].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("memory: {}", parts.join(", ")))
+}
+
+/// Memory that is in use by a server's own account, as what it is: the items of memcached, all that Redis allocated.
+pub(super) fn used_memory_words(bytes: u64, software: &str) -> String {
+    let what = if software == "memcached" { "of items" } else { "allocated" };
+    format!("{} {what}", byte_text(bytes))
 }
 
 /// What a server said of itself, in pieces.
@@ -117,6 +135,7 @@ fn reading_words(document: &Document, reading: &ReadingResult) -> Vec<String> {
     }
     parts.extend(worst_class(&reading.classes).map(|class| class_words(&class)));
     parts.extend(reading.disturbances.iter().cloned());
+    parts.extend(reading.saves.iter().map(|save| save.says.clone()));
     parts.extend(reading.commands.iter().map(|command| command_words(document, command)));
     for error in &reading.errors {
         parts.push(format!("{} answered {}", error.name, times(error.count)));

@@ -5,18 +5,24 @@ use std::collections::BTreeSet;
 use pummel_logic::measure::words::{counted, grouped};
 
 use super::classes::{class_words, worst_class};
+use super::judgement::used_memory_words;
 use super::page::Page;
-use super::units::byte_text;
 use crate::report::document::{Document, ServerIntervalResult, ServerStatsResult};
 
 /// The lines of `--server-stats`; none where that was not wanted.
 pub fn server_stats(page: &mut Page, document: &Document) {
     for stats in &document.server_stats {
-        page.field("Server stats", &format!("{}: {}", stats.address, words_of(stats)));
+        let servers = document.evidence.iter().flat_map(|evidence| &evidence.servers);
+        let mut readings = servers.filter(|server| server.address == stats.address);
+        let software = readings.find_map(|server| Some(server.reading.as_ref()?.software.as_str()));
+        page.field(
+            "Server stats",
+            &format!("{}: {}", stats.address, words_of(stats, software.unwrap_or_default())),
+        );
     }
 }
 
-fn words_of(stats: &ServerStatsResult) -> String {
+fn words_of(stats: &ServerStatsResult, software: &str) -> String {
     let intervals = &stats.intervals;
     let mut parts = vec![counted(intervals.len() as u64, "interval")];
     if stats.missed > 0 {
@@ -47,7 +53,7 @@ fn words_of(stats: &ServerStatsResult) -> String {
     let classes = intervals.iter().flat_map(|interval| &interval.classes);
     parts.extend(worst_class(classes).map(|class| class_words(&class)));
     if let Some(bytes) = intervals.iter().filter_map(|interval| interval.memory_bytes).max() {
-        parts.push(format!("{} of memory at most", byte_text(bytes)));
+        parts.push(format!("at most {}", used_memory_words(bytes, software)));
     }
     let disturbances: BTreeSet<&str> =
         intervals.iter().flat_map(|interval| interval.disturbances.iter().map(String::as_str)).collect();

@@ -16,14 +16,10 @@ pub(super) fn words(document: &Document) -> Option<String> {
     if !document.merged.is_empty() {
         return Some(merged_words(&document.merged));
     }
-    let what = document.change.as_ref().map_or_else(unsettled, change_words);
+    let what = document.change.as_ref().map_or_else(|| document.unsteady_words(), change_words);
     Some(format!(
         "not steady: {what}. The figures are those of the whole run, and how sure they are is not known."
     ))
-}
-
-fn unsettled() -> String {
-    "the warm-up was over before the load had settled".to_owned()
 }
 
 /// Which of the results that were added up were not steady, and why the first of them was not.

@@ -421,7 +421,7 @@ fn what_was_seen_of_the_server_stands_above_the_verdict() {
     let text = run.document(render);
     let end = text[text.find("\nServer ").expect("it was seen")..].replace("\n             ", " ");
     let lines = [
-        "\nServer       127.0.0.1:11211: memcached 1.6.18, 1 serving thread; 400 us of its CPU for each request; 3 evictions\n",
+        "\nServer       127.0.0.1:11211: memcached 1.6.18, 1 serving thread; 400 us of its CPU for each request; 3 evictions; memory: 16.0 MB of items\n",
         "\nNot read     the kernel does not say what the hypervisor took\n",
         "\nUsed         the client thread 12 %, the client's connections 0.6 %, the CPU of the server 40 %, the memory of the server 25 %\n",
         "\nTrust        Times are reliable: the generator's own delay (lag) is ",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pummel_logic::measure::evidence::server::{BackgroundSave, SaveKind};
 use pummel_logic::measure::evidence::{
     CommandTimes, ConnectionEvidence, CpuCost, ErrorCount, Evidence, HostNetwork, LatencyEvent,
     MachineEvidence, OurRequests, ProbeHalf, ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse,
@@ -81,6 +82,9 @@ pub struct ServerResult {
     pub threads_unread: Option<String>,
     /// Attempts to connect that the listening sockets of the server turned away; null where that is not known.
     pub listen_drops: Option<u64>,
+    /// Resident memory of the process by the kernel; absent where the process is not on the machine of the generator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
 }
 
 /// What a server said of itself: differences of two readings.
@@ -137,9 +141,15 @@ pub struct ReadingResult {
     pub settings: BTreeMap<String, String>,
     /// Memory that the server took from the system.
     pub memory_taken_bytes: Option<u64>,
+    /// Resident memory of the process by the server's own account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
     /// Whether the server held the first record of a load with the usual settings; absent where nobody looked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usual_record: Option<bool>,
+    /// Background saves between the readings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub saves: Vec<SaveResult>,
     /// Errors with which the server answered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorCount>,
@@ -155,6 +165,20 @@ pub struct ReadingResult {
     /// The busiest hash slots of a cluster's node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotResult>,
+}
+
+/// A save of a server's records in the background.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SaveResult {
+    /// The file: `snapshot` or `append_only_file`.
+    pub kind: String,
+    /// When the save began; null where it was under way before the first reading.
+    pub from_s: Option<f64>,
+    /// When the save was over; null where it was not at the second reading.
+    pub to_s: Option<f64>,
+    /// The save in words, without its subject.
+    pub says: String,
 }
 
 /// Use of one hash slot of a cluster's node.
@@ -315,6 +339,7 @@ impl ServerResult {
             threads_seconds: threads.map(|_| seconds(server.threads_span_ns)),
             threads_unread: server.threads_unread.clone(),
             listen_drops: server.listen_drops,
+            resident_bytes: server.resident_bytes,
         }
     }
 }
@@ -346,12 +371,30 @@ impl ReadingResult {
             commands: reading.commands.iter().map(CommandResult::of).collect(),
             settings: reading.settings.clone(),
             memory_taken_bytes: reading.memory_taken_bytes,
+            resident_bytes: reading.resident_bytes,
             usual_record: reading.usual_record,
+            saves: reading.saves.iter().map(SaveResult::of).collect(),
             errors: reading.errors.clone(),
             slow_commands: reading.slow_commands.iter().map(SlowCommandResult::of).collect(),
             latency_events: reading.latency_events.iter().map(LatencyEventResult::of).collect(),
             classes: reading.classes.clone(),
             slots: reading.slots.iter().map(SlotResult::of).collect(),
+        }
+    }
+}
+
+impl SaveResult {
+    fn of(save: &BackgroundSave) -> SaveResult {
+        let kind = match save.kind {
+            SaveKind::Snapshot => "snapshot",
+            SaveKind::AppendOnlyFile => "append_only_file",
+        };
+        SaveResult {
+            kind: kind.to_owned(),
+            // Whole seconds are all that servers tell.
+            from_s: save.from_ns.map(|ns| seconds(ns).round()),
+            to_s: save.to_ns.map(|ns| seconds(ns).round()),
+            says: save.words(),
         }
     }
 }

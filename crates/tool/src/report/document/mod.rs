@@ -25,6 +25,7 @@ mod run;
 mod server_stats;
 mod steadiness;
 mod transmit;
+mod unsteady;
 
 #[cfg(test)]
 mod tests;

@@ -264,6 +264,13 @@ impl EventResult {
                 }
             }
         }
+        for server in measurement.evidence.iter().flat_map(|evidence| &evidence.servers) {
+            for save in server.reading.iter().flat_map(|reading| &reading.saves) {
+                let what = format!("{} {}", server.address, save.words());
+                let at_s = save.from_ns.map_or(0.0, |ns| seconds(ns).round());
+                events.push(EventResult { at_s, kind: "server".to_owned(), what });
+            }
+        }
         events.extend(change.map(|change| EventResult {
             at_s: change.at_s,
             kind: "change".to_owned(),

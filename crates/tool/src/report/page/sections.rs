@@ -90,7 +90,7 @@ fn not_steady(document: &Document, unit: Unit) -> String {
     match &document.change {
         _ if document.steady != Some(false) => String::new(),
         None if !document.merged.is_empty() => format!("results of the sum: {}", names.join(", ")),
-        None => "the warm-up was over before the load had settled".to_owned(),
+        None => document.unsteady_words(),
         Some(change) => {
             let text = |value: Option<f64>| match (change.figure.as_str(), value) {
                 (_, None) => "not known".to_owned(),

@@ -11,7 +11,7 @@ use super::servers::{self, ServerFigure, ServerPanels};
 use super::svg::escaped;
 use crate::report::document::{
     Document, Figure, IntervalResult, MemberResult, PartResult, ReadingResult, ServerIntervalResult,
-    ServerStatsResult, events_beyond_words,
+    ServerResult, ServerStatsResult, events_beyond_words,
 };
 use crate::report::numbers::{grouped, number};
 use crate::report::{calibration_words, transmit};
@@ -362,7 +362,7 @@ fn panels_of(document: &Document, stats: &ServerStatsResult) -> ServerPanels {
             ServerFigure { ours: ours.collect(), ..figure }
         });
     let memory =
-        over_time(stats, "memory, MiB", |interval| Some(interval.memory_bytes? as f64 / 1_048_576.0));
+        over_time(stats, "memory in use, MiB", |interval| Some(interval.memory_bytes? as f64 / 1_048_576.0));
     let limit = reading.and_then(|reading| reading.memory_limit_bytes).filter(|limit| *limit > 0);
     let memory =
         memory.map(|figure| ServerFigure { limit: limit.map(|bytes| bytes as f64 / 1_048_576.0), ..figure });
@@ -396,7 +396,7 @@ fn own_figures(document: &Document, length_s: f64) -> String {
                 let why = server.unread.clone().unwrap_or_default();
                 return [vec![server.address.clone(), why], vec!["-".to_owned(); 8]].concat();
             };
-            reading_cells(&server.address, reading)
+            reading_cells(server, reading)
         })
         .collect();
     let names = [
@@ -409,7 +409,8 @@ fn own_figures(document: &Document, length_s: f64) -> String {
         "CPU us/key",
         "evictions",
         "connections",
-        "memory, MiB",
+        "memory in use, MiB",
+        "resident, MiB",
     ];
     let numbers = table(&names, &rows);
     if document.server_stats.is_empty() {
@@ -448,11 +449,13 @@ fn own_figures(document: &Document, length_s: f64) -> String {
     .text()
 }
 
-fn reading_cells(address: &str, reading: &ReadingResult) -> Vec<String> {
+fn reading_cells(server: &ServerResult, reading: &ReadingResult) -> Vec<String> {
     let count = |value: Option<u64>| value.map_or("-".to_owned(), grouped);
     let time = |value: Option<f64>| value.map_or("-".to_owned(), number);
+    let mebibytes =
+        |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| number(bytes as f64 / 1_048_576.0));
     vec![
-        address.to_owned(),
+        server.address.clone(),
         format!("{} {}", reading.software, reading.version),
         count(reading.counts.requests),
         count(reading.our_requests),
@@ -461,7 +464,8 @@ fn reading_cells(address: &str, reading: &ReadingResult) -> Vec<String> {
         time(reading.cpu_us_per_key),
         count(reading.counts.evictions),
         count(reading.connections),
-        reading.memory_bytes.map_or("-".to_owned(), |bytes| number(bytes as f64 / 1_048_576.0)),
+        mebibytes(reading.memory_bytes),
+        mebibytes(server.resident_bytes.or(reading.resident_bytes)),
     ]
 }
 
