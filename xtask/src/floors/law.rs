@@ -123,7 +123,8 @@ const ENGINE: Floor = Floor {
         ("worker::churn_account", &[]),
         ("worker::stamping", &["backend"]),
         ("worker::meeting", &[]),
-        ("worker::opening", &["backend"]),
+        ("worker::opening", &["backend", "worker::trouble"]),
+        ("worker::refusals", &["worker::messages", "worker::opening", "worker::trouble"]),
         ("worker::silence", &[]),
         ("worker::deadlines", &[]),
         (
@@ -134,6 +135,7 @@ const ENGINE: Floor = Floor {
                 "worker::departures",
                 "worker::message_sender",
                 "worker::messages",
+                "worker::refusals",
                 "worker::stamping",
                 "worker::trouble",
             ],

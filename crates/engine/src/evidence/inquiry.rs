@@ -228,6 +228,11 @@ impl<B: Backend> Inquiry<B> {
     }
 
     fn begin_reading(&mut self, occasion: Occasion) {
+        // A server that was started anew since has closed its connection, which is opened again with the others. An error is met
+        // again by the wait for the replies.
+        if self.backend.wait(self.backend.now()).is_ok() {
+            self.drain();
+        }
         for side in &mut self.sides {
             side.told = None;
             side.wanted = true;

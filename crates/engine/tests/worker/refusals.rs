@@ -7,7 +7,7 @@ use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
 use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Plan, Protocol};
-use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::protocol::{self, Verb};
 use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
@@ -177,7 +177,7 @@ fn a_server_that_has_room_at_last_has_all_connections_within_two_seconds() {
     assert_eq!((refusals[0].refused, refusals[0].connections), (0, 4), "{refusals:?}");
     assert!((8..=3 * 8).contains(&refusals[0].attempts), "{refusals:?}");
     assert_eq!(outcome.reason(), "", "all were taken in the end");
-    let last = outcome.rows.iter().filter(|row| row.outcome == Outcome::Miss).map(|row| row.client);
+    let last = outcome.rows.iter().filter(|row| row.outcome == protocol::Outcome::Miss).map(|row| row.client);
     assert_eq!(last.collect::<BTreeSet<u64>>().len(), 4, "all four clients were answered");
 }
 
