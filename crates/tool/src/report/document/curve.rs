@@ -1,5 +1,6 @@
 //! The result of a search or a scan as a typed document that is read.
 
+use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::plan::{Labels, Plan};
 use serde::Deserialize;
@@ -103,6 +104,10 @@ pub struct CurveRun {
     pub says: String,
     /// Whether the times may be believed.
     pub trust: bool,
+    /// Names of the figures of the response that are lag for half or more.
+    pub mostly_lag: Vec<String>,
+    /// Whether the requests were answered as they were asked.
+    pub outcome: RunOutcome,
 }
 
 impl CurveRun {

@@ -46,8 +46,19 @@ pub fn of_repetition(repetition: &Repetition, options: &PageOptions) -> Vec<u8> 
     whole(options.title.as_deref().unwrap_or(&headline), &body)
 }
 
-/// The one sentence: the judged figure, or another one that every run knows.
+/// The one sentence, which is the title too, with the word for an outcome that more than half of the runs had.
 fn headline(repetition: &Repetition, figures: &[RepeatedFigure]) -> String {
+    let is_frequent = |outcome: &RunOutcome| {
+        let some = repetition.runs.iter().filter(|run| run.outcome == *outcome).count();
+        2 * some > repetition.runs.len()
+    };
+    let outcome = [RunOutcome::Failed, RunOutcome::Overloaded].into_iter().find(is_frequent);
+    let word = outcome.and_then(RunOutcome::headline).map_or_else(String::new, |word| format!("{word}: "));
+    word + &figure_words(repetition, figures)
+}
+
+/// The judged figure, or another one that every run knows.
+fn figure_words(repetition: &Repetition, figures: &[RepeatedFigure]) -> String {
     let runs = counted(repetition.runs.len() as u64, "run");
     let who = repetition.plan.servers.join(", ");
     let judged = judged_by_default(&repetition.plan);

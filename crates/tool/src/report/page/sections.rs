@@ -22,6 +22,7 @@ use crate::report::document::{
     TimeFigures, reads,
 };
 use crate::report::numbers::{grouped, number};
+use crate::report::run_figures::lag_words;
 use crate::report::stored::PAGE_DATA;
 
 /// Rows of a table below a picture at most.
@@ -654,7 +655,9 @@ pub fn of_curve(document: &CurveDocument) -> String {
                 format!("{}{ends}", time(us))
             }));
             cells.push(run.role.clone());
-            cells.push(if run.carried { "yes" } else { "no" }.to_owned());
+            let carried = if run.carried { "yes" } else { "no" };
+            let outcome = run.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
+            cells.push(format!("{carried}{outcome}"));
             cells.push(run.met.map_or("-", |met| if met { "met" } else { "missed" }).to_owned());
             cells.push(run.limit.clone());
             cells
@@ -682,12 +685,11 @@ pub fn of_curve(document: &CurveDocument) -> String {
         0 => String::new(),
         some => format!("was the limit in {some} of {} runs", document.runs.len()),
     };
-    let doubtful = match document.runs.iter().filter(|run| !run.trust).count() {
-        0 => String::new(),
-        some => {
-            format!("in {some} of {} runs part of the times was added by pummel itself", document.runs.len())
-        }
-    };
+    let doubtful = document.runs.iter().filter(|run| !run.trust).count();
+    let mostly =
+        |name: &str| document.runs.iter().filter(|run| run.mostly_lag.iter().any(|one| one == name)).count();
+    let names = QUANTILES.iter().map(|(name, _)| *name);
+    let doubts = lag_words(document.runs.len(), doubtful, names, mostly).join(" ");
     let why = search.and_then(|search| search.reason.clone()).unwrap_or_default();
     let reason = fields(&[
         ("Reason", document.reason.clone().unwrap_or_default()),
@@ -695,7 +697,7 @@ pub fn of_curve(document: &CurveDocument) -> String {
         ("At least", at_least),
         ("Why", why),
         ("Generator", generator_limited),
-        ("Trust", doubtful),
+        ("Trust", doubts),
         ("Labels", labels_text(&document.labels)),
     ]);
     let drawn = picture.is_some();

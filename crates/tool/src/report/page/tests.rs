@@ -332,11 +332,14 @@ fn a_search_is_drawn_with_what_it_found() {
     let mut unknown = document;
     unknown.found_rate = None;
     unknown.runs[1].trust = false;
+    unknown.runs[1].mostly_lag = vec!["p99".to_owned(), "max".to_owned()];
+    unknown.runs[2].outcome = RunOutcome::Overloaded;
     let page = body(&of_curve(&unknown, &json, &PageOptions::default()));
     let heading = "<h1>No rate is known to meet the goal (p99 at most 1.00 ms), after 4 runs.</h1>";
     assert!(page.contains(heading), "{page}");
-    let trust = "<dt>Trust</dt><dd>in 1 of 4 runs part of the times was added by pummel itself</dd>";
+    let trust = "<dt>Trust</dt><dd>In 1 of 4 runs part of the times was added by pummel itself (lag). Half or more is lag of p99 in 1 of 4 runs.</dd>";
     assert!(page.contains(trust), "{page}");
+    assert!(page.contains(", OVERLOADED</td>"), "{page}");
 }
 
 /// Comparisons of documents with the first of them.
@@ -455,6 +458,21 @@ fn repetition(runs: usize) -> Repetition {
         interrupted: false,
         made_again: 0,
     }
+}
+
+#[test]
+fn the_title_of_repeated_runs_names_an_outcome_of_more_than_half_of_them() {
+    let mut made = repetition(3);
+    let title = |made: &Repetition| {
+        let page = body(&of_repetition(made, &PageOptions::default()));
+        page.split("<title>").nth(1).expect("a title").split('<').next().unwrap_or_default().to_owned()
+    };
+    made.runs[0].outcome = RunOutcome::Overloaded;
+    assert!(title(&made).starts_with("3 runs of "), "{}", title(&made));
+    made.runs[1].outcome = RunOutcome::Overloaded;
+    assert!(title(&made).starts_with("OVERLOADED: 3 runs of "), "{}", title(&made));
+    let page = body(&of_repetition(&made, &PageOptions::default()));
+    assert!(page.contains("OVERLOADED in 2 of 3 runs") && page.contains("complete, OVERLOADED"), "{page}");
 }
 
 #[test]
