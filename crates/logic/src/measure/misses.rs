@@ -19,9 +19,12 @@ pub fn begins_without_load(plan: &Plan) -> bool {
         && plan.data.expiry_s.support() == (0.0, 0.0)
 }
 
-/// Whether a server that counted this, was disturbed like this and did not start anew counted no record that it lost; false where
-/// it does not count them.
-pub fn lost_nothing(counts: &ServerCounts, disturbances: &[String]) -> bool {
+/// Whether a server that counted this, of which `ours` were requests of the run where that is known, was disturbed like this and did
+/// not start anew has lost no record; false where it does not count them, and where others asked it, who may have deleted some.
+pub fn lost_nothing(counts: &ServerCounts, ours: Option<u64>, disturbances: &[String]) -> bool {
+    if counts.requests.zip(ours).is_some_and(|(all, ours)| all > ours) {
+        return false;
+    }
     let lost = counts.evictions.zip(counts.expired).map(|(evicted, expired)| evicted.saturating_add(expired));
     lost == Some(0) && !disturbances.iter().any(|words| words.starts_with(FLUSHED))
 }
@@ -113,12 +116,14 @@ mod tests {
     #[test]
     fn a_server_that_lost_records_or_does_not_tell_is_none_that_kept_them() {
         let kept = ServerCounts { evictions: Some(0), expired: Some(0), ..ServerCounts::default() };
-        assert!(lost_nothing(&kept, &[]));
-        assert!(lost_nothing(&kept, &["snapshot".to_owned()]));
-        assert!(!lost_nothing(&kept, &[format!("{FLUSHED} 1 times (flush_all)")]));
-        assert!(!lost_nothing(&ServerCounts { evictions: Some(1), ..kept }, &[]));
-        assert!(!lost_nothing(&ServerCounts { expired: Some(1), ..kept }, &[]));
-        assert!(!lost_nothing(&ServerCounts { evictions: None, ..kept }, &[]));
+        assert!(lost_nothing(&kept, None, &[]));
+        assert!(lost_nothing(&kept, None, &["snapshot".to_owned()]));
+        assert!(!lost_nothing(&kept, None, &[format!("{FLUSHED} 1 times (flush_all)")]));
+        let asked = ServerCounts { requests: Some(100), ..kept.clone() };
+        assert!(lost_nothing(&asked, Some(100), &[]) && !lost_nothing(&asked, Some(90), &[]));
+        assert!(!lost_nothing(&ServerCounts { evictions: Some(1), ..kept }, None, &[]));
+        assert!(!lost_nothing(&ServerCounts { expired: Some(1), ..kept }, None, &[]));
+        assert!(!lost_nothing(&ServerCounts { evictions: None, ..kept }, None, &[]));
     }
 
     #[test]

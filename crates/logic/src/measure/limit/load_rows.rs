@@ -182,7 +182,9 @@ fn never_there(case: &Case<'_>, misses: f64) -> Option<Finding> {
     let is_kept = !evidence.servers.is_empty()
         && evidence.servers.iter().all(|server| {
             let reading = server.reading.as_ref().filter(|reading| reading.is_whole());
-            reading.is_some_and(|reading| lost_nothing(&reading.counts, &reading.disturbances))
+            reading.is_some_and(|reading| {
+                lost_nothing(&reading.counts, reading.our_requests, &reading.disturbances)
+            })
         });
     // A run that fills what it misses begins with misses.
     let asks_for_misses = case.plan.phases.iter().any(|phase| match &phase.work {

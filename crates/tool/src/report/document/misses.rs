@@ -34,7 +34,7 @@ impl Document {
         let keeps = |server: &ServerResult| {
             server.reading.as_ref().is_some_and(|reading| {
                 let is_whole = !reading.restarted && !reading.counters_reset;
-                is_whole && lost_nothing(&reading.counts, &reading.disturbances)
+                is_whole && lost_nothing(&reading.counts, reading.our_requests, &reading.disturbances)
             })
         };
         let is_kept = evidence.servers.iter().all(keeps);
