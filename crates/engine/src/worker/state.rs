@@ -283,8 +283,9 @@ impl<C: Codec> WorkerState<C> {
         let server = self.endpoints[slot].server;
         let connection = &mut self.connections[slot];
         let by_server = !matches!(trouble, Trouble::TimedOut);
-        let refused =
-            by_server && self.reporter.refusals.end_connection(slot, server, connection.answered, now);
+        // What the protocol does not allow is a word too, and refuses nothing unless it says so.
+        let answered = connection.answered || matches!(trouble, Trouble::Malformed(..));
+        let refused = by_server && self.reporter.refusals.end_connection(slot, server, answered, now);
         connection.history.refused = refused;
         match refused {
             true => {

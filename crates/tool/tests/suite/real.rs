@@ -104,9 +104,10 @@ fn numbers_of(reason: &str) -> [u64; 2] {
 #[test]
 fn a_full_server_ends_a_run_always_with_what_it_took_and_what_its_limit_is() {
     let (memcached, redis) = (Memcached::start_for(40), Redis::start(&["--maxclients", "40"]));
-    for (name, limit) in
-        [(&memcached.name, "limit is 40; some are its own; it counts "), (&redis.name(), "limit is 40")]
-    {
+    for (name, limit) in [
+        (memcached.name.clone(), "limit is 40; some are its own; it counts "),
+        (format!("{} --protocol resp2", redis.name()), "limit is 40"),
+    ] {
         for words in ["-c 100", "-c 100 -T 2", "-c 100 -d 8 --rate 5k"] {
             let ended = pummel(&format!("run -s {name} -t 1s --records 1000 --quiet {words}")).expect(1);
             let result = ended.json();
@@ -129,7 +130,7 @@ fn a_full_server_ends_a_run_always_with_what_it_took_and_what_its_limit_is() {
 #[test]
 fn a_full_server_is_asked_again_with_pauses_and_measured_with_what_it_takes() {
     let (memcached, redis) = (Memcached::start_for(40), Redis::start(&["--maxclients", "40"]));
-    for name in [&memcached.name, &redis.name()] {
+    for name in [memcached.name.clone(), format!("{} --protocol resp2", redis.name())] {
         let words = format!("run -s {name} -t 3s -c 100 --records 1000 --no-load --quiet --reconnect");
         let ended = pummel(&words).expect(1);
         let result = ended.json();
