@@ -91,6 +91,12 @@ fn duration(ns: Nanos) -> String {
     format!("{:.1} s", seconds(ns))
 }
 
+/// A server took fewer connections than the run has to the end: whatever else is slow, the rest of its load waits for them.
+pub fn not_taken(case: &Case<'_>) -> Option<Finding> {
+    let mut refusals = case.measurement.connections.refusals.iter();
+    refusals.any(|refusal| refusal.refused > 0).then(|| refused(case)).flatten()
+}
+
 /// A server took no more connections.
 pub fn refused(case: &Case<'_>) -> Option<Finding> {
     let connections = &case.measurement.connections;

@@ -19,6 +19,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "nothing-completed", judge: load_rows::nothing_completed },
     Row { name: "instrument", judge: load_rows::instrument },
     Row { name: "ports", judge: generator_rows::ports },
+    Row { name: "server-connections", judge: server_rows::not_taken },
     Row { name: "generator-cpu-taken", judge: generator_rows::cpu_taken },
     Row { name: "shared-cpu", judge: shared_cpu::client_waits },
     Row { name: "shared-cpu", judge: shared_cpu::closed_server_waits },
