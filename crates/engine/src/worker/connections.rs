@@ -118,8 +118,8 @@ pub struct AttemptHistory {
     pub attempt: u32,
     /// Failed attempts to open the connection since it was open.
     pub failures: u32,
-    /// How often in a row the server closed the connection without having replied on it.
-    pub failures_without_reply: u32,
+    /// How often in a row the server closed the connection without having replied on it, up to the greatest number of the type.
+    pub failures_without_reply: u16,
     /// The server refused the connection the last time that it ended: it took the connection, and said that it takes no more.
     pub refused: bool,
     /// The last opening of the connection was counted as a reconnection.
@@ -137,7 +137,7 @@ pub struct AttemptHistory {
 impl AttemptHistory {
     /// How many failures in a row decide how long a new attempt waits.
     pub fn failures_in_a_row(&self) -> u32 {
-        self.failures.max(self.failures_without_reply)
+        self.failures.max(u32::from(self.failures_without_reply))
     }
 
     /// Whether the next opening is a reconnection.
@@ -303,7 +303,10 @@ impl<C> Connection<C> {
     pub fn note_end(&mut self, by_server: bool) {
         match by_server {
             _ if self.answered => self.history.failures_without_reply = 0,
-            true => self.history.failures_without_reply += 1,
+            true => {
+                let failures = &mut self.history.failures_without_reply;
+                *failures = failures.saturating_add(1);
+            }
             false => {}
         }
     }

@@ -298,7 +298,8 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Whether a server has refused connections for so long, and answered on none, that no connection to it is opened again.
+    /// Whether a server has refused connections for so long that no connection to it is opened again: no other one is at work, so that
+    /// the run would wait for these alone.
     pub fn refuses_for_good(&mut self, server: u32, now: Nanos) -> bool {
         let since = self.reporter.refusals.since(server, now).unwrap_or(now);
         if now.saturating_sub(since) < self.patience_ns {
@@ -306,7 +307,10 @@ impl<C: Codec> WorkerState<C> {
         }
         let is_open = |state| matches!(state, ConnectionState::Open | ConnectionState::Full);
         let mut served = self.connections.iter().zip(&self.endpoints).filter(|(connection, endpoint)| {
-            endpoint.server == server && is_open(connection.state()) && connection.answered
+            endpoint.server == server
+                && is_open(connection.state())
+                && connection.answered
+                && !connection.session.is_idle()
         });
         let is_served = served.next().is_some();
         if is_served {

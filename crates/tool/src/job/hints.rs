@@ -249,7 +249,7 @@ const CLOSED_WORDS: &[&str] = &["the server closed the connection", "reset by pe
 mod tests {
     use pummel_logic::measure::histogram::CoarseHistogram;
     use pummel_logic::measure::measurement::LoadResult;
-    use pummel_logic::plan::{Clock, Load, Login, Mix, Phase, Stop, Work};
+    use pummel_logic::plan::{Clock, Group, Load, Login, Mix, Phase, Stop, Work};
     use pummel_logic::protocol::Verb;
 
     use super::*;
@@ -296,6 +296,7 @@ mod tests {
     fn a_run_that_its_server_gave_fewer_connections_has_no_report_unless_it_asked_to_go_on() {
         let mut plan = plan(Protocol::Text);
         plan.servers = vec!["a:1".to_owned()];
+        plan.groups = vec![Group { clients: 64, ..Group::default() }];
         let refusal = |refused| Refusal { connections: 64, refused, attempts: refused, ..Refusal::default() };
         let mut measurement = partial("a:1 took 15 of 64 connections and refused 49", 1);
         measurement.connections.refusals = vec![refusal(49)];
