@@ -119,7 +119,7 @@ mod tests {
         assert!(lost_nothing(&kept, None, &[]));
         assert!(lost_nothing(&kept, None, &["snapshot".to_owned()]));
         assert!(!lost_nothing(&kept, None, &[format!("{FLUSHED} 1 times (flush_all)")]));
-        let asked = ServerCounts { requests: Some(100), ..kept.clone() };
+        let asked = ServerCounts { requests: Some(100), ..kept };
         assert!(lost_nothing(&asked, Some(100), &[]) && !lost_nothing(&asked, Some(90), &[]));
         assert!(!lost_nothing(&ServerCounts { evictions: Some(1), ..kept }, None, &[]));
         assert!(!lost_nothing(&ServerCounts { expired: Some(1), ..kept }, None, &[]));
