@@ -104,8 +104,8 @@ impl Stat {
         self.by_verb.iter().sum()
     }
 
-    /// Number of different keys, and whether it is exact: it is unless there are more than [`KEYS_EXACT_MAX`], of which a fit has
-    /// the same number.
+    /// Number of different keys, and whether it is exact: up to [`KEYS_EXACT_MAX`] keys are counted, and more are estimated as a fit
+    /// estimates them.
     pub fn keys(&self) -> (u64, bool) {
         (self.keys.count(), self.keys.is_exact())
     }

@@ -25,6 +25,7 @@ pub fn half_of(plan: &ValidPlan, in_flight: u32, service_ns: Nanos) -> Option<Va
         probe: false,
         evidence: false,
         server_stats_ns: None,
+        server_stats_at: Vec::new(),
         adaptive: Adaptive::default(),
         changes: Changes::default(),
         goals: Vec::new(),
@@ -49,7 +50,7 @@ pub fn half_of(plan: &ValidPlan, in_flight: u32, service_ns: Nanos) -> Option<Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Mix, Work};
+    use crate::plan::{Goal, Mix, Work};
     use crate::protocol::Verb;
 
     fn asked(phase: Work) -> ValidPlan {
@@ -65,6 +66,18 @@ mod tests {
         }
         .validate()
         .expect("valid")
+    }
+
+    #[test]
+    fn what_the_run_asks_for_beside_its_requests_is_no_obstacle() {
+        let mut plan = asked(Work::Mix(Mix::of(&[(Verb::Get, 1.0)]))).into_plan();
+        plan.server_stats_ns = Some(SECOND);
+        plan.server_stats_at = vec!["b:1".to_owned()];
+        plan.goals = vec![Goal { quantile: 0.99, limit_ns: MILLISECOND }];
+        plan.phases.insert(0, Phase { recorded: false, ..plan.phases[0].clone() });
+        let plan = plan.validate().expect("valid");
+        let half = half_of(&plan, 1, MILLISECOND).expect("a half");
+        assert_eq!((half.phases.len(), half.server_stats_at.len()), (1, 0));
     }
 
     #[test]

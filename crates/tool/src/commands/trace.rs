@@ -492,7 +492,8 @@ impl Spread {
     /// Adds a row of so many requests. Returns how many of them are written: 0 if as many are as may be.
     ///
     /// # Errors
-    /// Returns [`io::ErrorKind::InvalidData`] if a format without counts would hold too many requests, and nobody gave a limit.
+    /// Returns [`io::ErrorKind::InvalidData`] if a format without counts would hold too many requests and there is
+    /// no limit.
     fn note(&mut self, count: u32) -> io::Result<u32> {
         let room = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.requests));
         self.is_cut |= u64::from(count) > room;

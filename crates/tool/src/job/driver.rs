@@ -311,10 +311,14 @@ impl<'a> Driver<'a> {
         };
         let runner = runner.as_ref().expect("it was found above");
         let mut result = runner.run(plan, dealing, inputs, &mut watching, &stop);
+        let unprobed = match &mut result {
+            Ok(measurement) if plan.probe => probe::add(plan, runner, inputs, measurement, &stop).err(),
+            _ => None,
+        };
+        if let Some(why) = unprobed {
+            self.tell(style, Event::Notice(&format!("the server was not probed: {why}")));
+        }
         if let Ok(measurement) = &mut result {
-            if plan.probe {
-                probe::add(plan, runner, inputs, measurement, &stop);
-            }
             measurement.detected = detected;
             self.add_calibration(measurement, style);
         }

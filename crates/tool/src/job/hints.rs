@@ -216,7 +216,7 @@ const PORTS: &str =
 const FULL: &str = "the server took other connections of this run: is it at its limit (memcached -c, maxclients of Redis)? \
                     --timeout sets how long a connection may take to open";
 
-/// Words for certificates that nobody vouches for whom this run trusts.
+/// Words for certificates that no authority of this run has signed.
 const UNTRUSTED_WORDS: &[&str] =
     &["authority that is not trusted", "authority that it names", "itself that of an authority"];
 

@@ -15,28 +15,33 @@ struct Unwatched;
 
 impl Watch for Unwatched {}
 
-/// Probes the server of a run that is complete, and adds what was found to its evidence. A half that could not be made leaves the
-/// run without a probe.
+/// Probes the server of a run that is complete, and adds what was found to its evidence.
+///
+/// # Errors
+/// Returns why the server was not probed, as the end of a sentence.
 pub fn add(
     plan: &ValidPlan,
     runner: &Runner,
     inputs: &Inputs,
     measurement: &mut Measurement,
     stop: &dyn Fn() -> bool,
-) {
-    if measurement.status != Status::Complete || measurement.evidence.is_none() {
-        return;
+) -> Result<(), String> {
+    if measurement.status != Status::Complete {
+        return Err("the run was not complete".to_owned());
     }
     let service_ns = service_p50_ns(measurement);
     let half = |in_flight| probed(plan, in_flight, service_ns, runner, inputs, stop);
     let [one, ten] = IN_FLIGHT;
-    let probe = half(one).and_then(|one| Some(Probe { one, ten: half(ten)? }));
-    if let Some(evidence) = &mut measurement.evidence {
-        evidence.probe = probe;
-    }
+    let probe = Probe { one: half(one)?, ten: half(ten)? };
+    let evidence = measurement.evidence.as_mut().ok_or("the server was not read")?;
+    evidence.probe = Some(probe);
+    Ok(())
 }
 
-/// One half of a probe; `None` where it did not run to its end.
+/// One half of a probe.
+///
+/// # Errors
+/// Returns why the half did not run to its end.
 fn probed(
     plan: &ValidPlan,
     in_flight: u32,
@@ -44,10 +49,14 @@ fn probed(
     runner: &Runner,
     inputs: &Inputs,
     stop: &dyn Fn() -> bool,
-) -> Option<ProbeHalf> {
-    let half = half_of(plan, in_flight, service_ns)?;
-    let measured = runner.run(&half, Dealing::Evenly, inputs, &mut Unwatched, stop).ok()?;
-    (measured.status == Status::Complete).then(|| ProbeHalf {
+) -> Result<ProbeHalf, String> {
+    let half = half_of(plan, in_flight, service_ns).ok_or("its requests cannot be made by so few clients")?;
+    let run = runner.run(&half, Dealing::Evenly, inputs, &mut Unwatched, stop);
+    let measured = run.map_err(|error| error.to_string())?;
+    if measured.status != Status::Complete {
+        return Err(measured.reason.unwrap_or_else(|| "it was interrupted".to_owned()));
+    }
+    Ok(ProbeHalf {
         in_flight,
         completed: measured.ops().all().counts.completed,
         span_ns: measured.measured_ns.max(measured.answered_ns),

@@ -938,7 +938,7 @@ fn keys_that_were_never_stored_are_said_to_be_that_with_those_that_are_there() {
         assert_eq!(result.at("server/reading/usual_record").as_bool(), Some(true), "{protocol}");
         // The look is no request of the measured phase.
         assert_eq!(result.count("server/reading/counts/requests"), 2_000, "{protocol}");
-        // The usual keys are found; nobody looks for them then.
+        // A run of the usual keys does not ask for them.
         let (report, result) = unloaded(&server, &format!("--protocol {protocol} --mix get:1"));
         assert!(!report.contains("Misses"), "{report}");
         assert!(result.at("server/reading/usual_record").is_null(), "{protocol}");

@@ -124,7 +124,8 @@ pub struct ServerReading {
     /// Resident memory of the process at the second reading, in bytes, by the server's own account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<u64>,
-    /// Whether the server held the first record of a load with the usual settings before the run; absent where nobody looked.
+    /// Whether the server held the first record of a load with the usual settings before the run; absent where the server was not
+    /// asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual_record: Option<bool>,
     /// Background saves that were under way between the readings, as far as the server tells when.

@@ -24,8 +24,9 @@ fn probed(case: &Case<'_>) -> Option<Finding> {
     if !is_a_queue || !queued || case.busy() > SPARE_SHARE {
         return None;
     }
-    let cpu =
-        case.servers_at_most().map_or_else(String::new, |cpu| format!(" It used {} of a CPU.", percent(cpu)));
+    // Behind a proxy the CPU is that of other servers.
+    let own = case.servers_at_most().filter(|_| case.plan.server_stats_at.is_empty());
+    let cpu = own.map_or_else(String::new, |cpu| format!(" It used {} of a CPU.", percent(cpu)));
     let says = format!(
         "The server was occupied: one request at a time took {} (p50), and each of ten at a time {}, so that it answers one after the \
          other.{cpu} More connections or depth only wait longer.",
@@ -149,7 +150,7 @@ mod tests {
             );
             assert!(!four.says.contains("Try more"), "{}", four.says);
         }
-        // One client waits for nobody at the server: more of them would.
+        // The only client of a run waits for no other one at the server; with more clients each would wait.
         let one = Scenario { connections: 1, service: MILLISECOND, ..slow(None) };
         row(
             &probed(one, MILLISECOND, 10 * MILLISECOND).verdict(),

@@ -144,7 +144,7 @@ pub struct ReadingResult {
     /// Resident memory of the process by the server's own account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<u64>,
-    /// Whether the server held the first record of a load with the usual settings; absent where nobody looked.
+    /// Whether the server held the first record of a load with the usual settings; absent where the server was not asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usual_record: Option<bool>,
     /// Background saves between the readings.
