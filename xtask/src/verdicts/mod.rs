@@ -8,7 +8,7 @@ mod stage;
 mod watched;
 mod witness;
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -198,8 +198,11 @@ fn within(name: &str, value: &str, (least, most): (f64, f64)) -> Result<f64, Str
 /// Stages, runs, compares and prints; false when a verdict was wrong too often.
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     if options.lists {
-        list(options);
-        return Ok(true);
+        // A reader that has read enough, as `head`, is no failure.
+        return list(options).map(|()| true).or_else(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Ok(true),
+            _ => Err(error),
+        });
     }
     let site = Site::of(root, options.pummel.as_deref())?;
     let theatre = Theatre {
@@ -235,20 +238,23 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     Ok(good)
 }
 
-fn list(options: &Options) {
+/// Writes the scenarios, their witnesses and loads to standard output.
+fn list(options: &Options) -> io::Result<()> {
+    let mut out = io::stdout().lock();
     for (scenario, loads) in options.chosen() {
         let kind = if scenario.is_neighbour() { "neighbour, " } else { "" };
-        println!("{kind}{}: {}", scenario.name(), scenario.staged);
+        writeln!(out, "{kind}{}: {}", scenario.name(), scenario.staged)?;
         for witness in scenario.witnesses {
-            println!("    witness: {}", witness.words());
+            writeln!(out, "    witness: {}", witness.words())?;
         }
         for load in loads {
-            println!("    {}", load.name());
+            writeln!(out, "    {}", load.name())?;
         }
     }
     for unstaged in UNSTAGED {
-        println!("not staged: {} ({})", unstaged.row, unstaged.why);
+        writeln!(out, "not staged: {} ({})", unstaged.row, unstaged.why)?;
     }
+    Ok(())
 }
 
 /// All scenarios that are asked for; false when a row did not hold often enough, or could not be staged.
@@ -366,10 +372,13 @@ impl Tried {
     }
 }
 
+/// How often an idle run is made again that the hypervisor disturbed.
+const STOLEN_RUNS_MAX: usize = 3;
+
 /// Runs against idle servers; false when one of them accused anybody.
 fn idle(theatre: &Theatre, options: &Options, deadline: Deadline) -> io::Result<bool> {
     let begin = Instant::now();
-    let (mut wrong, mut made) = (Vec::new(), 0);
+    let (mut wrong, mut made, mut stolen) = (Vec::new(), 0, 0);
     for (number, (server, words)) in IDLE.iter().enumerate() {
         let scenario =
             Scenario { row: "nobody", limit: "nobody", staged: "nothing", server: *server, ..PLAIN };
@@ -380,17 +389,30 @@ fn idle(theatre: &Theatre, options: &Options, deadline: Deadline) -> io::Result<
                 break;
             }
             made += 1;
-            let result = stage.run(&one(words), options.seconds)?;
-            let said = Said::of(&result).ok_or_else(|| io::Error::other("the result has no verdict"))?;
+            let run = || -> io::Result<Said> {
+                let result = stage.run(&one(words), options.seconds)?;
+                Said::of(&result).ok_or_else(|| io::Error::other("the result has no verdict"))
+            };
+            let mut said = run()?;
+            // A hypervisor that takes the CPU away is accused rightly, and says nothing of a quiet machine.
+            for _ in 0..STOLEN_RUNS_MAX {
+                if !said.says.contains("hypervisor") {
+                    break;
+                }
+                stolen += 1;
+                said = run()?;
+            }
             if said.limit != "nobody" {
                 wrong.push(format!("{words}: {}: {} [{}]", said.row, said.says, said.evidence.join("; ")));
             }
         }
     }
     println!(
-        "\nIdle servers: nobody is accused in {} of {} runs; {:.0} s.",
+        "\nIdle servers: nobody is accused in {} of {} runs, {} of which were made again beside a hypervisor that took CPU; \
+         {:.0} s.",
         made - wrong.len(),
         made,
+        stolen,
         begin.elapsed().as_secs_f64()
     );
     for complaint in &wrong {

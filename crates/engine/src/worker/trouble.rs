@@ -54,12 +54,13 @@ impl Trouble {
 /// were not decoded.
 pub fn says_full(bytes: &[u8]) -> bool {
     let words = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    FULL.iter().any(|full| words.starts_with(full))
+    FULL.iter()
+        .any(|(sign, full)| words.strip_prefix(*sign).is_some_and(|said| said.starts_with(full.as_bytes())))
 }
 
 /// Whether these words quote a server that takes no more connections.
 pub fn said_to_be_full(words: &str) -> bool {
-    ["Too many open connections", "max number of clients"].iter().any(|full| words.contains(full))
+    FULL.iter().any(|(_, full)| words.contains(full))
 }
 
 /// The words for a server that takes no more connections and said so.
@@ -111,7 +112,8 @@ const NO_PORT: &str = "no local port is free; --linger 0 gives the ports of clos
 const NOT_OURS: &str = "the address of --source is not one of this machine";
 
 /// What memcached and Redis send, unasked, on a connection beyond their limit of connections.
-const FULL: [&[u8]; 2] = [b"ERROR Too many open connections", b"ERR max number of clients"];
+const FULL: [(&[u8], &str); 2] =
+    [(b"ERROR ", "Too many open connections"), (b"ERR ", "max number of clients")];
 
 /// What can be done about an error of the system, where that is not obvious.
 fn hint(error: &io::Error) -> &'static str {

@@ -48,6 +48,8 @@ impl Redis {
             .args(["--pdeathsig", "KILL", "redis-server", "--port", "0", "--save", "", "--appendonly", "no"])
             .args(["--bind", "127.0.0.1", "--unixsocket"])
             .arg(&socket)
+            .arg("--dir")
+            .arg(folder.path())
             .args(options)
             .stdout(Stdio::null())
             .spawn()
