@@ -6,17 +6,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Everything that decides what the program does.
-const SOURCES: [&str; 8] = [
-    "Cargo.toml",
-    "proto",
-    "src",
-    "../engine/Cargo.toml",
-    "../engine/src",
-    "../logic/Cargo.toml",
-    "../logic/src",
-    "../../Cargo.lock",
-];
+/// The folder of all crates of the program; nothing else stands there.
+const CRATES: &str = "..";
+
+/// What decides in a crate what the program does, where the crate has it.
+const PARTS: [&str; 3] = ["Cargo.toml", "proto", "src"];
+
+/// What decides for all crates what the program does.
+const WORKSPACE: [&str; 2] = ["../../Cargo.lock", "../../Cargo.toml"];
 
 /// The folder of git, in a checkout; in a work tree, the file that says where it is.
 const GIT: &str = "../../.git";
@@ -54,9 +51,13 @@ fn profile(out: &Path) -> Option<String> {
 /// The hash of everything that decides what the program does; cargo runs this script again when any of it changes.
 fn sources() -> io::Result<u64> {
     let mut hash = Hash::new();
-    for source in SOURCES {
-        println!("cargo::rerun-if-changed={source}");
-        add(Path::new(source), &mut hash)?;
+    let mut crates: Vec<PathBuf> =
+        fs::read_dir(CRATES)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    crates.sort();
+    let parts = crates.iter().flat_map(|folder| PARTS.map(|part| folder.join(part)));
+    for source in parts.filter(|part| part.exists()).chain(WORKSPACE.map(PathBuf::from)) {
+        println!("cargo::rerun-if-changed={}", source.display());
+        add(&source, &mut hash)?;
     }
     Ok(hash.0)
 }

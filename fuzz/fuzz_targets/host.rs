@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pummel_logic::server::fuzz_guest;
+use pummel_testserver::fuzz_guest;
 
 fuzz_target!(|data: &[u8]| {
     if let Some((&step, bytes)) = data.split_first() {

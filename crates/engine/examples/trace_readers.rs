@@ -10,10 +10,10 @@ use pummel_logic::plan::Popularity;
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::Stream;
 use pummel_logic::time::SECOND;
-use pummel_logic::trace::ptr::{self, Header};
-use pummel_logic::trace::row::Row;
-use pummel_logic::trace::{Format, Reader};
 use pummel_logic::workload::popularity::Chooser;
+use pummel_traffic::trace::ptr::{self, Header};
+use pummel_traffic::trace::row::Row;
+use pummel_traffic::trace::{Format, Reader};
 
 /// Rows of each trace that is read.
 const ROWS: u64 = 1_000_000;

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use pummel_engine::run::{Inputs, Run, TraceFiles, Watch};
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
     Arrivals, Backend, ChurningClients, Depth, Engine, Group, Mix, Phase, Plan, Spawns, Stop, TracePace,
     TraceReplay, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
+use pummel_measure::measurement::Status;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 /// A watch of a run whose progress these tests do not follow.

@@ -13,10 +13,10 @@ use pummel_engine::backend::tls::{Setup, Tls, TlsError};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Reason, Target, TlsHandshake};
 use pummel_engine::resolve::{Server, Sources};
 use pummel_engine::run::{Run, Watch};
-use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{self, Clock, Plan, Socket, TlsOptions, Wait};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::measurement::{Measurement, Status};
 use rustls::ServerConfig;
 use rustls::version::{TLS12, TLS13};
 

@@ -17,8 +17,8 @@ use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
 use pummel_logic::plan::{CHURN_ACCEPTED, Goal, KeyChurn, Popularity, TransmitSampling};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{ServerFault, ServiceDrift};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use pummel_testserver::{ServerFault, ServiceDrift};
 
 /// Highest CPU number that an affinity mask can name (`CPU_SETSIZE` of sched_setaffinity(2)) and one more.
 const CPU_COUNT_MAX: usize = 1024;

@@ -38,12 +38,16 @@ fn percent(part: u64, of: u64) -> f64 {
     part as f64 / of as f64 * 100.0
 }
 
+/// The packages that have a coverage program.
+const MEASURE: &str = "pummel-measure";
+const TRAFFIC: &str = "pummel-traffic";
+
 /// The eight processes; says whether all intervals held often enough.
 pub fn processes(root: &Path, runs: u64, requests: u64) -> io::Result<bool> {
     println!("Of {runs} runs of {requests} requests, the share in % whose 95 % interval contains the truth");
     println!("(in brackets: the share whose tail is not known from above).\n");
     let sizes = [("PUMMEL_COVERAGE_RUNS", runs), ("PUMMEL_COVERAGE_REQUESTS", requests)];
-    let (lines, passed) = test(root, "intervals_hold", &sizes, "coverage: ")?;
+    let (lines, passed) = test(root, (MEASURE, "intervals_hold"), &sizes, "coverage: ")?;
     let mut rows: Vec<Row> = lines.iter().filter_map(|line| Row::parse(line)).collect();
     rows.sort_by(|one, other| one.process.cmp(&other.process));
     if let Some(first) = rows.first() {
@@ -57,51 +61,47 @@ pub fn processes(root: &Path, runs: u64, requests: u64) -> io::Result<bool> {
 
 /// Simulated searches for the knee of a queue that is known.
 pub fn searches(root: &Path) -> io::Result<bool> {
-    let (lines, passed) = test(root, "searches_find", &[("PUMMEL_COVERAGE_SEARCHES", 100)], "searches: ")?;
+    let (lines, passed) =
+        test(root, (MEASURE, "searches_find"), &[("PUMMEL_COVERAGE_SEARCHES", 100)], "searches: ")?;
     lines.iter().for_each(|line| println!("Searches: {line}"));
     Ok(passed && !lines.is_empty())
 }
 
 /// Runs whose load changes or stays: whether a change is found, and whether a warm-up waits for it.
 pub fn changing(root: &Path, runs: u64) -> io::Result<bool> {
-    said(root, "changing::", &[("PUMMEL_COVERAGE_RUNS_CHANGING", runs)], "changing: ")
+    said(root, (MEASURE, "changing::"), &[("PUMMEL_COVERAGE_RUNS_CHANGING", runs)], "changing: ")
 }
 
 /// Equal sides by turns on machines that differ from run to run.
 pub fn sides(root: &Path) -> io::Result<bool> {
-    said(root, "compare::", &[("PUMMEL_COVERAGE_EXPERIMENTS", 2_000)], "equal: ")
+    said(root, (MEASURE, "compare::"), &[("PUMMEL_COVERAGE_EXPERIMENTS", 2_000)], "equal: ")
 }
 
 /// Traces that are made from known numbers and fitted, one after the other, since memory is measured too.
 pub fn fits(root: &Path, rows: u64) -> io::Result<bool> {
     let sizes = [("PUMMEL_COVERAGE_ROWS", rows), ("RUST_TEST_THREADS", 1)];
-    said(root, "fit::", &sizes, "fit: ")
+    said(root, (TRAFFIC, ""), &sizes, "fit: ")
 }
 
 /// Prints what tests say behind `mark`; says whether all passed and something was said.
-fn said(root: &Path, filter: &str, sizes: &[(&str, u64)], mark: &str) -> io::Result<bool> {
-    let (lines, passed) = test(root, filter, sizes, mark)?;
+fn said(root: &Path, tests: (&str, &str), sizes: &[(&str, u64)], mark: &str) -> io::Result<bool> {
+    let (lines, passed) = test(root, tests, sizes, mark)?;
     lines.iter().for_each(|line| println!("{line}"));
     println!();
     Ok(passed && !lines.is_empty())
 }
 
-/// Runs those tests of the coverage program whose names contain `filter`. Returns what followed `mark` in their lines, and
+/// Runs those tests of the coverage program of a package whose names contain `filter`. Returns what followed `mark` in their lines, and
 /// whether all passed.
-fn test(root: &Path, filter: &str, sizes: &[(&str, u64)], mark: &str) -> io::Result<(Vec<String>, bool)> {
+fn test(
+    root: &Path,
+    (package, filter): (&str, &str),
+    sizes: &[(&str, u64)],
+    mark: &str,
+) -> io::Result<(Vec<String>, bool)> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut child = Command::new(cargo)
-        .args([
-            "test",
-            "--release",
-            "--package",
-            "pummel-logic",
-            "--test",
-            "coverage",
-            filter,
-            "--",
-            "--nocapture",
-        ])
+        .args(["test", "--release", "--package", package, "--test", "coverage", filter, "--", "--nocapture"])
         .envs(sizes.iter().map(|(name, value)| (name, value.to_string())))
         .current_dir(root)
         .stdout(Stdio::piped())

@@ -29,28 +29,23 @@ pub struct Floor {
 }
 
 /// The crates whose files name no items of each other in circles, by their directories. The list only grows.
-pub const WITHOUT_CIRCLES: &[&str] = &["crates/logic", "crates/engine", "crates/tool"];
+pub const WITHOUT_CIRCLES: &[&str] = &[
+    "crates/logic",
+    "crates/measure",
+    "crates/traffic",
+    "crates/testserver",
+    "crates/engine",
+    "crates/tool",
+];
 
-/// The three floors.
-pub const FLOORS: [Floor; 3] = [LOGIC, ENGINE, TOOL];
+/// The crates that a release is made of.
+pub const FLOORS: [Floor; 6] = [LOGIC, MEASURE, TRAFFIC, TESTSERVER, ENGINE, TOOL];
 
 const LOGIC: Floor = Floor {
     package: "pummel-logic",
     directory: "crates/logic",
     below: &[],
-    foreign: &[
-        "clap",
-        "indicatif",
-        "io-uring",
-        "libc",
-        "mio",
-        "nix",
-        "rustix",
-        "rustls",
-        "socket2",
-        "tokio",
-        "tonic",
-    ],
+    foreign: OUTSIDE,
     modules: &[
         ("time", &[]),
         ("rng", &[]),
@@ -66,49 +61,66 @@ const LOGIC: Floor = Floor {
         ("workload::value", &["dist", "plan", "protocol", "rng", "workload::key", "workload::stable_size"]),
         ("workload::verify::stale", &["rng", "workload::value"]),
         ("workload::sequence", &["plan", "protocol", "time"]),
-        ("trace::hash", &["rng"]),
-        ("trace::distinct", &[]),
-        (
-            "workload",
-            &["client::route", "dist", "plan", "protocol", "rng", "time", "trace::distinct", "trace::hash"],
-        ),
+        ("workload::hash", &["rng"]),
+        ("workload::distinct", &[]),
+        ("workload", &["client::route", "dist", "plan", "protocol", "rng", "time"]),
         ("connection::inflight", &["protocol", "time", "workload"]),
         ("connection", &["protocol", "time"]),
-        ("measure", &["plan", "protocol", "rng", "time", "trace::distinct", "workload"]),
-        ("trace", &["arrival", "dist", "measure", "plan", "protocol", "rng", "time"]),
-        ("fit", &["arrival", "dist", "plan", "protocol", "rng", "time", "trace", "workload"]),
-        ("rate_search", &["measure", "rng", "time"]),
         ("unsent", &["arrival", "protocol", "time", "workload"]),
         ("client", &["arrival", "connection", "plan", "protocol", "rng", "time", "unsent", "workload"]),
         ("plan::validate", &["arrival", "client::route", "dist", "plan", "protocol", "time", "workload"]),
-        ("server", &["connection::outbox", "dist", "protocol", "rng", "time"]),
     ],
     unsafe_code: &[],
-    banned_paths: &[
-        ("std::net", "sockets belong to the engine"),
-        ("std::os", "the operating system belongs to the engine"),
-        ("std::fs", "files belong to the tool"),
-        ("std::env", "the environment belongs to the tool"),
-        ("std::process", "processes belong to the tool"),
-        ("std::thread", "threads belong to the engine"),
-        ("std::sync", "nothing is shared between threads here"),
-        ("std::time::Instant", "times are given, never asked for"),
-        ("std::time::SystemTime", "times are given, never asked for"),
-        ("std::io::stdin", "input is given as bytes"),
-        ("std::io::stdout", "results are returned, never printed"),
-        ("std::io::stderr", "results are returned, never printed"),
-    ],
-    // Addresses are data: a Plan holds them as text.
-    allowed_paths: &["std::net::IpAddr", "std::net::Ipv6Addr", "std::sync::Arc"],
+    banned_paths: WORLD,
+    allowed_paths: DATA,
     banned_macros: PRINTING,
     pure: &[],
     peer_data: &["protocol", "connection", "client"],
 };
 
+const MEASURE: Floor =
+    Floor { package: "pummel-measure", directory: "crates/measure", below: &["pummel-logic"], ..LOGIC_ABOVE };
+
+const TRAFFIC: Floor =
+    Floor { package: "pummel-traffic", directory: "crates/traffic", below: &["pummel-logic"], ..LOGIC_ABOVE };
+
+const TESTSERVER: Floor = Floor {
+    package: "pummel-testserver",
+    directory: "crates/testserver",
+    below: &["pummel-logic"],
+    ..LOGIC_ABOVE
+};
+
+/// What holds in the pure crates above the logic, whose modules have no order.
+const LOGIC_ABOVE: Floor = Floor { modules: &[], peer_data: &[], ..LOGIC };
+
+/// Packages of the world outside, which no pure crate may use.
+const OUTSIDE: &[&str] =
+    &["clap", "indicatif", "io-uring", "libc", "mio", "nix", "rustix", "rustls", "socket2", "tokio", "tonic"];
+
+/// The world outside, which no pure crate may name.
+const WORLD: &[(&str, &str)] = &[
+    ("std::net", "sockets belong to the engine"),
+    ("std::os", "the operating system belongs to the engine"),
+    ("std::fs", "files belong to the tool"),
+    ("std::env", "the environment belongs to the tool"),
+    ("std::process", "processes belong to the tool"),
+    ("std::thread", "threads belong to the engine"),
+    ("std::sync", "nothing is shared between threads here"),
+    ("std::time::Instant", "times are given, never asked for"),
+    ("std::time::SystemTime", "times are given, never asked for"),
+    ("std::io::stdin", "input is given as bytes"),
+    ("std::io::stdout", "results are returned, never printed"),
+    ("std::io::stderr", "results are returned, never printed"),
+];
+
+/// Addresses are data: a Plan holds them as text.
+const DATA: &[&str] = &["std::net::IpAddr", "std::net::Ipv6Addr", "std::sync::Arc"];
+
 const ENGINE: Floor = Floor {
     package: "pummel-engine",
     directory: "crates/engine",
-    below: &["pummel-logic"],
+    below: &["pummel-logic", "pummel-measure", "pummel-traffic", "pummel-testserver"],
     foreign: &["clap", "indicatif", "ratatui", "tokio", "tonic"],
     modules: &[
         ("sys", &[]),
@@ -155,7 +167,7 @@ const ENGINE: Floor = Floor {
 const TOOL: Floor = Floor {
     package: "pummel",
     directory: "crates/tool",
-    below: &["pummel-logic", "pummel-engine"],
+    below: &["pummel-logic", "pummel-measure", "pummel-traffic", "pummel-testserver", "pummel-engine"],
     foreign: &[],
     modules: &[
         ("build_info", &[]),

@@ -41,7 +41,15 @@ pub fn check(root: &Path) -> io::Result<(Vec<Finding>, usize)> {
 }
 
 /// The crates whose files may not know each other in circles, by their directories.
-const CRATES: [&str; 4] = ["crates/logic", "crates/engine", "crates/tool", "xtask"];
+const CRATES: [&str; 7] = [
+    "crates/logic",
+    "crates/measure",
+    "crates/traffic",
+    "crates/testserver",
+    "crates/engine",
+    "crates/tool",
+    "xtask",
+];
 
 /// The circles of files in one crate of the repository at `root`.
 ///
@@ -185,7 +193,7 @@ mod tests {
         let (findings, _) = check(root).unwrap();
         let circles: Vec<_> = findings.iter().filter(|finding| finding.sentence.contains("circle")).collect();
         assert_eq!(circles.len(), WITHOUT_CIRCLES.len(), "{findings:?}");
-        for (circle, directory) in circles.iter().zip(["crates/logic", "crates/engine", "crates/tool"]) {
+        for (circle, directory) in circles.iter().zip(WITHOUT_CIRCLES) {
             assert_eq!((circle.file.as_str(), circle.line), (format!("{directory}/src/plan.rs").as_str(), 2));
             assert!(circle.sentence.contains(&format!("{directory}/src/time.rs")), "{circle}");
         }
@@ -206,6 +214,6 @@ mod tests {
         let (findings, count) = check(root).unwrap();
         let found: Vec<_> = findings.iter().map(|finding| (finding.file.as_str(), finding.line)).collect();
         assert_eq!(found, [("crates/logic/Cargo.toml", 2), ("crates/logic/src/protocol/text.rs", 2)]);
-        assert_eq!(count, 4);
+        assert_eq!(count, FLOORS.len() + 1);
     }
 }

@@ -276,15 +276,14 @@ mod tests {
     #[test]
     fn an_import_against_the_order_of_modules_is_caught() {
         caught(TEXT, "use crate::connection::session::Session;", 1, "`protocol` may not use `connection`");
-        caught(TEXT, "use super::super::measure::recorder::Recorder;", 1, "may not use `measure`");
+        caught(TEXT, "use super::super::workload::request::RequestMaker;", 1, "may not use `workload`");
         caught(TEXT, "fn f() { crate::client::Client::new() }", 1, "may not use `client`");
         caught(
             "crates/logic/src/plan/mod.rs",
-            "use crate::{time::Nanos, server::Host};",
+            "use crate::{time::Nanos, workload::key::KeyMaker};",
             1,
-            "may not use `server`",
+            "may not use `workload",
         );
-        caught("crates/logic/src/measure/mod.rs", "use crate::client::Client;", 1, "may not use `client`");
         caught(
             "crates/engine/src/backend/mod.rs",
             "use crate::worker::Worker;",
@@ -329,7 +328,7 @@ mod tests {
         passes(TEXT, "#[cfg(test)] mod tests { use super::*; use crate::connection::session::Session; }");
         let place = Place { is_test: true, ..Place::of(&FLOORS[0], "crates/logic/src/connection/tests.rs") };
         assert!(
-            check(&FLOORS[0], &place, "use super::*; use crate::server::Host; fn f() { a.unwrap() }")
+            check(&FLOORS[0], &place, "use super::*; use crate::client::Client; fn f() { a.unwrap() }")
                 .is_empty()
         );
     }

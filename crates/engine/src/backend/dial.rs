@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::plan::Socket;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_measure::churn::ConnectionFailure;
 
 use super::transmit::TransmitStamps;
 use super::{ConnId, Reason, Target};

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::io;
 use std::net::SocketAddr;
 
-use pummel_logic::measure::evidence::ConnectionEvidence;
+use pummel_measure::evidence::ConnectionEvidence;
 
 use crate::sys::{self, TcpCounters};
 

@@ -1,7 +1,7 @@
 //! The watch for the first eviction of any server, before the measured phases (`--warmup-until evictions`).
 
-use pummel_logic::measure::evidence::ServerReading;
 use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_measure::evidence::ServerReading;
 
 use super::inquiry::Told;
 
@@ -99,8 +99,8 @@ impl EvictionWatch {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::evidence::facts::Facts;
-    use pummel_logic::measure::evidence::redis::OwnWork;
+    use pummel_measure::evidence::facts::Facts;
+    use pummel_measure::evidence::redis::OwnWork;
 
     use super::*;
 

@@ -4,15 +4,13 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
-use pummel_logic::measure::evidence::facts::Facts;
-use pummel_logic::measure::evidence::redis::{OwnWork, SLOW_COMMANDS};
-use pummel_logic::measure::evidence::reply::{
-    self, Dialect, NUMBER, Occasion, Question, REPLY_MAX_BYTES, Reply,
-};
-use pummel_logic::measure::evidence::server::USUAL_RECORD;
 use pummel_logic::protocol::Malformed;
 use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
 use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_measure::evidence::facts::Facts;
+use pummel_measure::evidence::redis::{OwnWork, SLOW_COMMANDS};
+use pummel_measure::evidence::reply::{self, Dialect, NUMBER, Occasion, Question, REPLY_MAX_BYTES, Reply};
+use pummel_measure::evidence::server::USUAL_RECORD;
 
 use crate::backend::{Backend, Close, ConnId, Event, Reason};
 use crate::resolve::Server;

@@ -1,8 +1,8 @@
 //! Readings of servers at fixed intervals within the measured phases (`--server-stats`).
 
-use pummel_logic::measure::evidence::ServerReading;
-use pummel_logic::measure::evidence::server_stats::{ServerInterval, ServerStats};
 use pummel_logic::time::Nanos;
+use pummel_measure::evidence::ServerReading;
+use pummel_measure::evidence::server_stats::{ServerInterval, ServerStats};
 
 use super::inquiry::Told;
 use crate::resolve::Server;
@@ -89,9 +89,9 @@ impl Intervals {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::evidence::facts::Facts;
-    use pummel_logic::measure::evidence::redis::OwnWork;
     use pummel_logic::time::SECOND;
+    use pummel_measure::evidence::facts::Facts;
+    use pummel_measure::evidence::redis::OwnWork;
 
     use super::*;
     use crate::resolve::Sources;

@@ -5,13 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pummel_logic::measure::evidence::proc::{
+use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::evidence::proc::{
     self, CpuTicks, NetworkCounters, ThreadTimes, card_speed, cgroup_paths, cpu_ticks, pressure_ns,
     throttled_ns, used_ticks_by_cpu,
 };
-use pummel_logic::measure::evidence::provenance::list_of;
-use pummel_logic::measure::evidence::{MachineEvidence, ThreadUse};
-use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::evidence::provenance::list_of;
+use pummel_measure::evidence::{MachineEvidence, ThreadUse};
 
 use super::connections::{self, Connections};
 use crate::clock;

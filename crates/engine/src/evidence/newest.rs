@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pummel_logic::measure::evidence::server_stats::ServerInterval;
+use pummel_measure::evidence::server_stats::ServerInterval;
 
 /// The newest interval of each server that is asked within the measured phases, by its number. A newer interval
 /// replaces one that was not taken, so there is at most one of each.

@@ -8,17 +8,17 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pummel_logic::measure::evidence::connection_limit::ConnectionLimit;
-use pummel_logic::measure::evidence::facts::Facts;
-use pummel_logic::measure::evidence::proc::{ThreadTimes, threads_between};
-use pummel_logic::measure::evidence::provenance::list_of;
-use pummel_logic::measure::evidence::redis::OwnWork;
-use pummel_logic::measure::evidence::reply::{Dialect, Question};
-use pummel_logic::measure::evidence::{Evidence, ServerEvidence, ServerReading, memcached, redis};
-use pummel_logic::measure::misses::may_have_other_keys;
 use pummel_logic::plan::{Clock, Plan, Route, Wait};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::evidence::connection_limit::ConnectionLimit;
+use pummel_measure::evidence::facts::Facts;
+use pummel_measure::evidence::proc::{ThreadTimes, threads_between};
+use pummel_measure::evidence::provenance::list_of;
+use pummel_measure::evidence::redis::OwnWork;
+use pummel_measure::evidence::reply::{Dialect, Question};
+use pummel_measure::evidence::{Evidence, ServerEvidence, ServerReading, memcached, redis};
+use pummel_measure::misses::may_have_other_keys;
 
 use super::connections::{Connections, Known, Own};
 use super::eviction_watch::{EvictionWatch, Sighting};

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 
-use pummel_logic::measure::evidence::facts::Facts;
-use pummel_logic::measure::evidence::proc::{
+use pummel_measure::evidence::facts::Facts;
+use pummel_measure::evidence::proc::{
     ThreadTimes, process_stat, resident_bytes, socket_inode, tcp_listener, unix_listeners, uptime_fits,
 };
 

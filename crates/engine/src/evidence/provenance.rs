@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-use pummel_logic::measure::evidence::proc::{card_speed, cgroup_paths};
-use pummel_logic::measure::evidence::provenance::{
+use pummel_measure::evidence::proc::{card_speed, cgroup_paths};
+use pummel_measure::evidence::provenance::{
     self, CARDS_MAX, CardFacts, CgroupFacts, CpuFacts, Provenance, cpu_list, line, number,
 };
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use pummel_logic::measure::evidence::card::{StampSetting, stamp_obstacle};
+use pummel_measure::evidence::card::{StampSetting, stamp_obstacle};
 
 use crate::backend::Target;
 use crate::resolve::Server;

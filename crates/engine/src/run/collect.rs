@@ -5,19 +5,19 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
-use pummel_logic::measure::connections::Refusal;
-use pummel_logic::measure::evidence::OurRequests;
-use pummel_logic::measure::interval::{Interval, add_part, take_whole};
-use pummel_logic::measure::interval_sum::IntervalSum;
-use pummel_logic::measure::measurement::{Measurement, Samples, Status, WorkerTime, intervals_merged_notice};
-use pummel_logic::measure::replayed::Replayed;
-use pummel_logic::measure::tally::Tally;
-use pummel_logic::measure::uncertainty::{Windows, tick_ns};
 use pummel_logic::plan::{Arrivals, Phase, Plan, Wait, Work};
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};
+use pummel_measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
+use pummel_measure::connections::Refusal;
+use pummel_measure::evidence::OurRequests;
+use pummel_measure::interval::{Interval, add_part, take_whole};
+use pummel_measure::interval_sum::IntervalSum;
+use pummel_measure::measurement::{Measurement, Samples, Status, WorkerTime, intervals_merged_notice};
+use pummel_measure::replayed::Replayed;
+use pummel_measure::tally::Tally;
+use pummel_measure::uncertainty::{Windows, tick_ns};
 
 use super::context::RunContext;
 use super::early_end::EarlyEnd;

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pummel_logic::arrival::{Pace, pace_of};
 use pummel_logic::client::route::Router;
-use pummel_logic::measure::completion::Loaded;
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
 use pummel_logic::plan::{Phase, Plan, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
@@ -20,6 +19,7 @@ use pummel_logic::workload::trace::{RecordedKeys, Trace};
 use pummel_logic::workload::value::{ValueMaker, ValueTooLarge};
 use pummel_logic::workload::verify::stale::RunMark;
 use pummel_logic::workload::window::WindowMaker;
+use pummel_measure::completion::Loaded;
 
 use super::error::RunError;
 use super::inputs::{Gate, Inputs};

@@ -1,11 +1,11 @@
 //! The ends of phases that are found while they go on: that of a warm-up and that of the measurement. A process that has a part of
 //! the plan hears them from another one.
 
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Measurement, WarmUp, WarmUpEnd};
-use pummel_logic::measure::uncertainty::{EarlyEnds, lead_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::{Measurement, WarmUp, WarmUpEnd};
+use pummel_measure::uncertainty::{EarlyEnds, lead_ns};
 
 use super::context::RunContext;
 use crate::clock;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use pummel_logic::measure::completion::Loaded;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::trace::Trace;
+use pummel_measure::completion::Loaded;
 
 use super::steering::Steering;
 use super::trace::TraceFiles;

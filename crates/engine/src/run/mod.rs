@@ -20,9 +20,9 @@ mod watch;
 
 use std::io;
 
-use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
+use pummel_measure::measurement::Measurement;
 
 use self::context::Process;
 pub use self::detect::{Inquiry, Undetected, detect};

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::PhaseAssignment;
-use pummel_logic::measure::completion::Loaded;
-use pummel_logic::measure::uncertainty::tick_ns;
 use pummel_logic::plan::share::{ClientId, ClientShare, PhaseShare};
 use pummel_logic::plan::timing::PhaseTimes;
 use pummel_logic::plan::{self, Work};
@@ -16,6 +14,8 @@ use pummel_logic::protocol::Codec;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::request::{PhaseChanges, RequestMaker};
 use pummel_logic::workload::sequence::Draws;
+use pummel_measure::completion::Loaded;
+use pummel_measure::uncertainty::tick_ns;
 
 use super::context::RunContext;
 use super::setup::worker_of;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use pummel_logic::arrival::{CHANGES_MAX, RateCurve, check_rate, steps};
-use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::uncertainty::lead_ns;
 use pummel_logic::plan::RatePoint;
 use pummel_logic::time::{NEVER, Nanos};
+use pummel_measure::measurement::Measurement;
+use pummel_measure::uncertainty::lead_ns;
 
 use super::context::RunContext;
 use super::steering::{RateCommand, Steering};

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pummel_logic::client::Client;
-use pummel_logic::measure::interval::Interval;
 use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_mates};
 use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
 use pummel_logic::protocol::{Codec, Verb};
@@ -14,6 +13,7 @@ use pummel_logic::workload::mix::verbs_of;
 use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::sequence::{Sequencer, Weight};
 use pummel_logic::workload::verify::stale::Writer;
+use pummel_measure::interval::Interval;
 
 use super::context::RunContext;
 use crate::backend::Backend;

@@ -3,11 +3,11 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use pummel_logic::measure::completion::note_limits;
-use pummel_logic::measure::evidence::OurRequests;
-use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{self, Clock, CodecOptions, Plan, Wait, WithCodec};
 use pummel_logic::protocol::Codec;
+use pummel_measure::completion::note_limits;
+use pummel_measure::evidence::OurRequests;
+use pummel_measure::measurement::{Measurement, Status};
 
 use super::card;
 use super::collect::Collector;

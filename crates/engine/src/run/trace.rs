@@ -8,15 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_logic::arrival::Pace;
-use pummel_logic::measure::replayed::Replayed;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Fills, Plan, TracePace, TraceReplay, Work};
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::SECOND;
-use pummel_logic::trace::reader::Account;
-use pummel_logic::trace::shaper::{Part, Request, Shaped};
-use pummel_logic::trace::{Format, Reader, Shaper, detect};
 use pummel_logic::workload::rows::{BATCH_ROWS, BatchRow, ROWS_MAX, RowBatch};
+use pummel_measure::replayed::Replayed;
+use pummel_traffic::trace::reader::Account;
+use pummel_traffic::trace::shaper::{Part, Request, Shaped};
+use pummel_traffic::trace::{Format, Reader, Shaper, detect};
 
 use crate::clock;
 use crate::worker::feed::FeedState;

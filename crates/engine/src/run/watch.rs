@@ -1,11 +1,11 @@
 //! What a run tells its caller while it goes on.
 
-use pummel_logic::measure::evidence::server_stats::ServerInterval;
-use pummel_logic::measure::interval::{Interval, Turns};
-use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::plan::{Phase, RatePoint};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
+use pummel_measure::evidence::server_stats::ServerInterval;
+use pummel_measure::interval::{Interval, Turns};
+use pummel_measure::measurement::{Keep, Measurement};
 
 use crate::worker::messages::{ConnectionEvent, Departure, Row};
 

@@ -6,8 +6,8 @@ use std::io;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pummel_logic::measure::evidence::provenance::cpu_list;
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::evidence::provenance::cpu_list;
 
 use super::check;
 

@@ -1,10 +1,10 @@
 //! The account of clients that come and go: the bytes of each request and reply, beside what all runs measure.
 
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::measure::churn::{Churn, ChurnReply, Ended};
 use pummel_logic::time::NEVER;
 use pummel_logic::workload::request::CheckState;
 use pummel_logic::workload::sequence::Weight;
+use pummel_measure::churn::{Churn, ChurnReply, Ended};
 
 /// The account of one worker.
 #[derive(Debug)]

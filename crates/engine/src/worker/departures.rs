@@ -50,7 +50,7 @@ impl Departures {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::churn::ConnectionFailure;
+    use pummel_measure::churn::ConnectionFailure;
 
     use super::*;
 

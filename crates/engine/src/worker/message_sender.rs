@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use pummel_logic::measure::interval::Interval;
+use pummel_measure::interval::Interval;
 
 use crate::worker::messages::WorkerMessage;
 

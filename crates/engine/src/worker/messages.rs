@@ -2,17 +2,17 @@
 
 use std::io;
 
-use pummel_logic::measure::churn::{Churn, ConnectionFailure};
-use pummel_logic::measure::flight::FlightTime;
-use pummel_logic::measure::histogram::{CoarseHistogram, Histogram};
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
-use pummel_logic::measure::recorder::{Counts, Tally};
 use pummel_logic::protocol::udp;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::window::Finding;
+use pummel_measure::churn::{Churn, ConnectionFailure};
+use pummel_measure::flight::FlightTime;
+use pummel_measure::histogram::{CoarseHistogram, Histogram};
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::{Bytes, Verify, WorkerTime};
+use pummel_measure::recorder::{Counts, Tally};
 
 use crate::sys::CpuTime;
 use crate::worker::trouble::Trouble;
@@ -257,7 +257,7 @@ pub struct WorkerEnd {
     /// How long opening a connection took.
     pub connect: Histogram,
     /// How long that took, by server; the first
-    /// [`SERVERS_TIMED_MAX`](pummel_logic::measure::connections::SERVERS_TIMED_MAX) of them.
+    /// [`SERVERS_TIMED_MAX`](pummel_measure::connections::SERVERS_TIMED_MAX) of them.
     pub connect_by_server: Vec<CoarseHistogram>,
     /// How long TLS handshakes took.
     pub handshake: Histogram,

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::measure::transmit::{Departure, TransmitTimes};
 use pummel_logic::plan::TransmitSampling;
 use pummel_logic::protocol::Outcome;
 use pummel_logic::rng::mix;
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::transmit::{Departure, TransmitTimes};
 
 use crate::backend::{Backend, ConnId, Mark, TransmitStamp};
 

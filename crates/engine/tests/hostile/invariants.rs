@@ -1,11 +1,11 @@
 //! The invariants of every run, whatever its servers did, in one function.
 
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::recorder::Counts;
 use pummel_logic::plan::{Depth, EventKind, Plan, Protocol, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_measure::recorder::Counts;
 
 use crate::bounded::{Limits, Spent};
 use crate::faults::Facts;

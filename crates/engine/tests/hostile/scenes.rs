@@ -14,8 +14,8 @@ use pummel_engine::run::{Inputs, TraceFiles};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{HostConfig, Limits, ServerLogin};
 use pummel_logic::workload::trace::Trace;
+use pummel_testserver::{HostConfig, Limits, ServerLogin};
 use rustls::ServerConfig;
 
 use crate::authority::Authority;

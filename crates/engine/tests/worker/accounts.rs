@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Arrivals, Depth, Group, Plan, Stop};
 use pummel_logic::protocol::{Fault, Verb};
-use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::MILLISECOND;
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_testserver::{HostConfig, ServerFault};
 
 use crate::peer::Server;
 use crate::setup::{
@@ -43,7 +43,7 @@ fn under_calm_conditions_the_servers_own_counters_equal_the_whole_run() {
     let counted = host.counts();
     let whole = &outcome.measurement.whole_run;
     let of = |verbs: &[Verb]| {
-        let mut sum = pummel_logic::measure::recorder::Counts::default();
+        let mut sum = pummel_measure::recorder::Counts::default();
         whole.ops.iter().filter(|(verb, _)| verbs.contains(verb)).for_each(|(_, counts)| sum.merge(counts));
         sum
     };

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_engine::run::{Gate, Run};
-use pummel_logic::measure::completion::Loaded;
-use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::share::ProcessShare;
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::completion::Loaded;
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_testserver::HostConfig;
 
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{ReaderState, loaded, plan};

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use pummel_engine::backend::sim::NetworkConditions;
 use pummel_logic::arrival::{Pace, RateCurve};
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::recorder::Counts;
 use pummel_logic::plan::{
     Arrivals, Burst, BurstStates, Changes, Depth, Engine, Group, Part, Plan, RatePoint, RateShape, Route,
     Sine, Stop,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::StreamOwner;
-use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_measure::recorder::Counts;
+use pummel_testserver::{HostConfig, ServerFault};
 
 use crate::lanes::{over, run_over};
 use crate::peer::Server;

@@ -9,14 +9,14 @@ use pummel_engine::backend::dial::{self, failure_of};
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_engine::worker::trouble::Trouble;
-use pummel_logic::measure::churn::Churn;
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
     Arrivals, ChurningClients, Depth, Gap, Login, Plan, Protocol, Sequence, Spawns, Stop,
 };
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_measure::churn::Churn;
+use pummel_measure::measurement::Status;
+use pummel_testserver::HostConfig;
 
 use crate::peer::{Cluster, Server};
 use crate::setup::{Outcome, loaded, measuring, mix, mix_of_all, plan, requests, run, run_with, time};

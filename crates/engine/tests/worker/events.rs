@@ -1,13 +1,13 @@
 //! Runs in which keys become hot and records are lost at a moment.
 
 use pummel_engine::backend::sim::NetworkConditions;
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
     Depth, Engine, Event, EventKind, Fill, FlashCrowd, HotKey, Mix, Plan, Protocol, RankRange, Route,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_testserver::HostConfig;
 
 use crate::lanes::{over, run_over};
 use crate::peer::Server;

@@ -4,8 +4,8 @@ use pummel_engine::backend::sim::NetworkConditions;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Fill, Mix, Phase, Plan, Popularity};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{HostConfig, Limits};
 use pummel_logic::time::{MILLISECOND, SECOND, seconds};
+use pummel_testserver::{HostConfig, Limits};
 
 use crate::peer::Server;
 use crate::setup::{Outcome, at_rate, measuring, mix, plan, requests, run, time};

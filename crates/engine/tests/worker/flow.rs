@@ -8,12 +8,12 @@ use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_logic::connection::session::OUTBOX_MAX_BYTES;
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos};
+use pummel_measure::measurement::Status;
+use pummel_measure::recorder::Span;
+use pummel_testserver::HostConfig;
 
 use crate::peer::{Cluster, Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, measuring, mix, plan, run_with, time};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pummel_engine::backend::sim::NetworkConditions;
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Depth, Engine, Fill, Mix, Part, Phase, Plan, Popularity, Stop};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_testserver::HostConfig;
 
 use crate::peer::Server;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, time};

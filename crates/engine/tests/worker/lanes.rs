@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
 use pummel_engine::backend::{ConnId, Target};
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Group, Plan, Route};
 use pummel_logic::protocol::{Fault, Verb};
-use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_measure::recorder::Span;
+use pummel_testserver::{HostConfig, ServerFault};
 
 use crate::peer::{Cluster, Server};
 use crate::setup::{

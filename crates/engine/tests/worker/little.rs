@@ -1,11 +1,11 @@
 //! Little's law in whole runs: the integral of requests in flight is what the recorder has of each of them.
 
 use pummel_engine::backend::sim::NetworkConditions;
-use pummel_logic::measure::little::{Little, little};
 use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, SECOND};
+use pummel_measure::little::{Little, little};
+use pummel_testserver::HostConfig;
 
 use crate::peer::Server;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, mix_of_all, plan, requests, run, time};

@@ -10,11 +10,11 @@ use pummel_engine::backend::{ConnId, Target};
 use pummel_engine::run::{Run, Watch};
 use pummel_engine::sys;
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{HostConfig, Limits, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_testserver::{HostConfig, Limits, ServerFault};
 
 use crate::peer::{Cluster, Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with};

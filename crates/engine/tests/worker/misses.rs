@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use pummel_engine::backend::sim::NetworkConditions;
 use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
     Depth, Engine, Event, EventKind, Fill, Mix, Part, Plan, Popularity, RankRange, Route,
 };
 use pummel_logic::protocol::{Outcome as Ended, Verb};
-use pummel_logic::server::{HostConfig, Limits};
 use pummel_logic::time::{MILLISECOND, SECOND};
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_logic::workload::value::ValueMaker;
+use pummel_measure::measurement::Status;
+use pummel_testserver::{HostConfig, Limits};
 
 use crate::peer::Server;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, time};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pummel_engine::backend::sim::{Admission, Next, Peer, datagram_to_client};
 use pummel_engine::backend::{ConnId, Target};
-use pummel_logic::server::{DatagramQueue, Ending, Framing, Host, HostConfig, ServerConnection};
 use pummel_logic::time::Nanos;
+use pummel_testserver::{DatagramQueue, Ending, Framing, Host, HostConfig, ServerConnection};
 
 /// A server that the test can look into, during a run and after it.
 #[derive(Clone)]

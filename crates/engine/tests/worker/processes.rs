@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::{Gate, Run};
-use pummel_logic::measure::completion::Loaded;
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Depth, Event, EventKind, FlashCrowd, HotKey, Mix, Phase, Plan, RankRange};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::completion::Loaded;
+use pummel_measure::measurement::Status;
+use pummel_testserver::HostConfig;
 
 use crate::peer::Server;
 use crate::setup::{ReaderState, at_rate, loaded, measuring, mix, plan, requests, time};

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
 use pummel_engine::backend::{ConnId, Target};
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Plan, Protocol};
 use pummel_logic::protocol::{self, Verb};
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_testserver::HostConfig;
 
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, loaded, measuring, mix, plan, requests, run, time};

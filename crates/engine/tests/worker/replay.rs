@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::Inputs;
 use pummel_logic::plan::{Delete, Phase, Plan, Replay, Stop, Work};
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::SECOND;
 use pummel_logic::workload::trace::Trace;
+use pummel_testserver::HostConfig;
 
 use crate::peer::Server;
 use crate::setup::{Outcome, plan, requests, run_with_inputs};

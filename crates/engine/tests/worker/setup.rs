@@ -6,14 +6,14 @@ use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::run::{Inputs, Run, Wants, Watch};
 use pummel_engine::worker::messages::{Departure, Row};
 use pummel_logic::arrival::pace_of;
-use pummel_logic::measure::little::little;
-use pummel_logic::measure::measurement::{Keep, Measurement};
-use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::plan::share::PhaseShare;
 use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Transport, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_measure::little::little;
+use pummel_measure::measurement::{Keep, Measurement};
+use pummel_measure::recorder::{Counts, Span};
 
 /// Four clients that get the same few records in closed loop for a tenth of a second, from a server that holds nothing.
 pub fn plan() -> Plan {

@@ -3,11 +3,11 @@
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
 use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{ChurningClients, Depth, Plan, Protocol, Spawns, Work};
 use pummel_logic::protocol::{Fault, Verb};
-use pummel_logic::server::{HostConfig, Limits};
 use pummel_logic::time::Nanos;
+use pummel_measure::measurement::Status;
+use pummel_testserver::{HostConfig, Limits};
 
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, loaded, measuring, mix, plan, requests, run};

@@ -10,11 +10,11 @@ use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_engine::run::{Inputs, RateCommand, Run, Steering, Wants, Watch};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::arrival::steered_plan;
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::plan::{Arrivals, Depth, Engine, Phase, Plan, RatePoint};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_testserver::HostConfig;
 
 use crate::peer::Server;
 use crate::setup::{at_rate, measuring, mix, plan, run, time};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::{Inputs, TraceFiles};
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
     Arrivals, DealBy, Depth, Fills, Phase, Plan, Route, Stop, TracePace, TraceReplay, Work,
 };
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_testserver::{HostConfig, ServerFault};
 
 use crate::lanes::over;
 use crate::peer::{Cluster, Server};

@@ -7,12 +7,12 @@ use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim}
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Plan, Protocol, Stop};
 use pummel_logic::protocol::{Fault, Outcome as End, Verb};
-use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_measure::recorder::Span;
+use pummel_testserver::{HostConfig, ServerFault};
 
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with, schedule, time};

@@ -5,12 +5,12 @@ use std::net::TcpListener;
 
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, datagram_to_client};
 use pummel_engine::backend::{ConnId, Target};
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Depth, Plan, Transport};
 use pummel_logic::protocol::udp::Frame;
 use pummel_logic::protocol::{Fault, Verb};
-use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_measure::measurement::Status;
+use pummel_testserver::HostConfig;
 
 use super::peer::{Server, ServerPeer};
 use super::setup::{Outcome, loaded, measuring, mix, plan, requests, run};

@@ -2,13 +2,13 @@
 
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
 use pummel_engine::backend::{ConnId, Target};
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
     Arrivals, ChurningClients, Lengths, Phase, Plan, Pool, Protocol, Spawns, Window, Work,
 };
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{HostConfig, Limits};
 use pummel_logic::time::Nanos;
+use pummel_measure::measurement::Status;
+use pummel_testserver::{HostConfig, Limits};
 
 use crate::peer::{Server, ServerPeer};
 use crate::refusals::Full;

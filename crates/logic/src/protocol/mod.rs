@@ -4,7 +4,7 @@ use crate::connection::outbox::Outbox;
 
 mod batch;
 pub mod binary;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod contract;
 pub mod handshake;
 pub mod lines;

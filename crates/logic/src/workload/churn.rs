@@ -14,16 +14,16 @@ const LIVES: u64 = 0x6c_6976_6573;
 
 /// The moment of a request, in both measures by which lives are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct AskedAt {
+pub struct AskedAt {
     /// Nanoseconds from the beginning of the phase.
-    pub(crate) since_ns: Nanos,
+    pub since_ns: Nanos,
     /// Requests of all clients since keys change, as far as the client that asks can tell.
-    pub(crate) requests: u64,
+    pub requests: u64,
 }
 
 /// The keys of the records at all times.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct KeyLives {
+pub struct KeyLives {
     stretches: Vec<Stretch>,
     records: u64,
     /// Seconds for which keys had changed when the phase began.
@@ -55,7 +55,7 @@ impl KeyLives {
     /// The keys of `records` records in a phase that begins when keys have changed for `before_ns`. `churns` are the churns in
     /// their order with the times in the phase from which they hold, the first of which is 0 and holds before the phase too.
     /// `seed` decides about lives, and `run` is a number that no other run has. `None` where no key changes.
-    pub(crate) fn of<'a>(
+    pub fn of<'a>(
         churns: impl Iterator<Item = (Nanos, Option<&'a KeyChurn>)>,
         before_ns: Nanos,
         records: u64,
@@ -83,7 +83,7 @@ impl KeyLives {
     }
 
     /// The number of the key that a record has at a moment.
-    pub(crate) fn key(&self, record: u64, at: AskedAt) -> u64 {
+    pub fn key(&self, record: u64, at: AskedAt) -> u64 {
         match self.generation(record, at) {
             0 => record,
             generation => {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::dist::Dist;
 use crate::protocol::Verb;
 use crate::time::{MILLISECOND, Nanos};
-use crate::trace::distinct::DistinctKeys;
-use crate::trace::hash::hash_bytes;
+use crate::workload::distinct::DistinctKeys;
+use crate::workload::hash::hash_bytes;
 
 /// Requests that are handed to a worker at once.
 pub const BATCH_ROWS: usize = 256;

@@ -8,10 +8,10 @@ use crate::rng::{Stream, below, mix, unit};
 pub(crate) use crate::workload::key::RENEWED_FROM;
 
 /// First number of the keys that do not exist, above those of the records in all spaces (5 * 2^40).
-pub(crate) const ABSENT_FROM: u64 = 1_000_000_000_000_000;
+pub const ABSENT_FROM: u64 = 1_000_000_000_000_000;
 
 /// First number of the fresh keys, each of which is read once.
-pub(crate) const FRESH_FROM: u64 = 2_000_000_000_000_000;
+pub const FRESH_FROM: u64 = 2_000_000_000_000_000;
 
 /// One above the numbers of fresh keys.
 const FRESH_END: u64 = RENEWED_FROM;

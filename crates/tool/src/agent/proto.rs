@@ -157,11 +157,11 @@ fn outcome_of(number: u64) -> Option<Outcome> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use pummel_logic::measure::interval::Interval;
-    use pummel_logic::measure::measurement::{Keep, Measurement};
-    use pummel_logic::measure::parcel::Parcel;
-    use pummel_logic::measure::recorder::Sample;
     use pummel_logic::plan::Clock;
+    use pummel_measure::interval::Interval;
+    use pummel_measure::measurement::{Keep, Measurement};
+    use pummel_measure::parcel::Parcel;
+    use pummel_measure::recorder::Sample;
     use serde_json::Value;
 
     use super::*;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
-use pummel_logic::measure::completion::Loaded;
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::completion::Loaded;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{interval, timeout};

@@ -1,10 +1,10 @@
 //! `pummel curve`: the 99th percentile over the rate, at points that lie where the curve bends.
 
 use clap::Args;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{QUANTILES, Summary};
-use pummel_logic::measure::uncertainty::Upper;
-use pummel_logic::rate_search::placing::{CurvePoint, first_rates, next_rate};
+use pummel_measure::rate_search::placing::{CurvePoint, first_rates, next_rate};
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::{QUANTILES, Summary};
+use pummel_measure::uncertainty::Upper;
 
 use crate::commands::run_maker::SeriesEnd;
 use crate::commands::series::{CurveRunner, STATUSES, first_job, hidden_where_refused, prepared, series};

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use pummel_engine::clock;
 use pummel_engine::run::RunError;
-use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::measure::outcome::failure_of;
-use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::seconds;
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::outcome::failure_of;
+use pummel_measure::summary::Summary;
 
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::Driver;

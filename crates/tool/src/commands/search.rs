@@ -1,9 +1,9 @@
 //! `pummel search`: the greatest rate that meets the goals, with 95 % confidence.
 
 use clap::{Arg, Args};
-use pummel_logic::measure::uncertainty::Windows;
-use pummel_logic::rate_search::{Ask, RateSearch, Recovery, Role, Seen};
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::rate_search::{Ask, RateSearch, Recovery, Role, Seen};
+use pummel_measure::uncertainty::Windows;
 
 use crate::commands::run_maker::SeriesEnd;
 use crate::commands::series::{CurveRunner, first_job, hidden_where_refused, prepared, series};

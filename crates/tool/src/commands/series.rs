@@ -3,13 +3,13 @@
 use std::io;
 
 use clap::{Arg, Args};
-use pummel_logic::measure::completion::was_nothing_due;
-use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::measure::outcome::failure_of;
-use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace, Work};
 use pummel_logic::time::{Nanos, SECOND, seconds};
+use pummel_measure::completion::was_nothing_due;
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::outcome::failure_of;
+use pummel_measure::summary::Summary;
 
 use crate::commands::detection::detected;
 use crate::commands::run_maker::{SeriesEnd, SeriesStyle, pause_before, refuse_stdin, until_whole};

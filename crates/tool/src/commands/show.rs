@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use pummel_logic::measure::recorder::Span;
+use pummel_measure::recorder::Span;
 
 use crate::commands::stored::{StoredResult, load};
 use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};

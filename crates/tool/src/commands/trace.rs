@@ -8,15 +8,15 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use pummel_engine::run::{TraceFiles, fill_block};
 use pummel_engine::sys;
-use pummel_logic::fit::{Stat, ValueCounts};
-use pummel_logic::measure::words::counted;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
-use pummel_logic::trace::hash::is_sampled;
-use pummel_logic::trace::ptr::{self, Header, LOST_COUNTS, LOST_KEYS};
-use pummel_logic::trace::reader::Account;
-use pummel_logic::trace::row::Row;
-use pummel_logic::trace::{Format, Reader, detect};
+use pummel_logic::workload::hash::is_sampled;
+use pummel_measure::words::counted;
+use pummel_traffic::fit::{Stat, ValueCounts};
+use pummel_traffic::trace::ptr::{self, Header, LOST_COUNTS, LOST_KEYS};
+use pummel_traffic::trace::reader::Account;
+use pummel_traffic::trace::row::Row;
+use pummel_traffic::trace::{Format, Reader, detect};
 
 use crate::exit_status::{Exit, answer};
 use crate::job::UsageError;
@@ -634,7 +634,7 @@ fn write_header(out: &mut dyn Write, form: &str, row: &Row<'_>, format: &Format)
         "csv" => writeln!(out, "{CSV_HEADER}"),
         "ptr" => {
             let place =
-                pummel_logic::trace::format::NAMES.iter().position(|(name, _)| *name == format.name());
+                pummel_traffic::trace::format::NAMES.iter().position(|(name, _)| *name == format.name());
             let header = Header {
                 resolution_ns: row.resolution_ns,
                 rows: 0,

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
-use pummel_logic::measure::completion::Loaded;
-use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::time::Nanos;
+use pummel_measure::completion::Loaded;
+use pummel_measure::measurement::Measurement;
+use pummel_measure::parcel::Parcel;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -539,9 +539,9 @@ fn clean_messages(messages: &mut BTreeMap<String, u64>) {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::load::LoadResult;
-    use pummel_logic::measure::replayed::Replayed;
-    use pummel_logic::measure::verify::WrongKey;
+    use pummel_measure::load::LoadResult;
+    use pummel_measure::replayed::Replayed;
+    use pummel_measure::verify::WrongKey;
 
     use super::*;
 

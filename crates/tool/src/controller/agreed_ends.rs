@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::interval::{Interval, take_whole};
-use pummel_logic::measure::measurement::{WarmUp, WarmUpEnd};
-use pummel_logic::measure::parcel::{Misfit, Parcel};
-use pummel_logic::measure::uncertainty::{EarlyEnds, lead_ns, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_measure::interval::{Interval, take_whole};
+use pummel_measure::measurement::{WarmUp, WarmUpEnd};
+use pummel_measure::parcel::{Misfit, Parcel};
+use pummel_measure::uncertainty::{EarlyEnds, lead_ns, tick_ns};
 
 use super::slices::{OPEN_MAX, empty_slice};
 
@@ -151,11 +151,11 @@ fn emptied(mut tick: Box<Interval>) -> Box<Interval> {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::measurement::Keep;
-    use pummel_logic::measure::recorder::Sample;
     use pummel_logic::plan::{Adaptive, Settle, Until, Work};
     use pummel_logic::protocol::{Outcome, Verb};
     use pummel_logic::time::{MICROSECOND, SECOND};
+    use pummel_measure::measurement::Keep;
+    use pummel_measure::recorder::Sample;
 
     use super::*;
     use crate::report::example::Run;

@@ -1,16 +1,16 @@
 //! One member of a run over agents, as its controller knows it: an agent, or the controller's own process.
 
 use pummel_engine::clock;
-use pummel_logic::measure::agents::{Lost, Member};
-use pummel_logic::measure::completion::{Loaded, share_shortfall};
-use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::measure::parcel::Parcel;
-use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
-use pummel_logic::measure::summary::Figures;
-use pummel_logic::measure::uncertainty::ProcessTimes;
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::time::Nanos;
+use pummel_measure::agents::{Lost, Member};
+use pummel_measure::completion::{Loaded, share_shortfall};
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::parcel::Parcel;
+use pummel_measure::recorder::{Counts, OpRecord, Span};
+use pummel_measure::summary::Figures;
+use pummel_measure::uncertainty::ProcessTimes;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::agent::member;

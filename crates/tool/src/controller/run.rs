@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use pummel_engine::clock;
 use pummel_engine::run::{MemberFacts, Watch};
 use pummel_engine::worker::messages::Row;
-use pummel_logic::measure::agents::{Agents, Lost, Member};
-use pummel_logic::measure::completion::{Loaded, load_shortfall, nothing_completed, records_of_share};
-use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
-use pummel_logic::measure::flight::FlightTime;
-use pummel_logic::measure::histogram::CoarseHistogram;
-use pummel_logic::measure::load::LoadResult;
-use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::measure::parcel::Parcel;
-use pummel_logic::measure::parts::are_sound;
-use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::uncertainty::{ProcessTimes, deviations, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_measure::agents::{Agents, Lost, Member};
+use pummel_measure::completion::{Loaded, load_shortfall, nothing_completed, records_of_share};
+use pummel_measure::connections::SERVERS_TIMED_MAX;
+use pummel_measure::flight::FlightTime;
+use pummel_measure::histogram::CoarseHistogram;
+use pummel_measure::load::LoadResult;
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::parcel::Parcel;
+use pummel_measure::parts::are_sound;
+use pummel_measure::summary::time_text;
+use pummel_measure::uncertainty::{ProcessTimes, deviations, tick_ns};
 
 use crate::agent::member::{CutShort, MemberEvent};
 use crate::controller::agreed_ends::AgreedEnds;
@@ -621,12 +621,12 @@ mod tests {
     use std::cell::Cell;
 
     use pummel_engine::run::Wants;
-    use pummel_logic::measure::measurement::{Keep, Samples, WarmUp, WarmUpEnd};
-    use pummel_logic::measure::summary::Summary;
     use pummel_logic::plan::share::ProcessShare;
     use pummel_logic::plan::{Phase, Replay, Stop, Until, Work};
     use pummel_logic::protocol::{Outcome, Verb};
     use pummel_logic::time::SECOND;
+    use pummel_measure::measurement::{Keep, Samples, WarmUp, WarmUpEnd};
+    use pummel_measure::summary::Summary;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;

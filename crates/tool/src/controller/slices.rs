@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use pummel_engine::run::Watch;
 
-use pummel_logic::measure::interval::{Interval, take_whole};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
-use pummel_logic::measure::parcel::{Misfit, Parcel};
-use pummel_logic::measure::parts::{MEMBERS_TIMED_MAX, SlicePart, merge_parts};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::interval::{Interval, take_whole};
+use pummel_measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
+use pummel_measure::parcel::{Misfit, Parcel};
+use pummel_measure::parts::{MEMBERS_TIMED_MAX, SlicePart, merge_parts};
 
 /// Most slices that wait for a member's part where that is some seconds of them: one that is silent for that long is given up, and
 /// one that sends no parts is not waited for any longer.
@@ -147,8 +147,8 @@ pub(super) fn empty_slice(plan: &Plan) -> Box<Interval> {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::measurement::Slice;
     use pummel_logic::time::MILLISECOND;
+    use pummel_measure::measurement::Slice;
 
     use super::*;
     use crate::report::example::{Run, sample};

@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use pummel_engine::sys;
-use pummel_logic::measure::calibration::{Calibrated, Calibration};
 use pummel_logic::rng::mix;
+use pummel_measure::calibration::{Calibrated, Calibration};
 
 use crate::report::VERSION;
 

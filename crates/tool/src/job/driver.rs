@@ -17,15 +17,15 @@ use pummel_engine::run::{Inputs, MemberFacts, RunError, Wants, Watch, password_o
 use pummel_engine::sys;
 use pummel_engine::worker::messages::{ConnectionEvent, Departure, Row};
 use pummel_logic::arrival::steered_plan;
-use pummel_logic::measure::calibration::unix_s;
-use pummel_logic::measure::evidence::server_stats::ServerInterval;
-use pummel_logic::measure::interval::{Interval, Turns};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Phase, Plan, RatePoint, TlsOptions};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
+use pummel_measure::calibration::unix_s;
+use pummel_measure::evidence::server_stats::ServerInterval;
+use pummel_measure::interval::{Interval, Turns};
+use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::summary::Summary;
 
 use crate::exit_status::Exit;
 use crate::job::calibration_store;

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use pummel_logic::measure::completion::has_nothing_to_report;
-use pummel_logic::measure::connections::Refusal;
-use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Plan, Protocol};
+use pummel_measure::completion::has_nothing_to_report;
+use pummel_measure::connections::Refusal;
+use pummel_measure::measurement::{Measurement, Status};
 
 /// Why there is nothing to report. Shown as the reason, with the hint on a line of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,10 +247,10 @@ const CLOSED_WORDS: &[&str] = &["the server closed the connection", "reset by pe
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::histogram::CoarseHistogram;
-    use pummel_logic::measure::measurement::LoadResult;
     use pummel_logic::plan::{Clock, Group, Load, Login, Mix, Phase, Stop, Work};
     use pummel_logic::protocol::Verb;
+    use pummel_measure::histogram::CoarseHistogram;
+    use pummel_measure::measurement::LoadResult;
 
     use super::*;
 

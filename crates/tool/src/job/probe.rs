@@ -1,12 +1,12 @@
 //! The probe of a run: its own operations with few requests in flight, made by the same runner when the run is over.
 
 use pummel_engine::run::{Inputs, Watch};
-use pummel_logic::measure::evidence::{Probe, ProbeHalf};
-use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::probe::{IN_FLIGHT, half_of};
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::Nanos;
+use pummel_measure::evidence::{Probe, ProbeHalf};
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::recorder::Span;
 
 use crate::job::runner::{Dealing, Runner};
 

@@ -1,9 +1,9 @@
 //! Where a result comes from: the program that ran, and the words of its command line without passwords.
 
-use pummel_logic::measure::evidence::provenance::Build;
-use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::secrets::masked_words;
+use pummel_measure::evidence::provenance::Build;
+use pummel_measure::measurement::Measurement;
 
 use crate::build_info;
 

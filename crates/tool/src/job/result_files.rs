@@ -4,9 +4,9 @@ use std::io;
 
 use pummel_engine::clock;
 use pummel_engine::worker::messages::Row;
-use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
+use pummel_measure::measurement::Measurement;
 
 use crate::job::ResultPaths;
 use crate::job::outputs;

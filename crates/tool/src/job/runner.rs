@@ -3,9 +3,9 @@
 use std::fmt;
 
 use pummel_engine::run::{Inputs, LoginUnsent, Run, RunError, Watch};
-use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
+use pummel_measure::measurement::Measurement;
 
 #[cfg(feature = "agents")]
 use crate::controller::connected_agents::ConnectedAgents;

@@ -9,11 +9,11 @@ use std::io::{self, Write};
 use pummel_engine::run::Wants;
 use pummel_engine::sys::LocalTime;
 use pummel_engine::worker::messages::{ConnectionEvent, Departure, Row};
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::plan::{Phase, Plan};
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::workload::window::Finding;
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::{Keep, Measurement};
 
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;

@@ -108,7 +108,7 @@ fn plain(error: ParquetError) -> io::Error {
 #[cfg(test)]
 mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_measure::measurement::Keep;
 
     use super::*;
     use crate::report::example::Run;

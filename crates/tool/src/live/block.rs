@@ -2,10 +2,10 @@
 
 use std::f64::consts::LN_2;
 
-use pummel_logic::measure::measurement::SliceOp;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
 use pummel_logic::time::Nanos;
+use pummel_measure::measurement::SliceOp;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::{QUANTILES, Quantile, time_text};
 
 use crate::live::words::{Glyphs, bar, busy_share, clock_text, elapsed_ns, share_done, stage_word};
 use crate::report::document::slice_rate;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use pummel_engine::run::MemberFacts;
-use pummel_logic::measure::evidence::ServerCounts;
-use pummel_logic::measure::evidence::server_stats::ServerInterval;
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Keep, Measurement};
-use pummel_logic::measure::parts::SlicePart;
-use pummel_logic::measure::recorder::Sample;
 use pummel_logic::plan::{Arrivals, Clock, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::rng;
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
+use pummel_measure::evidence::ServerCounts;
+use pummel_measure::evidence::server_stats::ServerInterval;
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::{Keep, Measurement};
+use pummel_measure::parts::SlicePart;
+use pummel_measure::recorder::Sample;
 
 use crate::snapshot::{Identity, PlanFacts, Snapshot, Stage};
 

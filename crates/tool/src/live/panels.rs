@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 
-use pummel_logic::measure::histogram::Sketch;
-use pummel_logic::measure::measurement::{Slice, SliceOp};
-use pummel_logic::measure::parts::SlicePart;
-use pummel_logic::measure::recorder::{Counts, Span};
-use pummel_logic::measure::summary::{Figures, QUANTILES, Quantile, time_text};
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{Nanos, seconds};
+use pummel_measure::histogram::Sketch;
+use pummel_measure::measurement::{Slice, SliceOp};
+use pummel_measure::parts::SlicePart;
+use pummel_measure::recorder::{Counts, Span};
+use pummel_measure::summary::{Figures, QUANTILES, Quantile, time_text};
 
 use crate::live::block::known;
 use crate::live::canvas::{Canvas, Ink};

@@ -233,11 +233,11 @@ mod tests {
     use std::path::Path;
 
     use pummel_logic::arrival::steps;
-    use pummel_logic::measure::evidence::ServerCounts;
-    use pummel_logic::measure::evidence::server_stats::ServerInterval;
     use pummel_logic::plan::RatePoint;
     use pummel_logic::time::SECOND;
     use pummel_logic::workload::cache_counts::CacheCounts;
+    use pummel_measure::evidence::ServerCounts;
+    use pummel_measure::evidence::server_stats::ServerInterval;
 
     use super::*;
     use crate::live::example;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::histogram::Histogram;
-use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::time::SECOND;
 use pummel_logic::workload::cache_counts::CacheCounts;
+use pummel_measure::histogram::Histogram;
+use pummel_measure::recorder::{Counts, Span};
 
 use crate::metrics::families::{ProcessFigures, families};
 use crate::metrics::table::ROWS;

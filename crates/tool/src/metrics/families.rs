@@ -1,8 +1,8 @@
 //! A snapshot becomes metrics with their labels and values.
 
-use pummel_logic::measure::recorder::Span;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::recorder::Span;
 
 use crate::build_info;
 use crate::metrics::table::{Row, row};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::figures::time_text;
 use pummel_logic::plan::{
     Event, EventKind, FlashCrowd, KeyChurn, Part, Popularity, PopularityError, RankError, RatePoint,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
+use pummel_measure::figures::time_text;
 use serde::Deserialize;
 
 use crate::native::typed_rate::{self, TypedRate};

@@ -16,9 +16,9 @@ mod units;
 #[cfg(test)]
 mod tests;
 
-use pummel_logic::measure::words::{counted, grouped};
 use pummel_logic::plan::Clock;
 use pummel_logic::protocol::Fault;
+use pummel_measure::words::{counted, grouped};
 
 use self::around::around;
 use self::heading::heading;

@@ -1,10 +1,10 @@
 //! The part of the report that is about agents: how well they were in step, and what each of them saw.
 
-use pummel_logic::measure::agents::CLOCK_OFFSET_LARGE_NS;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::words::percent;
 use pummel_logic::time::Nanos;
+use pummel_measure::agents::CLOCK_OFFSET_LARGE_NS;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::time_text;
+use pummel_measure::words::percent;
 
 use crate::report::document::{AgentsResult, DeviationResult, Figure, MemberResult};
 use crate::report::numbers::{grouped, number};

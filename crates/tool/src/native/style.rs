@@ -1,12 +1,12 @@
 //! The words of pummel's own command line about a run: progress on standard error, and the report.
 
 use pummel_engine::run::RunError;
-use pummel_logic::measure::measurement::{Slice, Status};
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
 use pummel_logic::plan::Work;
 use pummel_logic::time::seconds;
+use pummel_measure::measurement::{Slice, Status};
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::{QUANTILES, Quantile, time_text};
 
 use crate::exit_status::Exit;
 use crate::job::hints::Obstacle;

@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use pummel_logic::plan::{Stop, TracePace};
 use pummel_logic::time::Nanos;
-use pummel_logic::trace::Format;
-use pummel_logic::trace::format::NAMES;
+use pummel_traffic::trace::Format;
+use pummel_traffic::trace::format::NAMES;
 
 use crate::values::nearest::hint;
 use crate::values::{self, Measure, UnreadDist, ValueError};

@@ -4,7 +4,7 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, DealBy, Depth, Fills, Phase, Stop, TracePace, TraceReplay, TraceTtl, WithinSecond, Work,
 };
-use pummel_logic::trace::Format;
+use pummel_traffic::trace::Format;
 
 use super::options::{LoadArgs, RunArgs};
 use super::trace_args::{DealByName, FillsName, TraceTtlName, WithinSecondName};

@@ -264,8 +264,8 @@ fn replaced_words(text: &str, name: &str, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::measurement::{Keep, Status};
     use pummel_logic::plan::{Login, Phase, Stop, TracePace, TraceReplay};
+    use pummel_measure::measurement::{Keep, Status};
 
     use super::*;
     use crate::report::example::{Run, evidence};

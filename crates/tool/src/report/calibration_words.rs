@@ -1,9 +1,9 @@
 //! A calibration as text for people: its figures with advice, and its line in the report of a run.
 
-use pummel_logic::measure::calibration::{Advice, Calibrated, Calibration, CardStamps, LagFloor, age_text};
-use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::words::{grouped, percent};
 use pummel_logic::time::Nanos;
+use pummel_measure::calibration::{Advice, Calibrated, Calibration, CardStamps, LagFloor, age_text};
+use pummel_measure::summary::time_text;
+use pummel_measure::words::{grouped, percent};
 
 /// The figures in lines, and the advice behind them.
 pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
@@ -129,7 +129,7 @@ fn signed_text(ns: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::calibration::{NoiseFloor, ServiceError, StampFigures};
+    use pummel_measure::calibration::{NoiseFloor, ServiceError, StampFigures};
 
     use super::*;
 

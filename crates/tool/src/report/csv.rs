@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use pummel_logic::measure::recorder::Span;
 use pummel_logic::protocol::Fault;
 use pummel_logic::workload::cache_counts::CacheCounts;
+use pummel_measure::recorder::Span;
 
 use crate::report::document::{Document, IntervalResult, OpResult, TimeFigures};
 
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use crate::report::document::PhaseResult;
     use crate::report::example::Run;
-    use pummel_logic::measure::measurement::Keep;
     use pummel_logic::protocol::Verb;
+    use pummel_measure::measurement::Keep;
 
     fn rows(run: &Run) -> Vec<Vec<String>> {
         let table = String::from_utf8(run.document(render)).unwrap();

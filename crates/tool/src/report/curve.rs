@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use pummel_logic::measure::cross_checks::QueueFit;
-use pummel_logic::measure::limit::Limit;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::scalability::Level;
-use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary, time_text};
-use pummel_logic::measure::uncertainty::Upper;
-use pummel_logic::measure::words::{counted, percent, rate_text};
 use pummel_logic::plan::{Goal, Labels, Plan};
-use pummel_logic::rate_search::placing::never_falling;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
+use pummel_measure::cross_checks::QueueFit;
+use pummel_measure::limit::Limit;
+use pummel_measure::rate_search::placing::never_falling;
+use pummel_measure::recorder::Span;
+use pummel_measure::scalability::Level;
+use pummel_measure::summary::{QUANTILES, Quantile, Summary, time_text};
+use pummel_measure::uncertainty::Upper;
+use pummel_measure::words::{counted, percent, rate_text};
 use serde_json::{Value, json};
 
 use crate::report::VERSION;
@@ -413,7 +413,7 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_measure::measurement::Keep;
 
     use super::*;
     use crate::report::example::Run;

@@ -1,16 +1,16 @@
 //! Runs in miniature, so that tests of reports need no server.
 
-use pummel_logic::measure::evidence::{
-    Evidence, MachineEvidence, OurRequests, ServerCounts, ServerEvidence, ServerReading, ThreadUse,
-};
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Bytes, Keep, LoadResult, Measurement, WorkerTime};
-use pummel_logic::measure::recorder::Sample;
-use pummel_logic::measure::summary::Summary;
-use pummel_logic::measure::uncertainty::{BASE_NS, Windows};
 use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use pummel_measure::evidence::{
+    Evidence, MachineEvidence, OurRequests, ServerCounts, ServerEvidence, ServerReading, ThreadUse,
+};
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::{Bytes, Keep, LoadResult, Measurement, WorkerTime};
+use pummel_measure::recorder::Sample;
+use pummel_measure::summary::Summary;
+use pummel_measure::uncertainty::{BASE_NS, Windows};
 
 use crate::report::Report;
 use crate::report::anonymous::document_of;

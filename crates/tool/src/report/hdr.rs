@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
-use pummel_logic::measure::recorder::Span;
+use pummel_measure::recorder::Span;
 
 use crate::report::VERSION;
 use crate::report::document::{Document, OpsResult};
@@ -71,9 +71,9 @@ mod tests {
     use super::*;
     use crate::report::example::Run;
     use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
-    use pummel_logic::measure::histogram::Histogram;
-    use pummel_logic::measure::measurement::Keep;
     use pummel_logic::time::SECOND;
+    use pummel_measure::histogram::Histogram;
+    use pummel_measure::measurement::Keep;
 
     /// Tag, start, length and histogram of every line, as the library's own reader finds them.
     fn read(log: &[u8]) -> Vec<(String, Duration, Duration, Histogram)> {

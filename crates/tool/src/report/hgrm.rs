@@ -1,7 +1,7 @@
 //! A table of percentiles in the layout of the HdrHistogram project, for its plotters.
 
-use pummel_logic::measure::histogram::Histogram;
-use pummel_logic::measure::recorder::Span;
+use pummel_measure::histogram::Histogram;
+use pummel_measure::recorder::Span;
 
 use crate::report::document::{Document, OpResult};
 
@@ -89,7 +89,7 @@ fn table(histogram: &Histogram) -> String {
 mod tests {
     use super::*;
     use crate::report::example::Run;
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_measure::measurement::Keep;
 
     #[test]
     fn the_table_ends_with_the_greatest_value_and_counts_all() {

@@ -1,9 +1,9 @@
 //! The result as JUnit XML, for the test pages of CI systems: what a run has to be, and each goal, as a test case.
 
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::uncertainty::quantile_name;
 use pummel_logic::plan::FailOn;
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::uncertainty::quantile_name;
 
 use crate::report::document::{Document, FailOnAnswer, GoalOutcome, UntilOutcome};
 use crate::report::numbers::{grouped, number};
@@ -185,9 +185,9 @@ mod tests {
     use super::*;
     use crate::report::document::{TrustResult, VerdictResult};
     use crate::report::example::Run;
-    use pummel_logic::measure::measurement::Keep;
     use pummel_logic::plan::Goal;
     use pummel_logic::time::MILLISECOND;
+    use pummel_measure::measurement::Keep;
 
     #[test]
     fn a_run_without_goals_has_cases_too() {

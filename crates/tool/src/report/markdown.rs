@@ -1,11 +1,11 @@
 //! The result as Markdown, for the page of a job or a comment: a headline, goals, a table, the verdict, details folded.
 
-use pummel_logic::measure::completion::has_nothing_to_report;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::uncertainty::quantile_name;
-use pummel_logic::measure::words::counted;
+use pummel_measure::completion::has_nothing_to_report;
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::recorder::Span;
+use pummel_measure::uncertainty::quantile_name;
+use pummel_measure::words::counted;
 
 use crate::report::document::{Document, Figure, UntilOutcome};
 use crate::report::numbers::{grouped, number};
@@ -324,10 +324,10 @@ mod tests {
     use crate::report::document::CacheResult;
     use crate::report::document::{ChangeResult, TrustResult};
     use crate::report::example::Run;
-    use pummel_logic::measure::measurement::Keep;
     use pummel_logic::plan::Goal;
     use pummel_logic::time::MILLISECOND;
     use pummel_logic::workload::cache_counts::CacheCounts;
+    use pummel_measure::measurement::Keep;
 
     fn text(document: &Document) -> String {
         String::from_utf8(render(document)).unwrap()

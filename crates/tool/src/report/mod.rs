@@ -1,8 +1,8 @@
 //! Reports: pure functions from a finished run to bytes, one file for each form.
 
-use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
+use pummel_measure::measurement::Measurement;
+use pummel_measure::summary::Summary;
 
 /// The version that reports name.
 pub use crate::build_info::VERSION;

@@ -1,6 +1,6 @@
 //! Numbers as the native text report writes them: three digits, and commas between thousands.
 
-pub use pummel_logic::measure::words::grouped;
+pub use pummel_measure::words::grouped;
 
 /// A number with at least three significant digits: two digits after the point below 10, one below 100, else none.
 pub fn number(value: f64) -> String {

@@ -146,7 +146,7 @@ mod tests {
     use bytes::Bytes;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_measure::measurement::Keep;
 
     /// The rows of a file as text, cell by cell.
     fn rows(bytes: Vec<u8>) -> Vec<Vec<String>> {

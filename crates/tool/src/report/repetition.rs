@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use pummel_logic::measure::compare::{RUNS_FOR_INTERVAL, RunFigure, RunSpread, median, median_interval};
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::words::counted;
 use pummel_logic::plan::Plan;
+use pummel_measure::compare::{RUNS_FOR_INTERVAL, RunFigure, RunSpread, median, median_interval};
+use pummel_measure::measurement::Status;
+use pummel_measure::words::counted;
 use serde_json::{Map, Value, json};
 
 use crate::report::VERSION;

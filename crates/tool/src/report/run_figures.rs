@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::compare::RunFigure;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::words::{counted, was};
 use pummel_logic::plan::{Arrivals, Group, Plan};
 use pummel_logic::time::{MICROSECOND, Nanos};
+use pummel_measure::compare::RunFigure;
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::summary::time_text;
+use pummel_measure::words::{counted, was};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -414,7 +414,7 @@ pub fn made_again_words(made_again: u32) -> Option<String> {
 
 #[cfg(test)]
 pub(in crate::report) mod tests {
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_measure::measurement::Keep;
 
     use super::*;
     use crate::report::example::Run;

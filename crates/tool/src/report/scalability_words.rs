@@ -1,7 +1,7 @@
 //! How the rate of a closed loop scales with connections or threads, as words and as JSON.
 
-use pummel_logic::measure::scalability::{Estimate, Level, Scalability};
-use pummel_logic::measure::words::{grouped, rate_text};
+use pummel_measure::scalability::{Estimate, Level, Scalability};
+use pummel_measure::words::{grouped, rate_text};
 use serde_json::{Value, json};
 
 /// The law through the rates at these levels; nothing where there are no levels.

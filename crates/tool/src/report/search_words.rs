@@ -1,9 +1,9 @@
 //! What a search found, as words and as JSON.
 
-use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::words::{grouped, percent};
 use pummel_logic::plan::Goal;
-use pummel_logic::rate_search::{Answer, Recovery};
+use pummel_measure::rate_search::{Answer, Recovery};
+use pummel_measure::summary::time_text;
+use pummel_measure::words::{grouped, percent};
 use serde_json::{Value, json};
 
 /// What a search found, so far or at its end.

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::report::example::Run;
     use crate::report::json;
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_measure::measurement::Keep;
 
     #[test]
     fn a_result_is_found_in_json_gzip_and_page() {

@@ -1,7 +1,7 @@
 //! The result as plain tables of columns, for formats that programs read: intervals, and histograms in long form.
 
-use pummel_logic::measure::recorder::Span;
 use pummel_logic::protocol::Fault;
+use pummel_measure::recorder::Span;
 
 use crate::report::csv::{CACHE_COLUMNS, ROW_FIGURES, phase_at};
 use crate::report::document::{Document, IntervalResult, OpResult};
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::report::csv;
     use crate::report::example::Run;
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_measure::measurement::Keep;
 
     fn counts<'a>(table: &'a Table, name: &str) -> &'a [u64] {
         match &table.columns.iter().find(|column| column.name == name).expect(name).values {

@@ -1,8 +1,8 @@
 //! When sampled requests left this machine, as a line of the text report.
 
-use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::transmit::TransmitCounts;
 use pummel_logic::time::Nanos;
+use pummel_measure::summary::time_text;
+use pummel_measure::transmit::TransmitCounts;
 
 use crate::report::document::{SampleFigures, TransmitResult};
 use crate::report::numbers::grouped;
@@ -44,8 +44,8 @@ pub fn words(transmit: &TransmitResult) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::transmit::{Departure, TransmitTimes};
     use pummel_logic::plan::TransmitSampling;
+    use pummel_measure::transmit::{Departure, TransmitTimes};
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use pummel_logic::server::truth::TRUTH_HEADER;
-use pummel_logic::server::{Host, ServerFault};
+use pummel_testserver::truth::TRUTH_HEADER;
+use pummel_testserver::{Host, ServerFault};
 
 use crate::job::output_file::OutputFile;
 use crate::serve::error::ServeError;

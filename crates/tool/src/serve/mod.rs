@@ -17,11 +17,11 @@ use clap::{Args, ValueEnum};
 use pummel_engine::backend::tls;
 use pummel_engine::sys;
 use pummel_logic::dist::Dist;
-use pummel_logic::server::{
+use pummel_logic::time::Nanos;
+use pummel_testserver::{
     Dialect, Framing, Host, HostConfig, Limits, QUEUE_SERVERS_MAX, ServerFault, ServerLogin, ServiceDrift,
     Truth,
 };
-use pummel_logic::time::Nanos;
 use rustls::ServerConfig;
 
 pub use error::ServeError;

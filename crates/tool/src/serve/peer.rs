@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use pummel_logic::server::Host;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_testserver::Host;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::serve::error::ServeError;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use pummel_engine::backend::stamps::Stamps;
 use pummel_logic::plan::Clock;
-use pummel_logic::server::{DatagramQueue, Ending, Framing, Host, ServerConnection};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_testserver::{DatagramQueue, Ending, Framing, Host, ServerConnection};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -725,7 +725,7 @@ mod tests {
     use std::path::Path;
 
     use pummel_engine::backend::tls;
-    use pummel_logic::server::{HostConfig, Truth};
+    use pummel_testserver::{HostConfig, Truth};
     use rcgen::{CertificateParams, KeyPair};
     use rustix::net::sockopt;
     use rustls::crypto::ring;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use pummel_measure::histogram::Histogram;
 
 /// The upper bounds of the classic buckets: the number of seconds as Prometheus writes it, and nanoseconds.
 pub const CLASSIC_BOUNDS: [(&str, Nanos); 20] = [

@@ -11,18 +11,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pummel_engine::run::MemberFacts;
 use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::arrival::RateCurve;
-use pummel_logic::measure::counters::{Bytes, Turns};
-use pummel_logic::measure::evidence::server_stats::ServerInterval;
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::limit::{Case, Limit};
-use pummel_logic::measure::measurement::{Measurement, Slice, Status};
-use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
-use pummel_logic::measure::summary::{Figures, QUANTILES, Summary};
-use pummel_logic::measure::trust::Trust;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Arrivals, Clock, Goal, Group, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::counters::{Bytes, Turns};
+use pummel_measure::evidence::server_stats::ServerInterval;
+use pummel_measure::interval::Interval;
+use pummel_measure::limit::{Case, Limit};
+use pummel_measure::measurement::{Measurement, Slice, Status};
+use pummel_measure::recorder::{Counts, OpRecord, Span};
+use pummel_measure::summary::{Figures, QUANTILES, Summary};
+use pummel_measure::trust::Trust;
 
 use self::buckets::TimeBuckets;
 
@@ -701,9 +701,9 @@ impl PlanFacts {
 #[cfg(test)]
 mod tests {
     use pummel_logic::arrival::steps;
-    use pummel_logic::measure::recorder::Sample;
     use pummel_logic::plan::{Backend, ChurningClients, Mix, RatePoint, Spawns, Stop};
     use pummel_logic::protocol::Outcome;
+    use pummel_measure::recorder::Sample;
 
     use super::*;
 
@@ -908,7 +908,7 @@ mod tests {
         let mut snapshot = Snapshot { keeps_recent: true, ..Snapshot::default() };
         let mut so_far = measured();
         for index in 0..RECENT_MAX as u64 + 5 {
-            so_far.add(&mut interval(index, 1), pummel_logic::measure::measurement::Keep::Figures);
+            so_far.add(&mut interval(index, 1), pummel_measure::measurement::Keep::Figures);
             snapshot.slice(&plan, &so_far);
             snapshot.message(0, "words");
         }

@@ -61,7 +61,7 @@ mod tests {
 
     /// The table of limits, as it is written.
     const TABLE: &str =
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/logic/src/measure/limit/table.rs"));
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/measure/src/limit/table.rs"));
 
     fn rows_of_table() -> Vec<&'static str> {
         let rows = TABLE.lines().filter_map(|line| line.trim().strip_prefix("Row { name: \""));

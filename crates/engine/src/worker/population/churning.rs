@@ -6,12 +6,12 @@
 use pummel_logic::arrival::{Passed, Schedule};
 use pummel_logic::client::{Action, Client, Lane};
 use pummel_logic::connection::session::Chunk;
-use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::protocol::{Codec, Fault, Malformed};
 use pummel_logic::rng::{Stream, Use};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::{self, DRAWS_MAX};
 use pummel_logic::workload::verify::stale::Writer;
+use pummel_measure::churn::ConnectionFailure;
 
 use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId, Reason};

@@ -1,7 +1,7 @@
 //! The lifetime of one churning client, and the account of its end.
 
-use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::time::Nanos;
+use pummel_measure::churn::ConnectionFailure;
 
 use crate::worker::messages::Departure;
 use crate::worker::state::WorkerState;

@@ -1,12 +1,12 @@
 //! What a worker reports of its connections, of clients that come and go, and of the messages of servers.
 
-use pummel_logic::measure::churn::{Churn, ConnectionFailure};
-use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
-use pummel_logic::measure::histogram::CoarseHistogram;
-use pummel_logic::measure::parts::SliceConnections;
 use pummel_logic::protocol::udp;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::request::RequestMaker;
+use pummel_measure::churn::{Churn, ConnectionFailure};
+use pummel_measure::connections::SERVERS_TIMED_MAX;
+use pummel_measure::histogram::CoarseHistogram;
+use pummel_measure::parts::SliceConnections;
 
 use crate::backend::dial::failure_of;
 use crate::backend::{Reason, TlsHandshake};

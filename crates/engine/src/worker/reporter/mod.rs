@@ -6,10 +6,6 @@ mod requests;
 mod value_checks;
 
 use pummel_logic::connection::inflight::CheckState;
-use pummel_logic::measure::flight::FlightAccount;
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Bytes, WorkerTime};
-use pummel_logic::measure::recorder::Tally;
 use pummel_logic::plan::TransmitSampling;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
 use pummel_logic::protocol::Verb;
@@ -19,6 +15,10 @@ use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::sequence::Weight;
 use pummel_logic::workload::value::Version;
+use pummel_measure::flight::FlightAccount;
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::{Bytes, WorkerTime};
+use pummel_measure::recorder::Tally;
 
 use self::value_checks::ValueChecks;
 use crate::backend::Backend;

@@ -2,13 +2,13 @@
 
 use pummel_logic::connection::inflight::{CheckState, Ticket};
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::measure::connections::SERVERS_TIMED_MAX;
-use pummel_logic::measure::parts::ServerRecord;
-use pummel_logic::measure::recorder::Sample;
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::workload::cache_counts::CacheCounts;
+use pummel_measure::connections::SERVERS_TIMED_MAX;
+use pummel_measure::parts::ServerRecord;
+use pummel_measure::recorder::Sample;
 
 use crate::backend::ConnId;
 use crate::worker::messages::{NO_INDEX, Row};

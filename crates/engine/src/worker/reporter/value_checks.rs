@@ -1,11 +1,11 @@
 //! The values that are checked as they pass by on the connections of a worker.
 
 use pummel_logic::connection::inflight::CheckState;
-use pummel_logic::measure::measurement::Verify;
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::value::Version;
 use pummel_logic::workload::verify::check::{Check, ValueVerdict};
+use pummel_measure::measurement::Verify;
 
 /// The checks that are under way: at most one for each connection.
 #[derive(Debug)]

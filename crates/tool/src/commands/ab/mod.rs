@@ -6,7 +6,7 @@ mod words;
 
 use clap::Args;
 use pummel_engine::sys;
-use pummel_logic::measure::compare::second_side_first;
+use pummel_measure::compare::second_side_first;
 use serde_json::{Value, json};
 
 use self::common_options::CommonOptions;

@@ -2,9 +2,9 @@
 
 use clap::error::ErrorKind;
 use clap::{Arg, Args};
-use pummel_logic::measure::compare::RUNS_MAX;
 use pummel_logic::plan::{Phase, Plan, Transport, Work};
 use pummel_logic::secrets::masked_text;
+use pummel_measure::compare::RUNS_MAX;
 
 use super::common_options::CommonOptions;
 use super::words::split;

@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_engine::{clock, sys};
-use pummel_logic::measure::calibration::{ClockFigures, Overshoot, TimerFigures};
-use pummel_logic::measure::evidence::proc::schedstat;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos};
+use pummel_measure::calibration::{ClockFigures, Overshoot, TimerFigures};
+use pummel_measure::evidence::proc::schedstat;
 
 /// Readings of the clock.
 const READINGS: u64 = 1_000_000;

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pummel_engine::clock;
-use pummel_logic::measure::calibration::{Calibration, advice, unix_s};
 use pummel_logic::plan::Backend;
 use pummel_logic::time::SECOND;
+use pummel_measure::calibration::{Calibration, advice, unix_s};
 
 use crate::exit_status::Exit;
 use crate::job::calibration_store;

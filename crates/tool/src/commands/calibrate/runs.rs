@@ -9,14 +9,12 @@ use std::process;
 use pummel_engine::evidence::provenance;
 use pummel_engine::run::Wants;
 use pummel_engine::sys;
-use pummel_logic::measure::calibration::{
-    CardStamps, LagFloor, NoiseFloor, ServiceError, StampFigures, is_prompt,
-};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary};
 use pummel_logic::plan::Backend;
 use pummel_logic::time::{NEVER, Nanos};
+use pummel_measure::calibration::{CardStamps, LagFloor, NoiseFloor, ServiceError, StampFigures, is_prompt};
+use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::{QUANTILES, Quantile, Summary};
 
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras};

@@ -5,10 +5,10 @@ use std::fs;
 
 use pummel_engine::evidence::provenance;
 use pummel_engine::sys;
-use pummel_logic::measure::calibration::Surroundings;
-use pummel_logic::measure::evidence::proc::{cgroup_paths, throttled_ns};
-use pummel_logic::measure::evidence::provenance::cpu_list;
 use pummel_logic::time::Nanos;
+use pummel_measure::calibration::Surroundings;
+use pummel_measure::evidence::proc::{cgroup_paths, throttled_ns};
+use pummel_measure::evidence::provenance::cpu_list;
 
 /// The machine when a calibration began.
 pub(super) struct Watch {

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use pummel_logic::fit::{Comparison, Fit, Fitter, Load, RowSink, generate};
 use pummel_logic::plan::{Data, Mix, Style};
+use pummel_traffic::fit::{Comparison, Fit, Fitter, Load, RowSink, generate};
 
 use crate::native::workloads::{Profile, ReadThrough};
 

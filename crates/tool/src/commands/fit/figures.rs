@@ -2,10 +2,10 @@
 
 use std::io;
 
-use pummel_logic::fit::{Bound, CLASS_ENDS, Fit, Shares, ValueCounts, Zipf};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
-use pummel_logic::trace::reader::Account;
+use pummel_traffic::fit::{Bound, CLASS_ENDS, Fit, Shares, ValueCounts, Zipf};
+use pummel_traffic::trace::reader::Account;
 use serde_json::{Map, Value, json};
 
 use super::check::Check;
@@ -202,7 +202,7 @@ fn misses(fit: &Fit) -> Value {
     json!({ "by_objects": by_objects.collect::<Vec<_>>(), "by_bytes": by_bytes.collect::<Vec<_>>() })
 }
 
-fn compared(row: &pummel_logic::fit::Compared) -> Value {
+fn compared(row: &pummel_traffic::fit::Compared) -> Value {
     let bound = match row.bound {
         Bound::Difference(most) => json!({ "difference": most }),
         Bound::Share(most) => json!({ "share": most }),

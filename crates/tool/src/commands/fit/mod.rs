@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, ValueHint};
-use pummel_logic::fit::Fitter;
+use pummel_traffic::fit::Fitter;
 
 use self::check::Check;
 use crate::commands::trace::{SourceArgs, Stopped, read};

@@ -1,9 +1,9 @@
 //! The figures of a fit, and of a comparison, as a person reads them.
 
-use pummel_logic::fit::{BURSTS_LEAST, Bound, Compared, Comparison, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
-use pummel_logic::measure::words::counted;
 use pummel_logic::time::SECOND;
-use pummel_logic::trace::reader::Account;
+use pummel_measure::words::counted;
+use pummel_traffic::fit::{BURSTS_LEAST, Bound, Compared, Comparison, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
+use pummel_traffic::trace::reader::Account;
 
 use super::check::Check;
 use super::figures::cache_sizes;

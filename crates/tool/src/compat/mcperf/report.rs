@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use pummel_logic::measure::churn::Churn;
-use pummel_logic::measure::figures::{Quantile, Unanswered, quantile};
-use pummel_logic::measure::histogram::{Histogram, Moments};
-use pummel_logic::measure::recorder::Span;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_measure::churn::Churn;
+use pummel_measure::figures::{Quantile, Unanswered, quantile};
+use pummel_measure::histogram::{Histogram, Moments};
+use pummel_measure::recorder::Span;
 
 /// What a report is made from.
 #[derive(Clone, Debug, Default)]

@@ -3,10 +3,10 @@
 use pummel_engine::run::{RunError, Wants};
 use pummel_engine::sys::LocalTime;
 use pummel_engine::worker::messages::{Departure, Row};
-use pummel_logic::measure::churn::{ConnectionFailure, ConnectionFailures};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
+use pummel_measure::churn::{ConnectionFailure, ConnectionFailures};
+use pummel_measure::measurement::{Keep, Measurement, Status};
 
 use crate::compat::mcperf::McperfDisplay;
 use crate::compat::mcperf::report::{McperfFigures, ReportLayout, render, unknown_percentiles};

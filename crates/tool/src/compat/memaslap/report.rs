@@ -7,13 +7,13 @@
 
 use std::fmt::Write as _;
 
-use pummel_logic::measure::histogram::{Histogram, Moments};
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::recorder::{Ops, Span};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use pummel_logic::workload::window::WindowCounts;
+use pummel_measure::histogram::{Histogram, Moments};
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::Measurement;
+use pummel_measure::recorder::{Ops, Span};
 
 use crate::visible::CLEAR_SCREEN;
 

@@ -7,13 +7,13 @@ use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{RunError, Wants};
 use pummel_engine::sys::LocalTime;
 use pummel_engine::worker::messages::ConnectionEvent;
-use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::measure::recorder::Recorder;
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
+use pummel_measure::interval::Interval;
+use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::recorder::Recorder;
 
 use crate::compat::memaslap::outages::Outages;
 use crate::compat::memaslap::report::{RunStatistics, ShownCounters, last, periodic};

@@ -12,8 +12,6 @@ use pummel_engine::clock;
 use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::RunError;
 use pummel_engine::sys;
-use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::measure::summary::Summary;
 #[cfg(feature = "agents")]
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
@@ -21,6 +19,8 @@ use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Group, Plan};
 #[cfg(feature = "agents")]
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::summary::Summary;
 
 #[cfg(feature = "agents")]
 use crate::agent::files::AllowedFiles;

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use pummel_logic::measure::histogram::Histogram;
-use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::recorder::{Counts, OpRecord, Ops, Span};
-use pummel_logic::measure::summary::{Quantile, Summary, Unanswered, quantile};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::MICROSECOND;
+use pummel_measure::histogram::Histogram;
+use pummel_measure::measurement::Measurement;
+use pummel_measure::recorder::{Counts, OpRecord, Ops, Span};
+use pummel_measure::summary::{Quantile, Summary, Unanswered, quantile};
 
 use crate::report::Report;
 
@@ -237,10 +237,10 @@ fn percent(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::measurement::Keep;
-    use pummel_logic::measure::recorder::Sample;
     use pummel_logic::protocol::{Fault, Outcome};
     use pummel_logic::time::{MICROSECOND, SECOND};
+    use pummel_measure::measurement::Keep;
+    use pummel_measure::recorder::Sample;
 
     use super::*;
     use crate::report::example::Run;

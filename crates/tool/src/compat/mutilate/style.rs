@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{RunError, Wants};
 use pummel_engine::worker::messages::Row;
-use pummel_logic::measure::completion::{WORKER_FAILED, load_shortfall};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::measure::recorder::Counts;
-use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Group, Phase, Plan, Work};
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
+use pummel_measure::completion::{WORKER_FAILED, load_shortfall};
+use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::recorder::Counts;
+use pummel_measure::summary::Summary;
 
 use crate::compat::mutilate::report::{Layout, local_rate, render};
 use crate::compat::mutilate::{DisplayOptions, Runs, Series};
@@ -548,7 +548,7 @@ fn machines_of(plan: &Plan, measurement: &Measurement) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::measurement::WorkerTime;
+    use pummel_measure::measurement::WorkerTime;
 
     use crate::compat::mutilate::{MutilateCommand, read};
     use crate::job::FrontInputs;

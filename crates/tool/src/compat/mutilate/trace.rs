@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Read};
 
 use pummel_logic::plan::Replay;
-use pummel_logic::trace::{Format, Reader, Row};
 use pummel_logic::workload::trace::Trace;
+use pummel_traffic::trace::{Format, Reader, Row};
 
 /// A line that is longer holds no request.
 const LINE_MAX_BYTES: u64 = 1 << 16;

@@ -1,8 +1,8 @@
 //! What went on around the requests: bytes, connections, handshakes, datagrams, the load.
 
-use pummel_logic::measure::words::{counted, grouped, was};
 use pummel_logic::plan::{Phase, Work};
 use pummel_logic::protocol::udp;
+use pummel_measure::words::{counted, grouped, was};
 
 use super::page::Page;
 use super::units::{byte_text, duration_text, micros_text};

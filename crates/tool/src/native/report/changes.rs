@@ -1,10 +1,10 @@
 //! The words of the report about a load that changes.
 
 use pummel_logic::arrival::RateCurve;
-use pummel_logic::measure::figures::time_text;
-use pummel_logic::measure::words::counted;
 use pummel_logic::plan::{Burst, Event, EventKind, Group, HotKey, Plan, RateShape};
 use pummel_logic::time::NEVER;
+use pummel_measure::figures::time_text;
+use pummel_measure::words::counted;
 
 use super::units::plain;
 

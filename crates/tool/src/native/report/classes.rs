@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::evidence::SlabClass;
-use pummel_logic::measure::words::grouped;
+use pummel_measure::evidence::SlabClass;
+use pummel_measure::words::grouped;
 
 use super::units::byte_text;
 

@@ -1,14 +1,14 @@
 //! The top of the report: what was asked for, and how the run ended.
 
 use pummel_logic::dist::Dist;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::words::{counted, grouped};
 use pummel_logic::plan::{
     Arrivals, ChurningClients, Depth, Fill, Group, KeyChurn, Mix, Plan, Route, Spawns, TlsOptions, TracePace,
     TraceReplay, Work, labels_text,
 };
 use pummel_logic::time::from_seconds;
+use pummel_measure::measurement::Status;
+use pummel_measure::summary::time_text;
+use pummel_measure::words::{counted, grouped};
 
 use super::changes::{event_words, rate_words};
 use super::page::Page;

@@ -1,7 +1,7 @@
 //! The report's lines on hits, asked for and found; on misses by cause, bytes, and fills.
 
-use pummel_logic::measure::words::grouped;
 use pummel_logic::plan::{Fill, Mix, Work};
+use pummel_measure::words::grouped;
 
 use super::page::Page;
 use super::units::{byte_text, micros_text};

@@ -1,9 +1,9 @@
 //! The two answers of the report, how far its times may be believed and what set the rate or the waiting, with what was
 //! seen of the servers.
 
-use pummel_logic::measure::evidence::provenance::Provenance;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::words::{counted, grouped, percent};
+use pummel_measure::evidence::provenance::Provenance;
+use pummel_measure::recorder::Span;
+use pummel_measure::words::{counted, grouped, percent};
 
 use super::classes::{class_words, worst_class};
 use super::page::Page;

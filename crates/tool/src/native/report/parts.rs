@@ -1,7 +1,7 @@
 //! The table of the parts of a measured phase, such as the stages of a rate.
 
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::words::grouped;
+use pummel_measure::recorder::Span;
+use pummel_measure::words::grouped;
 
 use super::page::Page;
 use super::units::micros_text;

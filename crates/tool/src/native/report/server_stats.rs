@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pummel_logic::measure::words::{counted, grouped};
+use pummel_measure::words::{counted, grouped};
 
 use super::classes::{class_words, worst_class};
 use super::judgement::used_memory_words;

@@ -1,7 +1,7 @@
 //! The words of the report about a run that was not at one level, and about ends that were decided while a run went on.
 
-use pummel_logic::measure::uncertainty::quantile_name;
-use pummel_logic::measure::words::{percent, rate_text};
+use pummel_measure::uncertainty::quantile_name;
+use pummel_measure::words::{percent, rate_text};
 
 use super::page::Page;
 use super::units::micros_text;

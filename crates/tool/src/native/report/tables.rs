@@ -1,8 +1,8 @@
 //! The tables of the report: counts, and times with what they are made of and how sure they are.
 
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::QUANTILES;
-use pummel_logic::measure::words::grouped;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::QUANTILES;
+use pummel_measure::words::grouped;
 
 use super::page::Page;
 use super::units::rough_text;

@@ -4,14 +4,14 @@ use super::units::plain;
 use super::*;
 use crate::report::VERSION;
 use crate::report::example::{Run, evidence, sample};
-use pummel_logic::measure::measurement::Keep;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::recorder::Sample;
-use pummel_logic::measure::uncertainty::{BASE_NS, Windows};
 use pummel_logic::plan::{FailOn, Fill, Goal, TlsOptions, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use pummel_logic::workload::cache_counts::CacheCounts;
+use pummel_measure::measurement::Keep;
+use pummel_measure::measurement::Status;
+use pummel_measure::recorder::Sample;
+use pummel_measure::uncertainty::{BASE_NS, Windows};
 
 #[track_caller]
 fn shows(run: &Run, expected: &str) {
@@ -351,7 +351,7 @@ Limit        Nobody: requests were answered as they came (1,000/s). Next to give
 fn a_run_without_any_answer_has_a_report_without_numbers_that_nobody_knows() {
     let mut run = Run::new(Keep::Figures);
     run.measurement =
-        pummel_logic::measure::measurement::Measurement::new(["all".to_owned()], Clock::User, MILLISECOND);
+        pummel_measure::measurement::Measurement::new(["all".to_owned()], Clock::User, MILLISECOND);
     run.measurement.mark(Status::Partial, "connection refused");
     let text = run.document(render);
     assert!(text.contains("PARTIAL, 0.00 s measured\nReason       connection refused"), "{text}");

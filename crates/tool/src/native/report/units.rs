@@ -1,7 +1,7 @@
 //! Numbers and bytes as the report writes them.
 
-use pummel_logic::measure::summary::time_text;
 use pummel_logic::time::Nanos;
+use pummel_measure::summary::time_text;
 
 use crate::report::numbers::{grouped, number};
 

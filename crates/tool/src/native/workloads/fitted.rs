@@ -1,9 +1,9 @@
 //! The profile of a fitted trace, as TOML.
 
 use pummel_logic::dist::Dist;
-use pummel_logic::fit::{CLASS_ENDS, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
 use pummel_logic::protocol::Verb;
 use pummel_logic::workload::key::{KEY_MAX_BYTES, Spaces};
+use pummel_traffic::fit::{CLASS_ENDS, Fit, ValueCounts, ZIPF_DISTANCE_MAX};
 
 /// The longest expiry that memcached takes as a span, in seconds.
 const EXPIRY_MAX_S: u64 = 30 * 24 * 3600;
@@ -272,8 +272,8 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::fit::Fitter;
-    use pummel_logic::trace::row::Row;
+    use pummel_traffic::fit::Fitter;
+    use pummel_traffic::trace::row::Row;
 
     use super::*;
     use crate::native::workloads::Profile;

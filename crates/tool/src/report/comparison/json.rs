@@ -1,6 +1,6 @@
 //! A comparison as JSON and as CSV.
 
-use pummel_logic::measure::compare::Design;
+use pummel_measure::compare::Design;
 use serde_json::{Map, Value, json};
 
 use super::claim::Outcome;

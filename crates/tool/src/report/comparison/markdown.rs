@@ -1,7 +1,7 @@
 //! A comparison as Markdown, for the page of a job or a comment: a sentence, a table, notes, and the differences of the
 //! sides.
 
-use pummel_logic::measure::words::counted;
+use pummel_measure::words::counted;
 
 use super::difference_words::DifferenceWords;
 use super::result::Comparison;

@@ -1,11 +1,11 @@
 //! What two sides show: the figures of both, what changed, and what may be claimed of it.
 
-use pummel_logic::measure::compare::{
+use pummel_measure::compare::{
     ALPHA, Change, Design, RUNS_TO_CLAIM, adjusted, can_differ, change_of, median, pairs_in_time, seen_change,
 };
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::words::counted;
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::words::counted;
 
 use super::claim::{Claim, ClaimResult, Outcome};
 use super::difference_words::options_of;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use pummel_logic::measure::compare::RUNS_MAX;
-use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Labels, Plan};
+use pummel_measure::compare::RUNS_MAX;
+use pummel_measure::measurement::Status;
 use serde::Deserialize;
 
 use super::claim::{Claim, ClaimKind, ClaimResult, Outcome};
@@ -320,7 +320,7 @@ fn read<'a, T: Deserialize<'a>>(file: &'a StoredFile) -> Result<T, NotASide> {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::measurement::Keep;
+    use pummel_measure::measurement::Keep;
 
     use super::*;
     use crate::report::comparison::{json, text};

@@ -1,11 +1,11 @@
 //! Comparisons of runs that are made up.
 
-use pummel_logic::measure::compare::Design;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::plan::{Arrivals, Depth, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
+use pummel_measure::compare::Design;
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
 
 use super::*;
 use crate::report::run_figures::Metric;

@@ -1,7 +1,7 @@
 //! A comparison as text for people.
 
-use pummel_logic::measure::compare::{Design, RUNS_TO_CLAIM};
-use pummel_logic::measure::words::counted;
+use pummel_measure::compare::{Design, RUNS_TO_CLAIM};
+use pummel_measure::words::counted;
 
 use super::difference_words::{DifferenceWords, words_of_all};
 use super::result::{Comparison, Row, Word, incomplete_words};

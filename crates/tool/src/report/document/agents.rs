@@ -1,8 +1,8 @@
 //! The processes of a distributed run.
 
-use pummel_logic::measure::agents::{Agents, Lost, Member};
-use pummel_logic::measure::trust::{LagShare, Trust};
 use pummel_logic::time::{Nanos, seconds};
+use pummel_measure::agents::{Agents, Lost, Member};
+use pummel_measure::trust::{LagShare, Trust};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{FiveTimes, micros, rounded};

@@ -1,7 +1,7 @@
 //! The cache as its clients saw it: misses by cause, bytes that were found and stored, stores after misses.
 
-use pummel_logic::measure::words::grouped;
 use pummel_logic::workload::cache_counts::CacheCounts;
+use pummel_measure::words::grouped;
 use serde::{Deserialize, Serialize};
 
 /// The cache as its clients saw it, all operations together.

@@ -1,8 +1,8 @@
 //! Connections: how many there were, what became of them, and how long opening took.
 
-use pummel_logic::measure::churn::{Churn, ConnectionFailures};
-use pummel_logic::measure::connections::Refusal;
-use pummel_logic::measure::words::{counted as counted_words, grouped};
+use pummel_measure::churn::{Churn, ConnectionFailures};
+use pummel_measure::connections::Refusal;
+use pummel_measure::words::{counted as counted_words, grouped};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{TimeFigures, micros};

@@ -1,8 +1,8 @@
 //! The result of a search or a scan as a typed document that is read.
 
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::plan::{Labels, Plan};
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::summary::QUANTILES;
 use serde::Deserialize;
 
 use super::named::Named;

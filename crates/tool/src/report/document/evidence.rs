@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::evidence::server::{BackgroundSave, SaveKind};
-use pummel_logic::measure::evidence::{
+use pummel_logic::time::{Nanos, seconds};
+use pummel_measure::evidence::server::{BackgroundSave, SaveKind};
+use pummel_measure::evidence::{
     CommandTimes, ConnectionEvidence, CpuCost, ErrorCount, Evidence, HostNetwork, LatencyEvent,
     MachineEvidence, OurRequests, ProbeHalf, ServerCounts, ServerEvidence, ServerReading, SlabClass, SlotUse,
     SlowCommand, ThreadUse,
 };
-use pummel_logic::time::{Nanos, seconds};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{micros, rounded};

@@ -1,7 +1,7 @@
 //! The faults of `--fail-on` that a run had.
 
-use pummel_logic::measure::outcome::RunOutcome;
 use pummel_logic::plan::FailOn;
+use pummel_measure::outcome::RunOutcome;
 
 use super::outcomes::OtherOutcomes;
 use super::{Document, reads};
@@ -126,8 +126,8 @@ mod tests {
     use super::*;
     use crate::report::document::{TrustResult, VerdictResult};
     use crate::report::example::Run;
-    use pummel_logic::measure::measurement::Keep;
     use pummel_logic::plan::Part;
+    use pummel_measure::measurement::Keep;
 
     #[test]
     fn a_run_fails_on_outcomes_above_the_share_and_not_on_misses() {

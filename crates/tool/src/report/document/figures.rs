@@ -1,10 +1,10 @@
 //! The times of requests: the figures of histograms, in microseconds.
 
-use pummel_logic::measure::certainty::{Certainty, TimesCertainty};
-use pummel_logic::measure::histogram::Histogram;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::{Figures, QUANTILES, Quantile, Unanswered};
-use pummel_logic::measure::uncertainty::{Bounds, Range, Upper};
+use pummel_measure::certainty::{Certainty, TimesCertainty};
+use pummel_measure::histogram::Histogram;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::{Figures, QUANTILES, Quantile, Unanswered};
+use pummel_measure::uncertainty::{Bounds, Range, Upper};
 use serde::{Deserialize, Serialize};
 
 use super::named::Named;

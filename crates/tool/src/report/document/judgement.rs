@@ -1,9 +1,9 @@
 //! The two answers of a result: how far its times may be believed, and what set the rate or the waiting.
 
-use pummel_logic::measure::headroom::ResourceUse;
-use pummel_logic::measure::limit::Observation;
-use pummel_logic::measure::summary::Summary;
-use pummel_logic::measure::trust::LagShare;
+use pummel_measure::headroom::ResourceUse;
+use pummel_measure::limit::Observation;
+use pummel_measure::summary::Summary;
+use pummel_measure::trust::LagShare;
 use serde::{Deserialize, Serialize};
 
 use super::figures::rounded;

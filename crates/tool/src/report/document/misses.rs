@@ -1,8 +1,8 @@
 //! The misses of a run and their causes, in words.
 
-use pummel_logic::measure::limit::MISSES_SHARE;
-use pummel_logic::measure::misses::{begins_without_load, lost_nothing, words_of_never_there};
-use pummel_logic::measure::words::grouped;
+use pummel_measure::limit::MISSES_SHARE;
+use pummel_measure::misses::{begins_without_load, lost_nothing, words_of_never_there};
+use pummel_measure::words::grouped;
 
 use super::{Document, OpResult, ServerResult, reads};
 

@@ -32,15 +32,15 @@ mod tests;
 
 use std::fmt;
 
-use pummel_logic::measure::calibration::Calibrated;
-use pummel_logic::measure::evidence::provenance::Provenance;
-use pummel_logic::measure::measurement::{Bytes, Samples, Status};
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::uncertainty::steadiness::Steadiness;
 use pummel_logic::plan::{Clock, Labels, Late, Phase, Plan, Work};
 use pummel_logic::protocol::udp;
 use pummel_logic::time::seconds;
 use pummel_logic::workload::window::WindowCounts;
+use pummel_measure::calibration::Calibrated;
+use pummel_measure::evidence::provenance::Provenance;
+use pummel_measure::measurement::{Bytes, Samples, Status};
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::uncertainty::steadiness::Steadiness;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The requests that were answered and did not do what they are for: nothing was stored, or there was no record.
 
-use pummel_logic::measure::words::grouped;
+use pummel_measure::words::grouped;
 
 use super::{Document, OpResult};
 

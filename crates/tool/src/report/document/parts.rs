@@ -1,10 +1,10 @@
 //! The shares of servers, agents and connections in a run and in its slices, and the events of a run.
 
-use pummel_logic::measure::measurement::{Measurement, Slice};
-use pummel_logic::measure::parts::{ServerRecord, SliceConnections, SlicePart};
-use pummel_logic::measure::words::{counted, grouped};
 use pummel_logic::plan::{Plan, RatePoint};
 use pummel_logic::time::{Nanos, seconds};
+use pummel_measure::measurement::{Measurement, Slice};
+use pummel_measure::parts::{ServerRecord, SliceConnections, SlicePart};
+use pummel_measure::words::{counted, grouped};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{is_zero, micros, rounded};

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use pummel_logic::measure::recorder::Ops;
-use pummel_logic::measure::summary::PartSummary;
 use pummel_logic::time::seconds;
+use pummel_measure::recorder::Ops;
+use pummel_measure::summary::PartSummary;
 use serde::{Deserialize, Serialize};
 
 use super::cache::CacheResult;

@@ -1,6 +1,6 @@
 //! The account of a trace that was replayed while it was read.
 
-use pummel_logic::measure::replayed::Replayed;
+use pummel_measure::replayed::Replayed;
 use serde::{Deserialize, Serialize};
 
 /// The account of a trace that was replayed while it was read.

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::certainty::Certainty;
-use pummel_logic::measure::histogram::{Histogram, NotAHistogram};
-use pummel_logic::measure::measurement::{Bytes, Measurement, Slice, SliceOp, SliceSketch};
-use pummel_logic::measure::recorder::{AnatomyCell, Counts, Ops, Span, Times};
-use pummel_logic::measure::summary::{Figures, GroupSummary, OpSummary, Totals};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::seconds;
 use pummel_logic::workload::cache_counts::CacheCounts;
+use pummel_measure::certainty::Certainty;
+use pummel_measure::histogram::{Histogram, NotAHistogram};
+use pummel_measure::measurement::{Bytes, Measurement, Slice, SliceOp, SliceSketch};
+use pummel_measure::recorder::{AnatomyCell, Counts, Ops, Span, Times};
+use pummel_measure::summary::{Figures, GroupSummary, OpSummary, Totals};
 use serde::{Deserialize, Serialize};
 
 use super::asked::AskedRate;

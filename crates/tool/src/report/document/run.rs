@@ -1,12 +1,12 @@
 //! What a result says around its requests: the load, checked values, goals, the generator, how sure its figures are.
 
-use pummel_logic::measure::certainty::{Band, bands};
-use pummel_logic::measure::measurement::{MESSAGES_KEPT, Measurement, Stamps, WrongKey};
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::summary::Quantile;
-use pummel_logic::measure::uncertainty::steadiness::{Steadiness, has_constant_load};
-use pummel_logic::measure::uncertainty::{LEVEL, METHOD};
 use pummel_logic::time::{Nanos, seconds};
+use pummel_measure::certainty::{Band, bands};
+use pummel_measure::measurement::{MESSAGES_KEPT, Measurement, Stamps, WrongKey};
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::summary::Quantile;
+use pummel_measure::uncertainty::steadiness::{Steadiness, has_constant_load};
+use pummel_measure::uncertainty::{LEVEL, METHOD};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{micros, rounded};

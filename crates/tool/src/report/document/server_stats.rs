@@ -1,8 +1,8 @@
 //! What servers said of themselves interval by interval, in seconds.
 
-use pummel_logic::measure::evidence::server_stats::{ServerInterval, ServerStats};
-use pummel_logic::measure::evidence::{Evidence, OurRequests, ServerCounts, SlabClass};
 use pummel_logic::time::seconds;
+use pummel_measure::evidence::server_stats::{ServerInterval, ServerStats};
+use pummel_measure::evidence::{Evidence, OurRequests, ServerCounts, SlabClass};
 use serde::{Deserialize, Serialize};
 
 use super::figures::rounded;

@@ -1,9 +1,9 @@
 //! Whether a run was at one level, and how its warm-up and its measurement ended where that was decided while they went on.
 
-use pummel_logic::measure::measurement::{Measurement, WarmUp, WarmUpEnd};
-use pummel_logic::measure::summary::Summary;
-use pummel_logic::measure::uncertainty::steadiness::{Change, ChangeKind, LevelFigure};
 use pummel_logic::time::seconds;
+use pummel_measure::measurement::{Measurement, WarmUp, WarmUpEnd};
+use pummel_measure::summary::Summary;
+use pummel_measure::uncertainty::steadiness::{Change, ChangeKind, LevelFigure};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{micros, rounded};

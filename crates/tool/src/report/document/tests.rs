@@ -3,15 +3,15 @@
 use super::*;
 use crate::report::example::{Run, evidence, sample};
 use crate::report::json;
-use pummel_logic::measure::agents::{Agents, Lost, Member};
-use pummel_logic::measure::churn::Churn;
-use pummel_logic::measure::measurement::Keep;
-use pummel_logic::measure::parts::SliceConnections;
-use pummel_logic::measure::recorder::{Counts, OpRecord, Sample};
-use pummel_logic::measure::summary::Figures;
 use pummel_logic::plan::{Goal, TlsOptions, TransmitSampling};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
+use pummel_measure::agents::{Agents, Lost, Member};
+use pummel_measure::churn::Churn;
+use pummel_measure::measurement::Keep;
+use pummel_measure::parts::SliceConnections;
+use pummel_measure::recorder::{Counts, OpRecord, Sample};
+use pummel_measure::summary::Figures;
 
 /// Asserts that the document of a run is read from its JSON as it was written, and is written with the bytes that were read.
 #[track_caller]
@@ -47,7 +47,7 @@ fn a_document_with_every_field_is_read_as_it_was() {
     let measurement = &mut run.measurement;
     measurement.connections.handshake.record(1_500_000);
     measurement.connections.churn = Some(Box::new(Churn { begun: 9, ..Churn::default() }));
-    measurement.transmit = Some(pummel_logic::measure::transmit::TransmitTimes::default());
+    measurement.transmit = Some(pummel_measure::transmit::TransmitTimes::default());
     measurement.udp = Some(udp::DatagramCounts { packet_drop: 4, ..udp::DatagramCounts::default() });
     measurement.samples = Some(Samples { written: 1, dropped: 2 });
     measurement.verify.fail(b"key", "one byte is wrong");

@@ -1,9 +1,9 @@
 //! When sampled requests left the machine of the generator.
 
-use pummel_logic::measure::histogram::Histogram;
-use pummel_logic::measure::summary::QUANTILES;
-use pummel_logic::measure::transmit::{TransmitCounts, TransmitTimes};
 use pummel_logic::plan::TransmitSampling;
+use pummel_measure::histogram::Histogram;
+use pummel_measure::summary::QUANTILES;
+use pummel_measure::transmit::{TransmitCounts, TransmitTimes};
 use serde::{Deserialize, Serialize};
 
 /// The sample of requests that were stamped when they left.

@@ -7,12 +7,12 @@ use crate::report::repetition::Repetition;
 use crate::report::run_figures::Metric;
 use crate::report::run_figures::tests::run_at;
 use crate::report::{VERSION, comparison, repetition};
-use pummel_logic::measure::histogram::Histogram;
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::measure::recorder::{Sample, Span};
 use pummel_logic::plan::{Clock, Goal, Load, Plan, Replay, TlsOptions, Work};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
+use pummel_measure::histogram::Histogram;
+use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::recorder::{Sample, Span};
 use serde_json::{Value, json};
 
 fn value(run: &Run) -> Value {

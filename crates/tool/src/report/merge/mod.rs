@@ -10,12 +10,12 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::udp::DatagramCounts;
 use pummel_logic::time::from_seconds;
+use pummel_measure::measurement::{Measurement, Status};
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::summary::Summary;
 
 use self::intervals::{anatomy_of, intervals_of};
 use self::part::labels_of;

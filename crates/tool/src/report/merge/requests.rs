@@ -1,9 +1,9 @@
 //! Stored requests turned back into records: counts, and histograms with their exact extremes and sums.
 
-use pummel_logic::measure::histogram::{Histogram, Moments};
-use pummel_logic::measure::recorder::{Counts, OpRecord, Ops, Outcomes, Span, Tally, Times};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, Verb};
+use pummel_measure::histogram::{Histogram, Moments};
+use pummel_measure::recorder::{Counts, OpRecord, Ops, Outcomes, Span, Tally, Times};
 
 use super::part::{NotMerged, Part};
 use crate::report::document::{OpResult, OpsResult, TimeFigures};
@@ -96,7 +96,7 @@ fn times_of(part: &Part<'_>, name: &str, op: &OpResult) -> Result<Times, NotMerg
 fn histogram_of(
     text: &str,
     figures: &TimeFigures,
-) -> Result<Histogram, pummel_logic::measure::histogram::NotAHistogram> {
+) -> Result<Histogram, pummel_measure::histogram::NotAHistogram> {
     let cells = Histogram::from_base64(text)?;
     let (Some(min), Some(mean), Some(stddev)) = (figures.min, figures.mean, figures.stddev) else {
         return Ok(cells);

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::measure::recorder::{Sample, Span};
 use pummel_logic::plan::{FailOn, Goal, Part as ChangePart, Until};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::rng::{below, mix};
 use pummel_logic::time::SECOND;
+use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::recorder::{Sample, Span};
 
 use super::*;
 use crate::native::report::render;

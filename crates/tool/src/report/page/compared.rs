@@ -1,11 +1,11 @@
 //! The page of a comparison: a sentence for each pair, what differs, the figures, and the pictures of all sides together.
 
-use pummel_logic::measure::compare::{Design, median};
-use pummel_logic::measure::histogram::{Histogram, rank};
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::QUANTILES;
+use pummel_measure::compare::{Design, median};
+use pummel_measure::histogram::{Histogram, rank};
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::QUANTILES;
 
 use super::anatomy::Band;
 use super::axis::Unit;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::measure::histogram::Sketch;
+use pummel_measure::histogram::Sketch;
 
 use super::axis::{SecondsAxis, TimeAxis, Unit};
 use super::svg::{Anchor, Picture, RIGHT, add, place};

@@ -1,10 +1,10 @@
 //! The page of repeated runs: their figures, how far they differ, and each of them.
 
-use pummel_logic::measure::evidence::provenance::Provenance;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::words::counted;
 use pummel_logic::plan::labels_text;
+use pummel_measure::evidence::provenance::Provenance;
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::words::counted;
 
 use super::axis::Unit;
 use super::frame::{Framed, details, fields, long, plan_text, table};

@@ -1,11 +1,11 @@
 //! The sections of a page, from the answers to the data.
 
-use pummel_logic::measure::evidence::provenance::Provenance;
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::QUANTILES;
-use pummel_logic::measure::words::{counted, percent};
 use pummel_logic::plan::labels_text;
+use pummel_measure::evidence::provenance::Provenance;
+use pummel_measure::measurement::Status;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::QUANTILES;
+use pummel_measure::words::{counted, percent};
 
 use super::axis::Unit;
 use super::data::{self, PageData};

@@ -1,11 +1,11 @@
 //! From a document to the plain series that pictures draw.
 
-use pummel_logic::measure::histogram::{Histogram, Sketch, rank};
-use pummel_logic::measure::measurement::SliceSketch;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::QUANTILES;
 use pummel_logic::plan::Work;
 use pummel_logic::protocol::Fault;
+use pummel_measure::histogram::{Histogram, Sketch, rank};
+use pummel_measure::measurement::SliceSketch;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::QUANTILES;
 
 use super::anatomy::Band;
 use super::curve::{CurveLine, CurvePicture, GoalMark, Whisker};

@@ -1,7 +1,7 @@
 //! The sections of what stood around the requests: agents, servers, connections, what the servers said, events, the instrument.
 
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::words::{counted, was};
+use pummel_measure::recorder::Span;
+use pummel_measure::words::{counted, was};
 
 use super::axis::Unit;
 use super::frame::{Framed, details, fields, table};

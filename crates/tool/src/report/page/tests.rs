@@ -12,13 +12,13 @@ use crate::report::example::{Run, sample};
 use crate::report::repetition::Repetition;
 use crate::report::run_figures::tests::run_at;
 use crate::report::stored;
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::measure::outcome::RunOutcome;
-use pummel_logic::measure::recorder::Sample;
 use pummel_logic::plan::{Clock, FailOn, Goal};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::{MILLISECOND, SECOND};
 use pummel_logic::workload::cache_counts::CacheCounts;
+use pummel_measure::measurement::{Keep, Measurement, Status};
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::recorder::Sample;
 
 /// The page without its own script and style, whose text is not that of XML.
 fn body(page: &[u8]) -> String {

@@ -1,10 +1,10 @@
 //! The words of a page: its headline, and the statements above its pictures.
 
-use pummel_logic::measure::measurement::Status;
-use pummel_logic::measure::recorder::Span;
-use pummel_logic::measure::summary::time_text;
-use pummel_logic::measure::words::counted;
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
+use pummel_measure::measurement::Status;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::time_text;
+use pummel_measure::words::counted;
 
 use super::anatomy::{Band, ENOUGH};
 use super::axis::Unit;
@@ -283,7 +283,7 @@ mod tests {
         );
     }
 
-    use pummel_logic::measure::histogram::{Histogram, Sketch};
+    use pummel_measure::histogram::{Histogram, Sketch};
 
     /// A slice of one second with requests of a millisecond and requests without an answer.
     fn column(at_s: f64, answered: u64, unanswered: u64) -> HeatColumn {

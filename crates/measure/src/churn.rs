@@ -1,0 +1,299 @@
+//! The account of clients that come and go: their connections, why some failed, and the bytes of their requests.
+
+use serde::{Deserialize, Serialize};
+
+use super::histogram::{Histogram, Moments};
+use pummel_logic::protocol::{Fault, Outcome};
+use pummel_logic::time::Nanos;
+
+/// The connections of clients that come and go, in the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Churn {
+    /// Clients that came.
+    pub begun: u64,
+    /// Clients that are gone again.
+    #[serde(default)]
+    pub ended: u64,
+    /// Connections that were asked for; where the system gave no descriptor, none was.
+    pub asked: u64,
+    /// Connections that were open.
+    pub established: u64,
+    /// Most that were open at one time; with several workers the sum of what each saw.
+    pub alive_max: u64,
+    /// Why connections ended early, or were not opened.
+    pub failures: ConnectionFailures,
+    /// From asking for a connection to its end, for those that were open.
+    pub life: Histogram,
+    /// From asking for a connection until it was open.
+    pub connect: Histogram,
+    /// Bytes of each request that was handed over whole, where the requests are those of a sequence.
+    pub request_bytes: Moments,
+    /// Bytes of each reply.
+    pub reply_bytes: Moments,
+    /// Counts of the replies by their first word.
+    pub replies: Replies,
+    /// From sending to arrival, for every reply.
+    pub service: Histogram,
+    /// From the due time to arrival, for every reply.
+    pub response: Histogram,
+    /// From the due time to sending, for every request that was sent.
+    pub late: Histogram,
+}
+
+/// Connections that failed, by the reason; each is counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionFailures {
+    /// The run's own timeout.
+    pub timeout: u64,
+    /// ETIMEDOUT: the kernel gave up.
+    pub unreachable: u64,
+    /// ECONNREFUSED.
+    pub refused: u64,
+    /// ECONNRESET or EPIPE.
+    pub reset: u64,
+    /// EMFILE: this process may not have more descriptors.
+    pub descriptors: u64,
+    /// ENFILE: the system may not have more files.
+    pub files: u64,
+    /// No local port was free: EADDRNOTAVAIL of `connect`, or EADDRINUSE of `bind`.
+    pub addresses: u64,
+    /// Anything else: closed by the server while it owed a reply, a malformed reply.
+    pub other: u64,
+}
+
+/// Why a connection failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionFailure {
+    /// The run's own timeout.
+    Timeout,
+    /// ETIMEDOUT.
+    Unreachable,
+    /// ECONNREFUSED.
+    Refused,
+    /// ECONNRESET or EPIPE.
+    Reset,
+    /// EMFILE.
+    Descriptors,
+    /// ENFILE.
+    Files,
+    /// No local port was free.
+    Addresses,
+    /// Anything else.
+    Other,
+}
+
+impl ConnectionFailure {
+    /// Whether no connection was asked for at all.
+    pub fn is_before_asking(self) -> bool {
+        matches!(self, ConnectionFailure::Descriptors | ConnectionFailure::Files)
+    }
+
+    /// The reason in the words of reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConnectionFailure::Timeout => "timed out",
+            ConnectionFailure::Unreachable => "unreachable",
+            ConnectionFailure::Refused => "refused",
+            ConnectionFailure::Reset => "reset",
+            ConnectionFailure::Descriptors => "no descriptor",
+            ConnectionFailure::Files => "no file",
+            ConnectionFailure::Addresses => "no local port",
+            ConnectionFailure::Other => "closed or malformed",
+        }
+    }
+}
+
+/// Counts of replies by their first word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replies {
+    /// STORED.
+    pub stored: u64,
+    /// NOT_STORED.
+    pub not_stored: u64,
+    /// EXISTS.
+    pub exists: u64,
+    /// NOT_FOUND.
+    pub not_found: u64,
+    /// A number.
+    pub num: u64,
+    /// DELETED.
+    pub deleted: u64,
+    /// END alone.
+    pub end: u64,
+    /// VALUE.
+    pub value: u64,
+    /// ERROR.
+    pub error: u64,
+    /// CLIENT_ERROR.
+    pub client_error: u64,
+    /// SERVER_ERROR.
+    pub server_error: u64,
+    /// Any other.
+    pub other: u64,
+}
+
+/// The part of an ended request that this account keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// Bytes of the request, where they are known and it was handed over whole.
+    pub request_bytes: Option<u64>,
+    /// From due to sent; `None` when it was not sent.
+    pub late_ns: Option<Nanos>,
+    /// The reply; `None` where none came.
+    pub reply: Option<ChurnReply>,
+}
+
+/// A reply to a client that comes and goes.
+#[derive(Clone, Copy, Debug)]
+pub struct ChurnReply {
+    /// The outcome of the request.
+    pub outcome: Outcome,
+    /// Length of the reply in bytes; 0 where it is not known.
+    pub bytes: u64,
+    /// From sending to arrival.
+    pub service_ns: Nanos,
+    /// From the due time to arrival.
+    pub response_ns: Nanos,
+}
+
+impl Churn {
+    /// Counts a connection that failed.
+    pub fn fail(&mut self, failure: ConnectionFailure) {
+        *self.failures.of(failure) += 1;
+    }
+
+    /// Records a request that ended.
+    pub fn end(&mut self, ended: &Ended) {
+        if let Some(bytes) = ended.request_bytes {
+            self.request_bytes.record(bytes);
+        }
+        if let Some(late_ns) = ended.late_ns {
+            self.late.record(late_ns);
+        }
+        if let Some(reply) = &ended.reply {
+            self.reply_bytes.record(reply.bytes);
+            *self.replies.of(reply.outcome) += 1;
+            self.service.record(reply.service_ns);
+            self.response.record(reply.response_ns);
+        }
+    }
+
+    /// Adds the account of another worker.
+    pub fn merge(&mut self, other: &Churn) {
+        self.begun += other.begun;
+        self.ended += other.ended;
+        self.asked += other.asked;
+        self.established += other.established;
+        self.alive_max += other.alive_max;
+        self.failures.merge(&other.failures);
+        self.life.merge(&other.life);
+        self.connect.merge(&other.connect);
+        self.request_bytes.merge(&other.request_bytes);
+        self.reply_bytes.merge(&other.reply_bytes);
+        self.replies.merge(&other.replies);
+        self.service.merge(&other.service);
+        self.response.merge(&other.response);
+        self.late.merge(&other.late);
+    }
+}
+
+impl ConnectionFailures {
+    /// The counter of a failure.
+    pub fn of(&mut self, failure: ConnectionFailure) -> &mut u64 {
+        match failure {
+            ConnectionFailure::Timeout => &mut self.timeout,
+            ConnectionFailure::Unreachable => &mut self.unreachable,
+            ConnectionFailure::Refused => &mut self.refused,
+            ConnectionFailure::Reset => &mut self.reset,
+            ConnectionFailure::Descriptors => &mut self.descriptors,
+            ConnectionFailure::Files => &mut self.files,
+            ConnectionFailure::Addresses => &mut self.addresses,
+            ConnectionFailure::Other => &mut self.other,
+        }
+    }
+
+    /// Every counter with what it counts.
+    pub fn named(&self) -> [(ConnectionFailure, u64); 8] {
+        [
+            (ConnectionFailure::Timeout, self.timeout),
+            (ConnectionFailure::Unreachable, self.unreachable),
+            (ConnectionFailure::Refused, self.refused),
+            (ConnectionFailure::Reset, self.reset),
+            (ConnectionFailure::Descriptors, self.descriptors),
+            (ConnectionFailure::Files, self.files),
+            (ConnectionFailure::Addresses, self.addresses),
+            (ConnectionFailure::Other, self.other),
+        ]
+    }
+
+    /// The number of all failed connections.
+    pub fn total(&self) -> u64 {
+        self.named().iter().map(|(_, count)| count).sum()
+    }
+
+    fn merge(&mut self, other: &ConnectionFailures) {
+        other.named().into_iter().for_each(|(failure, count)| *self.of(failure) += count);
+    }
+}
+
+impl Replies {
+    fn of(&mut self, outcome: Outcome) -> &mut u64 {
+        match outcome {
+            Outcome::Stored => &mut self.stored,
+            Outcome::NotStored => &mut self.not_stored,
+            Outcome::Exists => &mut self.exists,
+            Outcome::NotFound => &mut self.not_found,
+            Outcome::Number(_) => &mut self.num,
+            Outcome::Deleted => &mut self.deleted,
+            Outcome::Miss => &mut self.end,
+            Outcome::Hit => &mut self.value,
+            Outcome::Error(Fault::Protocol) => &mut self.error,
+            Outcome::Error(Fault::Client) => &mut self.client_error,
+            Outcome::Error(Fault::Server) => &mut self.server_error,
+            _ => &mut self.other,
+        }
+    }
+
+    fn merge(&mut self, other: &Replies) {
+        self.stored += other.stored;
+        self.not_stored += other.not_stored;
+        self.exists += other.exists;
+        self.not_found += other.not_found;
+        self.num += other.num;
+        self.deleted += other.deleted;
+        self.end += other.end;
+        self.value += other.value;
+        self.error += other.error;
+        self.client_error += other.client_error;
+        self.server_error += other.server_error;
+        self.other += other.other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(outcome: Outcome) -> Ended {
+        let reply = ChurnReply { outcome, bytes: 8, service_ns: 5, response_ns: 7 };
+        Ended { request_bytes: Some(28), late_ns: Some(2), reply: Some(reply) }
+    }
+
+    #[test]
+    fn replies_and_failures_are_counted_once_each_and_parts_add_up() {
+        let mut one = Churn::default();
+        one.end(&ended(Outcome::Stored));
+        one.end(&ended(Outcome::Error(Fault::Protocol)));
+        one.end(&Ended { request_bytes: Some(28), late_ns: Some(2), reply: None });
+        one.fail(ConnectionFailure::Refused);
+        let mut both = one.clone();
+        both.merge(&one);
+        assert_eq!((one.request_bytes.count, one.reply_bytes.count, one.service.count()), (3, 2, 2));
+        assert_eq!((both.replies.stored, both.replies.error), (2, 2));
+        assert_eq!((both.failures.refused, both.failures.total()), (2, 2));
+        assert_eq!(both.request_bytes.sum, 6 * 28);
+    }
+}

@@ -1,0 +1,184 @@
+//! The account of connections: how many were opened, failed and were lost, and how long opening took.
+
+use serde::{Deserialize, Serialize};
+
+use crate::churn::Churn;
+use crate::histogram::{CoarseHistogram, Histogram};
+use crate::words::grouped;
+
+/// Most servers whose connections are timed one by one.
+pub const SERVERS_TIMED_MAX: usize = 64;
+
+/// The account of the connections of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connections {
+    /// Number of connections that the Plan asks for.
+    pub asked: u64,
+    /// Number of connections that were open when the measured phase began.
+    pub open: u64,
+    /// Connections that were open when a measured phase began and on which their server had sent nothing yet, so that it may
+    /// have counted them as new ones later. One that had been opened anew counts in each such phase.
+    #[serde(default)]
+    pub unheard: u64,
+    /// Attempts to open a connection that failed.
+    pub failed: u64,
+    /// Those of the failed attempts that the peer refused or reset.
+    #[serde(default)]
+    pub turned_away: u64,
+    /// Those of the failed attempts for which no local port was free.
+    #[serde(default)]
+    pub no_port: u64,
+    /// Open connections that broke, or had to be closed.
+    pub lost: u64,
+    /// Lost connections that were opened again.
+    pub reconnected: u64,
+    /// The servers that took connections and then refused them, by their numbers in the Plan. A refused connection is a failed
+    /// attempt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+    /// Time that opening a connection took; with TLS, until the handshake was over.
+    pub connect: Histogram,
+    /// Time that opening a connection took, by the number of the server in the Plan; the first [`SERVERS_TIMED_MAX`] of them.
+    /// Empty in results of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connect_by_server: Vec<CoarseHistogram>,
+    /// Time that TLS handshakes took, which is a part of opening; empty without TLS.
+    #[serde(default)]
+    pub handshake: Histogram,
+    /// Number of TLS handshakes that resumed a session.
+    #[serde(default)]
+    pub resumed: u64,
+    /// The account of clients that come and go; `None` where all clients stay.
+    #[serde(default)]
+    pub churn: Option<Box<Churn>>,
+}
+
+/// What one server refused of the connections that it had taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// Index of the server in the Plan.
+    pub server: u32,
+    /// Connections to the server that were opened or refused.
+    pub connections: u64,
+    /// Those of them that the server refused the last time, and has not taken since.
+    pub refused: u64,
+    /// Connections that the server took and then refused.
+    pub attempts: u64,
+    /// The server's words.
+    pub words: String,
+    /// The server's limit of connections; `None` where the server was not asked or does not tell.
+    pub limit: Option<u64>,
+    /// Connections that the server has refused since its start, by its own count.
+    pub counted: Option<u64>,
+}
+
+impl Refusal {
+    /// How many connections the server took.
+    pub fn taken(&self) -> u64 {
+        self.connections.saturating_sub(self.refused)
+    }
+
+    /// The limit of the server, and what it counts, as a remark in brackets behind a blank; empty where it tells neither.
+    /// `is_resp`: the server speaks RESP.
+    pub fn limit_words(&self, is_resp: bool) -> String {
+        let mut parts = Vec::new();
+        if let Some(limit) = self.limit {
+            parts.push(format!("its limit is {}", grouped(limit)));
+            // memcached counts connections to its own threads; Redis counts clients.
+            if self.taken() < limit && self.refused > 0 {
+                parts.push(if is_resp { "others have the rest" } else { "some are its own" }.to_owned());
+            }
+        }
+        if let Some(counted) = self.counted {
+            parts.push(format!("it counts {} refused since its start", grouped(counted)));
+        }
+        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
+    }
+
+    /// Adds what another worker knows of the same server.
+    fn merge(&mut self, other: Refusal) {
+        self.connections = self.connections.saturating_add(other.connections);
+        self.refused = self.refused.saturating_add(other.refused);
+        self.attempts = self.attempts.saturating_add(other.attempts);
+        if self.words.is_empty() {
+            self.words = other.words;
+        }
+        self.limit = self.limit.or(other.limit);
+        self.counted = self.counted.max(other.counted);
+    }
+}
+
+impl Connections {
+    /// Adds the refusals that another worker met.
+    pub fn merge_refusals(&mut self, others: impl IntoIterator<Item = Refusal>) {
+        for other in others {
+            match self.refusals.binary_search_by_key(&other.server, |known| known.server) {
+                Ok(at) => self.refusals[at].merge(other),
+                Err(at) => self.refusals.insert(at, other),
+            }
+        }
+    }
+
+    /// Adds the times of another worker by server.
+    pub fn merge_servers(&mut self, others: &[CoarseHistogram]) {
+        if self.connect_by_server.len() < others.len() {
+            self.connect_by_server.resize_with(others.len(), CoarseHistogram::default);
+        }
+        self.connect_by_server.iter_mut().zip(others).for_each(|(times, more)| times.merge(more));
+    }
+
+    /// Adds the account of another worker.
+    pub fn merge(&mut self, other: &Connections) {
+        self.asked += other.asked;
+        self.open += other.open;
+        self.unheard += other.unheard;
+        self.failed += other.failed;
+        self.turned_away += other.turned_away;
+        self.no_port += other.no_port;
+        self.lost += other.lost;
+        self.reconnected += other.reconnected;
+        self.merge_refusals(other.refusals.iter().cloned());
+        self.connect.merge(&other.connect);
+        self.merge_servers(&other.connect_by_server);
+        self.handshake.merge(&other.handshake);
+        self.resumed += other.resumed;
+        if let Some(churn) = &other.churn {
+            self.churn.get_or_insert_default().merge(churn);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(server: u32, connections: u64, refused: u64) -> Refusal {
+        Refusal { server, connections, refused, attempts: refused, ..Refusal::default() }
+    }
+
+    #[test]
+    fn the_refusals_of_one_server_are_added_up_and_those_of_others_stand_beside_them() {
+        let mut all = Connections::default();
+        all.merge_refusals([refusal(3, 10, 4)]);
+        let known = Refusal { limit: Some(40), words: "ERROR".to_owned(), ..refusal(3, 6, 6) };
+        all.merge(&Connections { refusals: vec![refusal(1, 5, 0), known], ..Connections::default() });
+        let sums: Vec<_> = all.refusals.iter().map(|one| (one.server, one.taken(), one.refused)).collect();
+        assert_eq!(sums, [(1, 5, 0), (3, 6, 10)]);
+        assert_eq!((all.refusals[1].limit, all.refusals[1].words.as_str()), (Some(40), "ERROR"));
+    }
+
+    #[test]
+    fn the_limit_of_a_server_is_told_with_who_has_the_rest_of_it() {
+        let of = |limit, counted, refused, is_resp| {
+            Refusal { limit, counted, ..refusal(0, 100, refused) }.limit_words(is_resp)
+        };
+        assert_eq!(of(None, None, 60, false), "");
+        assert_eq!(of(Some(40), None, 85, false), " (its limit is 40; some are its own)");
+        assert_eq!(of(Some(40), None, 60, true), " (its limit is 40)");
+        let words = " (its limit is 40; others have the rest; it counts 1,061 refused since its start)";
+        assert_eq!(of(Some(40), Some(1_061), 61, true), words);
+        assert_eq!(of(Some(400), None, 0, true), " (its limit is 400)", "it took all of them at last");
+    }
+}

@@ -1,0 +1,190 @@
+//! Counts of the requests of one verb by the way in which they ended.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sample::Sample;
+use pummel_logic::protocol::{Fault, Outcome};
+use pummel_logic::workload::cache_counts::CacheCounts;
+
+/// Counts of the requests of one verb by the way in which they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Requests that were answered without an error, or handed over where no answer was asked for.
+    pub completed: u64,
+    /// Keys of the completed requests.
+    pub keys: u64,
+    /// Keys that reads found.
+    pub hits: u64,
+    /// Keys that reads did not find.
+    pub misses: u64,
+    /// The completed requests by their outcome.
+    pub outcomes: Outcomes,
+    /// Requests that failed, by [`Fault`].
+    pub errors: [u64; Fault::COUNT],
+    /// Requests that were sent, but without an answer when the phase and its drain had ended.
+    pub unfinished: u64,
+    /// Requests that were due, but never sent.
+    pub unsent: u64,
+    /// The part of `unsent` that was not counted one by one: their number follows from the mean rate, or their verb from
+    /// the weights of the mix.
+    #[serde(default)]
+    pub unsent_estimated: u64,
+    /// Misses by cause, bytes of values, and stores after misses, where the plan makes a difference between misses.
+    #[serde(default, skip_serializing_if = "CacheCounts::is_zero")]
+    pub cache: CacheCounts,
+}
+
+/// Completed requests by their outcome. Reads are counted by key, as hits and misses, and not here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// Stored.
+    pub stored: u64,
+    /// Not stored, because the verb's condition did not hold.
+    pub not_stored: u64,
+    /// Not stored, because another client stored in between.
+    pub exists: u64,
+    /// The key did not exist.
+    pub not_found: u64,
+    /// Removed.
+    pub deleted: u64,
+    /// Got a new expiry.
+    pub touched: u64,
+    /// Answered with a number.
+    pub number: u64,
+    /// Anything else that is good; also requests without reply.
+    pub ok: u64,
+    /// Reads that found a value marked as stale.
+    #[serde(default)]
+    pub stale: u64,
+    /// Reads that won the right to renew a value.
+    #[serde(default)]
+    pub win: u64,
+    /// Reads of what another client is going to renew.
+    #[serde(default)]
+    pub recaching: u64,
+}
+
+impl Counts {
+    /// All requests: completed, failed, unfinished and unsent.
+    pub fn requests(&self) -> u64 {
+        self.completed + self.failed() + self.unfinished + self.unsent
+    }
+
+    /// Requests that ended: completed and failed.
+    pub fn ended(&self) -> u64 {
+        self.completed + self.failed()
+    }
+
+    /// Requests that failed.
+    pub fn failed(&self) -> u64 {
+        self.errors.iter().sum()
+    }
+
+    /// Requests that ended with this fault.
+    pub fn errors(&self, fault: Fault) -> u64 {
+        self.errors[fault as usize]
+    }
+
+    /// Requests that never got an answer: failed without one, unfinished or unsent.
+    pub fn unanswered(&self) -> u64 {
+        let without = Fault::ALL.into_iter().filter(|fault| fault.unanswered());
+        without.map(|fault| self.errors(fault)).sum::<u64>() + self.unfinished + self.unsent
+    }
+
+    /// Takes away the requests of a part, as far as they are told apart by how they ended; the outcomes of completed ones are
+    /// left alone.
+    pub fn subtract(&mut self, part: &Counts) {
+        self.completed = self.completed.saturating_sub(part.completed);
+        self.keys = self.keys.saturating_sub(part.keys);
+        self.hits = self.hits.saturating_sub(part.hits);
+        self.misses = self.misses.saturating_sub(part.misses);
+        self.errors
+            .iter_mut()
+            .zip(&part.errors)
+            .for_each(|(count, less)| *count = count.saturating_sub(*less));
+        self.unfinished = self.unfinished.saturating_sub(part.unfinished);
+        self.unsent = self.unsent.saturating_sub(part.unsent);
+        self.cache.subtract(&part.cache);
+    }
+
+    /// Counts how a request ended.
+    #[inline]
+    pub fn count(&mut self, sample: &Sample) {
+        let slot = match sample.outcome {
+            Outcome::Error(fault) => {
+                self.errors[fault as usize] += 1;
+                return;
+            }
+            Outcome::Hit | Outcome::Miss => None,
+            Outcome::Stale => Some(&mut self.outcomes.stale),
+            Outcome::Win => Some(&mut self.outcomes.win),
+            Outcome::Recaching => Some(&mut self.outcomes.recaching),
+            Outcome::Stored => Some(&mut self.outcomes.stored),
+            Outcome::NotStored => Some(&mut self.outcomes.not_stored),
+            Outcome::Exists => Some(&mut self.outcomes.exists),
+            Outcome::NotFound => Some(&mut self.outcomes.not_found),
+            Outcome::Deleted => Some(&mut self.outcomes.deleted),
+            Outcome::Touched => Some(&mut self.outcomes.touched),
+            Outcome::Number(_) => Some(&mut self.outcomes.number),
+            Outcome::Ok => Some(&mut self.outcomes.ok),
+        };
+        if let Some(slot) = slot {
+            *slot += 1;
+        }
+        self.completed += 1;
+        self.keys += u64::from(sample.keys);
+        if sample.verb.reads() {
+            self.hits += u64::from(sample.hits);
+            self.misses += u64::from(sample.keys.saturating_sub(sample.hits));
+        }
+    }
+
+    /// Adds what `other` counted.
+    pub fn merge(&mut self, other: &Counts) {
+        self.completed += other.completed;
+        self.keys += other.keys;
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.outcomes.merge(&other.outcomes);
+        for (errors, more) in self.errors.iter_mut().zip(other.errors) {
+            *errors += more;
+        }
+        self.unfinished += other.unfinished;
+        self.unsent += other.unsent;
+        self.unsent_estimated += other.unsent_estimated;
+        self.cache.merge(&other.cache);
+    }
+}
+
+impl Outcomes {
+    /// Each with its word in reports.
+    pub fn named(&self) -> [(&'static str, u64); 11] {
+        [
+            ("stored", self.stored),
+            ("not_stored", self.not_stored),
+            ("exists", self.exists),
+            ("not_found", self.not_found),
+            ("deleted", self.deleted),
+            ("touched", self.touched),
+            ("number", self.number),
+            ("ok", self.ok),
+            ("stale", self.stale),
+            ("win", self.win),
+            ("recaching", self.recaching),
+        ]
+    }
+
+    fn merge(&mut self, other: &Outcomes) {
+        self.stored += other.stored;
+        self.not_stored += other.not_stored;
+        self.exists += other.exists;
+        self.not_found += other.not_found;
+        self.deleted += other.deleted;
+        self.touched += other.touched;
+        self.number += other.number;
+        self.ok += other.ok;
+        self.stale += other.stale;
+        self.win += other.win;
+        self.recaching += other.recaching;
+    }
+}

@@ -1,0 +1,204 @@
+//! The requests of a run between the readings of its servers, as the client counts them and as the servers do.
+
+use serde::{Deserialize, Serialize};
+
+use super::server::ServerReading;
+use super::{memcached, redis};
+use crate::tally::Tally;
+use pummel_logic::plan::{Phase, Plan, Work};
+
+/// A server that counted as many requests as were sent, but for this share, counted them as the client does.
+const EQUAL_SHARE: f64 = 0.01;
+
+/// The requests of a run between the readings of its servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OurRequests {
+    /// Requests that were sent, as the client counts them: one with many keys is one.
+    pub sent: u64,
+    /// Keys of those requests.
+    pub keys: u64,
+    /// The same requests as the servers count them, at most; absent where that is not known.
+    pub counted: Option<u64>,
+    /// Whether a server counts each of the requests once.
+    pub one_to_one: bool,
+}
+
+impl OurRequests {
+    /// The requests of a tally. `is_comparable` says whether the servers' count of them is known.
+    pub fn of(plan: &Plan, tally: &Tally, is_comparable: bool) -> OurRequests {
+        let multiget = multiget(plan);
+        let (mut sent, mut keys) = (0, 0);
+        for (verb, counts) in tally.iter() {
+            let others = counts.failed() + counts.unfinished;
+            sent += counts.completed + others;
+            keys += counts.keys + others * if verb.reads() { multiget } else { 1 };
+        }
+        let counted = || match plan.protocol.is_resp() {
+            true => redis::counted_at_most(tally),
+            false => memcached::counted_at_most(tally, multiget),
+        };
+        OurRequests {
+            sent,
+            keys,
+            counted: is_comparable.then(counted),
+            // A command of the user's own may be a script, whose commands a server counts too.
+            one_to_one: keys == sent && plan.command.is_none(),
+        }
+    }
+
+    /// Adds the requests of another process.
+    pub fn merge(&mut self, other: &OurRequests) {
+        self.sent = self.sent.saturating_add(other.sent);
+        self.keys = self.keys.saturating_add(other.keys);
+        self.counted = self.counted.zip(other.counted).map(|(one, more)| one.saturating_add(more));
+        self.one_to_one &= other.one_to_one;
+    }
+
+    /// How many requests, as a client counts them, are behind `requests` that servers counted, where those of other clients are like
+    /// ours; `None` where that is not known.
+    pub fn requests_among(&self, requests: u64) -> Option<f64> {
+        let (requests, sent) = (requests as f64, self.sent as f64);
+        match self.counted.filter(|counted| *counted > 0) {
+            Some(counted) => Some(requests * sent / counted as f64),
+            None if self.one_to_one => Some(requests),
+            None => ((requests - sent).abs() <= EQUAL_SHARE * sent).then_some(sent),
+        }
+    }
+
+    /// Mean number of keys of a request; `None` where each has one at most.
+    pub fn keys_per_request(&self) -> Option<f64> {
+        (self.keys > self.sent && self.sent > 0).then(|| self.keys as f64 / self.sent as f64)
+    }
+}
+
+/// CPU time of servers for each of their requests, as a client counts those.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuCost {
+    /// CPU time for each request, in nanoseconds: a request of many keys is one, and those of others are taken to be like ours.
+    pub per_request_ns: f64,
+    /// CPU time for each key, in nanoseconds; absent where each request has one key at most.
+    pub per_key_ns: Option<f64>,
+}
+
+impl CpuCost {
+    /// The cost of one request where `cpu_ns` was used for `requests` that servers counted; absent where it is not known how
+    /// many requests of clients those are.
+    pub fn of(cpu_ns: u64, requests: u64, ours: Option<&OurRequests>) -> Option<CpuCost> {
+        let ours = ours?;
+        let requests = ours.requests_among(requests).filter(|requests| *requests > 0.0)?;
+        let per_request_ns = cpu_ns as f64 / requests;
+        let per_key_ns = ours.keys_per_request().map(|keys| per_request_ns / keys);
+        Some(CpuCost { per_request_ns, per_key_ns })
+    }
+
+    /// The cost of one request at the server of a reading; absent where the server started anew, or does not count both.
+    pub fn at(reading: &ServerReading, ours: Option<&OurRequests>) -> Option<CpuCost> {
+        if !reading.is_whole() || reading.span_ns == 0 {
+            return None;
+        }
+        CpuCost::of(reading.cpu_ns?, reading.counts.requests?, ours)
+    }
+
+    /// The cost of one request at several servers together; absent where none of them counts both.
+    pub fn at_all<'a>(
+        readings: impl Iterator<Item = &'a ServerReading>,
+        ours: Option<&OurRequests>,
+    ) -> Option<CpuCost> {
+        let counted = readings.filter_map(|reading| Some((reading.cpu_ns?, reading.counts.requests?)));
+        let (cpu_ns, requests) = counted.fold((0u64, 0u64), |(cpu_ns, requests), (more_ns, more)| {
+            (cpu_ns.saturating_add(more_ns), requests.saturating_add(more))
+        });
+        CpuCost::of(cpu_ns, requests, ours)
+    }
+}
+
+/// Keys of a read, at most.
+fn multiget(plan: &Plan) -> u64 {
+    let keys = |phase: &Phase| match &phase.work {
+        Work::Mix(mix) => u64::from(mix.multiget),
+        _ => 1,
+    };
+    plan.phases.iter().map(keys).max().unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::Counts;
+    use crate::evidence::ServerCounts;
+    use pummel_logic::plan::{Mix, Protocol, Stop};
+    use pummel_logic::protocol::{Fault, Verb};
+    use pummel_logic::time::SECOND;
+
+    fn plan(protocol: Protocol, multiget: u32) -> Plan {
+        let mix = Mix { multiget, ..Mix::of(&[(Verb::Get, 1.0)]) };
+        let phase = Phase {
+            name: "measure".to_owned(),
+            work: Work::Mix(mix),
+            stop: Stop { time_ns: Some(SECOND), requests: None },
+            recorded: true,
+        };
+        Plan { protocol, phases: vec![phase], ..Plan::default() }
+    }
+
+    fn tally(requests: u64, keys: u64, timeouts: u64) -> Tally {
+        let mut counts = Counts { completed: requests, keys, hits: keys, ..Counts::default() };
+        counts.errors[Fault::Timeout as usize] = timeouts;
+        let mut tally = Tally::default();
+        tally.add_counts(Verb::Get, &counts);
+        tally
+    }
+
+    #[test]
+    fn a_request_of_many_keys_is_one_request_however_the_server_counts_it() {
+        for (protocol, counted) in [(Protocol::Text, 1_000), (Protocol::Resp2, 10)] {
+            let ours = OurRequests::of(&plan(protocol, 100), &tally(9, 900, 1), true);
+            assert_eq!((ours.sent, ours.keys, ours.counted), (10, 1_000, Some(counted)), "{protocol:?}");
+            assert_eq!(ours.requests_among(counted), Some(10.0));
+            assert_eq!(ours.requests_among(2 * counted), Some(20.0), "those of others are like ours");
+            assert_eq!(ours.keys_per_request(), Some(100.0));
+        }
+    }
+
+    #[test]
+    fn requests_that_cannot_be_compared_are_known_where_each_counts_once() {
+        let single = OurRequests::of(&plan(Protocol::Text, 1), &tally(10, 10, 0), false);
+        assert_eq!((single.counted, single.requests_among(25)), (None, Some(25.0)));
+        assert_eq!(single.keys_per_request(), None);
+        let many = OurRequests::of(&plan(Protocol::Resp2, 5), &tally(1_000, 5_000, 0), false);
+        assert_eq!(many.requests_among(3_000), None, "a cluster answers in parts");
+        assert_eq!(many.requests_among(1_005), Some(1_000.0));
+    }
+
+    #[test]
+    fn processes_are_added() {
+        let mut all = OurRequests::of(&plan(Protocol::Text, 2), &tally(10, 20, 0), true);
+        all.merge(&OurRequests::of(&plan(Protocol::Text, 2), &tally(5, 10, 0), true));
+        assert_eq!((all.sent, all.keys, all.counted), (15, 30, Some(30)));
+        all.merge(&OurRequests { sent: 1, keys: 1, counted: None, one_to_one: true });
+        assert_eq!((all.sent, all.counted, all.one_to_one), (16, None, false));
+    }
+
+    #[test]
+    fn the_cost_of_a_request_is_that_of_all_its_keys() {
+        let counts = ServerCounts { requests: Some(100_000), ..ServerCounts::default() };
+        let reading = ServerReading {
+            counts,
+            span_ns: 2 * SECOND,
+            cpu_ns: Some(SECOND),
+            serving_threads: Some(2),
+            ..ServerReading::default()
+        };
+        let single = OurRequests { sent: 100_000, keys: 100_000, counted: Some(100_000), one_to_one: true };
+        let cost = CpuCost::at(&reading, Some(&single)).expect("both are counted");
+        assert_eq!((cost.per_request_ns, cost.per_key_ns), (10_000.0, None));
+        let many = OurRequests { sent: 1_000, one_to_one: false, ..single };
+        let cost = CpuCost::at(&reading, Some(&many)).expect("both are counted");
+        assert_eq!((cost.per_request_ns, cost.per_key_ns), (1_000_000.0, Some(10_000.0)));
+        let both = [reading.clone(), reading.clone()];
+        let cost_at_all = CpuCost::at_all(both.iter(), Some(&many));
+        assert_eq!(cost_at_all.map(|cost| cost.per_request_ns), Some(1_000_000.0));
+        assert_eq!(CpuCost::at(&reading, None), None);
+        assert_eq!(CpuCost::at(&ServerReading { restarted: true, ..reading }, Some(&single)), None);
+    }
+}

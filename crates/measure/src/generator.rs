@@ -1,0 +1,70 @@
+//! The generator's own CPU time and memory, and how busy its workers were.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::counters::Turns;
+use pummel_logic::plan::Backend;
+use pummel_logic::time::Nanos;
+
+/// The CPU time, memory and turns of the generator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generator {
+    /// CPU time outside the kernel, in nanoseconds.
+    pub cpu_user_ns: Nanos,
+    /// CPU time inside the kernel, in nanoseconds.
+    pub cpu_system_ns: Nanos,
+    /// Turns of the loops of all workers together.
+    pub turns: Turns,
+    /// Every worker's busy time and the time it ran.
+    pub workers: Vec<WorkerTime>,
+    /// Most memory that the process had.
+    pub peak_rss_bytes: u64,
+    /// Whether client threads slept where only a reply or the next request could wake them in time.
+    #[serde(default)]
+    pub slept: bool,
+    /// The kernel interfaces that were used: one in each process. Empty in runs without a kernel.
+    #[serde(default)]
+    pub backends: BTreeSet<Backend>,
+    /// Why a kernel interface is not the one that was asked for; `None` where all are.
+    #[serde(default)]
+    pub fallbacks: BTreeSet<String>,
+}
+
+/// The busy time of one worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerTime {
+    /// Time in turns that had something to do.
+    pub busy_ns: Nanos,
+    /// Time for which the worker ran, in nanoseconds.
+    pub wall_ns: Nanos,
+}
+
+impl Generator {
+    /// Adds the figures of another worker; memory is the most that one process had.
+    pub fn merge(&mut self, other: &Generator) {
+        self.cpu_user_ns += other.cpu_user_ns;
+        self.cpu_system_ns += other.cpu_system_ns;
+        self.turns.merge(&other.turns);
+        self.workers.extend_from_slice(&other.workers);
+        self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
+        self.slept |= other.slept;
+        self.backends.extend(&other.backends);
+        self.fallbacks.extend(other.fallbacks.iter().cloned());
+    }
+
+    /// Share of its time that the busiest worker was busy; 0 when there was none.
+    pub fn busy_share_max(&self) -> f64 {
+        self.workers.iter().map(WorkerTime::busy_share).fold(0.0, f64::max)
+    }
+}
+
+impl WorkerTime {
+    /// Share of the time that the worker was busy.
+    pub fn busy_share(&self) -> f64 {
+        if self.wall_ns == 0 { 0.0 } else { self.busy_ns as f64 / self.wall_ns as f64 }
+    }
+}

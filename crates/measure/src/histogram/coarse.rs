@@ -1,0 +1,290 @@
+//! A histogram with 32 cells for each doubling: small enough for every time window of a run, and an exact fold of the
+//! fine one.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::cells::{highest_of, index_of, lowest_of};
+use super::{Histogram, rank};
+use pummel_logic::time::Nanos;
+
+/// log2 of the number of fine cells in a coarse one.
+const FOLD_BITS: u32 = 5;
+
+/// Counts of values in coarse cells, over the range that was touched. A cell counts at most `u32::MAX` values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoarseHistogram {
+    /// Number of the first cell.
+    first: u32,
+    /// Counts from the first cell on.
+    counts: Vec<u32>,
+}
+
+impl CoarseHistogram {
+    /// The cell that counts `value`.
+    pub fn cell_of(value: Nanos) -> usize {
+        index_of(value.min(super::HIGHEST)) >> FOLD_BITS
+    }
+
+    /// The cell of the value at a rank of `fine`, where rank 1 is the least, and which share of that cell's values in `fine` lies beyond
+    /// the rank; `None` where there are fewer values.
+    pub fn cut_at(fine: &Histogram, rank: u64) -> Option<(usize, f64)> {
+        let cell = CoarseHistogram::cell_of(fine.at_rank(rank)?);
+        let (mut within, mut until) = (0u64, 0u64);
+        for (index, count) in fine.touched().zip(fine.touched_cells()) {
+            match (index >> FOLD_BITS).cmp(&cell) {
+                Ordering::Less => until += *count,
+                Ordering::Equal => (within, until) = (within + *count, until + *count),
+                Ordering::Greater => break,
+            }
+        }
+        let beyond = until.saturating_sub(rank);
+        Some((cell, (beyond as f64 / within.max(1) as f64).min(1.0)))
+    }
+
+    /// Counts a value.
+    pub fn record(&mut self, value: Nanos) {
+        let cell = CoarseHistogram::cell_of(value);
+        self.reach(cell, cell);
+        let count = &mut self.counts[cell - self.first as usize];
+        *count = count.saturating_add(1);
+    }
+
+    /// The greatest value of the cell that a quantile from 0 to 1 falls into, which is within 3 % of the value; `None` where
+    /// nothing was counted.
+    pub fn quantile(&self, quantile: f64) -> Option<Nanos> {
+        let wanted = rank(quantile, self.count());
+        let mut passed = 0;
+        for (place, count) in self.counts.iter().enumerate() {
+            passed += u64::from(*count);
+            if passed >= wanted {
+                let last = ((self.first as usize + place + 1) << FOLD_BITS) - 1;
+                return Some(highest_of(last.min(super::cells::CELLS - 1)));
+            }
+        }
+        None
+    }
+
+    /// Adds everything that a fine histogram counted.
+    pub fn add(&mut self, fine: &Histogram) {
+        let touched = fine.touched();
+        if touched.is_empty() {
+            return;
+        }
+        self.reach(touched.start >> FOLD_BITS, (touched.end - 1) >> FOLD_BITS);
+        for (index, count) in touched.zip(fine.touched_cells()) {
+            if *count != 0 {
+                let cell = &mut self.counts[(index >> FOLD_BITS) - self.first as usize];
+                *cell = cell.saturating_add(u32::try_from(*count).unwrap_or(u32::MAX));
+            }
+        }
+    }
+
+    /// Adds a count of the fine cell of this number.
+    pub(super) fn add_fine_cell(&mut self, index: usize, count: u64) {
+        let cell = index >> FOLD_BITS;
+        self.reach(cell, cell);
+        let own = &mut self.counts[cell - self.first as usize];
+        *own = own.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+
+    /// Adds everything that `other` counted.
+    pub fn merge(&mut self, other: &CoarseHistogram) {
+        if other.counts.is_empty() {
+            return;
+        }
+        let first = other.first as usize;
+        self.reach(first, first + other.counts.len() - 1);
+        let at = first - self.first as usize;
+        for (cell, more) in self.counts[at..].iter_mut().zip(&other.counts) {
+            *cell = cell.saturating_add(*more);
+        }
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// Memory of the cells.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<u32>()
+    }
+
+    /// Number of values in one cell.
+    pub fn in_cell(&self, cell: usize) -> u64 {
+        let at = cell.checked_sub(self.first as usize);
+        at.and_then(|at| self.counts.get(at)).copied().unwrap_or(0).into()
+    }
+
+    /// Number of values in the cells after this one.
+    pub fn after_cell(&self, cell: usize) -> u64 {
+        let from = (cell + 1).saturating_sub(self.first as usize).min(self.counts.len());
+        self.counts[from..].iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// Number of values above `value`, whose cell is divided in the proportion in which `value` divides it in `fine`.
+    pub fn above(&self, value: Nanos, fine: &Histogram) -> f64 {
+        let cell = CoarseHistogram::cell_of(value);
+        let fine_cells = |from: usize| (from.max(cell << FOLD_BITS))..(cell + 1) << FOLD_BITS;
+        let count = |range: std::ops::Range<usize>| {
+            range.filter_map(|index| fine.cells.get(index)).map(|count| *count as f64).sum::<f64>()
+        };
+        let (within, above) =
+            (count(fine_cells(0)), count(fine_cells(index_of(value.min(super::HIGHEST)) + 1)));
+        let share = if within > 0.0 { above / within } else { 0.0 };
+        self.after_cell(cell) as f64 + share * self.in_cell(cell) as f64
+    }
+
+    /// The cell below whose end so many values lie, and which share of its values lies beyond them.
+    pub fn cut(&self, values: f64) -> (usize, f64) {
+        let mut before = 0.0;
+        for (at, count) in self.counts.iter().map(|count| f64::from(*count)).enumerate() {
+            if count > 0.0 && before + count >= values {
+                return (self.first as usize + at, 1.0 - (values - before).max(0.0) / count);
+            }
+            before += count;
+        }
+        (self.first as usize + self.counts.len(), 0.0)
+    }
+
+    /// The value below which so many values lie, as if the values of a cell were spread evenly over it, in nanoseconds;
+    /// `None` where there are fewer.
+    pub fn interpolated(&self, values: f64) -> Option<f64> {
+        let mut before = 0.0;
+        for (at, count) in self.counts.iter().map(|count| f64::from(*count)).enumerate() {
+            if count > 0.0 && before + count >= values {
+                let cell = self.first as usize + at;
+                let (low, next) = (lowest_of(cell << FOLD_BITS), lowest_of((cell + 1) << FOLD_BITS));
+                return Some(low as f64 + (values - before).max(0.0) / count * (next - low) as f64);
+            }
+            before += count;
+        }
+        None
+    }
+
+    /// Whether the histogram could have been made by folding a fine one: what comes from another process is looked at
+    /// before it is merged, so that its numbers ask for no memory beyond that of a whole table.
+    pub fn is_sound(&self) -> bool {
+        let last = (super::cells::CELLS - 1) >> FOLD_BITS;
+        self.first as usize + self.counts.len() <= last + 1
+    }
+
+    /// Makes room for the cells from `first` to `last`.
+    fn reach(&mut self, first: usize, last: usize) {
+        if self.counts.is_empty() {
+            self.first = first as u32;
+            self.counts = vec![0; last - first + 1];
+            return;
+        }
+        let begin = self.first as usize;
+        if first < begin {
+            self.counts.splice(0..0, std::iter::repeat_n(0, begin - first));
+            self.first = first as u32;
+        }
+        let needed = last + 1 - self.first as usize;
+        if needed > self.counts.len() {
+            // Of all windows of a run together the memory would double.
+            self.counts.reserve_exact(needed - self.counts.len());
+            self.counts.resize(needed, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_are_counted_one_by_one_are_found_by_their_quantiles() {
+        let mut histogram = CoarseHistogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
+        let values = [90_000, 1_000, 5, 40_000_000, 2_000_000];
+        values.iter().for_each(|value| histogram.record(*value));
+        assert_eq!(histogram.count(), 5);
+        for (quantile, value) in [(0.2, 5.0), (0.4, 1_000.0), (0.5, 90_000.0), (0.8, 2e6), (1.0, 4e7)] {
+            let found = histogram.quantile(quantile).expect("it was counted") as f64;
+            assert!(found >= value && found <= value * 1.04 + 32.0, "{quantile}: {found}");
+        }
+        assert_eq!(histogram, {
+            let mut folded = CoarseHistogram::default();
+            folded.add(&fine(values));
+            folded
+        });
+    }
+
+    fn fine(values: impl IntoIterator<Item = Nanos>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+
+    #[test]
+    fn the_fold_counts_what_the_fine_histogram_counts_above_every_cell() {
+        let values: Vec<Nanos> = (0..5_000u64).map(|i| i * i * 7 + 3).collect();
+        let mut coarse = CoarseHistogram::default();
+        coarse.add(&fine(values.iter().copied()));
+        assert_eq!(coarse.count(), 5_000);
+        for value in [0, 3, 900, 2_047, 70_000, 1_000_000, 200_000_000] {
+            let cell = CoarseHistogram::cell_of(value);
+            let above = values.iter().filter(|value| CoarseHistogram::cell_of(**value) > cell).count();
+            let within = values.iter().filter(|value| CoarseHistogram::cell_of(**value) == cell).count();
+            assert_eq!((coarse.after_cell(cell), coarse.in_cell(cell)), (above as u64, within as u64));
+        }
+    }
+
+    #[test]
+    fn a_cut_divides_its_cell_as_the_values_do() {
+        let values: Vec<Nanos> = (0..5_000u64).map(|i| i * i * 7 + 3).collect();
+        let fine = fine(values.iter().copied());
+        for rank in [1, 2, 77, 2_500, 4_990, 5_000] {
+            let (cell, share) = CoarseHistogram::cut_at(&fine, rank).expect("there are as many");
+            // The values ascend, so that a rank is a place among them.
+            assert_eq!(cell, CoarseHistogram::cell_of(values[rank as usize - 1]), "{rank}");
+            let of_cell = |values: &[Nanos]| {
+                values.iter().filter(|value| CoarseHistogram::cell_of(**value) == cell).count() as f64
+            };
+            let expected = of_cell(&values[rank as usize..]) / of_cell(&values);
+            assert!((share - expected).abs() < 1e-12, "{rank}: {share} {expected}");
+        }
+        assert_eq!(CoarseHistogram::cut_at(&fine, 5_001), None);
+        assert_eq!(CoarseHistogram::cut_at(&Histogram::new(), 1), None);
+    }
+
+    #[test]
+    fn cells_are_a_thirtysecond_of_a_doubling() {
+        for value in [2_048u64, 50_000, 1_000_000, 77_000_000] {
+            let cell = CoarseHistogram::cell_of(value);
+            assert_eq!(CoarseHistogram::cell_of(value * 2), cell + 32, "{value}");
+        }
+    }
+
+    #[test]
+    fn parts_merge_in_any_order_to_the_same_counts() {
+        let (low, high) = (fine([10, 2_000, 2_000]), fine([90_000, 5_000_000]));
+        let (mut one, mut other, mut whole) =
+            (CoarseHistogram::default(), CoarseHistogram::default(), CoarseHistogram::default());
+        one.add(&low);
+        one.add(&high);
+        other.add(&high);
+        whole.add(&low);
+        whole.merge(&other);
+        other.add(&low);
+        assert_eq!((&one, one.count()), (&whole, 5));
+        assert_eq!(one, other);
+        whole.merge(&CoarseHistogram::default());
+        assert_eq!(one, whole);
+    }
+
+    #[test]
+    fn a_histogram_beyond_the_table_is_not_sound() {
+        assert!(CoarseHistogram::default().is_sound());
+        let mut greatest = CoarseHistogram::default();
+        greatest.add(&fine([u64::MAX]));
+        assert!(greatest.is_sound());
+        assert!(!CoarseHistogram { first: u32::MAX, counts: vec![1] }.is_sound());
+    }
+}

@@ -1,0 +1,181 @@
+//! A histogram on its way to another process.
+
+use serde::{Deserialize, Serialize};
+
+use super::Histogram;
+use super::cells::{CELLS, HIGHEST, index_of};
+use super::coarse::CoarseHistogram;
+use super::encoding::NotAHistogram;
+use super::moments::Moments;
+
+/// A histogram on its way to another process: the cells that were counted in, and what is exact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SparseHistogram {
+    exact: Moments,
+    /// For each cell that was counted in, how many cells lie between it and the one before, and its count.
+    cells: Vec<(u32, u64)>,
+}
+
+impl Histogram {
+    /// The histogram in the form that is sent to another process.
+    pub fn to_sparse(&self) -> SparseHistogram {
+        let mut cells = Vec::new();
+        let mut gap = 0;
+        for cell in self.touched_cells() {
+            match cell {
+                0 => gap += 1,
+                count => cells.push((std::mem::take(&mut gap), *count)),
+            }
+        }
+        SparseHistogram { exact: self.moments(), cells }
+    }
+
+    /// Adds everything that a histogram of another process counted, as if it had been recorded here.
+    ///
+    /// # Errors
+    /// Returns [`NotAHistogram`] when the figures and the cells of `other` do not belong to each other; nothing was
+    /// added then.
+    pub fn merge_sparse(&mut self, other: &SparseHistogram) -> Result<(), NotAHistogram> {
+        let wrong = |what: &str| NotAHistogram(what.to_owned());
+        let SparseHistogram { exact, cells } = other;
+        if exact.count == 0 && cells.is_empty() {
+            return Ok(());
+        }
+        if exact.min > exact.max || exact.max > HIGHEST {
+            return Err(wrong("its least and its greatest value cannot be"));
+        }
+        let (first, last) = (index_of(exact.min), index_of(exact.max));
+        let mut at = first;
+        let mut count = 0u64;
+        for (place, (gap, number)) in cells.iter().enumerate() {
+            at += *gap as usize + usize::from(place > 0);
+            count = count.checked_add(*number).ok_or_else(|| wrong("it has too many values"))?;
+            if at > last {
+                return Err(wrong("it has cells beyond its greatest value"));
+            }
+        }
+        if count != exact.count || at != last || cells.first().is_some_and(|(gap, _)| *gap > 0) {
+            return Err(wrong("the exact figures do not belong to it"));
+        }
+        let mut at = first;
+        let table = self.table(last);
+        for (place, (gap, number)) in cells.iter().enumerate() {
+            at += *gap as usize + usize::from(place > 0);
+            table[at] = table[at].saturating_add(*number);
+        }
+        self.count = self.count.saturating_add(exact.count);
+        self.min = self.min.min(exact.min);
+        self.max = self.max.max(exact.max);
+        self.sum = self.sum.saturating_add(exact.sum);
+        self.sum_squares = self.sum_squares.saturating_add(exact.sum_squares);
+        Ok(())
+    }
+}
+
+impl SparseHistogram {
+    /// A histogram in which nothing was counted.
+    pub fn empty() -> SparseHistogram {
+        let exact = Moments { count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 };
+        SparseHistogram { exact, cells: Vec::new() }
+    }
+
+    /// Adds everything that `other` counted, as if both had been one histogram from the start.
+    pub fn merge(&mut self, other: &SparseHistogram) {
+        let mut cells = Vec::with_capacity(self.cells.len().max(other.cells.len()));
+        let (mut ours, mut theirs) = (self.places().peekable(), other.places().peekable());
+        let mut last = None;
+        loop {
+            let (at, count) = match (ours.peek().copied(), theirs.peek().copied()) {
+                (None, None) => break,
+                (Some((at, count)), Some((same, more))) if at == same => {
+                    ours.next();
+                    theirs.next();
+                    (at, count.saturating_add(more))
+                }
+                (Some(first), Some(second)) if first.0 < second.0 => {
+                    ours.next();
+                    first
+                }
+                (Some(first), None) => {
+                    ours.next();
+                    first
+                }
+                (_, Some(first)) => {
+                    theirs.next();
+                    first
+                }
+            };
+            let gap = last.map_or(0, |last| at - last - 1);
+            cells.push((gap as u32, count));
+            last = Some(at);
+        }
+        drop((ours, theirs));
+        self.cells = cells;
+        let (exact, more) = (&mut self.exact, &other.exact);
+        exact.count = exact.count.saturating_add(more.count);
+        exact.min = exact.min.min(more.min);
+        exact.max = exact.max.max(more.max);
+        exact.sum = exact.sum.saturating_add(more.sum);
+        exact.sum_squares = exact.sum_squares.saturating_add(more.sum_squares);
+    }
+
+    /// Adds these counts to a coarse histogram. Cells beyond its table are left out.
+    pub fn fold_into(&self, coarse: &mut CoarseHistogram) {
+        self.places().filter(|(at, _)| *at < CELLS).for_each(|(at, count)| coarse.add_fine_cell(at, count));
+    }
+
+    /// The cells that were counted in, in their order, by their places in a histogram's table.
+    fn places(&self) -> impl Iterator<Item = (usize, u64)> {
+        let mut at = index_of(self.exact.min.min(HIGHEST));
+        self.cells.iter().enumerate().map(move |(place, (gap, count))| {
+            at += *gap as usize + usize::from(place > 0);
+            (at, *count)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::tests::{of, values};
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    proptest! {
+        #[test]
+        fn merged_ways_to_another_process_equal_one_that_recorded_everything(one in values(), another in values()) {
+            let mut merged = of(&one).to_sparse();
+            merged.merge(&of(&another).to_sparse());
+            let together = of(&[one, another].concat()).to_sparse();
+            prop_assert_eq!(&merged, &together);
+            merged.merge(&Histogram::new().to_sparse());
+            prop_assert_eq!(&merged, &together);
+            let mut empty = Histogram::new().to_sparse();
+            empty.merge(&together);
+            prop_assert_eq!(&empty, &together);
+        }
+
+        #[test]
+        fn nothing_is_lost_on_the_way_to_another_process(one in values(), another in values()) {
+            let mut merged = of(&one);
+            let text = serde_json::to_string(&of(&another).to_sparse()).unwrap();
+            merged.merge_sparse(&serde_json::from_str(&text).unwrap()).unwrap();
+            let together = of(&[one, another].concat());
+            prop_assert_eq!(&merged, &together);
+            prop_assert!(merged.cells().eq(together.cells()));
+        }
+
+        #[test]
+        fn no_cells_from_another_process_make_it_panic(
+            values in values(), at in 0..200usize, gap in any::<u32>(), count in any::<u64>(), end in any::<u64>()
+        ) {
+            let mut sparse = of(&values).to_sparse();
+            sparse.exact.max = end;
+            prop_assert!(end == *values.iter().max().unwrap() || Histogram::new().merge_sparse(&sparse).is_err()
+                || index_of(end.min(HIGHEST)) == index_of(of(&values).max));
+            let cells = sparse.cells.len();
+            sparse.cells[at % cells] = (gap, count);
+            let _ = Histogram::new().merge_sparse(&sparse);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The rows of the table of limits that accuse the generator.
+
+use super::case::{BODY, Case, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
+use super::finding::{Finding, Limit};
+use super::shares::{FULL_SHARE, TAKEN_SHARE, share_of};
+use super::worker_loss::{CpuTaker, WorkerLoss};
+use crate::figures::time_text;
+use crate::recorder::Span;
+use crate::words::{counted, grouped, percent};
+use pummel_logic::time::{MILLISECOND, Nanos};
+
+/// Lag that fewer requests have than this share is a statement about the tail, and no limit.
+pub const KEPT_BACK_SHARE: f64 = 0.05;
+/// A closed loop that stands still for a larger share of the time is slowed down by it.
+pub const STOOD_STILL_SHARE: f64 = 0.1;
+/// Turns of this mean length are no work, however many replies came together.
+const STOOD_STILL_MIN_NS: Nanos = 10 * MILLISECOND;
+/// Connections that spend a larger share of their busy time behind one limit are held up by it.
+pub const TCP_LIMITED_SHARE: f64 = 0.1;
+
+/// Fewer sampled requests than this say nothing of when requests left the machine.
+pub const OUT_SAMPLES_MIN: u64 = 20;
+
+/// More attempts to connect without a local port than this share hold a load back.
+pub const PORTS_SHARE: f64 = 0.01;
+
+/// Connections could not be opened for want of a local port: each closed one keeps its port for a minute.
+pub fn ports(case: &Case<'_>) -> Option<Finding> {
+    let connections = &case.measurement.connections;
+    let attempts = connections.connect.count().saturating_add(connections.failed);
+    (connections.no_port as f64 > PORTS_SHARE * attempts as f64).then(|| {
+        let says = format!(
+            "The local ports of the generator: {} of {} attempts to connect found none free. --linger 0 gives the ports of closed \
+             connections back at once, and more addresses for --source have more ports.",
+            grouped(connections.no_port),
+            grouped(attempts),
+        );
+        Finding::new(Limit::Generator, says)
+    })
+}
+
+/// The loss of CPU time that the load had to wait for: what is taken from a thread that waits for replies anyway
+/// limits nothing. Lag in the tail of an open loop alone is a statement about the tail, which `trust` makes.
+pub fn taken_loss<'c>(case: &'c Case<'_>) -> Option<&'c WorkerLoss> {
+    let worst = case.worst_loss()?;
+    let has_lag = || match case.is_closed {
+        true => case.lag_slows_the_loop(),
+        false => case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() || KeptBack::of(case).is_much(case),
+    };
+    // Of a closed loop that waits for both sides, the side that lost more of its time is the limit.
+    let server_lost_more =
+        case.is_closed && case.servers.iter().any(|server| server.run_delay() > worst.share);
+    (worst.share > TAKEN_SHARE && !case.server_is_full() && !server_lost_more && has_lag()).then_some(worst)
+}
+
+/// The generator's CPU was taken away, and the load had to wait for it.
+pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
+    let loss = taken_loss(case)?;
+    let (taker, part) = match loss.cause {
+        // The row of CPUs that client and server share is another one.
+        Some((CpuTaker::Servers, _)) => return None,
+        Some((taker, taken_ns)) if taken_ns < loss.lost_ns => (
+            format!(" by {}", taker.words()),
+            format!(", {} of it by {}", time_text(taken_ns), taker.words()),
+        ),
+        Some((taker, _)) => (format!(" by {}", taker.words()), String::new()),
+        None => (String::new(), ", and who had it is not known".to_owned()),
+    };
+    let says = format!(
+        "The generator's CPU was taken away{taker}: a client thread{} could have run for {} of its time and had no CPU \
+         ({} in all{part}).",
+        place_of(loss),
+        percent(loss.share),
+        time_text(loss.lost_ns),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// The agent whose client threads lost time, as words; empty in a run without agents.
+pub fn place_of(loss: &WorkerLoss) -> String {
+    loss.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"))
+}
+
+/// A client thread had no time left.
+pub fn thread_busy(case: &Case<'_>) -> Option<Finding> {
+    if case.busy() <= FULL_SHARE || case.server_is_full() {
+        return None;
+    }
+    let workers = &case.measurement.generator.workers;
+    let place = workers.iter().position(|worker| worker.busy_share() >= case.busy())?;
+    let thread = match workers.len() {
+        1 => "its client thread".to_owned(),
+        all => format!("client thread {} of {all}", place + 1),
+    };
+    let server = case.servers.iter().filter_map(|server| server.hottest_at_least()).reduce(f64::max);
+    let server = server.map_or_else(String::new, |share| {
+        format!(", the server's busiest thread used {} of a CPU", percent(share))
+    });
+    let says = format!(
+        "The generator: {thread} was busy {} of the time{server}. {}",
+        percent(case.busy()),
+        thread_advice(case),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// What a generator without time can be given, as far as the machine has it.
+fn thread_advice(case: &Case<'_>) -> String {
+    let connections: u64 = case.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+    if connections <= u64::from(case.plan.engine.threads) {
+        return "Each connection already has a thread: use more connections and threads (-c, -T).".to_owned();
+    }
+    let mut machines = case.machines().peekable();
+    let is_known = machines.peek().is_some();
+    if is_known && machines.all(|machine| u64::from(machine.cpus) <= machine.workers.len() as u64) {
+        return "Its machine has no CPU for another thread: use another machine.".to_owned();
+    }
+    "Use more threads (-T).".to_owned()
+}
+
+/// The requests of an open loop that the generator kept back, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KeptBack {
+    /// Requests that lagged, or waited behind others that did, for longer than the median service.
+    pub requests: u64,
+    /// Part of the sum of all responses that was lag, or wait behind it.
+    pub share: f64,
+}
+
+impl KeptBack {
+    /// The requests that the generator kept back.
+    pub fn of(case: &Case<'_>) -> KeptBack {
+        let bound_ns = case.at(Span::Service, 0.5).max(SLIP_MIN_NS);
+        let longer = |span| {
+            let cells = case.all.times.of(span).cells();
+            cells.filter(|(least, ..)| *least > bound_ns).map(|(.., count)| count).sum::<u64>()
+        };
+        let whole_ns = case.sum(Span::Wait) + case.sum(Span::Lag) + case.sum(Span::Service);
+        let (mut requests, mut kept_ns) = (longer(Span::Lag), case.sum(Span::Lag));
+        if case.lag_made_the_wait() {
+            requests += longer(Span::Wait);
+            kept_ns += case.sum(Span::Wait);
+        }
+        let requests = requests.min(case.moments(Span::Lag).count);
+        KeptBack { requests, share: if whole_ns > 0.0 { kept_ns / whole_ns } else { 0.0 } }
+    }
+
+    /// Whether that is more than a statement about the tail.
+    pub fn is_much(&self, case: &Case<'_>) -> bool {
+        let sent = case.moments(Span::Lag).count as f64;
+        self.requests as f64 > KEPT_BACK_SHARE * sent && self.share > VISIBLE_SHARE
+    }
+}
+
+/// Requests of an open loop were sent late.
+pub fn kept_back(case: &Case<'_>) -> Option<Finding> {
+    if case.is_closed || wait_outweighs_lag(case) {
+        return None;
+    }
+    let kept = KeptBack::of(case);
+    let sent = case.moments(Span::Lag).count;
+    if case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_none() && !kept.is_much(case) {
+        return None;
+    }
+    let turns = &case.measurement.generator.turns;
+    let stalls = match turns.stalls {
+        0 => String::new(),
+        stalls => format!("; its threads had {} ({})", counted(stalls, "stall"), time_text(turns.stalled_ns)),
+    };
+    let behind = match case.visible_wait().filter(|_| case.lag_made_the_wait()) {
+        Some(wait) => format!(", others waited behind them ({} {})", wait.name, time_text(wait.value_ns)),
+        None => String::new(),
+    };
+    let says = format!(
+        "The generator kept requests back: {} of {} for longer than the median service, lag {}, {}, up to {}{behind}{stalls}.",
+        grouped(kept.requests),
+        grouped(sent),
+        case.words_at(Span::Lag, BODY[0]),
+        case.words_at(Span::Lag, BODY[1]),
+        time_text(case.moments(Span::Lag).max),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// Whether requests spent so much more time in a wait that lag did not make than in lag that the lag, visible as it may
+/// be at some quantile, did not make the waiting.
+fn wait_outweighs_lag(case: &Case<'_>) -> bool {
+    case.visible_wait().is_some()
+        && !case.lag_made_the_wait()
+        && case.sum(Span::Wait) > OUTWEIGHED * case.sum(Span::Lag)
+}
+
+/// The threads of a closed loop stood still, in turns that no work explains, and requests were sent late because of it: stalls while the
+/// server has the requests delay nothing.
+pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
+    let turns = &case.measurement.generator.turns;
+    let wall_ns: Nanos = case.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
+    let is_long = turns.stalled_ns / turns.stalls.max(1) > STOOD_STILL_MIN_NS;
+    let is_much = turns.stalled_ns as f64 > STOOD_STILL_SHARE * wall_ns as f64;
+    if !case.is_closed || case.server_is_full() || !is_long || !is_much || !case.lag_slows_the_loop() {
+        return None;
+    }
+    let why = match case.worst_loss().and_then(|loss| loss.of_stalls(&case.measurement.generator)) {
+        Some((taker, taken_ns)) => {
+            format!("{} took a CPU away for {}", taker.words(), time_text(taken_ns))
+        }
+        None => "what took them away is not known".to_owned(),
+    };
+    let says = format!(
+        "The generator: its threads stood still for {} in {}, and {why}.",
+        time_text(turns.stalled_ns),
+        counted(turns.stalls, "turn"),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// The way of sampled requests from the send to the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WayOut {
+    /// The median time from the send to the device, in nanoseconds.
+    pub out_ns: Nanos,
+    /// That time as a share of it and the median time from the device to the reply.
+    pub share: f64,
+}
+
+impl WayOut {
+    /// The way out of a run; absent where too few requests were stamped when they left.
+    pub fn of(case: &Case<'_>) -> Option<WayOut> {
+        let times = case.measurement.transmit.as_ref()?;
+        if times.out.count() < OUT_SAMPLES_MIN || times.served.count() < OUT_SAMPLES_MIN {
+            return None;
+        }
+        let (out_ns, served_ns) = (times.out.quantile(0.5)?, times.served.quantile(0.5)?);
+        let service_ns = out_ns as f64 + served_ns as f64;
+        Some(WayOut { out_ns, share: if service_ns > 0.0 { out_ns as f64 / service_ns } else { 0.0 } })
+    }
+}
+
+/// Requests were sent in time, and left the machine late.
+pub fn left_late(case: &Case<'_>) -> Option<Finding> {
+    let way = WayOut::of(case)?;
+    let is_late = way.out_ns > SLIP_MIN_NS && way.share > VISIBLE_SHARE;
+    if !is_late || case.server_is_full() || case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() {
+        return None;
+    }
+    let queued = case.measurement.transmit.as_ref().filter(|times| times.queued.count() >= OUT_SAMPLES_MIN);
+    let place = match queued.and_then(|times| times.queued.quantile(0.5)) {
+        Some(queued_ns) => format!(", {} of that in the queueing discipline", time_text(queued_ns)),
+        None => String::new(),
+    };
+    let says = format!(
+        "The generator's kernel or its queueing discipline: half of the requests left the machine {} or more after they \
+         were sent{place}; that is {} of their service time.",
+        time_text(way.out_ns),
+        percent(way.share),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// Data waited for room in the send buffer.
+pub fn send_buffer(case: &Case<'_>) -> Option<Finding> {
+    let tcp = case.tcp()?;
+    let share = share_of(tcp.sndbuf_limited_ns, tcp.busy_ns);
+    (share > TCP_LIMITED_SHARE).then(|| {
+        let says = format!(
+            "The generator's send buffers: connections with data to send waited {} of that time for room in them. Larger ones \
+             (--send-buffer) would help.",
+            percent(share)
+        );
+        Finding::new(Limit::Generator, says)
+    })
+}

@@ -1,0 +1,37 @@
+//! What set the rate of a run, or the waiting in it: the table of limits, judged from a [`Case`].
+//!
+//! Whether the times may be believed is another question, which [`trust`](crate::trust) answers: lag makes times
+//! doubtful and limits nothing by itself. In closed loop replies that arrive together are read together, and the later
+//! ones wait for their turn while the server has its hands full.
+
+mod case;
+mod cpu_time;
+mod finding;
+mod generator_rows;
+mod lateness;
+mod load_rows;
+mod network_rows;
+mod observations;
+mod occupied_rows;
+mod overload_rows;
+mod server_rows;
+mod server_use;
+mod shared_cpu;
+mod shares;
+mod table;
+mod worker_loss;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::case::{BODY, Case, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
+pub use self::finding::{Finding, Limit, Observation};
+pub use self::generator_rows::KeptBack;
+pub use self::lateness::Lateness;
+pub use self::load_rows::MISSES_SHARE;
+pub use self::network_rows::{card_share, is_all_local};
+pub use self::overload_rows::Overload;
+pub use self::server_use::{ServerUse, ThreadShare};
+pub use self::shares::FULL_SHARE;
+pub use self::table::{ROWS, Row, Verdict};
+pub use self::worker_loss::{CpuTaker, WorkerLoss};

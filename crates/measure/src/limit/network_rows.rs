@@ -1,0 +1,168 @@
+//! The rows of the table of limits that name the network, and clients that are not of this run.
+
+use super::case::{Case, OUTWEIGHED};
+use super::finding::{Finding, Limit};
+use super::shares::FULL_SHARE;
+use crate::evidence::{CardUse, Evidence, ServerReading};
+use crate::figures::{QUANTILES, Quantile, Unanswered, quantile as quantile_of, time_text};
+use crate::recorder::Span;
+use crate::words::{counted, grouped, percent};
+use pummel_logic::time::{MILLISECOND, Nanos, seconds};
+
+/// More requests of others than this share of ours disturb a run.
+pub const OTHERS_SHARE: f64 = 0.01;
+/// More new connections of others than this share of ours disturb a run.
+pub const OTHERS_CONNECTIONS_SHARE: f64 = 0.1;
+/// More lost segments than this share are what makes a tail.
+pub const LOST_SHARE: f64 = 0.001;
+/// The least time after which TCP sends a segment again (RTO_MIN of Linux).
+pub const RTO_MIN_NS: Nanos = 200 * MILLISECOND;
+/// A way is what a response consists of where opening a connection takes a larger share of the service.
+pub const WAY_SHARE: f64 = 0.8;
+/// A server that uses less of its CPU is not what a request waits for.
+pub const IDLE_SHARE: f64 = 0.6;
+
+/// Requests of others that a server counted: all but ours; absent where one of the two is not known.
+pub fn others_requests(reading: &ServerReading) -> Option<u64> {
+    Some(reading.counts.requests?.saturating_sub(reading.our_requests?))
+}
+
+/// Clients that are not of this run used a server.
+pub fn others(case: &Case<'_>) -> Option<Finding> {
+    let connections = &case.measurement.connections;
+    // Only where none of ours came later are new connections those of others.
+    let ours_stayed = connections.lost == 0
+        && connections.failed == 0
+        && connections.reconnected == 0
+        && connections.churn.is_none();
+    // Of several servers it is not known which of our connections went to which.
+    let is_one = case.plan.servers.len() == 1;
+    let seen = case.measurement.evidence.as_ref();
+    let of_several = seen.and_then(Evidence::others_of_several);
+    if let Some((others, ours)) =
+        of_several.filter(|(others, ours)| *others as f64 > OTHERS_SHARE * *ours as f64)
+    {
+        let others = counted(others, "request");
+        let says = format!("Other clients used the servers too: {others} besides our {}.", grouped(ours));
+        return Some(Finding::new(Limit::Others, says));
+    }
+    case.readings().find_map(|reading| {
+        let counts = others_requests(reading).zip(reading.our_requests);
+        let opened = reading.counts.connections_opened.filter(|_| ours_stayed && is_one).unwrap_or(0);
+        // Those of ours on which nothing had come by the first reading may have been counted behind it.
+        let opened_by_others = opened.saturating_sub(connections.unheard);
+        let asked = counts.is_some_and(|(others, ours)| others as f64 > OTHERS_SHARE * ours as f64);
+        let came = opened_by_others as f64 > OTHERS_CONNECTIONS_SHARE * connections.asked as f64;
+        if !asked && !came {
+            return None;
+        }
+        let requests = counts
+            .map(|(others, ours)| format!("{} besides our {}", counted(others, "request"), grouped(ours)));
+        let came = (opened_by_others > 0).then(|| {
+            let least = if connections.unheard > 0 { "at least " } else { "" };
+            format!("{least}{} that are not ours", counted(opened_by_others, "new connection"))
+        });
+        let what: Vec<String> = requests.into_iter().chain(came).collect();
+        let says = format!("Other clients used the server too: {}.", what.join(", and "));
+        Some(Finding::new(Limit::Others, says))
+    })
+}
+
+/// A card that carried more than this share of its speed has another one than it says, as virtual cards do.
+pub const CARRIED_MAX: f64 = 1.05;
+
+/// Bits per second of a card as a share of its speed, in the direction that carried more; absent where it does not say
+/// its speed, or carried more than that.
+pub fn card_share(card: &CardUse, span_ns: Nanos) -> Option<f64> {
+    let speed = card.bits_per_second.filter(|speed| *speed > 0)?;
+    let bits = 8.0 * card.sent_bytes.max(card.received_bytes) as f64;
+    let share = (span_ns > 0).then(|| bits / seconds(span_ns) / speed as f64)?;
+    (share <= CARRIED_MAX).then_some(share)
+}
+
+/// Whether a server of the Plan is reached without a network.
+fn is_local(server: &str) -> bool {
+    let loopback = ["/", "127.", "localhost:", "[::1]"];
+    loopback.iter().any(|start| server.starts_with(start))
+}
+
+/// Whether all servers of the run are reached without a network.
+pub fn is_all_local(case: &Case<'_>) -> bool {
+    case.plan.servers.iter().all(|server| is_local(server))
+}
+
+/// A card carried all that it can, or more than the machine may send.
+pub fn bandwidth(case: &Case<'_>) -> Option<Finding> {
+    if is_all_local(case) {
+        return None;
+    }
+    case.machines().find_map(|machine| {
+        machine.network.iter().flat_map(|network| &network.cards).find_map(|card| {
+            let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
+            if let Some(share) = card_share(card, machine.span_ns).filter(|share| *share > FULL_SHARE) {
+                let says =
+                    format!("The network: {}{place} carried {} of what it can.", card.name, percent(share));
+                return Some(Finding::new(Limit::Network, says));
+            }
+            let exceeded = card.allowance_exceeded.filter(|packets| *packets > 0)?;
+            let says = format!(
+                "The network: {} of {}{place} went beyond what the cloud allows the machine.",
+                counted(exceeded, "packet"),
+                card.name
+            );
+            Some(Finding::new(Limit::Network, says))
+        })
+    })
+}
+
+/// Packets were lost, and the tail is as long as TCP waits until it sends them again. TCP also sends again what had arrived and
+/// was not acknowledged in time, as when a server stands still: that is no loss, and the peer says so.
+pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
+    let tcp = case.tcp()?;
+    let timeouts: u64 = case.machines().filter_map(|machine| Some(machine.network.as_ref()?.timeouts)).sum();
+    // The timers are those of the whole machine: without a segment of ours that was sent again they are not ours.
+    let lost = match tcp.lost {
+        Some(lost) => lost as f64 > LOST_SHARE * tcp.segments_out as f64 || (timeouts > 0 && lost > 0),
+        None => timeouts > 0 && tcp.retransmits > 0,
+    };
+    let (name, quantile) = QUANTILES[4];
+    let times = case.all.times.of(Span::Response);
+    let unanswered = Unanswered::of(&case.all.counts, Span::Response, times, case.measurement.timeout_ns);
+    let tail_ns = match quantile_of(Span::Response, times, &unanswered, quantile) {
+        Quantile::Known(ns) | Quantile::Above(ns) => ns,
+        Quantile::Absent => 0,
+    };
+    (lost && tail_ns >= RTO_MIN_NS).then(|| {
+        let segments = counted(tcp.segments_out, "segment");
+        let what = match tcp.lost {
+            Some(lost) => format!("{} of {segments} did not arrive", grouped(lost)),
+            None => format!("{} of {segments} were sent again", grouped(tcp.retransmits)),
+        };
+        let says = format!(
+            "The network lost packets: {what}, and {name} ({}) is as long as TCP waits until it sends a segment again.",
+            time_text(tail_ns),
+        );
+        Finding::new(Limit::Network, says)
+    })
+}
+
+/// A response consists of the way there and back.
+pub fn way(case: &Case<'_>) -> Option<Finding> {
+    if is_all_local(case) || case.servers_occupied().is_none_or(|share| share >= IDLE_SHARE) {
+        return None;
+    }
+    let connect_ns = case.measurement.connections.connect.quantile(0.5)?;
+    let service_ns = case.all.times.of(Span::Service).quantile(0.5)?;
+    // With TLS opening takes several ways; what is far more than a service is no measure of one way.
+    let is_way = connect_ns as f64 > WAY_SHARE * service_ns as f64
+        && (connect_ns as f64) < OUTWEIGHED * service_ns as f64
+        && case.plan.tls.is_none();
+    is_way.then(|| {
+        let says = format!(
+            "The network path: opening a connection takes {} (p50), a request {}, and the server's CPU is idle.",
+            time_text(connect_ns),
+            time_text(service_ns),
+        );
+        Finding::new(Limit::Network, says)
+    })
+}

@@ -1,0 +1,132 @@
+//! The row of the table of limits about a load that is more than what was answered, from the beginning to the end.
+
+use std::collections::BTreeMap;
+
+use super::case::Case;
+use super::finding::{Finding, Limit};
+use crate::recorder::Span;
+use crate::uncertainty::steadiness::has_constant_load;
+use crate::uncertainty::{KEPT, Window};
+use crate::words::{grouped, rate_text};
+use pummel_logic::plan::{Arrivals, Late};
+use pummel_logic::protocol::Fault;
+use pummel_logic::time::seconds;
+
+/// The parts of a run whose rates are compared.
+const PARTS: usize = 8;
+/// The two-sided 95 % quantile of Student's distribution for the mean of so many parts.
+const STUDENT: f64 = 2.365;
+/// A rate whose upper bound is below this share of what was asked is not the rate that was asked.
+const CARRIED_SHARE: f64 = 0.99;
+/// The backlog of a queue that grows evenly is larger by a third after 8 parts than after 6, and by a half after 6 than after 4.
+const GROWTH: f64 = 1.15;
+/// The mean response of the last part is longer than that of the first by at least this factor where requests queue.
+const SLOWER: f64 = 1.5;
+/// More error replies than this share of the requests are no queue.
+const ERRORS_SHARE: f64 = 0.01;
+
+/// A load that was not answered as fast as it was asked, so that its backlog grew to the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overload {
+    /// Requests per second that were due.
+    pub asked: f64,
+    /// Requests per second that were answered once the queue stood.
+    pub answered: f64,
+    /// Requests that were due within the run and not answered in it.
+    pub backlog: u64,
+}
+
+/// One part of a run: its answered requests, and the sum of their response times.
+#[derive(Clone, Copy, Debug, Default)]
+struct PartOfRun {
+    answered: u64,
+    response_ns: u64,
+}
+
+impl PartOfRun {
+    fn of(windows: &[&Window]) -> Option<PartOfRun> {
+        let response = KEPT.iter().position(|span| *span == Span::Response)?;
+        let mut part = PartOfRun::default();
+        for window in windows {
+            let ops = window.groups.iter().flat_map(BTreeMap::values);
+            let answered: u64 = ops.clone().map(|op| op.completed).sum();
+            // A time without replies is that of a server that stands still.
+            if answered == 0 {
+                return None;
+            }
+            part.answered += answered;
+            part.response_ns =
+                ops.map(|op| op.times[response].sum_ns).fold(part.response_ns, u64::saturating_add);
+        }
+        Some(part)
+    }
+
+    fn mean_response_ns(&self) -> f64 {
+        self.response_ns as f64 / self.answered.max(1) as f64
+    }
+}
+
+impl Overload {
+    /// The overload of a run; absent where there is none, where it is not known, and where the load changes by plan.
+    pub fn of(case: &Case<'_>) -> Option<Overload> {
+        let measured_ns = case.measurement.measured_ns;
+        let is_open = |arrivals: &Arrivals| *arrivals != Arrivals::Closed;
+        let is_asked = case.plan.groups.iter().all(|group| {
+            is_open(&group.arrivals) && group.churn.is_none() && group.policy.late == Late::Kept
+        });
+        let replied = case.all.counts.failed() - case.all.counts.errors(Fault::Timeout);
+        let requests = case.all.counts.requests();
+        let has_errors = replied as f64 > ERRORS_SHARE * requests as f64;
+        if !is_asked || !has_constant_load(case.plan) || has_errors || measured_ns == 0 {
+            return None;
+        }
+        let windows = case.measurement.windows.as_ref()?;
+        // The last window holds what ended in the drain, and may be a short one.
+        let whole = (measured_ns / windows.length_ns()) as usize;
+        let length = whole.checked_sub(1)? / PARTS;
+        if length == 0 {
+            return None;
+        }
+        let all: Vec<&Window> = windows.iter().take(length * PARTS).collect();
+        let parts = all.chunks(length).map(PartOfRun::of).collect::<Option<Vec<PartOfRun>>>()?;
+        if parts.len() < PARTS {
+            return None;
+        }
+        let part_s = seconds(windows.length_ns()) * length as f64;
+        let asked = requests as f64 / seconds(measured_ns);
+        let answered = Overload::judge(&parts, part_s, asked)?;
+        let backlog = ((asked - answered) * seconds(measured_ns)) as u64;
+        Some(Overload { asked, answered, backlog })
+    }
+
+    /// The rate of the answers once the queue stood, where the parts are those of a queue that grew to the end.
+    fn judge(parts: &[PartOfRun], part_s: f64, asked: f64) -> Option<f64> {
+        let rates: Vec<f64> = parts.iter().map(|part| part.answered as f64 / part_s).collect();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let squares = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>();
+        let error = libm::sqrt(squares / (rates.len() - 1) as f64 / rates.len() as f64);
+        let backlog_after = |count: usize| {
+            let answered: u64 = parts[..count].iter().map(|part| part.answered).sum();
+            asked * part_s * count as f64 - answered as f64
+        };
+        let [early, later, end] = [PARTS / 2, PARTS * 3 / 4, PARTS].map(backlog_after);
+        let grows = early > 0.0 && later > GROWTH * early && end > GROWTH * later;
+        let is_slower = parts[PARTS - 1].mean_response_ns() > SLOWER * parts[0].mean_response_ns();
+        let is_below = mean + STUDENT * error < CARRIED_SHARE * asked;
+        let stood = &rates[1..];
+        (grows && is_slower && is_below).then(|| stood.iter().sum::<f64>() / stood.len() as f64)
+    }
+}
+
+/// The load was more than what was answered, and no resource that is known explains it.
+pub fn overload(case: &Case<'_>) -> Option<Finding> {
+    let Overload { asked, answered, backlog } = Overload::of(case)?;
+    let says = format!(
+        "The load is more than the server, or the way to it, carries: {} were answered of {} that were asked for, and the queue \
+         grew to the end ({} requests).",
+        rate_text(answered),
+        rate_text(asked),
+        grouped(backlog),
+    );
+    Some(Finding::new(Limit::Server, says))
+}

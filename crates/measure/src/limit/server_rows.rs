@@ -1,0 +1,389 @@
+//! The rows of the table of limits that accuse the server, or its machine.
+
+use std::collections::BTreeSet;
+
+use super::case::{BODY, Case};
+use super::cpu_time::DelayCause;
+use super::finding::{Finding, Limit};
+use super::generator_rows::TCP_LIMITED_SHARE;
+use super::network_rows::{IDLE_SHARE, is_all_local};
+use super::server_use::ServerUse;
+use super::shares::{FULL_SHARE, SPARE_SHARE, share_of};
+use crate::cross_checks::Waits;
+use crate::evidence::server::BackgroundSave;
+use crate::figures::{Figures, Quantile, time_text};
+use crate::recorder::Span;
+use crate::words::{counted, grouped, percent, was};
+use pummel_logic::time::{Nanos, seconds};
+
+/// A serving thread that waits for a CPU for a larger share of its time is slowed down by it.
+pub const RUN_DELAY_SHARE: f64 = 0.05;
+/// Waits that are longer than predicted by this factor were made by something that holds up all requests together.
+pub const BURST_RATIO: f64 = 3.0;
+/// A squared coefficient of variation of the service above this one is that of a server that stands still at times. Of
+/// an exponential service it is 1.
+pub const STEADY_VARIATION: f64 = 4.0;
+/// Slots of which a larger share is taken make requests wait, however steady the service is.
+pub const SLOTS_FULL_SHARE: f64 = 0.8;
+/// More requests without an answer than this share are a limit.
+pub const UNANSWERED_SHARE: f64 = 0.01;
+
+/// What memcached and Redis say on a connection that they do not take.
+const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients"];
+
+/// A server started anew: what was asked of it meanwhile failed, and what it kept in memory alone is gone.
+pub fn restarted(case: &Case<'_>) -> Option<Finding> {
+    let seen = case.measurement.evidence.iter().flat_map(|seen| &seen.servers);
+    let mut anew = seen.filter_map(|server| Some((server, server.reading.as_ref()?)));
+    let Some((server, reading)) = anew.find(|(_, reading)| reading.restarted) else {
+        return gone_for_a_time(case);
+    };
+    let place = if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
+    let up = reading.uptime_s.map(|up_s| {
+        format!(
+            ": at the end it had been up for {up_s} s, {} after the first look at it",
+            duration(reading.span_ns)
+        )
+    });
+    let says = format!(
+        "The server{place} started anew during the run{}.{}",
+        up.unwrap_or_default(),
+        missed_words(case)
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// A server that was gone and came back, as the connections of the run alone show: it was not asked, or was gone before it was
+/// asked for the first time.
+fn gone_for_a_time(case: &Case<'_>) -> Option<Finding> {
+    let connections = &case.measurement.connections;
+    let refused: u64 = connections.refusals.iter().map(|refusal| refusal.attempts).sum();
+    let is_gone = connections.asked > 0
+        && connections.lost >= connections.asked
+        && connections.turned_away > refused
+        && connections.reconnected > 0
+        && connections.churn.is_none()
+        && case.plan.servers.len() == 1;
+    is_gone.then(|| {
+        let says = format!(
+            "The server was gone for a time: every connection was lost, attempts to connect were turned away, and it took \
+             connections again later.{}",
+            missed_words(case)
+        );
+        Finding::new(Limit::Server, says)
+    })
+}
+
+/// Which share of the keys was not found, as a sentence behind a blank; empty where all were.
+fn missed_words(case: &Case<'_>) -> String {
+    let counts = &case.all.counts;
+    match counts.misses {
+        0 => String::new(),
+        misses => {
+            let share = misses as f64 / (counts.hits + misses) as f64;
+            format!(" {} of the keys were not found.", percent(share))
+        }
+    }
+}
+
+/// A time in seconds as words.
+fn duration(ns: Nanos) -> String {
+    format!("{:.1} s", seconds(ns))
+}
+
+/// A server took fewer connections than the run has to the end: whatever else is slow, the rest of its load waits for them.
+pub fn not_taken(case: &Case<'_>) -> Option<Finding> {
+    let mut refusals = case.measurement.connections.refusals.iter();
+    refusals.any(|refusal| refusal.refused > 0).then(|| refused(case)).flatten()
+}
+
+/// A server took no more connections.
+pub fn refused(case: &Case<'_>) -> Option<Finding> {
+    let connections = &case.measurement.connections;
+    let churned = connections.churn.as_ref().map_or(0, |churn| churn.failures.refused + churn.failures.reset);
+    let failed = connections.failed + connections.lost + churned;
+    let counts = case.readings().map(|reading| &reading.counts);
+    let refused: u64 = counts
+        .map(|counts| counts.connections_refused.unwrap_or(0) + counts.listen_disabled.unwrap_or(0))
+        .sum();
+    // A full server turns away the connection for its statistics too; what it said on ours is known all the same.
+    let messages = case.measurement.messages.iter();
+    let told = messages.filter(|(message, _)| FULL_WORDS.iter().any(|words| message.contains(words)));
+    let met = connections.refusals.iter().map(|refusal| refusal.attempts).sum();
+    let refused = refused.max(told.map(|(_, count)| count).sum()).max(met);
+    let full = FullQueue::of(case);
+    if failed == 0 || (refused == 0 && full.is_none()) {
+        return None;
+    }
+    let limit = case.readings().find_map(|reading| reading.connections_max);
+    let limit = limit.or(connections.refusals.iter().find_map(|refusal| refusal.limit));
+    let limit = limit.map_or_else(String::new, |limit| format!(" (it takes {})", grouped(limit)));
+    let lost = format!("{} of ours failed or were lost", grouped(failed));
+    let says = match full {
+        _ if refused > 0 => format!(
+            "The server's limit of connections{limit}: the server refused {}, and {lost}.",
+            counted(refused, "connection")
+        ),
+        Some(FullQueue::OfServer(drops)) => format!(
+            "The server's limit of connections{limit}: the full queue of its listening socket turned away {}, and {lost}.",
+            counted(drops, "attempt")
+        ),
+        _ => format!(
+            "The machine of the server: full queues of its listening sockets turned away {}, and {} of ours {} refused or reset.",
+            counted(full.map_or(0, FullQueue::count), "attempt"),
+            grouped(connections.turned_away),
+            was(connections.turned_away),
+        ),
+    };
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// Attempts to connect that a full queue of a listening socket turned away.
+#[derive(Clone, Copy, Debug)]
+enum FullQueue {
+    /// They were turned away by the server's own sockets.
+    OfServer(u64),
+    /// They were turned away by some socket of the server's machine, and so were attempts of the run.
+    OfMachine(u64),
+}
+
+impl FullQueue {
+    /// The attempts of a run; `None` where there were none, or where those of others explain them.
+    fn of(case: &Case<'_>) -> Option<FullQueue> {
+        let servers = case.measurement.evidence.iter().flat_map(|seen| &seen.servers);
+        let drops: Vec<Option<u64>> = servers.map(|server| server.listen_drops).collect();
+        let known = drops.iter().flatten().sum();
+        if known > 0 {
+            return Some(FullQueue::OfServer(known));
+        }
+        // Of a server on another machine nothing is counted here.
+        let is_unknown = drops.iter().any(Option::is_none) && is_all_local(case);
+        let networks = case.machines().filter_map(|machine| machine.network.as_ref());
+        let overflows = networks.map(|network| network.listen_overflows).max().unwrap_or(0);
+        let is_ours = case.measurement.connections.turned_away > 0;
+        (is_unknown && is_ours && overflows > 0).then_some(FullQueue::OfMachine(overflows))
+    }
+
+    fn count(self) -> u64 {
+        match self {
+            FullQueue::OfServer(count) | FullQueue::OfMachine(count) => count,
+        }
+    }
+}
+
+/// A server did not read what was sent to it.
+pub fn receive_window(case: &Case<'_>) -> Option<Finding> {
+    let tcp = case.tcp()?;
+    let share = share_of(tcp.rwnd_limited_ns, tcp.busy_ns);
+    // A server whose thread is full reads late because of that.
+    (share > TCP_LIMITED_SHARE && !case.server_is_full()).then(|| {
+        let says = format!(
+            "The server did not read as fast as was sent: its receive window was full for {} of the time in which connections \
+             had data to send.",
+            percent(share)
+        );
+        Finding::new(Limit::Server, says)
+    })
+}
+
+fn full<'c>(case: &'c Case<'_>) -> impl Iterator<Item = (&'c ServerUse, f64)> {
+    let full = case.servers.iter().filter(|server| server.is_full());
+    full.filter_map(|server| Some((server, server.hottest_at_least()?)))
+}
+
+/// The use of the hottest thread, with the time for which it had to wait for its CPU where that filled it.
+fn used(server: &ServerUse, hottest: f64) -> String {
+    let delay = server.threads.first().map_or(0.0, |thread| thread.run_delay);
+    let delayed =
+        if hottest > FULL_SHARE { String::new() } else { format!(" and waited for it {}", percent(delay)) };
+    format!("used {} of a CPU{delayed}", percent(hottest))
+}
+
+/// The name of a server where there are several.
+fn named(case: &Case<'_>, server: &ServerUse) -> String {
+    if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() }
+}
+
+/// One thread of several was full.
+pub fn one_thread(case: &Case<'_>) -> Option<Finding> {
+    full(case).find_map(|(server, hottest)| {
+        let others = server.others_mean().filter(|mean| *mean < IDLE_SHARE)?;
+        // Without their number the others may be threads that answer no requests.
+        let threads = server.serving_threads?;
+        let says = format!(
+            "One of the {} threads of the server{}: it {}, the others {} on average. Connections are spread unevenly: more \
+             connections even that out.",
+            threads,
+            named(case, server),
+            used(server, hottest),
+            percent(others),
+        );
+        Some(Finding::new(Limit::Server, says))
+    })
+}
+
+/// The serving threads were full.
+pub fn cpu(case: &Case<'_>) -> Option<Finding> {
+    let (server, hottest) = full(case).max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let used = used(server, hottest);
+    let what = match (server.serving_threads, server.others_mean()) {
+        (Some(1), _) => format!("its one serving thread {used}"),
+        (Some(threads), Some(others)) => format!(
+            "the busiest of its {threads} serving threads {used}, the others {} on average",
+            percent(others)
+        ),
+        (Some(threads), None) => {
+            format!("its {threads} serving threads {used} each, on average")
+        }
+        (None, _) => format!("its busiest thread {used}"),
+    };
+    let says = format!(
+        "The CPU of the server{}: {what}; the busiest client thread was busy {}.",
+        named(case, server),
+        percent(case.busy()),
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// The serving threads waited for a CPU.
+pub fn run_delay(case: &Case<'_>) -> Option<Finding> {
+    let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
+    (worst.run_delay() > RUN_DELAY_SHARE).then(|| {
+        let says = format!(
+            "The machine of the server{}: one of its threads could have run for {} of its time and had no CPU{}.",
+            named(case, worst),
+            percent(worst.run_delay()),
+            match worst.delay_cause {
+                Some(DelayCause::Others) => ", which other processes had",
+                Some(DelayCause::Servers) => ", which other threads of the server had",
+                Some(DelayCause::Pummel) | None => "",
+            },
+        );
+        Finding::new(Limit::Server, says)
+    })
+}
+
+/// Whether service times vary no more than those of a server that goes on working, or whether the slots are taken so much
+/// that requests wait all the same.
+pub fn is_steady(case: &Case<'_>) -> bool {
+    let slots = case.slots().map_or(f64::INFINITY, |slots| slots as f64);
+    let service = case.moments(Span::Service);
+    let unanswered = case.unanswered();
+    let count = (service.count + unanswered.timeouts) as f64;
+    let mean = (service.sum as f64 + unanswered.timeouts as f64 * unanswered.timeout_ns as f64) / count;
+    let variation = case.squares().1 / count / (mean * mean) - 1.0;
+    case.slots_taken() > SLOTS_FULL_SHARE * slots || count == 0.0 || variation <= STEADY_VARIATION
+}
+
+/// The server stood still at times, and requests waited behind those that it kept.
+pub fn bursts(case: &Case<'_>) -> Option<Finding> {
+    if case.is_closed || case.connections_made_the_wait() {
+        return None;
+    }
+    let wait = case.waits()?;
+    let ratio = Waits::of(case).map(|waits| waits.ratio());
+    if is_steady(case) && ratio.is_none_or(|ratio| ratio <= BURST_RATIO) {
+        return None;
+    }
+    let ratio = ratio.filter(|ratio| *ratio > BURST_RATIO).map_or_else(String::new, |ratio| {
+        format!(", {ratio:.0} times as long as service times that are independent of each other make")
+    });
+    let says = format!(
+        "The server stood still at times: a request took it up to {}, {} the median. Requests waited {} for others ({}){ratio}.{}",
+        longest_service(case).0,
+        longest_service(case).1,
+        time_text(wait.value_ns),
+        wait.name,
+        disturbances(case),
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// The disturbances that the servers reported, as a sentence; empty if they reported none.
+fn disturbances(case: &Case<'_>) -> String {
+    let said = case.readings().flat_map(|reading| &reading.disturbances).cloned();
+    let saves = case.readings().flat_map(|reading| &reading.saves).map(BackgroundSave::words);
+    let said: BTreeSet<String> = said.chain(saves).collect();
+    if said.is_empty() {
+        return String::new();
+    }
+    format!(" The server says of that time: {}.", said.into_iter().collect::<Vec<_>>().join("; "))
+}
+
+/// The longest service as words, as far as it is known, and how many times the median that is.
+fn longest_service(case: &Case<'_>) -> (String, String) {
+    let median_ns = case.at(Span::Service, 0.5).max(1);
+    let times = |ns: u64| format!("{} times", grouped(ns / median_ns));
+    match Figures::of(Span::Service, case.all.times.of(Span::Service), &case.unanswered()).max {
+        Quantile::Known(longest) => (time_text(longest), times(longest)),
+        Quantile::Above(bound) => {
+            (format!("more than {}", time_text(bound)), format!("above {}", times(bound)))
+        }
+        Quantile::Absent => ("an unknown time".to_owned(), "an unknown multiple of".to_owned()),
+    }
+}
+
+/// Requests of an open loop waited for a connection, and nothing that is known made them wait.
+pub fn waits_by_exclusion(case: &Case<'_>) -> Option<Finding> {
+    if case.is_closed {
+        return None;
+    }
+    let wait = case.waits()?;
+    let connections = &case.measurement.connections;
+    if case.connections_made_the_wait() {
+        let says = format!(
+            "The server, by exclusion: requests waited {} ({}) for connections that were not there ({} connections were lost, \
+             {} attempts to open one failed).",
+            time_text(wait.value_ns),
+            wait.name,
+            grouped(connections.lost),
+            grouped(connections.failed),
+        );
+        return Some(Finding::new(Limit::Server, says));
+    }
+    let server = match case.servers_at_most() {
+        Some(share) => format!("The server's CPU was used for {} at most.", percent(share)),
+        None => case.servers_unread(),
+    };
+    let says = format!(
+        "The server or the number of connections ({}), by exclusion: requests waited {} ({}) for others to be answered, and \
+         the generator did not make them wait (lag {}). {server}",
+        grouped(connections.asked),
+        time_text(wait.value_ns),
+        wait.name,
+        case.words_at(Span::Lag, BODY[1]),
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// Requests got no answer.
+pub fn unanswered(case: &Case<'_>) -> Option<Finding> {
+    let counts = &case.all.counts;
+    let share = counts.unanswered() as f64 / counts.requests().max(1) as f64;
+    (share > UNANSWERED_SHARE).then(|| {
+        let says = format!(
+            "The server or the path to it, by exclusion: {} of the requests got no answer, and the generator's own lag was {}.",
+            percent(share),
+            case.words_at(Span::Lag, BODY[1]),
+        );
+        Finding::new(Limit::Server, says)
+    })
+}
+
+/// Requests of a closed loop were with the server nearly all of the time, of whose CPU nothing is known.
+pub fn service_by_exclusion(case: &Case<'_>) -> Option<Finding> {
+    let whole = case.sum(Span::Wait) + case.sum(Span::Lag) + case.sum(Span::Service);
+    let share = if whole > 0.0 { case.sum(Span::Service) / whole } else { 0.0 };
+    let is_known = case.servers_at_most().is_some();
+    if !case.is_closed || is_known || case.busy() >= SPARE_SHARE || share <= SPARE_SHARE {
+        return None;
+    }
+    let says = format!(
+        "The server or the path to it, by exclusion: requests were with it for {} of their time, and the busiest client thread \
+         was busy {}. {}",
+        percent(share),
+        percent(case.busy()),
+        case.servers_unread(),
+    );
+    Some(Finding::new(Limit::Server, says))
+}

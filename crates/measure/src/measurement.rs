@@ -1,0 +1,725 @@
+//! Everything that a run leaves behind: merged over its workers, saved, loaded, and the one source of all reports.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agents::Agents;
+use crate::calibration::Calibrated;
+use crate::evidence::Evidence;
+use crate::evidence::provenance::Provenance;
+use crate::flight::FlightTime;
+use crate::histogram::Histogram;
+use crate::interval::Interval;
+use crate::messages::count_message;
+use crate::parts::{ServerRecord, merge_servers};
+use crate::recorder::{OpRecord, Ops, Tally};
+use crate::replayed::Replayed;
+use crate::transmit::TransmitTimes;
+use crate::uncertainty::Windows;
+use pummel_logic::plan::memory::INTERVALS_KEPT_MAX;
+use pummel_logic::plan::{Clock, Plan, RatePoint};
+use pummel_logic::protocol::udp;
+use pummel_logic::time::Nanos;
+use pummel_logic::workload::window::WindowCounts;
+
+pub use crate::connections::Connections;
+pub use crate::counters::{Bytes, Samples, Stamps};
+pub use crate::generator::{Generator, WorkerTime};
+pub use crate::load::LoadResult;
+pub use crate::messages::MESSAGES_KEPT;
+pub use crate::slice::{Keep, Slice, SliceOp, SliceSketch};
+pub use crate::verify::{FAILED_KEYS_KEPT, FAILURES_SHOWN, Verify, WrongKey};
+
+/// The layout of a saved measurement that this version writes, and the only one that it reads.
+pub const SCHEMA: u32 = 1;
+
+/// Everything that a run leaves behind. Measured are the recorded phases with their drain, unless a field says
+/// otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measurement {
+    /// Layout of this data; [`SCHEMA`].
+    pub schema: u32,
+    /// How the run ended.
+    pub status: Status,
+    /// Why the run is not complete; `None` where it is.
+    pub reason: Option<String>,
+    /// What the servers were found to speak where the command line left it open, such as `memcached 1.6.18, text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detected: Option<String>,
+    /// When the measured phase began, in nanoseconds since 1970; 0 where it is not known.
+    pub started_unix_ns: u64,
+    /// Length of the measured phase without its drain.
+    pub measured_ns: Nanos,
+    /// From its beginning to the last answer: longer than the phase when a backlog was worked off in the drain.
+    #[serde(default)]
+    pub answered_ns: Nanos,
+    /// The clock that decided when replies arrived.
+    pub clock: Clock,
+    /// Some servers were reached by a unix socket, where the kernel gives no receive stamps: `arrived` is `read` there.
+    pub unix_socket: bool,
+    /// After this time a request without an answer was given up.
+    pub timeout_ns: Nanos,
+    /// The warm-up whose end was found while it ran; `None` if the plan has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
+    /// How the rate was changed by hand, in the order of time; `None` where it could not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steered: Option<Vec<RatePoint>>,
+    /// The measured requests, by group of the Plan.
+    pub groups: Vec<GroupMeasurement>,
+    /// The measured requests by the part of the phase in which they were due, in the order of the Plan; empty where the phase has no
+    /// parts, and shorter than the Plan where nothing was due in the last parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Ops>,
+    /// The measured phase in slices, at most [`INTERVALS_KEPT_MAX`] of them.
+    pub intervals: Vec<Slice>,
+    /// The measured phase in windows, from which it is known how sure its figures are; `None` where none were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Windows>,
+    /// Number of slices that were merged into their neighbours, to keep within the limit of `intervals`. Where slices are
+    /// kept without their histograms, the quantiles of merged ones are not known; everything else of them is exact.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub intervals_merged: u64,
+    /// Bytes over the wire in the measured phase.
+    pub bytes: Bytes,
+    /// Requests that were left out because they would have been late, where the Plan says so. They are not among the
+    /// requests.
+    #[serde(default)]
+    pub skipped: u64,
+    /// Those of the skipped requests whose number follows from the mean gap.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped_estimated: u64,
+    /// Number of requests that a client had outstanding with each new one, that one included; `None` where this was not
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding: Option<Histogram>,
+    /// The times of pairs of a read and the store that follows it, from the time at which the read was due to the arrival of the
+    /// store's reply; `None` where the Plan has no pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<Histogram>,
+    /// When sampled requests left this machine; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transmit: Option<TransmitTimes>,
+    /// Requests of the measured phase that were to be written one by one; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
+    /// Rows of the recording that the run replays, over all processes; `None` where it replays none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_rows: Option<u64>,
+    /// The account of a trace that was replayed while it was read; `None` if the run replayed none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
+    /// The load; `None` where the run had none.
+    pub load: Option<LoadResult>,
+    /// Connections.
+    pub connections: Connections,
+    /// The measured requests by server, by the number of the server in the Plan: the first
+    /// [`SERVERS_TIMED_MAX`](crate::connections::SERVERS_TIMED_MAX) of them; empty with one server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerRecord>,
+    /// Counts of datagrams in the whole run; `None` where no server was reached over UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<udp::DatagramCounts>,
+    /// Answers that were checked.
+    pub verify: Verify,
+    /// Errors that servers sent all the same for requests without a reply, in the whole run. Such a request is completed
+    /// when it is handed over, and stays so.
+    #[serde(default)]
+    pub noreply_errors: u64,
+    /// Messages of servers with errors, and how often each came; at most [`MESSAGES_KEPT`] different ones. The messages of
+    /// loads that are not recorded stand in `load`.
+    pub messages: BTreeMap<String, u64>,
+    /// Counts of clients with windows.
+    #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
+    pub window: WindowCounts,
+    /// The time that requests were in flight, by counts; [`little`](crate::little::little) compares it with what
+    /// the recorder holds.
+    #[serde(default)]
+    pub flight: FlightTime,
+    /// CPU time, memory and turns of the generator.
+    pub generator: Generator,
+    /// All requests of all phases, and their bytes.
+    pub whole_run: WholeRun,
+    /// The processes that took part; `None` where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Agents>,
+    /// Evidence of the servers, the machines and the network; `None` if no readings were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// What is known of the instrument on this machine; `None` where it was not calibrated, or several machines took part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibrated>,
+    /// The machines that sent the requests: one for each process. Empty in results of older versions, and where no kernel
+    /// was below the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<Provenance>,
+    /// The words of the command line, without passwords; empty where it is not known, or not to be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+}
+
+/// A warm-up whose end is found while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WarmUp {
+    /// The event that ends the warm-up.
+    #[serde(default)]
+    pub until: WarmUpEnd,
+    /// How long the warm-up took.
+    pub elapsed_ns: Nanos,
+    /// Whether the load had settled, or a server had evicted a record. Otherwise the time was over, or the run was ended.
+    pub settled: bool,
+    /// Whether the run was ended in the warm-up, before its end was found and before the time was over.
+    #[serde(default)]
+    pub cut_short: bool,
+}
+
+/// The event that ends a warm-up before its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WarmUpEnd {
+    /// The load has settled.
+    #[default]
+    Settled,
+    /// A server has evicted its first record since the run began.
+    Eviction,
+}
+
+impl WarmUpEnd {
+    /// The event that ends the warm-up of a plan.
+    pub fn of(plan: &Plan) -> WarmUpEnd {
+        if plan.adaptive.first_eviction { WarmUpEnd::Eviction } else { WarmUpEnd::Settled }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The asked time or number of requests was covered with the asked connections.
+    Complete,
+    /// The asked time, requests or connections were not covered.
+    Partial,
+    /// The user ended the run.
+    Interrupted,
+}
+
+/// The measured requests of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupMeasurement {
+    /// Name of the group in the Plan.
+    pub name: String,
+    /// Requests of the group, by verb.
+    pub ops: Ops,
+}
+
+/// All requests of all phases.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WholeRun {
+    /// How the requests ended.
+    pub ops: Tally,
+    /// Bytes over the wire.
+    pub bytes: Bytes,
+}
+
+impl Measurement {
+    /// An empty measurement of these groups.
+    pub fn new(groups: impl IntoIterator<Item = String>, clock: Clock, timeout_ns: Nanos) -> Measurement {
+        Measurement {
+            schema: SCHEMA,
+            status: Status::Complete,
+            reason: None,
+            detected: None,
+            started_unix_ns: 0,
+            measured_ns: 0,
+            answered_ns: 0,
+            clock,
+            unix_socket: false,
+            timeout_ns,
+            warm_up: None,
+            groups: groups.into_iter().map(|name| GroupMeasurement { name, ops: Ops::default() }).collect(),
+            parts: Vec::new(),
+            intervals: Vec::new(),
+            windows: None,
+            intervals_merged: 0,
+            bytes: Bytes::default(),
+            skipped: 0,
+            skipped_estimated: 0,
+            outstanding: None,
+            pairs: None,
+            transmit: None,
+            samples: None,
+            recording_rows: None,
+            replayed: None,
+            steered: None,
+            load: None,
+            connections: Connections::default(),
+            servers: Vec::new(),
+            udp: None,
+            verify: Verify::default(),
+            noreply_errors: 0,
+            messages: BTreeMap::new(),
+            window: WindowCounts::default(),
+            flight: FlightTime::default(),
+            generator: Generator::default(),
+            whole_run: WholeRun::default(),
+            agents: None,
+            evidence: None,
+            calibration: None,
+            machines: Vec::new(),
+            argv: Vec::new(),
+        }
+    }
+
+    /// Adds a slice that all workers have given their part of, to the measured figures and to the whole run. Beyond
+    /// [`INTERVALS_KEPT_MAX`] slices, older neighbours are merged; the last slice stays as it is.
+    ///
+    /// # Panics
+    /// Panics when the slice has other groups than the measurement.
+    pub fn add(&mut self, interval: &mut Interval, keep: Keep) {
+        assert_eq!(self.groups.len(), interval.groups.len(), "the slice has the groups of the measurement");
+        for (group, recorder) in self.groups.iter_mut().zip(&mut interval.groups) {
+            group.ops.merge(recorder.ops());
+            self.whole_run.ops.add(recorder.ops());
+        }
+        for (number, recorder) in &mut interval.parts {
+            self.part(*number).merge(recorder.ops());
+        }
+        self.bytes.merge(&interval.bytes);
+        self.whole_run.bytes.merge(&interval.bytes);
+        self.generator.turns.merge(&interval.turns);
+        self.window.merge(&interval.window);
+        merge_servers(&mut self.servers, &interval.servers);
+        if let Some(outstanding) = &interval.outstanding {
+            self.outstanding.get_or_insert_default().merge(outstanding);
+        }
+        if let Some(pairs) = &interval.pairs {
+            self.pairs.get_or_insert_default().merge(pairs);
+        }
+        if let Some(transmit) = &interval.transmit {
+            self.transmit.get_or_insert_default().merge(transmit);
+        }
+        let slice = Slice::of(interval, self.timeout_ns, keep);
+        let at = self.intervals.partition_point(|present| present.index < slice.index);
+        self.intervals.insert(at, slice);
+        self.merge_neighbours(INTERVALS_KEPT_MAX);
+    }
+
+    /// Merges slices until there are at most `limit`, at least 3: again and again the two neighbours that are the shortest
+    /// together, and of several such pairs the first, so that all slices grow alike. The last slice stays as it is.
+    fn merge_neighbours(&mut self, limit: usize) {
+        while self.intervals.len() > limit {
+            let older = &self.intervals[..self.intervals.len() - 1];
+            let length_ns = |pair: &[Slice]| pair[1].end_ns.saturating_sub(pair[0].start_ns);
+            let pairs = older.windows(2).enumerate();
+            let Some((at, _)) = pairs.min_by_key(|(_, pair)| length_ns(pair)) else { return };
+            let later = self.intervals.remove(at + 1);
+            self.intervals[at].merge(&later, self.timeout_ns);
+            self.intervals_merged += 1;
+        }
+    }
+
+    /// The requests that were due in a part of the phase.
+    fn part(&mut self, number: usize) -> &mut Ops {
+        if self.parts.len() <= number {
+            self.parts.resize_with(number + 1, Ops::default);
+        }
+        &mut self.parts[number]
+    }
+
+    /// The records of each verb of each group. What only adds counts or sums up takes them from here: [`Measurement::ops`]
+    /// merges histograms.
+    pub fn op_records(&self) -> impl Iterator<Item = &OpRecord> {
+        self.groups.iter().flat_map(|group| group.ops.iter().map(|(_, op)| op))
+    }
+
+    /// The requests of all groups together.
+    pub fn ops(&self) -> Cow<'_, Ops> {
+        if let [group] = self.groups.as_slice() {
+            return Cow::Borrowed(&group.ops);
+        }
+        let mut together = Ops::default();
+        self.groups.iter().for_each(|group| together.merge(&group.ops));
+        Cow::Owned(together)
+    }
+
+    /// Marks the run as not complete; the worst status and its reason stay.
+    pub fn mark(&mut self, status: Status, reason: impl Into<String>) {
+        if status > self.status {
+            self.status = status;
+            self.reason = Some(reason.into());
+        }
+    }
+
+    /// Counts a message that a server sent with an error.
+    pub fn message(&mut self, message: &[u8], count: u64) {
+        count_message(&mut self.messages, message, count);
+    }
+
+    /// Adds what another part of the same run measured at the same time: another worker, or another machine.
+    ///
+    /// Everything merges exactly but for the quantiles of slices that were saved without histograms: those are dropped,
+    /// since there is no way to merge them.
+    ///
+    /// # Panics
+    /// Panics when `other` has other groups.
+    pub fn merge(&mut self, other: &Measurement) {
+        let names = |of: &Measurement| of.groups.iter().map(|group| group.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(self), names(other), "only parts of one run are merged");
+        if let Some(reason) = &other.reason {
+            self.mark(other.status, reason);
+        }
+        self.started_unix_ns = match (self.started_unix_ns, other.started_unix_ns) {
+            (0, known) | (known, 0) => known,
+            (one, another) => one.min(another),
+        };
+        self.measured_ns = self.measured_ns.max(other.measured_ns);
+        self.answered_ns = self.answered_ns.max(other.answered_ns);
+        self.unix_socket |= other.unix_socket;
+        self.warm_up = self.warm_up.or(other.warm_up);
+        for (group, more) in self.groups.iter_mut().zip(&other.groups) {
+            group.ops.merge(&more.ops);
+        }
+        for (number, more) in other.parts.iter().enumerate() {
+            self.part(number).merge(more);
+        }
+        self.merge_intervals(&other.intervals);
+        self.intervals_merged += other.intervals_merged;
+        match (&mut self.windows, &other.windows) {
+            (Some(windows), Some(more)) => windows.merge(more),
+            (none, more) => *none = none.take().or_else(|| more.clone()),
+        }
+        self.bytes.merge(&other.bytes);
+        self.skipped += other.skipped;
+        self.skipped_estimated += other.skipped_estimated;
+        if let Some(samples) = &other.samples {
+            self.samples.get_or_insert_default().merge(samples);
+        }
+        if let Some(more) = &other.outstanding {
+            self.outstanding.get_or_insert_default().merge(more);
+        }
+        if let Some(more) = &other.pairs {
+            self.pairs.get_or_insert_default().merge(more);
+        }
+        if let Some(more) = &other.transmit {
+            self.transmit.get_or_insert_default().merge(more);
+        }
+        self.recording_rows = self.recording_rows.or(other.recording_rows);
+        match (&mut self.replayed, &other.replayed) {
+            (Some(replayed), Some(other)) => replayed.merge(other),
+            (replayed @ None, Some(other)) => *replayed = Some(other.clone()),
+            (_, None) => {}
+        }
+        if let Some(more) = &other.load {
+            self.load.get_or_insert_default().merge(more);
+        }
+        self.connections.merge(&other.connections);
+        merge_servers(&mut self.servers, &other.servers);
+        if let Some(more) = &other.udp {
+            self.udp.get_or_insert_default().merge(more);
+        }
+        self.verify.merge(&other.verify);
+        self.noreply_errors += other.noreply_errors;
+        for (message, count) in &other.messages {
+            self.message(message.as_bytes(), *count);
+        }
+        self.window.merge(&other.window);
+        self.flight.merge(&other.flight);
+        self.generator.merge(&other.generator);
+        self.whole_run.merge(&other.whole_run);
+        if let Some(more) = &other.evidence {
+            self.evidence.get_or_insert_default().merge(more);
+        }
+        self.machines.extend(other.machines.iter().cloned());
+    }
+
+    fn merge_intervals(&mut self, others: &[Slice]) {
+        for other in others {
+            match self.intervals.binary_search_by_key(&other.index, |slice| slice.index) {
+                Ok(at) => self.intervals[at].merge(other, self.timeout_ns),
+                Err(at) => self.intervals.insert(at, other.clone()),
+            }
+        }
+    }
+}
+
+/// The notice that the user of a run gets once when its slices are merged; a sentence without its full stop.
+pub fn intervals_merged_notice() -> String {
+    format!(
+        "the run has more than {INTERVALS_KEPT_MAX} intervals: neighbours become one in the result, and lose their quantiles \
+         where no histograms are kept"
+    )
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl WholeRun {
+    /// Adds the requests and bytes of another worker or phase.
+    pub fn merge(&mut self, other: &WholeRun) {
+        self.ops.merge(&other.ops);
+        self.bytes.merge(&other.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Turns;
+    use crate::recorder::{Counts, Sample, Span};
+    use pummel_logic::protocol::{Fault, Outcome, Verb};
+    use pummel_logic::time::{MILLISECOND, SECOND};
+
+    fn sample(service: Nanos) -> Sample {
+        Sample {
+            verb: if service.is_multiple_of(3) { Verb::Set } else { Verb::Get },
+            outcome: Outcome::Ok,
+            keys: 1,
+            hits: 0,
+            due: 0,
+            ready: service / 7,
+            sent: service / 5,
+            arrived: service,
+            read: service + 11,
+            noreply: false,
+        }
+    }
+
+    fn interval(index: u64, services: &[Nanos]) -> Interval {
+        let mut interval = Interval::new([[Verb::Get, Verb::Set], [Verb::Get, Verb::Set]]);
+        interval.restart(index, index * SECOND);
+        interval.end_ns = (index + 1) * SECOND;
+        for service in services {
+            interval.groups[(*service % 2) as usize].record(&sample(*service));
+        }
+        interval.groups[0].unfinished(Verb::Get, 1);
+        interval.bytes = Bytes { sent: 100, received: services.len() as u64 };
+        interval.turns = Turns { turns: 5, busy_ns: 4, stalls: 1, stalled_ns: 2, ..Turns::default() };
+        interval
+    }
+
+    fn empty() -> Measurement {
+        Measurement::new(["one".to_owned(), "two".to_owned()], Clock::Kernel, SECOND)
+    }
+
+    /// A part of a run that has something in every field.
+    fn part(seed: u64, keep: Keep) -> Measurement {
+        let mut part = empty();
+        for index in 0..3 {
+            let services: Vec<Nanos> =
+                (1..50).map(|i| (i * seed * (index + 1) * 7_919) % (80 * MILLISECOND)).collect();
+            part.add(&mut interval(index, &services), keep);
+        }
+        part.started_unix_ns = 1_000 + seed;
+        part.measured_ns = 3 * SECOND;
+        let mut load = LoadResult {
+            records: 10,
+            stored: 9,
+            errors: 1,
+            elapsed_ns: seed,
+            bytes: 1_000,
+            ..LoadResult::default()
+        };
+        load.message(b"SERVER_ERROR object too large for cache", 1);
+        part.load = Some(load);
+        part.connections.asked = 25;
+        part.connections.connect.record(seed * 1_000);
+        part.connections.handshake.record(seed * 500);
+        part.connections.resumed = seed;
+        part.verify.checked = 100;
+        part.verify.fail(format!("key{seed}").as_bytes(), "one byte is wrong");
+        part.verify.fail(b"common", "cut short");
+        part.message(b"SERVER_ERROR out of memory", seed);
+        part.generator.workers.push(WorkerTime { busy_ns: seed, wall_ns: 100 });
+        part.generator.peak_rss_bytes = seed;
+        part.flight = FlightTime { requests: seed, area_ns: 7 * u128::from(seed), ..FlightTime::default() };
+        part.whole_run.ops.record(&sample(3));
+        part
+    }
+
+    fn merged(parts: &[Measurement]) -> Measurement {
+        let mut merged = empty();
+        parts.iter().for_each(|part| merged.merge(part));
+        merged
+    }
+
+    #[test]
+    fn a_saved_measurement_loads_to_an_equal_one() {
+        for keep in [Keep::Figures, Keep::Histograms] {
+            let mut measurement = part(5, keep);
+            measurement.mark(Status::Partial, "a server went away");
+            let text = serde_json::to_string(&measurement).unwrap();
+            assert_eq!(serde_json::from_str::<Measurement>(&text).unwrap(), measurement);
+        }
+    }
+
+    #[test]
+    fn the_order_and_the_grouping_of_merging_do_not_matter() {
+        let parts = [1, 2, 3].map(|seed| part(seed, Keep::Histograms));
+        let flat = merged(&parts);
+        let nested = merged(&[parts[0].clone(), merged(&parts[1..])]);
+        assert_eq!(flat, nested);
+        let mut backward = merged(&[parts[2].clone(), parts[1].clone(), parts[0].clone()]);
+        // Lists keep the order of merging; everything else is the same.
+        backward.generator.workers.reverse();
+        backward.verify.first.clone_from(&flat.verify.first);
+        assert_eq!(flat, backward);
+    }
+
+    #[test]
+    fn slices_merged_later_equal_slices_merged_before_they_were_added() {
+        let (one, another): (Vec<Nanos>, Vec<Nanos>) = ((1..40).map(|i| i * 1_013).collect(), vec![7; 90]);
+        let mut early = interval(0, &one);
+        early.merge(&mut interval(0, &another));
+        let mut expected = empty();
+        expected.add(&mut early, Keep::Histograms);
+        let mut parts = [empty(), empty()];
+        parts[0].add(&mut interval(0, &one), Keep::Histograms);
+        parts[1].add(&mut interval(0, &another), Keep::Histograms);
+        assert_eq!(merged(&parts), expected);
+    }
+
+    #[test]
+    fn quantiles_of_slices_without_histograms_are_dropped_and_the_rest_stays_exact() {
+        let parts = [1, 2].map(|seed| part(seed, Keep::Figures));
+        let without = merged(&parts);
+        let with = merged(&[1, 2].map(|seed| part(seed, Keep::Histograms)));
+        for (slice, exact) in without.intervals.iter().zip(&with.intervals) {
+            for (op, exact) in slice.ops.values().zip(exact.ops.values()) {
+                assert_eq!(op.counts, exact.counts);
+                for (figures, exact) in op.figures.iter().zip(&exact.figures) {
+                    assert_eq!((figures.exact, figures.max), (exact.exact, exact.max));
+                    assert!(figures.quantiles.iter().all(|quantile| quantile.known().is_none()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_slices_together_are_the_total_and_part_of_the_whole_run() {
+        let mut measurement = empty();
+        let mut loading = Tally::default();
+        loading.record(&sample(9));
+        for index in 0..4 {
+            measurement.add(&mut interval(index, &[1, 2, 3, 4, 5]), Keep::Figures);
+        }
+        measurement.whole_run.ops.merge(&loading);
+        let mut slices = Counts::default();
+        measurement.intervals.iter().for_each(|slice| slices.merge(&slice.counts()));
+        assert_eq!(measurement.ops().all().counts, slices);
+        assert_eq!(slices.requests(), 4 * 6);
+        assert_eq!(measurement.whole_run.ops.all().requests(), 4 * 6 + 1);
+        assert_eq!(measurement.bytes, Bytes { sent: 400, received: 20 });
+        assert_eq!(measurement.generator.turns.stalls, 4);
+    }
+
+    #[test]
+    fn slices_that_come_late_find_their_place() {
+        let mut measurement = empty();
+        for index in [0, 2, 1] {
+            measurement.add(&mut interval(index, &[5]), Keep::Figures);
+        }
+        let order: Vec<u64> = measurement.intervals.iter().map(|slice| slice.index).collect();
+        assert_eq!(order, [0, 1, 2]);
+    }
+
+    /// A measurement of so many slices of a second, one request with each service time in each, of which `limit` are kept.
+    fn limited(slices: u64, limit: usize, keep: Keep) -> Measurement {
+        let mut measurement = empty();
+        for index in 0..slices {
+            measurement.add(&mut interval(index, &[5, 50]), keep);
+            measurement.merge_neighbours(limit);
+        }
+        measurement
+    }
+
+    #[test]
+    fn slices_beyond_the_limit_are_merged_with_their_neighbours_and_nothing_is_lost() {
+        for slices in [3, 4, 8, 9, 17, 200] {
+            let measurement = limited(slices, 8, Keep::Figures);
+            let kept = &measurement.intervals;
+            assert_eq!(kept.len() as u64, slices.min(8));
+            assert_eq!(measurement.intervals_merged, slices - slices.min(8));
+            assert_eq!((kept[0].start_ns, kept[kept.len() - 1].end_ns), (0, slices * SECOND));
+            assert!(kept.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns), "no gap, no overlap");
+            assert_eq!(kept[kept.len() - 1].length_ns(), SECOND, "the last slice stays as it is");
+            let mut counts = Counts::default();
+            kept.iter().for_each(|slice| counts.merge(&slice.counts()));
+            assert_eq!(counts, measurement.ops().all().counts);
+            let longest = kept.iter().map(Slice::length_ns).max().unwrap();
+            assert!(longest <= 4 * SECOND * slices.div_ceil(8), "{longest} ns of {slices} s");
+        }
+    }
+
+    #[test]
+    fn merged_slices_keep_the_quantiles_of_which_the_histograms_are_kept() {
+        let known = |keep| {
+            let measurement = limited(40, 8, keep);
+            let get = &measurement.intervals[0].ops[&Verb::Get];
+            get.figures[Span::Service as usize].quantiles.iter().any(|quantile| quantile.known().is_some())
+        };
+        assert!(known(Keep::Histograms));
+        assert!(!known(Keep::Figures));
+    }
+
+    #[test]
+    fn a_measurement_keeps_so_many_slices_and_no_more() {
+        let mut measurement = empty();
+        let most = INTERVALS_KEPT_MAX as u64;
+        let mut slice = interval(0, &[]);
+        for index in 0..most + 3 {
+            slice.restart(index, index * SECOND);
+            slice.end_ns = (index + 1) * SECOND;
+            measurement.add(&mut slice, Keep::Figures);
+        }
+        assert_eq!((measurement.intervals.len(), measurement.intervals_merged), (INTERVALS_KEPT_MAX, 3));
+        assert!(intervals_merged_notice().contains("more than 4096 intervals"));
+    }
+
+    #[test]
+    fn the_worst_status_stays_with_its_first_reason() {
+        let mut measurement = empty();
+        measurement.mark(Status::Partial, "first");
+        measurement.mark(Status::Partial, "second");
+        assert_eq!((measurement.status, measurement.reason.as_deref()), (Status::Partial, Some("first")));
+        measurement.mark(Status::Interrupted, "ended by the user");
+        measurement.mark(Status::Partial, "third");
+        assert_eq!(measurement.status, Status::Interrupted);
+        assert_eq!(measurement.reason.as_deref(), Some("ended by the user"));
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        let mut measurement = empty();
+        for i in 0..100 {
+            measurement.message(format!("CLIENT_ERROR {i}").as_bytes(), 1);
+            measurement.message(b"CLIENT_ERROR 0", 1);
+        }
+        assert_eq!(measurement.messages.len(), MESSAGES_KEPT);
+        assert_eq!(measurement.messages["CLIENT_ERROR 0"], 101);
+    }
+
+    #[test]
+    fn words_of_a_server_cannot_do_anything_to_a_terminal() {
+        let mut measurement = empty();
+        measurement.message(b"CLIENT_ERROR \x1b[2J\xff", 1);
+        assert_eq!(measurement.messages.keys().next().unwrap(), "CLIENT_ERROR \u{fffd}[2J\u{fffd}");
+    }
+
+    #[test]
+    fn a_slice_with_unanswered_requests_does_not_know_its_greatest_time() {
+        let mut slice = interval(0, &[2, 4]);
+        slice.groups[1].record(&Sample { outcome: Outcome::Error(Fault::Timeout), ..sample(2) });
+        let mut measurement = empty();
+        measurement.add(&mut slice, Keep::Figures);
+        let get = &measurement.intervals[0].ops[&Verb::Get];
+        assert_eq!(get.figures[Span::Response as usize].max.known(), None);
+        assert_eq!(get.counts.requests(), 4);
+    }
+}

@@ -1,0 +1,143 @@
+//! Misses that can have one cause alone: their keys were not in the servers when the run began.
+
+use super::evidence::server::{FLUSHED, ServerCounts};
+use pummel_logic::plan::{Data, Mix, Phase, Plan, Work};
+use pummel_logic::protocol::Verb;
+use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
+
+/// Whether a plan stores no records before it measures, takes none away, and lets none expire.
+pub fn begins_without_load(plan: &Plan) -> bool {
+    let keeps = |mix: &Mix| mix.meta.is_nothing() && mix.ops.iter().all(|(verb, _)| *verb != Verb::Delete);
+    let is_plain = |phase: &Phase| match &phase.work {
+        Work::Mix(mix) => keeps(mix) && plan.changes.parts.iter().all(|part| keeps(&part.mix(mix))),
+        Work::Pause(_) => true,
+        Work::Load(_) | Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => false,
+    };
+    plan.phases.iter().all(is_plain)
+        && plan.changes.events.is_empty()
+        && plan.sequence().is_none()
+        && plan.data.expiry_s.support() == (0.0, 0.0)
+}
+
+/// Whether a server that counted this, of which `ours` were requests of the run where that is known, was disturbed like this and did
+/// not start anew has lost no record; false where it does not count them, and where others asked it, who may have deleted some.
+pub fn lost_nothing(counts: &ServerCounts, ours: Option<u64>, disturbances: &[String]) -> bool {
+    if counts.requests.zip(ours).is_some_and(|(all, ours)| all > ours) {
+        return false;
+    }
+    let lost = counts.evictions.zip(counts.expired).map(|(evicted, expired)| evicted.saturating_add(expired));
+    lost == Some(0) && !disturbances.iter().any(|words| words.starts_with(FLUSHED))
+}
+
+/// The key of the first record that a load with the usual settings stores.
+pub fn usual_key() -> String {
+    first_key(&Data::default()).unwrap_or_default()
+}
+
+fn first_key(data: &Data) -> Option<String> {
+    let mut buffer = [0; KEY_MAX_BYTES];
+    let key = KeyMaker::new(data).ok()?.key(0, &mut buffer).to_vec();
+    String::from_utf8(key).ok()
+}
+
+/// Whether a run of this plan may miss because its servers hold records with the keys of the usual settings, and not with those of
+/// the plan: it reads, stores nothing before, and has other keys.
+pub fn may_have_other_keys(plan: &Plan) -> bool {
+    let reads = |phase: &Phase| match &phase.work {
+        Work::Mix(mix) => mix.ops.iter().any(|(verb, _)| verb.reads()),
+        _ => false,
+    };
+    begins_without_load(plan)
+        && plan.phases.iter().any(reads)
+        && first_key(&plan.data).is_some_and(|key| key != usual_key())
+}
+
+/// What is said of keys that were not in the servers when the run began, as the end of a sentence whose subject is those keys.
+/// `holds_usual`: a server had the first record of the usual settings.
+pub fn words_of_never_there(plan: &Plan, holds_usual: bool) -> String {
+    let mut words = format!("not in the server when the run began ({})", words_of_keys(&plan.data));
+    if holds_usual {
+        let usual = words_of_keys(&Data::default());
+        words += &format!("; it holds a record with the key of the usual settings ({usual})");
+    }
+    words
+}
+
+/// The keys of data as words, such as `keys 30 bytes, no prefix`.
+fn words_of_keys(data: &Data) -> String {
+    let prefix = match data.key_prefix.as_str() {
+        "" => "no prefix".to_owned(),
+        prefix => format!("prefix '{prefix}'"),
+    };
+    format!("keys {} bytes, {prefix}", data.key_size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pummel_logic::dist::Dist;
+    use pummel_logic::plan::{Load, Stop};
+
+    /// A run that measures these operations, and stores nothing before.
+    fn unloaded(ops: &[(Verb, f64)]) -> Plan {
+        let work = Work::Mix(Mix::of(ops));
+        let phase = Phase { name: String::new(), work, stop: Stop::default(), recorded: true };
+        Plan { phases: vec![phase], ..Plan::default() }
+    }
+
+    #[test]
+    fn a_plan_that_stores_before_or_takes_away_has_other_causes_of_misses() {
+        let reading = unloaded(&[(Verb::Get, 0.9), (Verb::Set, 0.1)]);
+        assert!(begins_without_load(&reading));
+        assert!(!begins_without_load(&unloaded(&[(Verb::Get, 0.9), (Verb::Delete, 0.1)])));
+        let mut expiring = reading.clone();
+        expiring.data.expiry_s = Dist::Fixed(10.0);
+        assert!(!begins_without_load(&expiring));
+        let mut loaded = reading;
+        let work = Work::Load(Load::default());
+        loaded.phases.insert(0, Phase { work, recorded: false, ..loaded.phases[0].clone() });
+        assert!(!begins_without_load(&loaded));
+    }
+
+    #[test]
+    fn the_usual_key_is_looked_for_where_the_plan_reads_others() {
+        let mut plan = unloaded(&[(Verb::Get, 1.0)]);
+        assert!(!may_have_other_keys(&plan), "its own keys are the usual ones");
+        plan.data.value_size = Dist::Fixed(7.0);
+        assert!(!may_have_other_keys(&plan), "values of another size have the same keys");
+        plan.data.key_prefix = "z:".to_owned();
+        assert!(may_have_other_keys(&plan));
+        plan.data = Data { key_size: Dist::Fixed(21.0), ..Data::default() };
+        assert!(may_have_other_keys(&plan));
+        assert!(!may_have_other_keys(&Plan { data: plan.data, ..unloaded(&[(Verb::Set, 1.0)]) }));
+        assert_eq!(usual_key(), "0".repeat(30));
+    }
+
+    #[test]
+    fn a_server_that_lost_records_or_does_not_tell_is_none_that_kept_them() {
+        let kept = ServerCounts { evictions: Some(0), expired: Some(0), ..ServerCounts::default() };
+        assert!(lost_nothing(&kept, None, &[]));
+        assert!(lost_nothing(&kept, None, &["snapshot".to_owned()]));
+        assert!(!lost_nothing(&kept, None, &[format!("{FLUSHED} 1 times (flush_all)")]));
+        let asked = ServerCounts { requests: Some(100), ..kept };
+        assert!(lost_nothing(&asked, Some(100), &[]) && !lost_nothing(&asked, Some(90), &[]));
+        assert!(!lost_nothing(&ServerCounts { evictions: Some(1), ..kept }, None, &[]));
+        assert!(!lost_nothing(&ServerCounts { expired: Some(1), ..kept }, None, &[]));
+        assert!(!lost_nothing(&ServerCounts { evictions: None, ..kept }, None, &[]));
+    }
+
+    #[test]
+    fn the_words_name_the_keys_that_were_asked_for_and_those_that_are_there() {
+        let mut plan = unloaded(&[(Verb::Get, 1.0)]);
+        assert_eq!(
+            words_of_never_there(&plan, false),
+            "not in the server when the run began (keys 30 bytes, no prefix)"
+        );
+        (plan.data.key_prefix, plan.data.key_size) = ("z:".to_owned(), Dist::Fixed(21.0));
+        assert_eq!(
+            words_of_never_there(&plan, true),
+            "not in the server when the run began (keys 21 bytes, prefix 'z:'); it holds a record with the key of the usual \
+             settings (keys 30 bytes, no prefix)"
+        );
+    }
+}

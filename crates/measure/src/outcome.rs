@@ -1,0 +1,199 @@
+//! Whether the requests of a run were answered as they were asked: a run of errors and a load that nothing could carry are told apart from
+//! others.
+
+use serde::{Deserialize, Serialize};
+
+use super::limit::{Case, Limit, Overload, Verdict};
+use super::measurement::{Measurement, Status};
+use super::words::{grouped, percent, rate_text};
+use pummel_logic::plan::Plan;
+use pummel_logic::protocol::Fault;
+
+/// The outcome of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunOutcome {
+    /// The requests were answered, or the status of the run says why not.
+    #[default]
+    Ok,
+    /// More than half of the requests that ended were errors or timeouts: the times are those of something else.
+    Failed,
+    /// More requests were due than were answered, and their backlog grew to the end.
+    Overloaded,
+}
+
+/// The outcome of a run, with the words of its headline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// The outcome.
+    pub outcome: RunOutcome,
+    /// Evidence of the outcome, as a sentence without its full stop; absent where the run is well.
+    pub says: Option<String>,
+}
+
+impl RunOutcome {
+    /// The word of headlines; absent where the run is well.
+    pub fn headline(self) -> Option<&'static str> {
+        match self {
+            RunOutcome::Ok => None,
+            RunOutcome::Failed => Some("FAILED"),
+            RunOutcome::Overloaded => Some("OVERLOADED"),
+        }
+    }
+}
+
+impl Ending {
+    /// The outcome of a run with this verdict.
+    pub fn of(case: &Case<'_>, verdict: &Verdict) -> Ending {
+        if let Some(says) = failure(case) {
+            return Ending { outcome: RunOutcome::Failed, says: Some(says) };
+        }
+        // A generator that keeps requests back makes a backlog too, which is its own.
+        let is_others = !matches!(verdict.limit, Limit::Generator | Limit::Unknown);
+        let Some(overload) = Overload::of(case).filter(|_| is_others) else { return Ending::default() };
+        let says = format!(
+            "{} answered of {} asked; the queue grew to the end, a longer run will not help",
+            rate_text(overload.answered),
+            rate_text(overload.asked),
+        );
+        Ending { outcome: RunOutcome::Overloaded, says: Some(says) }
+    }
+}
+
+/// Why a complete run has failed all the same, as a sentence without its full stop; absent where it has not.
+pub fn failure_of(measurement: &Measurement, plan: &Plan) -> Option<String> {
+    let all = measurement.ops().all();
+    failure(&Case::of(measurement, plan, &all)).filter(|_| measurement.status == Status::Complete)
+}
+
+/// The share of errors and timeouts among the requests that ended, with what the server said, where they are more than half.
+fn failure(case: &Case<'_>) -> Option<String> {
+    let counts = &case.all.counts;
+    let (failed, ended) = (counts.failed(), counts.ended());
+    if failed <= ended / 2 {
+        return None;
+    }
+    let share = percent(failed as f64 / ended as f64);
+    let timeouts = counts.errors(Fault::Timeout);
+    let what = if timeouts > failed / 2 { "got no answer in time" } else { "were errors" };
+    let said = case.measurement.messages.iter().max_by_key(|(_, count)| **count);
+    let said =
+        said.filter(|_| timeouts <= failed / 2).map_or_else(String::new, |(words, _)| format!(": {words}"));
+    Some(format!("{share} of {} requests {what}{said}", grouped(ended)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::Interval;
+    use crate::measurement::Keep;
+    use crate::sample::Sample;
+    use crate::scenario::{Scenario, quiet};
+    use crate::summary::Summary;
+    use crate::uncertainty::{BASE_NS, Windows};
+    use pummel_logic::plan::{Mix, Phase, Stop, Work};
+    use pummel_logic::protocol::{Outcome, Verb};
+    use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+
+    /// The ending of a run of a hundred requests of which so many ended with this fault, and the server said these words.
+    fn with_errors(failed: u64, fault: Fault, words: &str) -> Ending {
+        let run = Scenario { length: 0, ..quiet() };
+        let mut measurement = run.measurement();
+        let mut interval = Interval::new([[Verb::Get]]);
+        for request in 0..100 {
+            let outcome = if request < failed { Outcome::Error(fault) } else { Outcome::Hit };
+            interval.groups[0].record(&sample(request * MILLISECOND, 0, outcome));
+        }
+        measurement.add(&mut interval, Keep::Figures);
+        measurement.measured_ns = SECOND;
+        measurement.messages.insert(words.to_owned(), failed);
+        Summary::of(&measurement, &run.plan()).ending
+    }
+
+    fn sample(due: Nanos, wait_ns: Nanos, outcome: Outcome) -> Sample {
+        let ready = due + wait_ns;
+        let (sent, arrived) = (ready, ready + MILLISECOND);
+        Sample {
+            verb: Verb::Get,
+            outcome,
+            keys: 1,
+            hits: 1,
+            due,
+            ready,
+            sent,
+            arrived,
+            read: arrived,
+            noreply: false,
+        }
+    }
+
+    /// A run of 4 s that was asked for 1,000 requests a second by two clients, and answered so many in each tenth of a second.
+    fn answered(in_window: impl Fn(u64) -> u64) -> Summary {
+        let run = Scenario { connections: 2, length: 0, timeout: 60 * SECOND, ..quiet() };
+        let mut measurement = run.measurement();
+        let mut windows = Windows::new(BASE_NS);
+        let mut all = 0;
+        for window in 0..40 {
+            let mut interval = Interval::new([[Verb::Get]]);
+            interval.start_ns = window * BASE_NS;
+            for _ in 0..in_window(window) {
+                // What is answered now was due when so many had been due.
+                let wait_ns = (window * BASE_NS).saturating_sub(all * MILLISECOND);
+                interval.groups[0].record(&sample(all * MILLISECOND, wait_ns, Outcome::Hit));
+                all += 1;
+            }
+            if window == 39 {
+                interval.groups[0].unsent(Verb::Get, 4_000_u64.saturating_sub(all));
+            }
+            windows.add(&mut interval);
+            measurement.add(&mut interval, Keep::Figures);
+        }
+        measurement.measured_ns = 40 * BASE_NS;
+        measurement.windows = Some(windows);
+        let phase = Phase {
+            name: "run".to_owned(),
+            work: Work::Mix(Mix::of(&[(Verb::Get, 1.0)])),
+            stop: Stop { time_ns: Some(40 * BASE_NS), requests: None },
+            recorded: true,
+        };
+        Summary::of(&measurement, &Plan { phases: vec![phase], ..run.plan() })
+    }
+
+    #[test]
+    fn a_run_of_errors_has_failed_in_the_words_of_the_server() {
+        let words = "WRONGTYPE Operation against a key holding the wrong kind of value";
+        let failed = with_errors(99, Fault::Server, words);
+        assert_eq!(failed.outcome, RunOutcome::Failed);
+        let says = failed.says.unwrap();
+        assert!(
+            says.starts_with("99 % of ") && says.ends_with(&format!("requests were errors: {words}")),
+            "{says}"
+        );
+        assert_eq!(with_errors(40, Fault::Server, words), Ending::default());
+        let silent = with_errors(90, Fault::Timeout, words).says.unwrap();
+        assert!(silent.ends_with("requests got no answer in time"), "{silent}");
+    }
+
+    #[test]
+    fn a_load_that_nothing_can_carry_is_an_overload() {
+        let summary = answered(|_| 40);
+        assert_eq!(summary.ending.outcome, RunOutcome::Overloaded, "{:?}", summary.verdict);
+        let says = summary.ending.says.clone().unwrap();
+        assert_eq!(
+            says,
+            "400/s answered of 1,000/s asked; the queue grew to the end, a longer run will not help"
+        );
+        assert_eq!(summary.totals.certainty, None, "a growing queue has no level");
+        assert_eq!(answered(|_| 100).ending, Ending::default());
+    }
+
+    #[test]
+    fn a_server_that_stood_still_is_no_overload() {
+        let at_the_end = answered(|window| if window < 30 { 100 } else { 0 });
+        assert_eq!(at_the_end.ending.outcome, RunOutcome::Ok);
+        let in_the_midst = answered(|window| if (10..20).contains(&window) { 0 } else { 100 });
+        assert_eq!(in_the_midst.ending.outcome, RunOutcome::Ok);
+        let slow_at_first = answered(|window| if window < 10 { 50 } else { 117 });
+        assert_eq!(slow_at_first.ending.outcome, RunOutcome::Ok);
+    }
+}

@@ -1,0 +1,87 @@
+//! The sample of one request: how it ended, its five times, and the spans between them.
+
+use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::time::Nanos;
+
+/// The outcome of one request and its five times, all on the monotonic clock.
+///
+/// For a request without reply `arrived` and `read` mean nothing; for an error no time does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Verb of the request.
+    pub verb: Verb,
+    /// Outcome of the request.
+    pub outcome: Outcome,
+    /// Number of keys asked for.
+    pub keys: u32,
+    /// Number of keys that were found; only of verbs that read.
+    pub hits: u32,
+    /// When the arrival process asked for the request.
+    pub due: Nanos,
+    /// When only the generator still stood in the way of the request.
+    pub ready: Nanos,
+    /// The clock before the system call that took the first byte of the request.
+    pub sent: Nanos,
+    /// When the last byte of the reply arrived.
+    pub arrived: Nanos,
+    /// When the worker read the last byte of the reply.
+    pub read: Nanos,
+    /// The server was asked not to answer.
+    pub noreply: bool,
+}
+
+/// A stretch of a request's life; each has a histogram of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Span {
+    /// arrived - due: what a user of the cache waits.
+    Response,
+    /// ready - due: no free slot, connection not open, socket full.
+    Wait,
+    /// sent - ready: the generator's own slip.
+    Lag,
+    /// arrived - sent: the server, and the way there and back.
+    Service,
+    /// read - arrived: how long the reply lay unread.
+    Reaction,
+}
+
+impl Span {
+    /// Every span, in the order of reports. `ALL[s as usize] == s`.
+    pub const ALL: [Span; 5] = [Span::Response, Span::Wait, Span::Lag, Span::Service, Span::Reaction];
+
+    /// Number of spans.
+    pub const COUNT: usize = Span::ALL.len();
+
+    /// The word of the span in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Span::Response => "response",
+            Span::Wait => "wait",
+            Span::Lag => "lag",
+            Span::Service => "service",
+            Span::Reaction => "reaction",
+        }
+    }
+}
+
+impl Sample {
+    /// The length of each span in nanoseconds. A time that lies before the one that it follows (two clocks are involved) is
+    /// taken to be equal to it, so that response = wait + lag + service always holds.
+    #[inline]
+    pub(super) fn spans(&self) -> [Nanos; Span::COUNT] {
+        let ready = self.ready.max(self.due);
+        let sent = self.sent.max(ready);
+        if self.noreply {
+            return [0, ready - self.due, sent - ready, 0, 0];
+        }
+        let arrived = self.arrived.max(sent);
+        [
+            arrived - self.due,
+            ready - self.due,
+            sent - ready,
+            arrived - sent,
+            self.read.saturating_sub(arrived),
+        ]
+    }
+}

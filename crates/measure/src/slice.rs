@@ -1,0 +1,202 @@
+//! A slice of the measured phase as it is saved: counts and figures by verb, histograms where they are wanted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::counters::{Bytes, Turns};
+use crate::figures::{Figures, Unanswered};
+use crate::histogram::{Histogram, Sketch};
+use crate::interval::Interval;
+use crate::parts::{ServerRecord, SliceConnections, SlicePart, merge_parts};
+use crate::recorder::{Counts, Ops, Span};
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::Nanos;
+
+/// A slice of the measured phase, all workers and groups together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// Number of the slice, from 0.
+    pub index: u64,
+    /// Where the slice begins, in nanoseconds from the start of the measured phase.
+    pub start_ns: Nanos,
+    /// Where the slice ends, in nanoseconds from the start of the measured phase.
+    pub end_ns: Nanos,
+    /// Requests of the slice, by verb. Boxed, since a map takes room for eleven where there is one, and there are many
+    /// slices.
+    pub ops: BTreeMap<Verb, Box<SliceOp>>,
+    /// Bytes over the wire.
+    pub bytes: Bytes,
+    /// Turns of the workers' loops.
+    pub turns: Turns,
+    /// The times of all requests of the slice, folded; absent in results of versions that kept none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sketch: Option<SliceSketch>,
+    /// Openings and losses of connections.
+    #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
+    pub connections: SliceConnections,
+    /// The share of each of several servers in the slice, by its number in the Plan; empty with one server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<SlicePart>,
+    /// The share of each process of a distributed run in the slice, in the order of the processes; empty with one
+    /// process, or with more than [`MEMBERS_TIMED_MAX`](crate::parts::MEMBERS_TIMED_MAX).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<SlicePart>,
+}
+
+/// The times of the requests of a slice in few cells, so that every slice keeps them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SliceSketch {
+    /// Response times in nanoseconds.
+    pub response: Sketch,
+    /// Service times in nanoseconds.
+    pub service: Sketch,
+    /// Requests that got no answer.
+    pub unanswered: u64,
+}
+
+impl SliceSketch {
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &SliceSketch) {
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.unanswered += other.unanswered;
+    }
+}
+
+/// The requests of one verb in a slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SliceOp {
+    /// How the requests ended.
+    pub counts: Counts,
+    /// The figures of their times, by [`Span`].
+    pub figures: [Figures; Span::COUNT],
+    /// The histograms of their times, by [`Span`], in HdrHistogram's V2 encoding; `None` where they are not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<[String; Span::COUNT]>,
+}
+
+/// Whether the histograms of a slice are kept beside its counts and figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// No histograms are kept.
+    Figures,
+    /// The histograms are kept, some kilobytes for each verb.
+    Histograms,
+}
+
+impl Slice {
+    pub(super) fn of(interval: &mut Interval, timeout_ns: Nanos, keep: Keep) -> Slice {
+        let mut slice = Slice {
+            index: interval.index,
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            ops: BTreeMap::new(),
+            bytes: interval.bytes,
+            turns: interval.turns,
+            sketch: None,
+            connections: interval.connections,
+            servers: interval.servers.iter().map(ServerRecord::part).collect(),
+            members: Vec::new(),
+        };
+        if let [recorder] = interval.groups.as_mut_slice() {
+            slice.keep(recorder.ops(), timeout_ns, keep);
+        } else {
+            let mut together = Ops::default();
+            interval.groups.iter_mut().for_each(|recorder| together.merge(recorder.ops()));
+            slice.keep(&together, timeout_ns, keep);
+        }
+        slice
+    }
+
+    fn keep(&mut self, ops: &Ops, timeout_ns: Nanos, keep: Keep) {
+        let mut sketch = SliceSketch::default();
+        for (_, op) in ops.iter() {
+            sketch.response.add(op.times.of(Span::Response));
+            sketch.service.add(op.times.of(Span::Service));
+            sketch.unanswered += op.counts.unanswered();
+        }
+        self.sketch = Some(sketch);
+        for (verb, op) in ops.iter() {
+            let kept = SliceOp {
+                counts: op.counts,
+                figures: Figures::of_op(op, timeout_ns),
+                histograms: matches!(keep, Keep::Histograms)
+                    .then(|| Span::ALL.map(|span| op.times.of(span).to_base64())),
+            };
+            self.ops.insert(verb, Box::new(kept));
+        }
+    }
+
+    /// Length in nanoseconds.
+    pub fn length_ns(&self) -> Nanos {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// The counts of all verbs together.
+    pub fn counts(&self) -> Counts {
+        let mut all = Counts::default();
+        self.ops.values().for_each(|op| all.merge(&op.counts));
+        all
+    }
+
+    pub(super) fn merge(&mut self, other: &Slice, timeout_ns: Nanos) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        for (verb, more) in &other.ops {
+            match self.ops.get_mut(verb) {
+                Some(op) => op.merge(more, timeout_ns),
+                None => drop(self.ops.insert(*verb, more.clone())),
+            }
+        }
+        self.bytes.merge(&other.bytes);
+        self.turns.merge(&other.turns);
+        self.connections.merge(&other.connections);
+        merge_parts(&mut self.servers, &other.servers);
+        merge_parts(&mut self.members, &other.members);
+        // Of one that keeps none, the times of the other alone would be half of the truth.
+        self.sketch = self.sketch.take().zip(other.sketch.as_ref()).map(|(mut sketch, more)| {
+            sketch.merge(more);
+            sketch
+        });
+    }
+}
+
+impl SliceOp {
+    pub(super) fn merge(&mut self, other: &SliceOp, timeout_ns: Nanos) {
+        self.counts.merge(&other.counts);
+        let histograms = self.histograms().zip(other.histograms()).map(|(mut merged, more)| {
+            merged.iter_mut().zip(&more).for_each(|(histogram, more)| histogram.merge(more));
+            merged
+        });
+        match histograms {
+            Some(merged) => {
+                self.figures = Span::ALL.map(|span| {
+                    let times = &merged[span as usize];
+                    Figures::of(span, times, &Unanswered::of(&self.counts, span, times, timeout_ns))
+                });
+                self.histograms = Some(merged.each_ref().map(Histogram::to_base64));
+            }
+            None => {
+                self.figures
+                    .iter_mut()
+                    .zip(&other.figures)
+                    .for_each(|(figures, more)| figures.merge_exact(more));
+                self.histograms = None;
+            }
+        }
+    }
+
+    /// The histograms that were kept, with what is exact beside them. `None` also where a text is not one.
+    pub fn histograms(&self) -> Option<[Histogram; Span::COUNT]> {
+        let texts = self.histograms.as_ref()?;
+        let mut histograms: [Histogram; Span::COUNT] = Default::default();
+        for (at, histogram) in histograms.iter_mut().enumerate() {
+            *histogram = Histogram::from_parts(&texts[at], self.figures[at].exact).ok()?;
+        }
+        Some(histograms)
+    }
+}

@@ -1,0 +1,115 @@
+//! The findings of the checks of answers: counts, the first wrong keys, and how many different keys were wrong.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::messages::printable;
+use pummel_logic::rng::mix;
+
+/// The findings of the checks of answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verify {
+    /// Values that were checked; misses are not among them.
+    pub checked: u64,
+    /// Values that were wrong.
+    pub failed: u64,
+    /// Values that were right, but certainly older than one that the same client had stored before.
+    pub stale: u64,
+    /// Values too short to carry a frame: their bytes were compared, but not which write they are of.
+    pub short: u64,
+    /// The first keys with a wrong value, at most [`FAILURES_SHOWN`].
+    pub first: Vec<WrongKey>,
+    /// Hashes of the keys with a wrong value, at most [`FAILED_KEYS_KEPT`].
+    pub keys: BTreeSet<u64>,
+}
+
+/// A key whose value was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrongKey {
+    /// The key, with what is no text replaced.
+    pub key: String,
+    /// The fault, in a few words.
+    pub why: String,
+}
+
+/// The number of wrong keys that are shown.
+pub const FAILURES_SHOWN: usize = 10;
+
+/// The number of wrong keys that are told apart; where there are more, the number is a lower bound.
+pub const FAILED_KEYS_KEPT: usize = 1 << 20;
+
+impl Verify {
+    /// Counts a wrong value.
+    pub fn fail(&mut self, key: &[u8], why: &str) {
+        self.failed += 1;
+        self.keep(hash(key));
+        if self.first.len() < FAILURES_SHOWN {
+            let key = printable(key);
+            if self.first.iter().all(|failure| failure.key != key) {
+                self.first.push(WrongKey { key, why: why.to_owned() });
+            }
+        }
+    }
+
+    /// Number of different keys with a wrong value; a lower bound when [`Verify::more_keys`].
+    pub fn failed_keys(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    /// Whether more keys may have failed than were told apart.
+    pub fn more_keys(&self) -> bool {
+        self.keys.len() >= FAILED_KEYS_KEPT
+    }
+
+    /// Adds the findings of another worker.
+    pub fn merge(&mut self, other: &Verify) {
+        self.checked += other.checked;
+        self.failed += other.failed;
+        self.stale += other.stale;
+        self.short += other.short;
+        other.keys.iter().for_each(|key| self.keep(*key));
+        for failure in &other.first {
+            if self.first.len() < FAILURES_SHOWN && self.first.iter().all(|known| known.key != failure.key) {
+                self.first.push(failure.clone());
+            }
+        }
+    }
+
+    fn keep(&mut self, key: u64) {
+        if self.keys.len() < FAILED_KEYS_KEPT {
+            self.keys.insert(key);
+        }
+    }
+}
+
+/// 64 bits of a key, so that a million different ones almost surely stay different.
+fn hash(key: &[u8]) -> u64 {
+    key.chunks(8).fold(mix(&[key.len() as u64]), |state, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix(&[state, u64::from_le_bytes(word)])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_fails_often_is_one_failed_key() {
+        let mut verify = Verify::default();
+        for round in 0..3 {
+            for key in 0..100 {
+                verify.fail(format!("key{key}").as_bytes(), if round == 0 { "flipped" } else { "again" });
+            }
+        }
+        assert_eq!((verify.failed, verify.failed_keys(), verify.first.len()), (300, 100, FAILURES_SHOWN));
+        assert_eq!(verify.first[9], WrongKey { key: "key9".to_owned(), why: "flipped".to_owned() });
+        let twin = verify.clone();
+        verify.merge(&twin);
+        assert_eq!((verify.failed, verify.failed_keys()), (600, 100));
+    }
+}

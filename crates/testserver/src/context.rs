@@ -1,0 +1,56 @@
+//! All that the answer to a request depends on: the store, the faults, the counters and the session of its connection.
+
+use super::contract::ServerLogin;
+use super::fault::Faults;
+use super::resp::Calls;
+use super::store::Store;
+use pummel_logic::time::Nanos;
+
+/// What is known of a connection beside its replies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServerSession {
+    /// Whether the connection has sent the right login.
+    pub(super) is_logged_in: bool,
+    /// Whether the connection asked for RESP3.
+    pub(super) resp3: bool,
+    /// Whether the connection is to be closed when all replies are sent.
+    pub(super) is_closing: bool,
+    /// Number of the connection, from 1.
+    pub(super) connection: u64,
+}
+
+/// Figures of `stats` that the store does not know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gauges {
+    pub(super) started: Nanos,
+    pub(super) unix_ns_at_zero: u64,
+    pub(super) connections: u64,
+    /// Requests that came, this one included.
+    pub(super) requests: u64,
+}
+
+/// All that an answer depends on.
+pub(super) struct Context<'c> {
+    pub(super) store: &'c mut Store,
+    pub(super) faults: &'c mut Faults,
+    pub(super) calls: &'c mut Calls,
+    pub(super) session: &'c mut ServerSession,
+    /// The login that connections need; `None` where they need none.
+    pub(super) login: Option<&'c ServerLogin>,
+    pub(super) gauges: Gauges,
+    pub(super) now: Nanos,
+}
+
+impl Context<'_> {
+    /// Whether the connection has yet to send the right login.
+    pub(super) fn needs_login(&self) -> bool {
+        self.login.is_some() && !self.session.is_logged_in
+    }
+
+    /// Logs the connection in if user and password are right. Returns whether they are.
+    pub(super) fn try_login(&mut self, user: &[u8], password: &[u8]) -> bool {
+        let right = self.login.is_some_and(|login| login.user == user && login.password == password);
+        self.session.is_logged_in |= right;
+        right
+    }
+}

@@ -1,0 +1,522 @@
+//! The core of a small server of memcached's and Redis' protocols, without sockets.
+//!
+//! `pummel serve` puts sockets around it; tests of workers put a simulated network around it. A [`Host`] is the whole
+//! server and is shared by its connections; a [`ServerConnection`] is one connection. Bytes that came go into
+//! [`Host::handle_received`]; bytes that are due come out of [`Host::poll_send`]. A request takes effect when its last
+//! byte is handed over; its reply is held for a time drawn from the service-time distribution, counted from the time at
+//! which, by the caller, that byte arrived, and never overtakes an earlier reply of its connection. Datagrams go into
+//! [`Host::handle_datagram`], with a [`DatagramQueue`] that keeps the answers until they are due. All dialects share what
+//! is stored, the counters and the faults.
+//!
+//! The room may use `pummel-logic`, whose codecs are the other side of the same bytes; it knows no socket, clock or measurement.
+//! Reading begins at [`Host`]; `dialects` says how one parser stands before all protocols, and [`fault`] what can go wrong.
+
+#![forbid(unsafe_code)]
+
+mod binary;
+mod context;
+mod contract;
+mod copies;
+mod dialects;
+pub mod fault;
+mod lines;
+mod meta;
+mod owed;
+mod post;
+mod resp;
+mod service;
+mod stats;
+pub mod store;
+mod text;
+pub mod truth;
+
+use std::io::IoSlice;
+
+pub use contract::{ServerLogin, VERSION};
+pub use copies::{Copies, NoPeer};
+pub use dialects::Dialect;
+pub use fault::ServerFault;
+pub use owed::PARTS_MAX;
+pub use post::{DatagramQueue, Framing, OutgoingDatagram};
+pub use service::{DRIFT_FORMS, QUEUE_SERVERS_MAX, ServiceDrift};
+pub use store::{Limits, Store, StoreCounts};
+pub use truth::Note;
+
+use context::{Context, Gauges, ServerSession};
+use contract::{ParserStep, Silence};
+use dialects::{DialectParser, DialectRequest};
+use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS};
+use owed::{Debt, Owing, ReplyBuffer};
+use pummel_logic::dist::Dist;
+use pummel_logic::rng::mix;
+use pummel_logic::time::{NEVER, Nanos, SECOND};
+use resp::Calls;
+use service::{Service, ServiceTime};
+
+/// Limits of unsent bytes and replies above which a connection should not be read from, since the peer sends requests
+/// faster than it reads replies.
+const BACKLOG_MAX_BYTES: u64 = 1 << 20;
+const BACKLOG_MAX_REPLIES: usize = 1 << 16;
+
+/// Whether the server keeps notes of requests and faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Truth {
+    /// Notes are kept until [`Host::take_notes`] takes them.
+    Kept,
+    /// Nothing is noted.
+    #[default]
+    Dropped,
+}
+
+/// Everything that a server needs to know at its start.
+#[derive(Clone, Debug, Default)]
+pub struct HostConfig {
+    /// The protocol that the server speaks.
+    pub dialect: Dialect,
+    /// The login that connections need; `None` where they need none.
+    pub login: Option<ServerLogin>,
+    /// For how long replies are held, in seconds; `None` where they are not held.
+    pub service_time: Option<Dist>,
+    /// How service times change with time.
+    pub service_drift: Option<ServiceDrift>,
+    /// Number of parallel servers, from 1 to [`QUEUE_SERVERS_MAX`], that share the requests of all connections in the order of
+    /// their arrival; `None` where no request waits for another connection's.
+    pub queue_servers: Option<u32>,
+    /// Seed of service times and of the chance in faults.
+    pub seed: u64,
+    /// The faults that the server makes.
+    pub faults: Vec<ServerFault>,
+    /// Bounds of what is stored.
+    pub limits: Limits,
+    /// Unix time, in nanoseconds, at time 0 of the clock that all `now`s are read from.
+    pub unix_ns_at_zero: u64,
+    /// Whether the server keeps notes of requests and faults.
+    pub truth: Truth,
+}
+
+/// A server: what is stored, its faults, its service times, its counters.
+#[derive(Debug)]
+pub struct Host {
+    dialect: Dialect,
+    login: Option<ServerLogin>,
+    store: Store,
+    faults: Faults,
+    service: Service,
+    gauges: Gauges,
+    calls: Calls,
+    copies: Copies,
+    /// Number of connections that were accepted.
+    connections: u64,
+    requests: u64,
+    reply: ReplyBuffer,
+    truth: Truth,
+    notes: Vec<Note>,
+}
+
+/// One connection: the incomplete request at the end of its input, and the replies that wait to be sent.
+#[derive(Debug)]
+pub struct ServerConnection {
+    session: ServerSession,
+    parser: DialectParser,
+    owing: Owing,
+    ending: Option<Ending>,
+    /// When the next byte may leave, in nanoseconds, where replies leave byte by byte.
+    next_byte: Option<Nanos>,
+}
+
+/// How the server wants a connection to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The server closes the connection with a FIN.
+    Fin,
+    /// The server resets the connection.
+    Reset,
+}
+
+/// Bytes that are due.
+#[derive(Debug)]
+pub struct Due<'a> {
+    parts: [IoSlice<'a>; PARTS_MAX],
+    count: usize,
+}
+
+impl<'a> Due<'a> {
+    /// The bytes, in order; no part is empty.
+    pub fn parts(&self) -> &[IoSlice<'a>] {
+        &self.parts[..self.count]
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// Whether nothing is due.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl ServerConnection {
+    /// Number of the connection, from 1.
+    pub fn connection(&self) -> u64 {
+        self.session.connection
+    }
+
+    /// When the next byte may leave, in nanoseconds; [`NEVER`] if no reply waits.
+    pub fn next_due(&self) -> Nanos {
+        let due = self.owing.next_due();
+        match self.next_byte {
+            Some(next_byte) if due != NEVER => due.max(next_byte),
+            _ => due,
+        }
+    }
+
+    /// Whether so many bytes or replies wait to be sent that no more input should be read before some of them are.
+    pub fn is_stuffed(&self) -> bool {
+        self.owing.len_bytes() > BACKLOG_MAX_BYTES || self.owing.len() > BACKLOG_MAX_REPLIES
+    }
+
+    /// Whether replies wait until the peer has answered the copy of what they stored.
+    pub fn waits_for_copy(&self) -> bool {
+        self.owing.waits_for_copy()
+    }
+
+    /// Whether the server wants to close, and has nothing more to send first.
+    pub fn poll_close(&self) -> Option<Ending> {
+        self.ending.filter(|ending| *ending == Ending::Reset || self.owing.len() == 0)
+    }
+}
+
+impl Host {
+    /// A server that starts at `now`.
+    pub fn new(config: HostConfig, now: Nanos) -> Host {
+        let faults = Faults::new(&config.faults, config.seed);
+        let mut store = Store::new(config.limits, faults.expiry, config.unix_ns_at_zero);
+        // memcached counts its listening socket among all connections.
+        store.counts.total_connections = 1;
+        Host {
+            dialect: config.dialect,
+            login: config.login,
+            store,
+            faults,
+            service: Service::new(
+                config.service_time,
+                mix(&[config.seed, 1]),
+                config.service_drift,
+                config.queue_servers,
+            ),
+            gauges: Gauges {
+                started: now,
+                unix_ns_at_zero: config.unix_ns_at_zero,
+                connections: 0,
+                requests: 0,
+            },
+            calls: Calls::default(),
+            copies: Copies::default(),
+            connections: 0,
+            requests: 0,
+            reply: ReplyBuffer::default(),
+            truth: config.truth,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes in a new connection. With the fault `refuse`, [`ServerConnection::poll_close`] asks for its reset at once.
+    pub fn accept(&mut self) -> ServerConnection {
+        self.connections += 1;
+        self.store.counts.total_connections += 1;
+        self.gauges.connections += 1;
+        let connection = self.connections;
+        if self.faults.refuse {
+            self.note(Note::Fault {
+                kind: "refuse",
+                connection,
+                request: 0,
+                key: None,
+                detail: String::new(),
+            });
+        }
+        ServerConnection {
+            session: ServerSession { connection, ..ServerSession::default() },
+            parser: DialectParser::new(self.dialect),
+            owing: Owing::default(),
+            ending: self.faults.refuse.then_some(Ending::Reset),
+            next_byte: self.faults.slow_bytes.then_some(0),
+        }
+    }
+
+    /// Takes all of `bytes`, which arrived at `now`, and carries out the requests that they complete.
+    pub fn handle_received(&mut self, guest: &mut ServerConnection, bytes: &[u8], now: Nanos) {
+        self.store.counts.bytes_read += bytes.len() as u64;
+        let mut input = bytes;
+        let ServerConnection { session, parser, owing, ending, .. } = guest;
+        while ending.is_none() {
+            match parser.next(&mut input, self.store.limits().item_max_bytes) {
+                ParserStep::Need => return,
+                ParserStep::Close => *ending = Some(Ending::Fin),
+                ParserStep::Request(request) => {
+                    let (verdict, debt) = self.carry_out(&request, session, now);
+                    self.owe(&request, verdict, debt, session.connection, owing);
+                    // With some faults nothing of the request is looked at, and so nothing of it asks for the end.
+                    let ends = session.is_closing || verdict == FaultVerdict::Close || request.is_broken();
+                    *ending = ends.then_some(Ending::Fin);
+                }
+            }
+        }
+    }
+
+    /// The bytes that are due by `now`. The caller sends as many of them as the socket takes, and reports their number
+    /// with [`Host::handle_sent`].
+    pub fn poll_send<'g>(&self, guest: &'g mut ServerConnection, now: Nanos) -> Due<'g> {
+        let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+        let max = match guest.next_byte {
+            None => u64::MAX,
+            Some(next_byte) => u64::from(next_byte <= now),
+        };
+        let count = guest.owing.parts(now, self.copies.taken(), max, &mut parts);
+        Due { parts, count }
+    }
+
+    /// Takes in that the first `count` bytes of those due were sent at `at`.
+    pub fn handle_sent(&mut self, guest: &mut ServerConnection, count: usize, at: Nanos) {
+        self.store.counts.bytes_written += count as u64;
+        if let Some(next_byte) = &mut guest.next_byte {
+            *next_byte = at + SLOW_BYTE_GAP_NS;
+        }
+        let connection = guest.session.connection;
+        guest.owing.take(count, |debt| {
+            if self.truth == Truth::Kept {
+                self.notes.push(ended(connection, debt, debt.whole.then_some(at)));
+            }
+        });
+    }
+
+    /// Takes in that the connection is closed, by the peer or by the server.
+    pub fn handle_closed(&mut self, guest: ServerConnection) {
+        self.gauges.connections -= 1;
+        for debt in guest.owing.debts() {
+            self.note(ended(guest.session.connection, debt, None));
+        }
+    }
+
+    /// Requests that came so far, those without reply included.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// The counters, with the meaning of memcached's `stats`.
+    pub fn counts(&self) -> &StoreCounts {
+        &self.store.counts
+    }
+
+    /// The store.
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// The copies that are sent to the peer.
+    pub fn copies(&mut self) -> &mut Copies {
+        &mut self.copies
+    }
+
+    /// Begins to copy to a peer: first all stored items, then each item when it is stored. A reply to a request that
+    /// stores is held until the peer has answered the copy.
+    pub fn open_peer(&mut self, now: Nanos) {
+        self.store.keep_changes();
+        self.store.take_changes();
+        self.copies.open();
+        for item in self.store.living(now) {
+            self.copies.add(item, self.gauges.unix_ns_at_zero);
+        }
+    }
+
+    /// Copies what the last request stored, unless it was a copy itself. Returns the number of the copy that its reply
+    /// waits for, 0 for none.
+    fn copy_changes(&mut self, request: &DialectRequest<'_>) -> u64 {
+        let changes = self.store.take_changes();
+        if changes.is_empty() || request.is_copy() {
+            return 0;
+        }
+        for key in changes {
+            if let Some(item) = self.store.stored(&key) {
+                self.copies.set(item, self.gauges.unix_ns_at_zero);
+            }
+        }
+        self.copies.newest()
+    }
+
+    /// Takes the notes that were made since the last call.
+    pub fn take_notes(&mut self) -> impl Iterator<Item = Note> + '_ {
+        self.notes.drain(..)
+    }
+
+    /// Carries out one request, and leaves its reply in `self.reply`.
+    fn carry_out(
+        &mut self,
+        request: &DialectRequest<'_>,
+        session: &mut ServerSession,
+        now: Nanos,
+    ) -> (FaultVerdict, Debt) {
+        self.requests += 1;
+        let number = self.requests;
+        let verdict = self.faults.judge(number, request.silence());
+        self.reply.clear();
+        match verdict {
+            FaultVerdict::Silence | FaultVerdict::Close => {}
+            FaultVerdict::Fail => request.fail(&mut self.reply),
+            FaultVerdict::Serve | FaultVerdict::Garbage | FaultVerdict::Foreign | FaultVerdict::Half => {
+                let mut context = Context {
+                    store: &mut self.store,
+                    faults: &mut self.faults,
+                    calls: &mut self.calls,
+                    session,
+                    login: self.login.as_ref(),
+                    gauges: Gauges { requests: number, ..self.gauges },
+                    now,
+                };
+                request.answer(&mut context, &mut self.reply);
+            }
+        }
+        if !self.reply.is_empty() {
+            self.replace_reply(verdict, number, request);
+        }
+        self.note_faults(verdict, session.connection, number, now);
+        let whole = verdict != FaultVerdict::Half;
+        let service = match verdict {
+            FaultVerdict::Silence | FaultVerdict::Close => self.service.spare(),
+            _ => self.service.take(number, now),
+        };
+        let copy = self.copy_changes(request);
+        (verdict, Debt { request: number, verb: request.verb(), arrived: now, service, whole, copy })
+    }
+
+    /// Replaces the reply by garbage or by another dialect's reply where the verdict asks for it.
+    fn replace_reply(&mut self, verdict: FaultVerdict, number: u64, request: &DialectRequest<'_>) {
+        match verdict {
+            FaultVerdict::Garbage => {
+                let garbage = self.faults.garbage(number, self.reply.len());
+                self.reply.clear();
+                self.reply.push(&garbage);
+            }
+            FaultVerdict::Foreign => {
+                self.reply.clear();
+                let dialect = request.dialect().other(self.faults.foreign_before(number));
+                dialect.write_foreign(&mut self.reply);
+            }
+            FaultVerdict::Serve
+            | FaultVerdict::Fail
+            | FaultVerdict::Half
+            | FaultVerdict::Silence
+            | FaultVerdict::Close => {}
+        }
+    }
+
+    /// Adds the reply to those that wait on a connection.
+    fn owe(
+        &mut self,
+        request: &DialectRequest<'_>,
+        verdict: FaultVerdict,
+        debt: Debt,
+        connection: u64,
+        owing: &mut Owing,
+    ) {
+        if request.silence() == Silence::Always || self.reply.is_empty() {
+            return self.note(ended(connection, debt.without_reply(), None));
+        }
+        owing.add(&self.reply, debt);
+        if verdict == FaultVerdict::Half {
+            let full = self.reply.len();
+            owing.cut_newest(full, full / 2);
+        }
+        if self.faults.slow_bytes {
+            self.note_fault("slow-bytes", connection, debt.request, None, String::new());
+        }
+    }
+
+    fn note_faults(&mut self, verdict: FaultVerdict, connection: u64, request: u64, now: Nanos) {
+        let kind = match verdict {
+            FaultVerdict::Serve => None,
+            FaultVerdict::Fail => Some("error-every"),
+            FaultVerdict::Garbage => Some("garbage-after"),
+            FaultVerdict::Foreign => Some("mix"),
+            FaultVerdict::Half => Some("half-reply-after"),
+            FaultVerdict::Silence if self.faults.is_half_done() => Some("half-reply-after"),
+            FaultVerdict::Silence => Some("stall-after"),
+            FaultVerdict::Close => Some("close-after"),
+        };
+        if let Some(kind) = kind {
+            self.note_fault(kind, connection, request, None, String::new());
+        }
+        for tampering in std::mem::take(&mut self.faults.tamperings) {
+            self.note_fault(tampering.kind, connection, request, Some(tampering.key), tampering.detail);
+        }
+        let kind = match self.faults.expiry {
+            store::ExpiryPolicy::Early(_) => "early-expiry",
+            store::ExpiryPolicy::Kept | store::ExpiryPolicy::Ignored => "ignore-expiry",
+        };
+        for lapse in self.store.take_lapses() {
+            let left_ns = lapse.expires as i128 - i128::from(now);
+            let detail = format!("left_s={:.6}", left_ns as f64 / SECOND as f64);
+            self.note_fault(kind, connection, request, Some(lapse.key), detail);
+        }
+    }
+
+    fn note_fault(
+        &mut self,
+        kind: &'static str,
+        connection: u64,
+        request: u64,
+        key: Option<Vec<u8>>,
+        detail: String,
+    ) {
+        self.note(Note::Fault { kind, connection, request, key, detail });
+    }
+
+    fn note(&mut self, note: Note) {
+        if self.truth == Truth::Kept {
+            self.notes.push(note);
+        }
+    }
+}
+
+fn ended(connection: u64, debt: Debt, sent: Option<Nanos>) -> Note {
+    let Debt { request, verb, arrived, service: ServiceTime { queued_ns, asked_ns }, .. } = debt;
+    Note::Request { connection, request, verb, arrived, sent, asked_ns, queued_ns }
+}
+
+/// Gives `bytes` to a connection at once, and to a connection of another server in pieces of `step` bytes. Asserts that
+/// both connections get equal replies, except where replies show counters of bytes, which depend on the pieces.
+///
+/// # Panics
+/// When the replies differ.
+#[cfg(any(test, fuzzing))]
+pub fn fuzz_guest(bytes: &[u8], step: usize) {
+    let run = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let mut host = Host::new(HostConfig::default(), 0);
+        let mut guest = host.accept();
+        for piece in pieces {
+            host.handle_received(&mut guest, piece, 0);
+        }
+        let mut heard = Vec::new();
+        loop {
+            let due = host.poll_send(&mut guest, 0);
+            let count = due.len();
+            due.parts().iter().for_each(|part| heard.extend_from_slice(part));
+            if count == 0 {
+                return (heard, guest.poll_close());
+            }
+            host.handle_sent(&mut guest, count, 0);
+        }
+    };
+    let whole = run(&mut std::iter::once(bytes));
+    let pieces = run(&mut bytes.chunks(step.max(1)));
+    if !whole.0.windows(10).any(|word| word == b"bytes_read") {
+        assert!(whole == pieces, "in pieces of {step}: {:?} and {:?}", whole, pieces);
+    }
+}
+
+#[cfg(test)]
+mod dialect_tests;
+#[cfg(test)]
+mod tests;

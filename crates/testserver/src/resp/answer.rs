@@ -1,0 +1,50 @@
+//! RESP from the server's side: commands are carried out and become replies.
+
+use super::call::{Call, TOO_LARGE, error};
+use super::command;
+use super::request::{Request, RespRequest};
+use crate::context::Context;
+use crate::contract::ASKED_FOR_ERROR;
+use crate::owed::ReplyBuffer;
+
+const SHUT_OUT: &str = "NOAUTH Authentication required.";
+
+/// Carries out `request` and writes its reply.
+pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
+    let words = match request.0 {
+        RespRequest::Words(words) => words,
+        RespRequest::TooLong => return error(TOO_LARGE, reply),
+        RespRequest::Broken(why) => {
+            context.session.is_closing = true;
+            return error(&format!("ERR Protocol error: {why}"), reply);
+        }
+    };
+    let name = words.key(0);
+    let Some((place, command)) = command::find(name) else {
+        let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
+        let shown: String = name.chars().filter(|letter| !letter.is_control()).collect();
+        return error(&format!("ERR unknown command '{shown}', with args beginning with: "), reply);
+    };
+    if !command.takes(words.count()) {
+        let words = format!("ERR wrong number of arguments for '{}' command", command.name);
+        return error(&words, reply);
+    }
+    if context.needs_login() && !matches!(command.name, "auth" | "hello" | "quit") {
+        return error(SHUT_OUT, reply);
+    }
+    context.calls.count(place, command.name);
+    (command.run)(&mut Call { words, context, reply });
+}
+
+/// The answer to a request that was chosen to fail. Its first word is one that says that the server is at fault.
+pub(crate) fn fail(reply: &mut ReplyBuffer) {
+    error(&format!("TRYAGAIN {ASKED_FOR_ERROR}"), reply);
+}
+
+/// The name of the command that is asked for; `error` for one that is not understood.
+pub(crate) fn verb(request: &Request<'_>) -> &'static str {
+    match request.0 {
+        RespRequest::Words(words) => command::find(words.key(0)).map_or("error", |(_, command)| command.name),
+        RespRequest::TooLong | RespRequest::Broken(_) => "error",
+    }
+}

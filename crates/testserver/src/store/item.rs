@@ -1,0 +1,109 @@
+//! A stored item: its value, its expiry, its marks, and its size by memcached's reckoning.
+
+use std::sync::Arc;
+
+use pummel_logic::time::Nanos;
+
+/// Longest key in bytes (memcached's `protocol.txt`, "Keys").
+pub const KEY_MAX_BYTES: usize = 250;
+
+/// What memcached 1.6 on a 64-bit machine adds to key and value of an item: header, CAS unique, the zero byte after the
+/// key and the line end after the value.
+const ITEM_OVERHEAD_BYTES: usize = 59;
+
+/// What an item needs on top where its flags are not zero.
+const FLAGS_BYTES: usize = 4;
+
+/// A stored item.
+#[derive(Clone, Debug)]
+pub struct StoredItem {
+    pub(super) key: Arc<[u8]>,
+    /// The value.
+    pub value: Arc<[u8]>,
+    /// The flags that the client stored beside the value.
+    pub flags: u32,
+    /// The CAS unique, which changes with every store.
+    pub cas: u64,
+    /// When the item ought to expire, in nanoseconds.
+    pub(crate) expires: Nanos,
+    /// Whether the item was asked for since eviction last looked at it.
+    pub(super) used: bool,
+    pub(super) form: Form,
+    pub(super) marks: Marks,
+    pub(super) last_read: Nanos,
+}
+
+/// What the bytes of a value are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A string.
+    #[default]
+    Plain,
+    /// The fields of a hash, as `resp::hash` writes them.
+    Hash,
+}
+
+/// What the meta commands know of an item.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    /// Whether a client read the item.
+    pub(super) read: bool,
+    /// Whether the item was marked as stale.
+    pub(super) stale: bool,
+    /// Whether a client was told to renew the item.
+    pub(super) token_sent: bool,
+    /// Whether the item's key came in base64.
+    pub(super) key_encoded: bool,
+}
+
+impl StoredItem {
+    pub(super) fn new(
+        key: Arc<[u8]>,
+        value: Arc<[u8]>,
+        flags: u32,
+        cas: u64,
+        expires: Nanos,
+        now: Nanos,
+    ) -> StoredItem {
+        let (form, marks) = (Form::default(), Marks::default());
+        StoredItem { key, value, flags, cas, expires, used: false, form, marks, last_read: now }
+    }
+
+    /// The key of the item.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Whether the item was marked as stale.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.marks.stale
+    }
+
+    /// Whether the item's key came in base64.
+    pub(crate) fn is_key_encoded(&self) -> bool {
+        self.marks.key_encoded
+    }
+
+    /// Whether a client read the item.
+    pub(crate) fn was_read(&self) -> bool {
+        self.marks.read
+    }
+
+    /// When the item was last read, or else stored, in nanoseconds.
+    pub(crate) fn last_read(&self) -> Nanos {
+        self.last_read
+    }
+
+    /// The form of the value's bytes.
+    pub(crate) fn form(&self) -> Form {
+        self.form
+    }
+
+    pub(super) fn len_bytes(&self) -> usize {
+        item_len_bytes(self.key.len(), self.flags, self.value.len())
+    }
+}
+
+pub(crate) fn item_len_bytes(key_len: usize, flags: u32, value_len: usize) -> usize {
+    ITEM_OVERHEAD_BYTES + key_len + value_len + if flags == 0 { 0 } else { FLAGS_BYTES }
+}
