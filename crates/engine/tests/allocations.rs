@@ -64,7 +64,7 @@ fn answer(mut stream: TcpStream, replies: &mut Vec<u8>) {
     }
 }
 
-/// Gets of one server: so many at so many at a time, and so many a second in open loop.
+/// A plan of gets from one server: `requests` of them, `depth` at a time, and in open loop at `rate` per second.
 fn plan(server: &str, requests: u64, depth: u32, rate: Option<f64>) -> Plan {
     Plan {
         servers: vec![server.to_string()],
@@ -91,7 +91,7 @@ fn plan(server: &str, requests: u64, depth: u32, rate: Option<f64>) -> Plan {
     }
 }
 
-/// How often a whole run allocates.
+/// Number of allocations in a whole run.
 fn allocations(plan: &Plan, requests: u64) -> usize {
     let plan = &plan.clone().validate().expect("the plan can be run");
     let region = Region::new(ALLOCATOR);
@@ -143,10 +143,10 @@ fn requests_of_clients_that_come_and_go_allocate_nothing() {
     }
 }
 
-/// What is counted is what the whole program allocates, so that only one test may run at a time.
+/// Lock for one test at a time, since the allocations of the whole program are counted.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Asserts that so many more requests of such a plan allocate no more often.
+/// Asserts that a plan with `more` additional requests allocates no more often.
 fn assert_flat(what: &str, more: u64, plan: impl Fn(u64) -> Plan) {
     let _alone = ALONE.lock().unwrap_or_else(|broken| broken.into_inner());
     let of = |requests| allocations(&plan(requests), requests);
@@ -155,7 +155,7 @@ fn assert_flat(what: &str, more: u64, plan: impl Fn(u64) -> Plan) {
     assert!(long <= short + NOISE, "{more} more requests, {what}: {short} allocations, then {long}");
 }
 
-/// A trace of gets that notes how much memory the program has whenever it is opened.
+/// A trace of gets that notes the memory of the program whenever it is opened.
 struct Noting {
     text: Vec<u8>,
     live_bytes: Mutex<Vec<usize>>,

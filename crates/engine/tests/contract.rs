@@ -33,7 +33,7 @@ const PARTING_BYTES: usize = 300_000;
 
 // ---- The worlds that backends are tried in ----
 
-/// How the other end of a connection behaves.
+/// Behaviour of the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Server {
     /// The server sends received bytes back.
@@ -42,25 +42,25 @@ enum Server {
     EchoV6,
     /// The server sends received bytes back, and listens at a unix socket.
     EchoUnix,
-    /// No server listens.
+    /// No server listens at the address.
     Nobody,
     /// No server listens at the unix socket, whose file does not exist.
     NobodyUnix,
-    /// After the first byte it sends [`PARTING_BYTES`] and closes in order.
+    /// The server sends [`PARTING_BYTES`] after the first byte and closes in order.
     Parting,
-    /// After two bytes it breaks the connection.
+    /// The server breaks the connection after two bytes.
     Breaking,
 }
 
 /// A backend together with the servers that it can reach.
 trait World {
-    /// The backend.
+    /// Type of the backend.
     type Backend: Backend;
 
-    /// A new backend.
+    /// Makes a new backend.
     fn backend(&mut self) -> Self::Backend;
 
-    /// Where a server is.
+    /// Address of a server.
     fn target(&mut self, server: Server) -> Target;
 }
 
@@ -138,8 +138,8 @@ fn stamped_uring(wait: Wait) -> AllMarked<Uring> {
     AllMarked { inner, sends: 0 }
 }
 
-/// Sends a message and waits for its echo, so often, and takes the stamp of each send. Returns for how many of them it
-/// lay between the send and the arrival of the echo.
+/// Sends a message and waits for its echo, `rounds` times, and takes the stamp of each send. Returns the number of
+/// rounds in which the stamp lay between the send and the arrival of the echo.
 fn stamped_echoes<B: Backend>(world: &mut impl World<Backend = AllMarked<B>>, rounds: u64) -> u64 {
     let mut backend = world.backend();
     let (conn, target) = (ConnId { slot: 0, generation: 1 }, world.target(Server::Echo));
@@ -255,7 +255,8 @@ struct Listening {
     target: Target,
     stop: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
-    /// Of [`Server::Nobody`]: listens at another address with its port, so that no other program is given that port.
+    /// Listener of [`Server::Nobody`] at another address with the same port, so that no other program is given that
+    /// port.
     _holder: Option<TcpListener>,
 }
 
@@ -385,7 +386,7 @@ fn break_off(stream: &TcpStream) {
 
 // ---- Simulated servers ----
 
-/// The simulation; the port of a target says which server it is.
+/// The simulation; the port of a target is the number of its server.
 struct Simulated {
     seed: u64,
     conditions: NetworkConditions,
@@ -554,7 +555,7 @@ struct Seen {
     received: Vec<u8>,
     /// Stamp and reading of each chunk.
     times: Vec<(Option<Nanos>, Nanos)>,
-    /// Whether it takes bytes.
+    /// Whether the connection takes bytes.
     writable: bool,
     closed: Option<Reason>,
 }
@@ -563,7 +564,7 @@ struct Seen {
 struct Client<B> {
     backend: B,
     seen: HashMap<ConnId, Seen>,
-    /// Connections that we closed: nothing may come for them.
+    /// Connections that the test closed: nothing may come for them.
     closed: Vec<ConnId>,
 }
 
@@ -579,7 +580,7 @@ impl<B: Backend> Client<B> {
         conn
     }
 
-    /// Opens, and waits until it is open.
+    /// Opens a connection, and waits until it is open.
     fn opened(&mut self, slot: u32, target: &Target) -> ConnId {
         let conn = self.open(slot, 1, target);
         self.until(|client| client.seen[&conn].opened);
@@ -599,7 +600,7 @@ impl<B: Backend> Client<B> {
         handed
     }
 
-    /// Sends all of it, over as many turns as it takes.
+    /// Sends all bytes, over as many turns as that takes.
     fn send_all(&mut self, conn: ConnId, mut bytes: &[u8]) -> Handed {
         loop {
             self.until(|client| client.seen[&conn].writable);
@@ -797,7 +798,7 @@ fn waiting_ends_when_asked_and_not_before(world: &mut impl World) {
     let conn = client.opened(0, &world.target(Server::Echo));
     // What a server sends of its own when a connection begins has come before its first answer.
     exchange(&mut client, conn);
-    // The kernel may tell of the stamp of that request after its answer was read: it ends the wait that it comes in.
+    // The kernel may report the stamp of that request after its answer was read: it ends the wait that it comes in.
     let nothing_comes = (0..1_000).any(|_| {
         let until = client.backend.now() + MILLISECOND;
         let ended = client.backend.wait(until).unwrap();
@@ -863,7 +864,7 @@ fn unix_sockets_have_no_stamps(world: &mut impl World) {
     }
 }
 
-/// Sends one byte, waits for it to come back, and returns when it was sent.
+/// Sends one byte, waits for it to come back, and returns the time at which it was sent.
 fn exchange<B: Backend>(client: &mut Client<B>, conn: ConnId) -> Nanos {
     let before = client.seen[&conn].received.len();
     let handed = client.send_all(conn, b"x");

@@ -88,7 +88,7 @@ fn check_echo(mut backend: impl Backend, target: &Target) {
     backend.close(CONN, Close::Fin);
 }
 
-/// Where no server listens a datagram is lost, and the connection closes as refused.
+/// Checks that a datagram is lost where no server listens, and that the connection closes as refused.
 fn check_nobody(mut backend: impl Backend, target: &Target) {
     open(&mut backend, target);
     let handed = backend.send(CONN, &[IoSlice::new(b"anybody?")]);

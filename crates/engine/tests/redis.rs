@@ -93,7 +93,7 @@ struct Connection<C> {
     unread: Vec<u8>,
 }
 
-/// How a request ended.
+/// Answer to a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     /// Keys and values of its items.

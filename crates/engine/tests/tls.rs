@@ -115,7 +115,7 @@ impl Client {
         Client { tls, handshakes: Vec::new(), generation: 0 }
     }
 
-    /// Opens, sends, waits until `len` bytes have come, and closes; or says why not.
+    /// Opens, sends, waits until `len` bytes have come, and closes; or returns the reason why not.
     fn talk(&mut self, target: &Target, message: &[u8], len: usize) -> Result<Vec<u8>, Reason> {
         self.generation += 1;
         let conn = ConnId { slot: 0, generation: self.generation };
@@ -458,7 +458,7 @@ struct Openssl {
 }
 
 impl Openssl {
-    /// `None` where openssl is not installed.
+    /// Starts the server; `None` where openssl is not installed.
     fn new(identity: &authority::Identity, version: &str) -> Option<Openssl> {
         let mut child = Command::new("openssl")
             .args(["s_server", "-rev", version, "-accept", "127.0.0.1:0"])

@@ -1,4 +1,5 @@
-//! When requests are due under a rate that changes: counts against the integral of the rate, bursts against their formulas.
+//! Due times of requests under a rate that changes: counts against the integral of the rate, bursts against their
+//! formulas.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ fn points(points: &[(u64, f64)]) -> RateShape {
     RateShape::Points(points.iter().map(|&(at_s, rate)| RatePoint { at_ns: at_s * SECOND, rate }).collect())
 }
 
-/// One shape of each kind, with stages that jump and one without any request.
+/// A shape of each kind, with stages that jump and one without any request.
 fn shapes() -> [(&'static str, RateShape); 5] {
     [
         ("ramp", points(&[(0, 100.0), (20, 3_000.0)])),
@@ -319,7 +320,7 @@ fn all_clients_burst_together_and_seeds_differ() {
     assert!(share > 0.6, "{share} of the requests are in a tenth of the time");
 }
 
-/// The due times of one client must be the same on every machine.
+/// Checks that the due times of one client are the same on every machine.
 #[test]
 fn due_times_are_those_of_every_other_machine() {
     let sine = RateShape::Sine(Sine { mean: 1e3, amplitude: 900.0, period_ns: SECOND / 3, start: 0.1 });

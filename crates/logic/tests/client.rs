@@ -1,4 +1,4 @@
-//! Stories of virtual users: what they ask and when, against answers that the test makes up.
+//! Tests of virtual users: their requests and the times of these, against answers that the test makes up.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -20,7 +20,7 @@ use pummel_logic::workload::verify::stale::RunMark;
 
 const US: Nanos = MICROSECOND;
 
-/// When phases begin.
+/// Time at which phases begin.
 const BEGIN: Nanos = 1_000 * US;
 
 fn data() -> Data {
@@ -56,7 +56,7 @@ fn mix(verb: Verb) -> Mix {
     }
 }
 
-/// What a client asked.
+/// Request of a client.
 #[derive(Clone, Debug)]
 struct Asked {
     ticket: Ticket,
@@ -65,7 +65,7 @@ struct Asked {
     cas: u64,
 }
 
-/// What a client wants, without what it borrows.
+/// Action that a client wants, without what it borrows.
 #[derive(Debug)]
 enum Wanted {
     Ask(Asked),
@@ -73,7 +73,7 @@ enum Wanted {
     Done,
 }
 
-/// Clients of one group and one worker, with what they asked and was not answered.
+/// Clients of one group and one worker, with their requests that are not answered.
 struct Story {
     clients: Vec<Client>,
     maker: RequestMaker,
@@ -81,7 +81,7 @@ struct Story {
     asked: Vec<VecDeque<Asked>>,
 }
 
-/// What is told to clients at the beginning.
+/// Settings of clients at the beginning.
 #[derive(Clone)]
 struct Task {
     work: Work,
@@ -95,7 +95,7 @@ struct Task {
 }
 
 impl Task {
-    /// Closed loop, one request at a time, without an end.
+    /// A task in closed loop, one request at a time, without an end.
     fn new(work: Work) -> Task {
         let arrivals = Arrivals::Closed;
         let late = Late::Kept;
@@ -108,14 +108,14 @@ impl Task {
 }
 
 impl Story {
-    /// All of `clients` clients, with lanes that are open since the beginning.
+    /// Begins all of `clients` clients, with lanes that are open since the beginning.
     fn new(clients: u64, task: &Task) -> Story {
         let mut story = Story::closed(0..clients, clients, task);
         story.clients.iter_mut().for_each(|client| client.handle_opened(0, 0));
         story
     }
 
-    /// Some of the group's clients, with closed lanes.
+    /// Begins some of the group's clients, with closed lanes.
     fn closed(numbers: std::ops::Range<u64>, clients: u64, task: &Task) -> Story {
         let data = data();
         let keys = KeyMaker::new(&data).unwrap();
@@ -147,7 +147,7 @@ impl Story {
         Story { clients, maker, keys, asked }
     }
 
-    /// What a client wants next; a lane is opened as soon as it is wanted.
+    /// Next action that a client wants; a lane is opened as soon as it is wanted.
     fn poll(&mut self, client: usize, now: Nanos) -> Wanted {
         loop {
             match self.clients[client].poll(now, &mut self.maker) {
@@ -185,14 +185,14 @@ impl Story {
         matches!(self.poll(client, now), Wanted::Done)
     }
 
-    /// An item of the oldest reply passes by.
+    /// Hands an item of the oldest reply to the client.
     fn item(&mut self, client: usize, key: &[u8], cas: u64) -> bool {
         let ticket = self.asked[client].front().expect("something was asked").ticket;
         let item = Item { key, size: 100, cas, flags: 0 };
         self.clients[client].handle_item(0, &ticket, &item, &mut self.maker).is_some()
     }
 
-    /// The oldest request is answered by a reply that arrives at `arrived` and is read at `read`.
+    /// Answers the oldest request by a reply that arrives at `arrived` and is read at `read`.
     fn answer(&mut self, client: usize, outcome: Outcome, arrived: Nanos, read: Nanos) -> Asked {
         self.answer_full(client, outcome, u32::from(outcome == Outcome::Hit), arrived, read)
     }
@@ -337,7 +337,7 @@ fn a_number_of_requests_is_made_and_then_the_client_is_done() {
 
 // ---- Open loop ----
 
-/// One client that asks every 100 microseconds from the beginning on.
+/// A task of one client that asks every 100 microseconds from the beginning on.
 fn every_100_us(verb: Verb) -> Task {
     Task { arrivals: Arrivals::Constant, rate: 10_000.0, ..Task::of(verb) }
 }
@@ -497,7 +497,7 @@ fn a_stopped_client_asks_nothing_more_and_owns_up_to_what_was_due_before() {
 /// A request of a schedule: client, number, due, verb and keys.
 type Planned = (u64, u64, Nanos, Verb, Vec<Vec<u8>>);
 
-/// Everything that these clients of a group of `clients` ask within the phase.
+/// Collects all requests of these clients of a group of `clients` within the phase.
 fn schedule_of(numbers: std::ops::Range<u64>, clients: u64, task: &Task) -> BTreeSet<Planned> {
     let mut story = Story::closed(numbers, clients, task);
     story.clients.iter_mut().for_each(|client| client.handle_opened(0, 0));
@@ -937,7 +937,7 @@ fn half_and_half() -> Work {
     Work::Mix(Mix { ops: vec![(Verb::Get, 3.0), (Verb::Set, 1.0)], ..mix(Verb::Get) })
 }
 
-/// What so many clients did not send in an hour: requests, those that are estimated, gets.
+/// Requests that clients did not send in an hour: all, those that are estimated, gets.
 fn left_in_an_hour(arrivals: &Arrivals, clients: u64, work: &Work) -> (u64, u64, u64) {
     let end = BEGIN + 3_600 * SECOND;
     let task = Task { arrivals: arrivals.clone(), rate: 1e12, end, ..Task::new(work.clone()) };

@@ -1,4 +1,4 @@
-//! Stories of a connection over UDP: datagrams in any order, twice or never, in both framings of multi-gets.
+//! Tests of a connection over UDP: datagrams in any order, twice or never, in both framings of multi-gets.
 
 use std::io::IoSlice;
 
@@ -13,10 +13,10 @@ use pummel_logic::time::{MILLISECOND, Nanos};
 
 const MS: Nanos = MILLISECOND;
 
-/// How servers cut the reply to a multi-get.
+/// Way in which servers cut the reply to a multi-get.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Framing {
-    /// As one stream, before 1.6.
+    /// One stream for all keys, before 1.6.
     Stream,
     /// A message for each key that is found, since 1.6.
     PerKey,
@@ -72,17 +72,17 @@ fn reply(number: u16, framing: Framing, found: &[(&str, Option<Vec<u8>>)]) -> Ve
 struct Story {
     session: Session<Text>,
     asked: u64,
-    /// Every datagram that was taken from it.
+    /// Datagrams that were taken from the session.
     sent: Vec<Vec<u8>>,
     told: Told,
 }
 
 #[derive(Default)]
 struct Told {
-    /// Of each request: outcome, hits and the message of the server.
+    /// Answers to the requests: number, outcome, hits and the message of the server.
     answers: Vec<(u64, Outcome, u32, String)>,
     stamps: Vec<Stamp>,
-    /// Of items that were to be checked: key and bytes.
+    /// Items that were to be checked: key and bytes.
     checked: Vec<(String, Vec<u8>)>,
     /// Keys of all items.
     items: Vec<String>,
@@ -194,7 +194,7 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// A value of these bytes that tells where in it one stands.
+/// A value of `len` bytes, each of which shows its place in the value.
 fn value(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 1392 * 31 + seed * 13) as u8).collect()
 }
@@ -233,7 +233,7 @@ fn replies_find_their_requests_in_any_order() {
     assert_eq!(story.session.datagram_counts().packet_disorder, 0);
 }
 
-/// Replies of up to six datagrams in either framing, and how many keys are found.
+/// Replies of up to six datagrams in either framing.
 fn replies() -> Vec<Found> {
     let some = |seed, len| Some(value(seed, len));
     vec![
@@ -482,7 +482,7 @@ fn a_closed_session_goes_on_with_other_numbers() {
     assert_eq!(story.number_of(1), 1);
 }
 
-/// What is found, by key; keys come from a few, so that some are asked for twice.
+/// Keys of a reply with their values; keys come from a few, so that some are asked for twice.
 fn any_reply() -> impl Strategy<Value = Found> {
     let key = prop_oneof![Just("a"), Just("b"), Just("c"), Just("dd")];
     let len = prop_oneof![0usize..40, 1300usize..1450, 2700usize..4300];

@@ -1,4 +1,5 @@
-//! The project's own distributions against two libraries: `statrs` gives quantiles, `rand_distr` gives samples.
+//! Tests of the project's own distributions against two libraries: `statrs` gives quantiles, `rand_distr` gives
+//! samples.
 //!
 //! Every sample has a fixed seed, so a test gives the same verdict on every machine and at every time.
 
@@ -13,7 +14,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF, Exp, Gumbel, Normal, Paret
 
 const SEED: u64 = 20_261;
 
-/// How many values a sample holds.
+/// Number of values in a sample.
 const DRAWS: usize = 100_000;
 
 /// Shares at which quantiles are compared: the middle and both ends, as far as 1 in a million.
@@ -97,7 +98,7 @@ fn drawn(dist: &Dist) -> Vec<f64> {
     ascending((0..DRAWS as u64).map(|i| dist.draw(stream.draw(i))))
 }
 
-/// As many values of a distribution of the library, in ascending order.
+/// Draws [`DRAWS`] values of a distribution of the library, in ascending order.
 fn sampled(dist: &impl Distribution<f64>) -> Vec<f64> {
     ascending(dist.sample_iter(StdRng::seed_from_u64(SEED)).take(DRAWS))
 }
@@ -178,7 +179,7 @@ fn means_are_those_of_the_draws() {
     }
 }
 
-/// How likely counts that differ from `expected` at least as much as `counts` are (Pearson); neighbours are put together
+/// Likelihood of counts that differ from `expected` at least as much as `counts` (Pearson); neighbours are put together
 /// until each class expects at least 10.
 fn likelihood(counts: &[u64], expected: &[f64]) -> f64 {
     assert_eq!(counts.len(), expected.len());
@@ -204,7 +205,7 @@ fn likelihood(counts: &[u64], expected: &[f64]) -> f64 {
     chi_squared.sf(distance)
 }
 
-/// How often each of `records` records is chosen in [`DRAWS`] choices.
+/// Number of times that each of `records` records is chosen in [`DRAWS`] choices.
 fn chosen(popularity: &Popularity, records: u64) -> Vec<u64> {
     let chooser = Chooser::new(popularity, records, 0, 1);
     let stream = Stream::from_seed(SEED);
@@ -213,7 +214,7 @@ fn chosen(popularity: &Popularity, records: u64) -> Vec<u64> {
     counts
 }
 
-/// How often Zipf's law chooses each of `records` records in [`DRAWS`] choices.
+/// Expected number of times that Zipf's law chooses each of `records` records in [`DRAWS`] choices.
 fn zipf(records: u64, exponent: f64) -> Vec<f64> {
     let weights: Vec<f64> = (1..=records).map(|rank| (rank as f64).powf(-exponent)).collect();
     let total: f64 = weights.iter().sum();

@@ -1,4 +1,4 @@
-//! Stories of one connection: a script of bytes and times, and what became of every request.
+//! Tests of one connection: a script of bytes and times, and the end of every request.
 
 use std::io::IoSlice;
 
@@ -19,9 +19,9 @@ struct Story {
     session: Session<Text>,
     block: Vec<u8>,
     asked: u64,
-    /// What is done with the answers to what is asked.
+    /// Use of the answers to the requests.
     answer_use: AnswerUse,
-    /// Everything that was taken from it.
+    /// Bytes that were taken from the session.
     wire: Vec<u8>,
     told: Told,
 }
@@ -37,13 +37,13 @@ struct Ended {
     stamp: Stamp,
 }
 
-/// What the sink of a session received.
+/// Events that the sink of a session received.
 #[derive(Default)]
 struct Told {
     answers: Vec<(Ended, String)>,
     items: Vec<(u64, String, u64)>,
     body: Vec<u8>,
-    /// Of each item, whether its ticket knows what was stored when the read was asked.
+    /// Whether each item's ticket knew, at the time of the read, what was stored.
     memos: Vec<bool>,
     /// The messages of requests without reply that failed.
     quiet_errors: Vec<String>,
@@ -114,14 +114,14 @@ impl Story {
         self.ask(Op { value: Value::plain(value.as_bytes()), noreply: true, ..op }, at)
     }
 
-    /// What would be sent in one call.
+    /// Bytes that would be sent in one call.
     fn offered(&self) -> Vec<u8> {
         let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
         let count = self.session.poll_send(&self.block, &mut parts);
         parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
     }
 
-    /// Lets the socket take `count` of the bytes that are offered.
+    /// Lets the socket take `count` of the offered bytes.
     fn sent(&mut self, count: usize, at: Nanos) -> &mut Story {
         let offered = self.offered();
         self.wire.extend_from_slice(&offered[..count]);
@@ -129,7 +129,7 @@ impl Story {
         self
     }
 
-    /// Lets the socket take everything that is offered.
+    /// Lets the socket take all offered bytes.
     fn sent_all(&mut self, at: Nanos) -> &mut Story {
         let count = self.offered().len();
         self.sent(count, at)
@@ -590,8 +590,9 @@ fn ten_thousand_sessions_stay_in_cache() {
     assert!(size_of::<Owed>() <= 2 * LINE_BYTES, "{}", size_of::<Owed>());
 }
 
-/// A store without reply and a read, sent together; then the server sends `replies`, one after the other, and whatever
-/// waits is sent before the next. Says what the session told, and what it sent behind its requests.
+/// Sends a store without reply and a read together; then the server sends `replies`, one after the other, and the
+/// waiting bytes are sent before the next. Returns what the sink received, and the bytes that were sent behind the
+/// requests.
 fn after_a_quiet_store<C: Codec>(replies: &[&str]) -> (Told, Vec<u8>) {
     let (mut session, mut told, mut wire) = (Session::<C>::new(1), Told::default(), Vec::new());
     let quiet = Op { value: Value::plain(b"v"), noreply: true, ..Op::new(Verb::Set, b"q") };

@@ -1,4 +1,5 @@
-//! What was due and never sent: counted as it would have been asked, at a bounded cost, however far it is out of reach.
+//! Requests that were due and never sent: counted as they would have been asked, at a bounded cost, however many they
+//! are.
 
 use pummel_logic::arrival::{Pace, Passed, Schedule};
 use pummel_logic::dist::Dist;
@@ -128,8 +129,8 @@ fn clients_that_come_far_out_of_reach_are_counted_from_their_mean_gap() {
     }
 }
 
-/// The requests of the clients that come until an hour is over, where so many workers share them out among them and each
-/// worker's first client waits.
+/// The requests of the clients that come until an hour is over, where a number of workers share them out among them and
+/// each worker's first client waits.
 fn waiting(rate: f64, turns: u64, calls: u64, requests: u64) -> u64 {
     let last = if requests == u64::MAX { u64::MAX } else { requests.div_ceil(calls) };
     let of = |turn: u64| {

@@ -1,4 +1,4 @@
-//! Stories of clients with windows: what they ask of a server that the test makes up, and what they find.
+//! Tests of clients with windows: their requests to a server that the test makes up, and the answers.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ fn window() -> Window {
     }
 }
 
-/// What a client asked.
+/// Request of a client.
 struct Asked {
     lane: u16,
     ticket: Ticket,
@@ -43,7 +43,7 @@ struct Asked {
     expiry_s: i64,
 }
 
-/// One client, its servers, and a clock.
+/// A client, its servers, and a clock.
 struct Story {
     client: Client,
     maker: RequestMaker,
@@ -165,7 +165,7 @@ impl Story {
         self.counts.merge(&counts);
     }
 
-    /// Serves everything that is asked; returns the verbs.
+    /// Serves all requests; returns the verbs.
     fn serve_all(&mut self) -> Vec<Verb> {
         let mut verbs = Vec::new();
         while let Some(asked) = self.ask() {

@@ -6,7 +6,7 @@ use crate::figures::Figures;
 use crate::recorder::{Counts, Span};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
-/// The difference of clocks above which reports mention them, in nanoseconds.
+/// The difference of clocks above which reports warn of it, in nanoseconds.
 pub const CLOCK_OFFSET_LARGE_NS: Nanos = MILLISECOND;
 
 /// The processes of a run.
@@ -20,7 +20,7 @@ pub struct Agents {
     pub members: Vec<Member>,
 }
 
-/// One process.
+/// One process of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
@@ -34,7 +34,7 @@ pub struct Member {
     pub clock_offset_ns: i64,
     /// Greatest error of the measured difference of the clocks, in nanoseconds.
     pub clock_error_ns: Nanos,
-    /// When the process began the measured phase, after the moment that was agreed on.
+    /// Time from the agreed moment until the process began the measured phase.
     pub late_ns: Option<Nanos>,
     /// The loss of the process; absent where it stayed to the end.
     pub lost: Option<Lost>,
@@ -42,8 +42,8 @@ pub struct Member {
     pub counts: Counts,
     /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
-    /// How the response times differ from those of all others together; absent where they differ by chance only, and where that is
-    /// not known.
+    /// Difference of the response times from those of all others together; absent where they differ by chance only, and
+    /// where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation: Option<Deviation>,
 }
@@ -64,7 +64,7 @@ pub struct Deviation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lost {
-    /// When the last message of the process came, after the beginning of the measured phase; absent before that.
+    /// Time of the last message of the process, after the beginning of the measured phase; absent before that.
     pub at_ns: Option<Nanos>,
     /// The reason of the loss.
     pub why: String,
@@ -74,7 +74,7 @@ pub struct Lost {
 }
 
 impl Agents {
-    /// Whether every process said at its end what it measured. Of one that was lost without a word only its slices are known.
+    /// Whether every process sent what it measured at its end. Of one that was lost before only its slices are known.
     pub fn have_all_told(&self) -> bool {
         self.members.iter().all(|member| member.lost.as_ref().is_none_or(|lost| lost.left))
     }

@@ -1,4 +1,4 @@
-//! What is known of the instrument on one machine: its own errors, as `pummel calibrate` found them, and advice where they are bad.
+//! The instrument on one machine: its own errors, as `pummel calibrate` found them, and advice where they are bad.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::figures::Quantile;
 use crate::words::percent;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
-/// A calibration that is older than this says nothing any more, in seconds.
+/// Greatest age of a calibration that is used, in seconds.
 pub const AGE_MAX_S: u64 = 30 * 24 * 3600;
 
 /// The figures of the instrument on one machine.
@@ -14,34 +14,34 @@ pub const AGE_MAX_S: u64 = 30 * 24 * 3600;
 pub struct Calibration {
     /// Names the machine, its kernel, the CPUs that are allowed, pummel's version and its backend.
     pub key: String,
-    /// When it was made, in seconds since 1970.
+    /// Time of the calibration, in seconds since 1970.
     pub unix_s: u64,
     /// Whether it was made in a few seconds: the figures are rough.
     #[serde(default)]
     pub quick: bool,
     /// The interface to the kernel.
     pub backend: String,
-    /// The clock.
+    /// Figures of the clock.
     pub clock: ClockFigures,
-    /// Sleeps and stand-stills.
+    /// Figures of sleeps and stand-stills.
     pub timer: TimerFigures,
-    /// Receive stamps.
+    /// Figures of receive and transmit stamps.
     pub stamps: StampFigures,
-    /// By how much service times are too long, for each way in which the server held its replies.
+    /// Errors of service times, for each way in which the server held its replies.
     pub service_error: Vec<ServiceError>,
     /// Lag at rates that the generator ought to keep.
     pub lag: Vec<LagFloor>,
-    /// The greatest rate of one core at which the lag's p99 is below 10 % of the service time's median and the core is busy for
-    /// less than 90 % of the time, in requests per second; `None` where there is none.
+    /// The greatest rate of one core at which the lag's p99 is below 10 % of the service time's median and the core is
+    /// busy for less than 90 % of the time, in requests per second; `None` where no rate is.
     pub rate_per_core: Option<u64>,
-    /// How much runs of one thing differ; `None` where that was not looked at.
+    /// Differences between runs of the same configuration; `None` where they were not measured.
     pub noise: Option<NoiseFloor>,
 }
 
-/// A clock.
+/// Figures of a clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockFigures {
-    /// What the kernel calls its source; `None` where it does not say.
+    /// Kernel's name of the clock source; `None` where it is not known.
     pub source: Option<String>,
     /// Time of one reading, in picoseconds.
     pub reading_ps: u64,
@@ -51,17 +51,17 @@ pub struct ClockFigures {
     pub backward: u64,
 }
 
-/// Sleeps and stand-stills.
+/// Figures of sleeps and stand-stills.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerFigures {
-    /// By how much sleeps were too long.
+    /// Overshoots of sleeps, by their length.
     pub sleeps: Vec<Overshoot>,
     /// The longest times in which a spinning thread did not run, the longest first, in nanoseconds.
     pub gaps_ns: Vec<Nanos>,
-    /// For how long gaps were looked for, in nanoseconds.
+    /// Time for which gaps were looked for, in nanoseconds.
     pub looked_ns: Nanos,
-    /// For how long the spinning thread could have run meanwhile and had no CPU, in nanoseconds: what others on the machine took.
-    /// Absent where the kernel does not count it.
+    /// Time for which the spinning thread could have run meanwhile and had no CPU, in nanoseconds: what others on the
+    /// machine took. Absent where the kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_delay_ns: Option<Nanos>,
 }
@@ -74,16 +74,16 @@ impl TimerFigures {
     }
 }
 
-/// By how much sleeps of one length were too long, in nanoseconds.
+/// Overshoot of sleeps of one length, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overshoot {
     /// Length of the sleeps.
     pub asked_ns: Nanos,
-    /// The median.
+    /// Median of the overshoots.
     pub p50_ns: Nanos,
-    /// The 99th percentile.
+    /// The 99th percentile of the overshoots.
     pub p99_ns: Nanos,
-    /// The greatest.
+    /// Greatest of the overshoots.
     pub max_ns: Nanos,
 }
 
@@ -97,38 +97,38 @@ pub struct StampFigures {
     pub missing: u64,
     /// Replies that shared a read with a later one, so that their stamp is too late.
     pub late: u64,
-    /// Replies whose stamp could not be true.
+    /// Replies whose stamp was impossible.
     pub rejected: u64,
     /// Requests that the kernel was asked to stamp when they left.
     pub transmit_asked: u64,
-    /// Requests without a transmit stamp of their own that can be true.
+    /// Requests without a possible transmit stamp of their own.
     pub transmit_missing: u64,
     /// The network cards that are up, but for loopback.
     pub cards: Vec<CardStamps>,
 }
 
-/// Whether a network card can stamp packets.
+/// Ability of a network card to stamp packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardStamps {
     /// Name of the card.
     pub name: String,
-    /// Whether it stamps packets in both directions by a clock of its own; `None` where that is not known.
+    /// Whether the card stamps packets in both directions by a clock of its own; `None` where that is not known.
     pub stamps_packets: Option<bool>,
 }
 
-/// By how much the service times of one run were longer than the server held the replies, request by request, in
-/// nanoseconds.
+/// Differences between the service times of one run and the times for which the server held the replies, request by
+/// request, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceError {
-    /// How the server held the replies, as `--service-time` says it.
+    /// Way in which the server held the replies, in the words of `--service-time`.
     pub held: String,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// The median.
+    /// Median of the differences.
     pub p50_ns: i64,
-    /// The 99th percentile.
+    /// The 99th percentile of the differences.
     pub p99_ns: i64,
-    /// The greatest.
+    /// Greatest of the differences.
     pub max_ns: i64,
 }
 
@@ -137,16 +137,16 @@ pub struct ServiceError {
 pub struct LagFloor {
     /// Requests per second that were asked for.
     pub rate: u64,
-    /// How the generator waited: `spin` or `block`.
+    /// Way in which the generator waited: `spin` or `block`.
     pub wait: String,
-    /// The median; 0 without requests.
+    /// The median of the lag; 0 without requests.
     pub p50_ns: Nanos,
-    /// The 99th percentile; 0 without requests.
+    /// The 99th percentile of the lag; 0 without requests.
     pub p99_ns: Nanos,
-    /// The median is more than `p50_ns`: it falls among the requests that were not sent or not answered.
+    /// Whether the median is more than `p50_ns`: it falls among the requests that were not sent or not answered.
     #[serde(default)]
     pub p50_above: bool,
-    /// The 99th percentile is more than `p99_ns`.
+    /// Whether the 99th percentile is more than `p99_ns`.
     #[serde(default)]
     pub p99_above: bool,
 }
@@ -164,7 +164,7 @@ impl LagFloor {
     }
 }
 
-/// Whether a run was such that its times may be believed: its lag's p99 is known and below this share of the median service time.
+/// Whether the times of a run are reliable: its lag's p99 is known and below this share of the median service time.
 pub fn is_prompt(lag_p99: Quantile, service_p50: Quantile, share: f64) -> bool {
     match (lag_p99, service_p50) {
         (Quantile::Known(lag_ns), Quantile::Known(service_ns)) => (lag_ns as f64) < share * service_ns as f64,
@@ -172,16 +172,16 @@ pub fn is_prompt(lag_p99: Quantile, service_p50: Quantile, share: f64) -> bool {
     }
 }
 
-/// How much runs of one thing differ: standard deviations of the logarithm, in millionths.
+/// Differences between runs of the same configuration: standard deviations of the logarithm, in millionths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseFloor {
     /// Pairs of runs.
     pub pairs: u64,
-    /// Of the median response.
+    /// Deviation of the median response.
     pub p50_ppm: u64,
-    /// Of the 99th percentile of the response.
+    /// Deviation of the 99th percentile of the response.
     pub p99_ppm: u64,
-    /// Of the rate in closed loop.
+    /// Deviation of the rate in closed loop.
     pub rate_ppm: u64,
 }
 
@@ -190,7 +190,7 @@ pub struct NoiseFloor {
 pub struct Calibrated {
     /// Age of the calibration in seconds.
     pub age_s: u64,
-    /// The figures.
+    /// Figures of the calibration.
     #[serde(flatten)]
     pub figures: Calibration,
 }
@@ -207,7 +207,7 @@ impl Calibration {
         self.timer.run_delay_share().filter(|share| *share >= RUN_DELAY_BAD)
     }
 
-    /// The error of service times that hardly last: what the instrument adds to each, in nanoseconds.
+    /// The error of the shortest service times: what the instrument adds to each, in nanoseconds.
     pub fn service_error_ns(&self) -> Option<i64> {
         self.service_error.first().map(|error| error.p50_ns)
     }
@@ -256,24 +256,24 @@ impl NoiseFloor {
     }
 }
 
-/// The value at a share of sorted values: the least one that at most so large a share lies below.
+/// The value at a share of sorted values: the least one that at most this share lies below.
 fn quantile<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
     let rank = (libm::ceil(share * sorted.len() as f64) as usize).clamp(1, sorted.len().max(1));
     sorted.get(rank - 1).copied()
 }
 
-/// What the machine is set to, as far as its instrument depends on it; `None` where it is not known.
+/// Settings and state of the machine, as far as its instrument depends on them; `None` where one is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// The frequency governor.
     pub governor: Option<String>,
     /// Time to leave the deepest idle state, in microseconds.
     pub idle_exit_us: Option<u64>,
-    /// When the kernel makes huge pages by itself: `always`, `madvise` or `never`.
+    /// Kernel's setting for transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
     /// Whether there is swap that is used.
     pub swaps: Option<bool>,
-    /// For how long the limit of a control group held this process back while it was calibrated.
+    /// Time for which the limit of a control group held this process back while it was calibrated.
     pub throttled_ns: Option<Nanos>,
     /// Share of the time that the hypervisor took from the CPUs of this process meanwhile, in thousandths.
     pub steal_permille: Option<u64>,
@@ -287,25 +287,25 @@ pub struct Surroundings {
 /// A sentence about a bad figure, and the command that may mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// What is bad, and why.
+    /// Bad figure and its cause.
     pub says: String,
-    /// What to type.
+    /// Command that may mend it.
     pub command: &'static str,
 }
 
-/// A reading of the clock that takes longer than this is a system call.
+/// Longest reading of the clock that is not a system call, in picoseconds.
 const READING_BAD_PS: u64 = 150_000;
 
-/// Sleeps of 50 us that are longer by more than this make lag.
+/// Longest overshoot of sleeps of 50 us that makes no lag.
 const SLEEP_BAD_NS: Nanos = 150 * MICROSECOND;
 
-/// Stand-stills longer than this are seen in p99.9.
+/// Longest stand-still that is not seen in p99.9.
 const GAP_BAD_NS: Nanos = MILLISECOND;
 
 /// The share of the time without a CPU from which on figures are those of a busy machine.
 const RUN_DELAY_BAD: f64 = 0.01;
 
-/// Time to leave an idle state that is much, in microseconds.
+/// Time to leave an idle state that is too long, in microseconds.
 const IDLE_EXIT_BAD_US: u64 = 50;
 
 /// Share of the time that a hypervisor takes beyond chance, in thousandths.
@@ -314,7 +314,7 @@ const STEAL_BAD_PERMILLE: u64 = 1;
 /// Share of the time for which a sibling is busy that slows its core, in thousandths.
 const SIBLINGS_BAD_PERMILLE: u64 = 100;
 
-/// What may be mended, where a figure was bad; nothing is said of settings that did no harm.
+/// Advice on settings that may have made a figure bad; settings that did no harm are left out.
 pub fn advice(figures: &Calibration, around: &Surroundings) -> Vec<Advice> {
     let gap_ns = figures.timer.gaps_ns.first().copied().unwrap_or(0);
     let gap = format!("a spinning thread stood still for {:.1} ms", gap_ns as f64 / MILLISECOND as f64);

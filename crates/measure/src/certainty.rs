@@ -1,4 +1,4 @@
-//! How sure each figure of a run is: the intervals that reports print beside quantiles, means, rates and hit shares.
+//! Intervals of the figures of a run, which reports print beside quantiles, means, rates and hit shares.
 
 use crate::figures::{QUANTILES, Unanswered};
 use crate::measurement::Measurement;
@@ -7,10 +7,10 @@ use crate::uncertainty::{Batches, Bounds, KEPT, Range, Upper};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, seconds};
 
-/// Enough independent slow spells beyond a quantile for it to be known without a word of warning.
+/// Independent slow spells beyond a quantile that make it known without a warning.
 pub const SPELLS_ENOUGH: f64 = 16.0;
 
-/// How sure the figures of some of a run's requests are.
+/// Intervals of the figures of some of a run's requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Certainty {
     /// The quantiles and the mean of the kept spans, in the order of [`KEPT`].
@@ -21,7 +21,7 @@ pub struct Certainty {
     pub hit_share: Option<Range>,
 }
 
-/// How sure the quantiles and the mean of one span are.
+/// Intervals of the quantiles and the mean of one span.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimesCertainty {
     /// The intervals of the [`QUANTILES`].
@@ -31,8 +31,8 @@ pub struct TimesCertainty {
 }
 
 impl Certainty {
-    /// How sure the figures of `op` are, which has the requests of the groups and verbs that `is_asked` accepts. `None`
-    /// where the run has no windows, or was too short to say.
+    /// Intervals of the figures of `op`, which has the requests of the groups and verbs that `is_asked` accepts. `None`
+    /// where the run has no windows, or was too short.
     pub fn of(
         measurement: &Measurement,
         op: &OpRecord,
@@ -50,7 +50,7 @@ impl Certainty {
         })
     }
 
-    /// What is known of a span, where windows keep its times.
+    /// Intervals of a span; `None` where windows do not keep its times.
     pub fn of_span(&self, span: Span) -> Option<&TimesCertainty> {
         KEPT.iter().position(|kept| *kept == span).map(|at| &self.times[at])
     }
@@ -62,14 +62,14 @@ const BAND_POINTS: u32 = 40;
 /// The interval of one of many quantiles, for pictures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// The quantile.
+    /// Quantile from 0 to 1.
     pub quantile: f64,
     /// The ends of its interval in nanoseconds, where they are known.
     pub ends: [Option<Nanos>; 2],
 }
 
-/// The intervals of 40 quantiles of all response times, up to 0.9999, at equal distances of the logarithm of what lies beyond. Those
-/// that are not known are left out; empty where none is.
+/// The intervals of 40 quantiles of all response times, up to 0.9999, at equal distances of the logarithm of what lies
+/// beyond. Unknown ones are left out; empty where none is known.
 pub fn bands(measurement: &Measurement) -> Vec<Band> {
     let Some(windows) = &measurement.windows else { return Vec::new() };
     let Some(batches) = Batches::of(windows, measurement.measured_ns, |_, _| true) else { return Vec::new() };

@@ -19,13 +19,13 @@ pub struct Churn {
     pub asked: u64,
     /// Connections that were open.
     pub established: u64,
-    /// Most that were open at one time; with several workers the sum of what each saw.
+    /// Most connections that were open at one time; with several workers the sum of what each saw.
     pub alive_max: u64,
     /// Why connections ended early, or were not opened.
     pub failures: ConnectionFailures,
-    /// From asking for a connection to its end, for those that were open.
+    /// Time from asking for a connection to its end, for those that were open.
     pub life: Histogram,
-    /// From asking for a connection until it was open.
+    /// Time from asking for a connection until it was open.
     pub connect: Histogram,
     /// Bytes of each request that was handed over whole, where the requests are those of a sequence.
     pub request_bytes: Moments,
@@ -33,11 +33,11 @@ pub struct Churn {
     pub reply_bytes: Moments,
     /// Counts of the replies by their first word.
     pub replies: Replies,
-    /// From sending to arrival, for every reply.
+    /// Time from sending to arrival, for every reply.
     pub service: Histogram,
-    /// From the due time to arrival, for every reply.
+    /// Time from when a request was due to the arrival of its reply, for every reply.
     pub response: Histogram,
-    /// From the due time to sending, for every request that was sent.
+    /// Time from when a request was due until it was sent, for every request that was sent.
     pub late: Histogram,
 }
 
@@ -45,21 +45,21 @@ pub struct Churn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionFailures {
-    /// The run's own timeout.
+    /// The run's own timeout ended the connection.
     pub timeout: u64,
-    /// ETIMEDOUT: the kernel gave up.
+    /// Connections that the kernel gave up (ETIMEDOUT).
     pub unreachable: u64,
-    /// ECONNREFUSED.
+    /// Connections that were refused (ECONNREFUSED).
     pub refused: u64,
-    /// ECONNRESET or EPIPE.
+    /// Connections that were reset (ECONNRESET or EPIPE).
     pub reset: u64,
-    /// EMFILE: this process may not have more descriptors.
+    /// Connections without a descriptor: this process may not have more (EMFILE).
     pub descriptors: u64,
-    /// ENFILE: the system may not have more files.
+    /// Connections without a file: the system may not have more (ENFILE).
     pub files: u64,
-    /// No local port was free: EADDRNOTAVAIL of `connect`, or EADDRINUSE of `bind`.
+    /// Connections without a local port: EADDRNOTAVAIL of `connect`, or EADDRINUSE of `bind`.
     pub addresses: u64,
-    /// Anything else: closed by the server while it owed a reply, a malformed reply.
+    /// Connections with any other failure: closed by the server while it owed a reply, a malformed reply.
     pub other: u64,
 }
 
@@ -68,19 +68,19 @@ pub struct ConnectionFailures {
 pub enum ConnectionFailure {
     /// The run's own timeout.
     Timeout,
-    /// ETIMEDOUT.
+    /// Timeout of the kernel (ETIMEDOUT).
     Unreachable,
-    /// ECONNREFUSED.
+    /// Refusal by the peer (ECONNREFUSED).
     Refused,
-    /// ECONNRESET or EPIPE.
+    /// Reset by the peer (ECONNRESET or EPIPE).
     Reset,
-    /// EMFILE.
+    /// No free descriptor in this process (EMFILE).
     Descriptors,
-    /// ENFILE.
+    /// No free file in the system (ENFILE).
     Files,
-    /// No local port was free.
+    /// No free local port.
     Addresses,
-    /// Anything else.
+    /// Any other failure.
     Other,
 }
 
@@ -109,29 +109,29 @@ impl ConnectionFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replies {
-    /// STORED.
+    /// Number of `STORED` replies.
     pub stored: u64,
-    /// NOT_STORED.
+    /// Number of `NOT_STORED` replies.
     pub not_stored: u64,
-    /// EXISTS.
+    /// Number of `EXISTS` replies.
     pub exists: u64,
-    /// NOT_FOUND.
+    /// Number of `NOT_FOUND` replies.
     pub not_found: u64,
-    /// A number.
+    /// Number of replies that are a number.
     pub num: u64,
-    /// DELETED.
+    /// Number of `DELETED` replies.
     pub deleted: u64,
-    /// END alone.
+    /// Number of `END` replies without a value.
     pub end: u64,
-    /// VALUE.
+    /// Number of `VALUE` replies.
     pub value: u64,
-    /// ERROR.
+    /// Number of `ERROR` replies.
     pub error: u64,
-    /// CLIENT_ERROR.
+    /// Number of `CLIENT_ERROR` replies.
     pub client_error: u64,
-    /// SERVER_ERROR.
+    /// Number of `SERVER_ERROR` replies.
     pub server_error: u64,
-    /// Any other.
+    /// Number of other replies.
     pub other: u64,
 }
 
@@ -140,7 +140,7 @@ pub struct Replies {
 pub struct Ended {
     /// Bytes of the request, where they are known and it was handed over whole.
     pub request_bytes: Option<u64>,
-    /// From due to sent; `None` when it was not sent.
+    /// Time from when the request was due until it was sent; `None` when it was not sent.
     pub late_ns: Option<Nanos>,
     /// The reply; `None` where none came.
     pub reply: Option<ChurnReply>,
@@ -153,9 +153,9 @@ pub struct ChurnReply {
     pub outcome: Outcome,
     /// Length of the reply in bytes; 0 where it is not known.
     pub bytes: u64,
-    /// From sending to arrival.
+    /// Time from sending to arrival.
     pub service_ns: Nanos,
-    /// From the due time to arrival.
+    /// Time from when the request was due to arrival.
     pub response_ns: Nanos,
 }
 

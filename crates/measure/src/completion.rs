@@ -1,4 +1,4 @@
-//! Whether a run did what its Plan asks for, and what is missing from one that did not.
+//! Comparison of a run with its Plan, and what is missing from an incomplete one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ const SILENCE_MIN_NS: Nanos = 100 * MILLISECOND;
 pub struct Loaded {
     /// Records that were to be stored, counted once for each server that holds them.
     pub records: u64,
-    /// Records that were stored, counted in the same way.
+    /// Records that were stored, counted once for each server that holds them.
     pub stored: u64,
 }
 
@@ -30,16 +30,16 @@ impl Loaded {
         self.records > 0 && self.stored == 0
     }
 
-    /// Adds what other workers or processes stored in the same phase.
+    /// Adds the records that other workers or processes stored in the same phase.
     pub fn merge(&mut self, other: Loaded) {
         self.records = self.records.saturating_add(other.records);
         self.stored = self.stored.saturating_add(other.stored);
     }
 }
 
-/// Why a run is not complete whose load ended like this, as a sentence without its full stop; `None` where the load takes
-/// nothing from it. `allow_partial` is the Plan's `allow_partial_load`, which never excuses a load that stored nothing.
-/// `trouble` says what happened to connections, for loads that no server answered with an error.
+/// Reason why a run is not complete whose load ended like this, as a sentence without its full stop; `None` where the
+/// load is no such reason. `allow_partial` is the Plan's `allow_partial_load`, which never excuses a load that stored
+/// nothing. `trouble` is the trouble of connections, for loads that no server answered with an error.
 pub fn load_shortfall(load: &LoadResult, allow_partial: bool, trouble: Option<&str>) -> Option<String> {
     let missing = load.records.saturating_sub(load.stored);
     let what = match load.stored {
@@ -109,7 +109,7 @@ impl fmt::Display for ServerTrouble {
     }
 }
 
-/// What is missing from what a Plan asks for, as a sentence without its full stop; `None` where the run is complete.
+/// Part of the Plan that the run did not do, as a sentence without its full stop; `None` where the run is complete.
 pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
     if let Some(failure) = &end.worker_failure {
         return Some(format!("{WORKER_FAILED}: {failure}"));
@@ -148,8 +148,8 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
         .or_else(|| load_shortfall(load?, plan.allow_partial_load, trouble))
 }
 
-/// Which server took fewer connections than the run asked it for, as a sentence without its full stop; `None` where all took
-/// theirs at last.
+/// Server that took fewer connections than the run asked it for, as a sentence without its full stop; `None` where all
+/// took theirs at last.
 pub fn not_taken(plan: &Plan, connections: &Connections) -> Option<String> {
     let mut refusing = connections.refusals.iter().filter(|refusal| refusal.refused > 0);
     let first = refusing.next()?;
@@ -168,7 +168,7 @@ pub fn not_taken(plan: &Plan, connections: &Connections) -> Option<String> {
     ))
 }
 
-/// Adds to a finished measurement what each server of the plan tells of its limit of connections, also in its reason.
+/// Adds the servers' limits of connections to a finished measurement, also to its reason.
 pub fn note_limits(plan: &Plan, measurement: &mut Measurement, limits: &[ConnectionLimit]) {
     let without = not_taken(plan, &measurement.connections);
     for refusal in &mut measurement.connections.refusals {
@@ -181,11 +181,11 @@ pub fn note_limits(plan: &Plan, measurement: &mut Measurement, limits: &[Connect
     }
 }
 
-/// What one process of a distributed run was to do and did not do, as a part of a sentence whose subject is the process;
-/// `None` where nothing is missing. `measurement` is that of the process, whose own verdict is not trusted.
+/// Part of its share that one process of a distributed run did not do, as a part of a sentence whose subject is the
+/// process; `None` where nothing is missing. `measurement` is that of the process, whose own verdict is not trusted.
 ///
-/// What a Plan promises by number is held against what was done: records to store, requests to make, connections of clients
-/// that come and go, rows of a recording. A time is a promise where requests are due until it is over; clients that come and
+/// Numbers in a Plan are compared with what was done: records to store, requests to make, connections of clients
+/// that come and go, rows of a recording. A time counts where requests are due until it is over; clients that come and
 /// go may end before it, since none may be due in its last gap. `agreed_ns` is the time of a measurement whose end was found
 /// while it went on, in place of the plan's.
 pub fn share_shortfall(
@@ -314,8 +314,9 @@ fn never_made(missing: u64) -> String {
     format!("{missing} {requests} {} never made", was(missing))
 }
 
-/// Which server did not answer at the end of the recorded phases, as a sentence; `None` where all did. Only a server that
-/// turned connections away was certainly gone: one that is asked for more than it can do takes them, and answers later.
+/// Server that did not answer at the end of the recorded phases, as a sentence; `None` where all did. Only a server
+/// that turned connections away was certainly gone: one that is asked for more than it can do takes them, and answers
+/// later.
 fn gone_at_the_end(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
     let long_ns = long_silence_ns(plan, measurement);
     let is_long = |silent: &&SilentServer| silent.silent_ns >= long_ns;
@@ -346,7 +347,7 @@ fn long_silence_ns(plan: &Plan, measurement: &Measurement) -> Nanos {
     slow_ns.max(plan.drain_ns() / 2).max(SILENCE_MIN_NS)
 }
 
-/// What became of clients that come and go of which some failed, as a sentence with the first reason that was seen.
+/// Failures of clients that come and go, as a sentence with the first reason that was seen.
 fn failed_clients(churn: &Churn, end: &RunEnd, why: &str) -> String {
     let failures = &churn.failures;
     let missing = match end.missing {
@@ -364,7 +365,7 @@ fn failed_clients(churn: &Churn, end: &RunEnd, why: &str) -> String {
     )
 }
 
-/// What became of the connections of a run that did not begin, as a sentence. The first connection that cannot be opened,
+/// Failures of the connections of a run that did not begin, as a sentence. The first connection that cannot be opened,
 /// or is lost, ends such a run.
 fn unopened(connections: &Connections) -> String {
     let (asked, failed) = (connections.asked, connections.failed);
@@ -387,10 +388,10 @@ fn because(measurement: &Measurement, trouble: Option<&str>) -> String {
     trouble.map(|trouble| format!(": {trouble}")).or_else(said).unwrap_or_default()
 }
 
-/// How the reason of a run begins in which a worker failed; with agents it follows the name of one.
+/// Beginning of the reason of a run in which a worker failed; with agents it follows the name of one.
 pub const WORKER_FAILED: &str = "a worker could not go on";
 
-/// What is said of a run in which no request was due and nothing went wrong.
+/// Reason of a run in which no request was due and nothing went wrong.
 const NOTHING_DUE: &str = "nothing completed: no request was due";
 
 /// Whether a run is not complete only because no request was due in it: chance did so, where the run was short and its rate low.
@@ -405,7 +406,7 @@ pub fn has_nothing_to_report(plan: &Plan, stored: u64, requests: u64) -> bool {
     stored == 0 && (requests == 0 || recorded.all(|phase| matches!(phase.work, Work::Load(_))))
 }
 
-/// What is said of a run in which nothing completed, with the trouble of a connection where there was one; as a sentence.
+/// Reason of a run in which nothing completed, as a sentence, with the trouble of a connection where there was one.
 pub fn nothing_completed(plan: &Plan, measurement: &Measurement, trouble: Option<&str>) -> String {
     let asked: u64 = measurement.groups.iter().map(|group| group.ops.all().counts.requests()).sum();
     let why = because(measurement, trouble);

@@ -23,10 +23,10 @@ pub struct Connections {
     pub unheard: u64,
     /// Attempts to open a connection that failed.
     pub failed: u64,
-    /// Those of the failed attempts that the peer refused or reset.
+    /// Failed attempts that the peer refused or reset.
     #[serde(default)]
     pub turned_away: u64,
-    /// Those of the failed attempts for which no local port was free.
+    /// Failed attempts for which no local port was free.
     #[serde(default)]
     pub no_port: u64,
     /// Open connections that broke, or had to be closed.
@@ -54,7 +54,7 @@ pub struct Connections {
     pub churn: Option<Box<Churn>>,
 }
 
-/// What one server refused of the connections that it had taken.
+/// Connections that one server took and then refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refusal {
@@ -62,26 +62,26 @@ pub struct Refusal {
     pub server: u32,
     /// Connections to the server that were opened or refused.
     pub connections: u64,
-    /// Those of them that the server refused the last time, and has not taken since.
+    /// Connections that the server refused the last time, and has not taken since.
     pub refused: u64,
     /// Connections that the server took and then refused.
     pub attempts: u64,
     /// The server's words.
     pub words: String,
-    /// The server's limit of connections; `None` where the server was not asked or does not tell.
+    /// The server's limit of connections; `None` where it is not known.
     pub limit: Option<u64>,
     /// Connections that the server has refused since its start, by its own count.
     pub counted: Option<u64>,
 }
 
 impl Refusal {
-    /// How many connections the server took.
+    /// Number of connections that the server took and kept.
     pub fn taken(&self) -> u64 {
         self.connections.saturating_sub(self.refused)
     }
 
-    /// The limit of the server, and what it counts, as a remark in brackets behind a blank; empty where it tells neither.
-    /// `is_resp`: the server speaks RESP.
+    /// The limit of the server, and its count of refusals, as a remark in brackets behind a blank; empty where neither
+    /// is known. `is_resp`: the server speaks RESP.
     pub fn limit_words(&self, is_resp: bool) -> String {
         let mut parts = Vec::new();
         if let Some(limit) = self.limit {
@@ -97,7 +97,7 @@ impl Refusal {
         if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
     }
 
-    /// Adds what another worker knows of the same server.
+    /// Adds another worker's account of the server.
     fn merge(&mut self, other: Refusal) {
         self.connections = self.connections.saturating_add(other.connections);
         self.refused = self.refused.saturating_add(other.refused);

@@ -10,7 +10,7 @@ use pummel_logic::time::Nanos;
 pub struct Samples {
     /// Requests that were written.
     pub written: u64,
-    /// Requests that were not, because the place for them did not take them in time.
+    /// Requests that were not written, because the place for them did not take them in time.
     pub dropped: u64,
 }
 
@@ -32,13 +32,13 @@ impl Samples {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bytes {
-    /// To the servers.
+    /// Bytes to the servers.
     pub sent: u64,
-    /// From the servers.
+    /// Bytes from the servers.
     pub received: u64,
 }
 
-/// Receive stamps that were not what they should be.
+/// Receive stamps that are missing or wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stamps {
@@ -46,7 +46,7 @@ pub struct Stamps {
     pub missing: u64,
     /// Replies that shared a read with a later one, so that their stamp is an upper bound.
     pub shared: u64,
-    /// Replies whose stamp could not be true.
+    /// Replies whose stamp was impossible.
     pub rejected: u64,
 }
 
@@ -74,11 +74,11 @@ pub struct Turns {
     pub turns: u64,
     /// Time in turns that had something to do.
     pub busy_ns: Nanos,
-    /// Turns that took above 1 ms.
+    /// Turns longer than 1 ms.
     pub stalls: u64,
-    /// Time in turns that took above 1 ms.
+    /// Time in turns longer than 1 ms.
     pub stalled_ns: Nanos,
-    /// Receive stamps that were not what they should be.
+    /// Receive stamps that are missing or wrong.
     pub stamps: Stamps,
 }
 

@@ -37,21 +37,21 @@ pub struct Counts {
 /// Completed requests by their outcome. Reads are counted by key, as hits and misses, and not here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcomes {
-    /// Stored.
+    /// Stores that succeeded.
     pub stored: u64,
-    /// Not stored, because the verb's condition did not hold.
+    /// Stores that failed because the verb's condition did not hold.
     pub not_stored: u64,
-    /// Not stored, because another client stored in between.
+    /// Stores that failed because another client stored in between.
     pub exists: u64,
-    /// The key did not exist.
+    /// Requests whose key did not exist.
     pub not_found: u64,
-    /// Removed.
+    /// Deletes that removed a record.
     pub deleted: u64,
-    /// Got a new expiry.
+    /// Touches that set a new expiry.
     pub touched: u64,
-    /// Answered with a number.
+    /// Requests that were answered with a number.
     pub number: u64,
-    /// Anything else that is good; also requests without reply.
+    /// Requests with another good outcome; also those without reply.
     pub ok: u64,
     /// Reads that found a value marked as stale.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct Outcomes {
     /// Reads that won the right to renew a value.
     #[serde(default)]
     pub win: u64,
-    /// Reads of what another client is going to renew.
+    /// Reads of a value that another client is going to renew.
     #[serde(default)]
     pub recaching: u64,
 }
@@ -91,7 +91,7 @@ impl Counts {
         without.map(|fault| self.errors(fault)).sum::<u64>() + self.unfinished + self.unsent
     }
 
-    /// Takes away the requests of a part, as far as they are told apart by how they ended; the outcomes of completed ones are
+    /// Subtracts the requests of a part, as far as they are counted by their end; the outcomes of completed ones are
     /// left alone.
     pub fn subtract(&mut self, part: &Counts) {
         self.completed = self.completed.saturating_sub(part.completed);
@@ -157,7 +157,7 @@ impl Counts {
 }
 
 impl Outcomes {
-    /// Each with its word in reports.
+    /// Outcomes with their words in reports.
     pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("stored", self.stored),

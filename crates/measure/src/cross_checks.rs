@@ -1,4 +1,4 @@
-//! Laws of queues that a run has to obey, whatever was measured: what does not fit says where the trouble is.
+//! Laws of queues that every run has to obey: a disagreement shows where the error is.
 
 use super::limit::Case;
 use super::little::little;
@@ -105,7 +105,7 @@ impl QueueFit {
 /// Requests from which on Little's law is judged.
 pub const LITTLE_REQUESTS_MIN: u64 = 10_000;
 
-/// A disagreement with Little's law above this share means that the instrument is wrong.
+/// The greatest disagreement with Little's law where the instrument works.
 pub const LITTLE_ERROR_MAX: f64 = 0.01;
 
 /// The share by which the two accounts of Little's law disagree, where they have to agree: with 10,000 requests or more,

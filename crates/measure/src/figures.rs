@@ -19,18 +19,18 @@ pub enum Quantile {
     Known(Nanos),
     /// The quantile falls among the requests without an answer: it is more than this, in nanoseconds.
     Above(Nanos),
-    /// There was no request.
+    /// No request was made.
     Absent,
 }
 
 /// Requests that a histogram misses because they were never answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unanswered {
-    /// Given up after `timeout_ns`.
+    /// Requests that were given up after `timeout_ns`.
     pub timeouts: u64,
-    /// Without an answer for another reason: refused, reset, closed, unfinished, unsent.
+    /// Requests without an answer for another reason: refused, reset, closed, unfinished, unsent.
     pub others: u64,
-    /// The timeout in nanoseconds.
+    /// The timeout of requests, in nanoseconds.
     pub timeout_ns: Nanos,
 }
 
@@ -38,7 +38,7 @@ pub struct Unanswered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figures {
-    /// What is exact: count, least, greatest, mean and standard deviation of the answered requests.
+    /// Exact figures: count, least, greatest, mean and standard deviation of the answered requests.
     pub exact: Moments,
     /// The [`QUANTILES`], over answered and unanswered requests.
     pub quantiles: [Quantile; QUANTILES.len()],
@@ -78,7 +78,7 @@ impl Quantile {
 impl Unanswered {
     /// The requests among `counts` that `histogram`, which holds their times of this span, misses for want of an answer.
     ///
-    /// Wait and lag are known of everything that was sent, and only what was answered can lie unread.
+    /// Wait and lag are known of every request that was sent, and only a reply can have a reaction.
     pub fn of(counts: &Counts, span: Span, histogram: &Histogram, timeout_ns: Nanos) -> Unanswered {
         let (timeouts, others) = match span {
             Span::Response | Span::Service => {
@@ -95,7 +95,7 @@ impl Unanswered {
         self.timeouts + self.others
     }
 
-    /// What the value at `rank` of the histogram, or the lack of it, says.
+    /// Quantile that belongs to the value at `rank` of the histogram, or to the lack of a value.
     fn classify(&self, span: Span, histogram: &Histogram, rank: u64, value: Option<Nanos>) -> Quantile {
         if let Some(value) = value {
             return Quantile::Known(value);

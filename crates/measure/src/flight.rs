@@ -12,8 +12,8 @@ use pummel_logic::time::Nanos;
 pub struct FlightAccount {
     /// Requests in flight.
     in_flight: u64,
-    /// For the time since `totals` was brought up to date: the times at which requests ended less those at which they
-    /// were sent, in nanoseconds, modulo 2^64.
+    /// Part of the area since `totals` was brought up to date: the times at which requests ended less those at which
+    /// they were sent, in nanoseconds, modulo 2^64.
     moment_ns: u64,
     totals: FlightTime,
 }

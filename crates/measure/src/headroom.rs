@@ -1,4 +1,4 @@
-//! How much of each resource a run used, and which of them is the next to give way.
+//! Use of each resource in a run, and the resource that would be used up first.
 
 use super::limit::{Case, card_share, is_all_local};
 
@@ -7,10 +7,10 @@ use super::limit::{Case, card_share, is_all_local};
 pub struct ResourceUse {
     /// The resource, as words that follow `next to give way:`.
     pub resource: String,
-    /// Share of it that was used.
+    /// Share of the resource that was used.
     pub share: f64,
-    /// Requests per second at which it is used up, if its use grows with the rate as it did up to here; absent for what
-    /// does not grow with the rate, such as memory.
+    /// Requests per second at which the resource is used up, if its use grows with the rate as it did up to here;
+    /// absent for what does not grow with the rate, such as memory.
     pub full_at_rate: Option<f64>,
 }
 
@@ -98,7 +98,7 @@ impl ResourceUse {
         of_machine.collect()
     }
 
-    /// The resource that is used up first as the rate grows, with the rate of that; absent where none is known.
+    /// The resource that is used up first as the rate grows, with that rate; absent where none is known.
     pub fn next_of(uses: &[ResourceUse]) -> Option<(&ResourceUse, f64)> {
         let growing = uses.iter().filter_map(|used| Some((used, used.full_at_rate?)));
         growing.min_by(|(_, one), (_, other)| one.total_cmp(other))

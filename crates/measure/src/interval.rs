@@ -1,4 +1,4 @@
-//! One slice of the measured phase, as one worker saw it or as all of them did.
+//! A slice of the measured phase, of one worker or of all of them.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use pummel_logic::workload::window::WindowCounts;
 
 pub use crate::counters::Turns;
 
-/// One slice of time. A worker records into it, hands it over at the tick and gets an empty one back; slices of
-/// different workers with the same index are merged.
+/// A slice of time. A worker records into it, hands it over at the tick and gets an empty one back; slices of different
+/// workers with the same index are merged.
 #[derive(Debug)]
 pub struct Interval {
     /// Number of the slice, from 0.
     pub index: u64,
-    /// Where the slice begins, in nanoseconds from the start of the measured phase.
+    /// Beginning of the slice, in nanoseconds from the start of the measured phase.
     pub start_ns: Nanos,
-    /// Where the slice ends. The last slice ends with the drain.
+    /// End of the slice, in nanoseconds from the start of the measured phase. The last slice ends with the drain.
     pub end_ns: Nanos,
     /// The recorders, by group of the Plan.
     pub groups: Vec<Recorder>,
@@ -36,10 +36,10 @@ pub struct Interval {
     /// Number of requests that a client had outstanding with each new one, that one included; `None` where this is not
     /// counted.
     pub outstanding: Option<Box<Histogram>>,
-    /// From the time at which the read of a pair was due to the arrival of the reply to its store; `None` where no reads are followed
-    /// by stores.
+    /// Times from when the read of a pair was due to the arrival of the reply to its store; `None` where no reads are
+    /// followed by stores.
     pub pairs: Option<Box<Histogram>>,
-    /// When sampled requests left; `None` where no request is stamped.
+    /// Times of sampled requests that left; `None` where no request is stamped.
     pub transmit: Option<Box<TransmitTimes>>,
     /// Whether a server has evicted a record since the run began; only in slices of a warm-up that ends with the first
     /// eviction.
@@ -79,17 +79,17 @@ impl Interval {
         Interval { worker, ..self }
     }
 
-    /// Makes the slice also count outstanding requests where `outstanding` says so.
+    /// Makes the slice also count outstanding requests, where `outstanding` is true.
     pub fn counting(self, outstanding: bool) -> Interval {
         Interval { outstanding: outstanding.then(Box::default), ..self }
     }
 
-    /// Makes the slice also keep the times of pairs, where `pairs` says so.
+    /// Makes the slice also keep the times of pairs, where `pairs` is true.
     pub fn pairing(self, pairs: bool) -> Interval {
         Interval { pairs: pairs.then(Box::default), ..self }
     }
 
-    /// Makes the slice also keep when sampled requests left, where `stamping` says so.
+    /// Makes the slice also keep the times at which sampled requests left, where `stamping` is true.
     pub fn stamping(self, stamping: bool) -> Interval {
         Interval { transmit: stamping.then(Box::default), ..self }
     }
@@ -292,7 +292,7 @@ mod tests {
 
     const NONE: [usize; 0] = [];
 
-    /// Adds a worker's part; returns whose memory is free then.
+    /// Adds a worker's part; returns the workers whose memory is free then.
     fn add(open: &mut BTreeMap<u64, Box<Interval>>, part: Interval, worker: usize) -> Vec<usize> {
         let mut freed = Vec::new();
         add_part(open, Box::new(part.of_worker(worker)), |spare| freed.push(spare.worker));

@@ -16,14 +16,14 @@ pub use crate::flight::{FlightAccount, FlightTime};
 pub struct Little {
     /// The integral of the number of requests in flight over time, in nanoseconds: by counts at sends and reads.
     pub by_count_ns: u128,
-    /// The sum of what each request took from its send to the read of its reply, in nanoseconds: by the recorder.
+    /// The sum of the time of each request from its send to the read of its reply, in nanoseconds: by the recorder.
     pub by_request_ns: u128,
     /// Requests that both are about.
     pub requests: u64,
 }
 
 impl Little {
-    /// By how much the two accounts disagree, in percent of the greater one; 0 where nothing was in flight.
+    /// Difference of the two accounts, in percent of the greater one; 0 where nothing was in flight.
     pub fn disagreement_percent(&self) -> f64 {
         let most = self.by_count_ns.max(self.by_request_ns);
         if most == 0 {

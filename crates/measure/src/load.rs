@@ -20,7 +20,7 @@ pub struct LoadResult {
     pub errors: u64,
     /// Length of the load in nanoseconds.
     pub elapsed_ns: Nanos,
-    /// Bytes sent.
+    /// Bytes that were sent.
     pub bytes: u64,
     /// Messages of servers with errors, and how often each came; at most
     /// [`MESSAGES_KEPT`](crate::measurement::MESSAGES_KEPT) different messages.

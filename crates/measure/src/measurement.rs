@@ -42,30 +42,33 @@ pub const SCHEMA: u32 = 1;
 pub struct Measurement {
     /// Layout of this data; [`SCHEMA`].
     pub schema: u32,
-    /// How the run ended.
+    /// Status at the end of the run.
     pub status: Status,
     /// Why the run is not complete; `None` where it is.
     pub reason: Option<String>,
-    /// What the servers were found to speak where the command line left it open, such as `memcached 1.6.18, text`.
+    /// Description of the servers' software and protocol where the command line left it open, such as `memcached
+    /// 1.6.18, text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
-    /// When the measured phase began, in nanoseconds since 1970; 0 where it is not known.
+    /// Beginning of the measured phase, in nanoseconds since 1970; 0 where it is not known.
     pub started_unix_ns: u64,
     /// Length of the measured phase without its drain.
     pub measured_ns: Nanos,
-    /// From its beginning to the last answer: longer than the phase when a backlog was worked off in the drain.
+    /// Time from the beginning of the measured phase to the last answer: longer than the phase when a backlog was
+    /// worked off in the drain.
     #[serde(default)]
     pub answered_ns: Nanos,
     /// The clock that decided when replies arrived.
     pub clock: Clock,
-    /// Some servers were reached by a unix socket, where the kernel gives no receive stamps: `arrived` is `read` there.
+    /// Whether some servers were reached by a unix socket, where the kernel gives no receive stamps: `arrived` is
+    /// `read` there.
     pub unix_socket: bool,
-    /// After this time a request without an answer was given up.
+    /// Time after which a request without an answer was given up.
     pub timeout_ns: Nanos,
     /// The warm-up whose end was found while it ran; `None` if the plan has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
-    /// How the rate was changed by hand, in the order of time; `None` where it could not be.
+    /// Changes of the rate by hand, in the order of time; `None` where it could not be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steered: Option<Vec<RatePoint>>,
     /// The measured requests, by group of the Plan.
@@ -76,7 +79,7 @@ pub struct Measurement {
     pub parts: Vec<Ops>,
     /// The measured phase in slices, at most [`INTERVALS_KEPT_MAX`] of them.
     pub intervals: Vec<Slice>,
-    /// The measured phase in windows, from which it is known how sure its figures are; `None` where none were kept.
+    /// The measured phase in windows, from which its figures get intervals; `None` where none were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Windows>,
     /// Number of slices that were merged into their neighbours, to keep within the limit of `intervals`. Where slices are
@@ -89,7 +92,7 @@ pub struct Measurement {
     /// requests.
     #[serde(default)]
     pub skipped: u64,
-    /// Those of the skipped requests whose number follows from the mean gap.
+    /// Skipped requests whose number follows from the mean gap.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped_estimated: u64,
     /// Number of requests that a client had outstanding with each new one, that one included; `None` where this was not
@@ -100,7 +103,7 @@ pub struct Measurement {
     /// store's reply; `None` where the Plan has no pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Histogram>,
-    /// When sampled requests left this machine; `None` where that was not asked for.
+    /// Times of sampled requests that left this machine; `None` where that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transmit: Option<TransmitTimes>,
     /// Requests of the measured phase that were to be written one by one; `None` where that was not asked for.
@@ -114,7 +117,7 @@ pub struct Measurement {
     pub replayed: Option<Replayed>,
     /// The load; `None` where the run had none.
     pub load: Option<LoadResult>,
-    /// Connections.
+    /// Account of the connections.
     pub connections: Connections,
     /// The measured requests by server, by the number of the server in the Plan: the first
     /// [`SERVERS_TIMED_MAX`](crate::connections::SERVERS_TIMED_MAX) of them; empty with one server.
@@ -149,14 +152,14 @@ pub struct Measurement {
     /// Evidence of the servers, the machines and the network; `None` if no readings were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
-    /// What is known of the instrument on this machine; `None` where it was not calibrated, or several machines took part.
+    /// The instrument on this machine; `None` where it was not calibrated, or several machines took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibrated>,
     /// The machines that sent the requests: one for each process. Empty in results of older versions, and where no kernel
     /// was below the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Provenance>,
-    /// The words of the command line, without passwords; empty where it is not known, or not to be told.
+    /// The words of the command line, without passwords; empty where it is not known, or left out on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
 }
@@ -168,7 +171,7 @@ pub struct WarmUp {
     /// The event that ends the warm-up.
     #[serde(default)]
     pub until: WarmUpEnd,
-    /// How long the warm-up took.
+    /// Time that the warm-up took, in nanoseconds.
     pub elapsed_ns: Nanos,
     /// Whether the load had settled, or a server had evicted a record. Otherwise the time was over, or the run was ended.
     pub settled: bool,
@@ -195,7 +198,7 @@ impl WarmUpEnd {
     }
 }
 
-/// How a run ended.
+/// Status at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -221,7 +224,7 @@ pub struct GroupMeasurement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WholeRun {
-    /// How the requests ended.
+    /// Counts of the requests by their end.
     pub ops: Tally,
     /// Bytes over the wire.
     pub bytes: Bytes,
@@ -332,8 +335,8 @@ impl Measurement {
         &mut self.parts[number]
     }
 
-    /// The records of each verb of each group. What only adds counts or sums up takes them from here: [`Measurement::ops`]
-    /// merges histograms.
+    /// The records of each verb of each group, for callers that only add counts or sums up: [`Measurement::ops`] merges
+    /// histograms.
     pub fn op_records(&self) -> impl Iterator<Item = &OpRecord> {
         self.groups.iter().flat_map(|group| group.ops.iter().map(|(_, op)| op))
     }
@@ -361,7 +364,7 @@ impl Measurement {
         count_message(&mut self.messages, message, count);
     }
 
-    /// Adds what another part of the same run measured at the same time: another worker, or another machine.
+    /// Adds the measurement of another part of the same run at the same time: another worker, or another machine.
     ///
     /// Everything merges exactly but for the quantiles of slices that were saved without histograms: those are dropped,
     /// since there is no way to merge them.
@@ -629,7 +632,8 @@ mod tests {
         assert_eq!(order, [0, 1, 2]);
     }
 
-    /// A measurement of so many slices of a second, one request with each service time in each, of which `limit` are kept.
+    /// A measurement of this many slices of a second, one request with each service time in each, of which `limit` are
+    /// kept.
     fn limited(slices: u64, limit: usize, keep: Keep) -> Measurement {
         let mut measurement = empty();
         for index in 0..slices {

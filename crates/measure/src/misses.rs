@@ -52,8 +52,8 @@ pub fn may_have_other_keys(plan: &Plan) -> bool {
         && first_key(&plan.data).is_some_and(|key| key != usual_key())
 }
 
-/// What is said of keys that were not in the servers when the run began, as the end of a sentence whose subject is those keys.
-/// `holds_usual`: a server had the first record of the usual settings.
+/// Explanation of keys that were not in the servers when the run began, as the end of a sentence whose subject is those
+/// keys. `holds_usual`: a server had the first record of the usual settings.
 pub fn words_of_never_there(plan: &Plan, holds_usual: bool) -> String {
     let mut words = format!("not in the server when the run began ({})", words_of_keys(&plan.data));
     if holds_usual {

@@ -17,7 +17,7 @@ pub struct Times(pub(super) [Histogram; Span::COUNT]);
 /// The record of the requests of one verb.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpRecord {
-    /// How the requests ended.
+    /// Counts of the requests by their end.
     pub counts: Counts,
     /// The times of the requests. Response, service and reaction are those of completed requests with an answer; wait and
     /// lag those of all that were sent.
@@ -30,7 +30,7 @@ pub struct OpRecord {
     pub wait_by_response: CellSums,
 }
 
-/// What the responses of a coarse cell consist of: sums over its requests, in nanoseconds.
+/// Anatomy of the responses of a coarse cell: sums over its requests, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AnatomyCell {
     /// The least response of the cell.
@@ -39,11 +39,11 @@ pub struct AnatomyCell {
     pub highest: Nanos,
     /// Number of requests.
     pub count: u64,
-    /// Sum of their wait.
+    /// Sum of the waits of the requests.
     pub wait_ns: f64,
-    /// Sum of their lag.
+    /// Sum of the lags of the requests.
     pub lag_ns: f64,
-    /// Sum of their service.
+    /// Sum of the service times of the requests.
     pub service_ns: f64,
 }
 
@@ -88,7 +88,7 @@ impl OpRecord {
         self.wait_by_response.merge(&other.wait_by_response);
     }
 
-    /// What the responses consist of, by coarse cell: the sums of wait and lag of those very requests, and service as the
+    /// Anatomy of the responses, by coarse cell: the sums of wait and lag of those very requests, and service as the
     /// rest. Empty where there was no request, and for results that are older than the sums.
     pub fn anatomy(&self) -> Vec<AnatomyCell> {
         let responses = self.times.of(Span::Response);

@@ -1,5 +1,4 @@
-//! Whether the requests of a run were answered as they were asked: a run of errors and a load that nothing could carry are told apart from
-//! others.
+//! The outcome of a run: runs of errors, and loads that nothing could carry, are kept apart from others.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +15,7 @@ pub enum RunOutcome {
     /// The requests were answered, or the status of the run says why not.
     #[default]
     Ok,
-    /// More than half of the requests that ended were errors or timeouts: the times are those of something else.
+    /// More than half of the requests that ended were errors or timeouts: the times do not show the work of the server.
     Failed,
     /// More requests were due than were answered, and their backlog grew to the end.
     Overloaded,
@@ -25,7 +24,7 @@ pub enum RunOutcome {
 /// The outcome of a run, with the words of its headline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// The outcome.
+    /// Outcome of the run.
     pub outcome: RunOutcome,
     /// Evidence of the outcome, as a sentence without its full stop; absent where the run is well.
     pub says: Option<String>,
@@ -60,7 +59,7 @@ impl Ending {
     }
 }
 
-/// Why a complete run has failed all the same, as a sentence without its full stop; absent where it has not.
+/// Reason why a complete run has failed all the same, as a sentence without its full stop; absent where it has not.
 pub fn failure_of(measurement: &Measurement, plan: &Plan) -> Option<String> {
     let all = measurement.ops().all();
     failure(&Case::of(measurement, plan, &all)).filter(|_| measurement.status == Status::Complete)
@@ -95,7 +94,8 @@ mod tests {
     use pummel_logic::protocol::{Outcome, Verb};
     use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
-    /// The ending of a run of a hundred requests of which so many ended with this fault, and the server said these words.
+    /// The ending of a run of a hundred requests of which this many ended with this fault, and the server sent these
+    /// words.
     fn with_errors(failed: u64, fault: Fault, words: &str) -> Ending {
         let run = Scenario { length: 0, ..quiet() };
         let mut measurement = run.measurement();
@@ -127,7 +127,8 @@ mod tests {
         }
     }
 
-    /// A run of 4 s that was asked for 1,000 requests a second by two clients, and answered so many in each tenth of a second.
+    /// A run of 4 s that was asked for 1,000 requests a second by two clients, and answered `in_window` requests in
+    /// each tenth of a second.
     fn answered(in_window: impl Fn(u64) -> u64) -> Summary {
         let run = Scenario { connections: 2, length: 0, timeout: 60 * SECOND, ..quiet() };
         let mut measurement = run.measurement();

@@ -15,7 +15,7 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::WindowCounts;
 
-/// One process' part of a slice: small, and nothing of it is lost.
+/// Part of a slice of one process: small, and without a loss.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parcel {
@@ -23,9 +23,9 @@ pub struct Parcel {
     pub index: u64,
     start_ns: Nanos,
     end_ns: Nanos,
-    /// For every group of the Plan, what was asked and how long it took.
+    /// Requests and times of each group of the Plan.
     groups: Vec<BTreeMap<Verb, Packed>>,
-    /// For every part of the phase in which requests were due, those requests.
+    /// Requests that were due in each part of the phase.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     parts: BTreeMap<usize, BTreeMap<Verb, Packed>>,
     bytes: Bytes,
@@ -58,7 +58,7 @@ struct Packed {
     wait_by_response: CellSums,
 }
 
-/// Why a parcel does not belong to the slices that it came for.
+/// Reason why a parcel does not belong to the slices that it came for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misfit {
     /// The parcel has other groups.
@@ -90,7 +90,7 @@ impl Parcel {
         }
     }
 
-    /// The parcel of what decides when a phase is over: counts and response times. All else of the slice is left out.
+    /// The part of a slice that decides when a phase is over: counts and response times. All else is left out.
     pub fn of_responses(interval: &mut Interval) -> Parcel {
         let groups = interval.groups.iter_mut().map(|recorder| {
             let packed = recorder.ops().iter().map(|(verb, op)| {

@@ -36,10 +36,10 @@ pub struct SlicePart {
     pub p50_ns: Option<Nanos>,
     /// The 99th percentile, within 3 %; `None` if it is not known.
     pub p99_ns: Option<Nanos>,
-    /// The quantile of 99 % of the lag of a process. `None` of a server, and where it is not known.
+    /// The 99th percentile of the lag of a process; `None` for a server, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag_p99_ns: Option<Nanos>,
-    /// Time for which the workers of a process were busy, all of them together, in nanoseconds; 0 of a server.
+    /// Time for which the workers of a process were busy, all of them together, in nanoseconds; 0 for a server.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub busy_ns: Nanos,
 }
@@ -62,7 +62,7 @@ pub struct SliceConnections {
     pub lost: u64,
     /// Attempts to open a connection that failed.
     pub failed: u64,
-    /// Clients that came, of those that come and go.
+    /// Clients that began, of those that come and go.
     pub begun: u64,
     /// Clients that ended, of those that come and go.
     pub ended: u64,
@@ -163,7 +163,7 @@ impl SliceConnections {
         self.ended += other.ended;
     }
 
-    /// Whether nothing became of any connection.
+    /// Whether all counts are 0.
     pub fn is_zero(&self) -> bool {
         *self == SliceConnections::default()
     }

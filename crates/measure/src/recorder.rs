@@ -25,7 +25,8 @@ const BATCH: usize = 32;
 #[derive(Debug)]
 struct Batch {
     len: usize,
-    /// Requests that are pipelined on one connection often have equal times: how many more had those of the last one.
+    /// Number of further requests with the times of the last one: requests that are pipelined on one connection often
+    /// have equal times.
     repeats: u64,
     spans: [[Nanos; BATCH]; Span::COUNT],
 }
@@ -77,7 +78,7 @@ impl Recorder {
         self.record_slip(*sample);
     }
 
-    /// What is known of the times of a request without a good answer: how long it waited, and how late it was sent.
+    /// Records the wait and the lag of a request without a good answer.
     #[cold]
     fn record_slip(&mut self, sample: Sample) {
         if sample.sent == NEVER {

@@ -13,18 +13,18 @@ use pummel_logic::workload::rows::AskedRows;
 pub struct Replayed {
     /// Rows of the trace that were read.
     pub rows: u64,
-    /// Rows that were kept of them: within the time that was asked for, sampled, and possible in the protocol.
+    /// Rows that were kept: within the time that was asked for, sampled, and possible in the protocol.
     pub kept: u64,
     /// Requests of the kept rows that were asked, over all clients and phases of the run.
     pub requests: u64,
     /// Different keys of the requests, to about 1 %.
     pub keys: u64,
-    /// The estimate that they come from, as [`DistinctKeys::to_text`] writes it.
+    /// The estimate behind `keys`, as [`DistinctKeys::to_text`] writes it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub key_estimate: String,
     /// Whether the trace was read to its end.
     pub is_whole: bool,
-    /// From the first kept row to the last one that was asked, in nanoseconds of the trace's time.
+    /// Time from the first kept row to the last one that was asked, in nanoseconds of the trace's time.
     pub covered_ns: Nanos,
     /// Requests that were sent more than 10 ms after they were due.
     pub late_rows: u64,
@@ -50,7 +50,7 @@ pub struct Replayed {
     pub out_of_order: u64,
     /// Rows whose keys became too long.
     pub unfit_keys: u64,
-    /// Stores with a time to live, and those of them that have less than 2 s after scaling.
+    /// Stores with a time to live.
     pub ttls: u64,
     /// Stores whose time to live was scaled below 2 s.
     pub short_ttls: u64,

@@ -1,4 +1,4 @@
-//! The sample of one request: how it ended, its five times, and the spans between them.
+//! The sample of one request: its outcome, its five times, and the spans between them.
 
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
@@ -16,33 +16,33 @@ pub struct Sample {
     pub keys: u32,
     /// Number of keys that were found; only of verbs that read.
     pub hits: u32,
-    /// When the arrival process asked for the request.
+    /// Time at which the arrival process asked for the request.
     pub due: Nanos,
-    /// When only the generator still stood in the way of the request.
+    /// Time from which only the generator delayed the request.
     pub ready: Nanos,
     /// The clock before the system call that took the first byte of the request.
     pub sent: Nanos,
-    /// When the last byte of the reply arrived.
+    /// Time at which the last byte of the reply arrived.
     pub arrived: Nanos,
-    /// When the worker read the last byte of the reply.
+    /// Time at which the worker read the last byte of the reply.
     pub read: Nanos,
-    /// The server was asked not to answer.
+    /// Whether the server was asked not to answer.
     pub noreply: bool,
 }
 
-/// A stretch of a request's life; each has a histogram of its own.
+/// A part of a request's time; each has a histogram of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Span {
-    /// arrived - due: what a user of the cache waits.
+    /// arrived - due: the wait of a user of the cache.
     Response,
     /// ready - due: no free slot, connection not open, socket full.
     Wait,
-    /// sent - ready: the generator's own slip.
+    /// sent - ready: the generator's own delay.
     Lag,
     /// arrived - sent: the server, and the way there and back.
     Service,
-    /// read - arrived: how long the reply lay unread.
+    /// read - arrived: the time for which the reply lay unread.
     Reaction,
 }
 

@@ -12,7 +12,7 @@ const LEVELS_MIN: usize = 6;
 /// The greatest level is at least so many times the least.
 const FACTOR_MIN: f64 = 16.0;
 
-/// Relative variance of rates where none is known: all weigh the same beside their size.
+/// Relative variance of rates where none is known: all have the same weight beside their size.
 const VARIANCE_DEFAULT: f64 = 1e-6;
 
 /// Resamplings from which intervals are taken.
@@ -32,11 +32,11 @@ pub struct Level {
 /// A figure with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The figure.
+    /// Value of the figure.
     pub value: f64,
     /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -49,8 +49,8 @@ pub struct Scalability {
     pub contention: Estimate,
     /// The share of the work that each has to agree upon with each other one.
     pub coherency: Estimate,
-    /// The level of the greatest rate; `None` where no peak is in sight: the interval of `coherency` contains 0, or the peak
-    /// would lie beyond twice the greatest level.
+    /// The level of the greatest rate; `None` where no peak is near: the interval of `coherency` contains 0, or the
+    /// peak would lie beyond twice the greatest level.
     pub peak: Option<f64>,
 }
 
@@ -132,7 +132,7 @@ fn fit(points: &[Point]) -> Option<[f64; 3]> {
     legal.min_by(|one, other| squares(*one).total_cmp(&squares(*other)))
 }
 
-/// Weighted least squares with these terms, by Gauss' elimination; `None` where the points do not tell them apart.
+/// Weighted least squares with these terms, by Gauss' elimination; `None` where the points do not separate them.
 fn solve(points: &[Point], terms: &[usize]) -> Option<[f64; 3]> {
     let size = terms.len();
     let mut rows = [[0.0; 4]; 3];

@@ -1,5 +1,5 @@
-//! Runs in miniature with a known truth, for the tests of what is judged: clients with slots, a server and a generator
-//! that may each stand still for a while, and what was seen of them.
+//! Runs in miniature with a known truth, for the tests of judgements: clients with slots, a server and a generator that
+//! may each stand still for a while, and the evidence on them.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::rng::{Stream, unit};
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
 
-/// From when to how long something stands still.
+/// Beginning of a stand-still, and its length.
 pub type Pause = (Nanos, Nanos);
 
-/// A run in miniature.
+/// Settings of a run in miniature.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub server: &'static str,
@@ -33,20 +33,20 @@ pub struct Scenario {
     pub length: Nanos,
     pub service: Nanos,
     pub lag: Nanos,
-    /// The lag of one request in so many; 0 for none.
+    /// Number of requests of which one is late, or 0 for none, and its lag.
     pub late: (u64, Nanos),
     pub reaction: Nanos,
-    /// When the server stands still.
+    /// Stand-still of the server.
     pub frozen: Pause,
-    /// When the generator does.
+    /// Stand-stills of the generator.
     pub paused: Vec<Pause>,
-    /// When no connection is there.
+    /// Time without a connection.
     pub shut: Pause,
     pub timeout: Nanos,
     pub busy_share: f64,
     pub connect: Nanos,
     pub clock: Clock,
-    /// How long sampled requests take to the device, where they are stamped.
+    /// Time that sampled requests take to the device, where they are stamped.
     pub out: Option<Nanos>,
     pub evidence: Option<Evidence>,
 }
@@ -171,24 +171,24 @@ impl Scenario {
         }
     }
 
-    /// Changes what was seen of the server.
+    /// Changes the evidence on the server.
     pub fn server(mut self, change: impl Fn(&mut ServerEvidence)) -> Scenario {
         change(&mut self.evidence.as_mut().expect("it was seen").servers[0]);
         self
     }
 
-    /// Changes what the server said.
+    /// Changes the reading of the server.
     pub fn reading(self, change: impl Fn(&mut ServerReading)) -> Scenario {
         self.server(|server| change(server.reading.as_mut().expect("it was read")))
     }
 
-    /// Adds a probe.
+    /// Adds a probe to the evidence.
     pub fn probe(mut self, probe: Probe) -> Scenario {
         self.evidence.as_mut().expect("it was seen").probe = Some(probe);
         self
     }
 
-    /// Changes what was seen of the generator's machine.
+    /// Changes the evidence on the generator's machine.
     pub fn machine(mut self, change: impl Fn(&mut MachineEvidence)) -> Scenario {
         change(&mut self.evidence.as_mut().expect("it was seen").machines[0]);
         self

@@ -19,9 +19,9 @@ use pummel_logic::time::Nanos;
 pub struct Slice {
     /// Number of the slice, from 0.
     pub index: u64,
-    /// Where the slice begins, in nanoseconds from the start of the measured phase.
+    /// Beginning of the slice, in nanoseconds from the start of the measured phase.
     pub start_ns: Nanos,
-    /// Where the slice ends, in nanoseconds from the start of the measured phase.
+    /// End of the slice, in nanoseconds from the start of the measured phase.
     pub end_ns: Nanos,
     /// Requests of the slice, by verb. Boxed, since a map takes room for eleven where there is one, and there are many
     /// slices.
@@ -70,21 +70,22 @@ impl SliceSketch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceOp {
-    /// How the requests ended.
+    /// Counts of the requests by their end.
     pub counts: Counts,
-    /// The figures of their times, by [`Span`].
+    /// The figures of the requests' times, by [`Span`].
     pub figures: [Figures; Span::COUNT],
-    /// The histograms of their times, by [`Span`], in HdrHistogram's V2 encoding; `None` where they are not kept.
+    /// The histograms of the requests' times, by [`Span`], in HdrHistogram's V2 encoding; `None` where they are not
+    /// kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<[String; Span::COUNT]>,
 }
 
-/// Whether the histograms of a slice are kept beside its counts and figures.
+/// Choice of what is kept of the times of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// No histograms are kept.
+    /// Figures without their histograms.
     Figures,
-    /// The histograms are kept, some kilobytes for each verb.
+    /// Figures and histograms, some kilobytes for each verb.
     Histograms,
 }
 
@@ -190,7 +191,7 @@ impl SliceOp {
         }
     }
 
-    /// The histograms that were kept, with what is exact beside them. `None` also where a text is not one.
+    /// The histograms that were kept, with their exact figures. `None` also where a text is not one.
     pub fn histograms(&self) -> Option<[Histogram; Span::COUNT]> {
         let texts = self.histograms.as_ref()?;
         let mut histograms: [Histogram; Span::COUNT] = Default::default();

@@ -1,4 +1,4 @@
-//! The summary of a measurement: the figures that reports print, how far they may be believed, and what set the rate.
+//! The summary of a measurement: the figures that reports print, their reliability, and what set the rate.
 
 use crate::agents::Agents;
 use crate::certainty::Certainty;
@@ -17,27 +17,27 @@ use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 
 pub use crate::figures::{Figures, QUANTILES, Quantile, Unanswered, quantile, time_text};
 
-/// Every figure of a run that reports print.
+/// Figures of a run that reports print.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// How the run ended.
+    /// Status at the end of the run.
     pub status: Status,
     /// Why the run is not complete; `None` where it is.
     pub reason: Option<String>,
-    /// Whether the requests were answered as they were asked.
+    /// Outcome of the run, by the answers to its requests.
     pub ending: Ending,
     /// Length of the measured phase, without its drain.
     pub seconds: f64,
-    /// Whether the run was at one level from its beginning to its end; `None` where that was not judged. The figures of a run
-    /// that was not have no [`Certainty`].
+    /// Result of the test whether the run was at one level from its beginning to its end; `None` where that was not
+    /// tested. The figures of a run that was not have no [`Certainty`].
     pub steadiness: Option<Steadiness>,
-    /// How sure the quantile is until whose interval was narrow the run went on; `None` where only time ended it.
+    /// Certainty of the quantile until whose interval was narrow the run went on; `None` where only time ended it.
     pub until: Option<UntilResult>,
-    /// All verbs and groups together.
+    /// Figures of all verbs and groups together.
     pub totals: Totals,
-    /// All groups together, by verb.
+    /// Figures of each verb, all groups together.
     pub ops: Vec<OpSummary>,
-    /// The groups one by one.
+    /// Figures of each group.
     pub groups: Vec<GroupSummary>,
     /// Time that opening a connection took.
     pub connect: Figures,
@@ -45,14 +45,14 @@ pub struct Summary {
     pub handshake: Figures,
     /// The goals of the Plan, and whether the run met them.
     pub goals: Vec<GoalResult>,
-    /// CPU time of the generator for each request that was completed or failed; `None` when nothing was completed, and where a process
-    /// was lost that did not tell its CPU time.
+    /// CPU time of the generator for each request that was completed or failed; `None` when nothing was completed, and
+    /// where a process was lost with its CPU time.
     pub cpu_us_per_request: Option<f64>,
-    /// How far the times may be believed.
+    /// Reliability of the times.
     pub trust: Trust,
-    /// What set the rate, or the waiting.
+    /// Limit of the run: what set the rate, or the waiting.
     pub verdict: Verdict,
-    /// What was used of every resource that is known.
+    /// Use of every resource that is known.
     pub headroom: Vec<ResourceUse>,
     /// CPU time of the servers for each request that they counted, in nanoseconds; absent where one of the two is not
     /// known.
@@ -62,26 +62,26 @@ pub struct Summary {
 /// Requests of several verbs together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
-    /// How the requests ended.
+    /// Counts of the requests by their end.
     pub counts: Counts,
     /// Completed requests per second of the measured phase; 0 when it has no length.
     pub rate: f64,
     /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
-    /// How sure the figures are; `None` where that is not known.
+    /// Intervals of the figures; `None` where they are not known.
     pub certainty: Option<Certainty>,
 }
 
 /// Requests of one verb.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpSummary {
-    /// The verb.
+    /// Verb of the requests.
     pub verb: Verb,
-    /// How the requests ended.
+    /// Counts of the requests by their end.
     pub counts: Counts,
     /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
-    /// How sure the figures are; `None` where that is not known.
+    /// Intervals of the figures; `None` where they are not known.
     pub certainty: Option<Certainty>,
 }
 
@@ -90,9 +90,9 @@ pub struct OpSummary {
 pub struct GroupSummary {
     /// Name of the group in the Plan.
     pub name: String,
-    /// All verbs together.
+    /// Figures of all verbs together.
     pub totals: Totals,
-    /// By verb.
+    /// Figures of each verb.
     pub ops: Vec<OpSummary>,
 }
 
@@ -105,9 +105,9 @@ pub struct PartSummary {
     pub at_ns: Nanos,
     /// Length of the part, in nanoseconds.
     pub length_ns: Nanos,
-    /// All verbs together.
+    /// Figures of all verbs together.
     pub totals: Totals,
-    /// By verb.
+    /// Figures of each verb.
     pub ops: Vec<OpSummary>,
 }
 
@@ -136,7 +136,7 @@ impl PartSummary {
 /// A goal of the Plan and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GoalResult {
-    /// The goal.
+    /// Goal of the Plan.
     pub goal: Goal,
     /// The quantile of the response time of all requests.
     pub reached: Quantile,
@@ -222,13 +222,13 @@ impl Summary {
         self.goals.iter().any(|result| result.met != Some(true))
     }
 
-    /// The change that makes the figures of the run those of no level; `None` where none was found.
+    /// The change that keeps the figures of the run from being at one level; `None` where none was found.
     pub fn change(&self) -> Option<&Change> {
         self.steadiness.as_ref()?.change()
     }
 }
 
-/// A measurement, and whether its figures are those of one level.
+/// A measurement, and whether its figures are at one level.
 #[derive(Clone, Copy)]
 struct Sure<'a> {
     measurement: &'a Measurement,
@@ -236,7 +236,7 @@ struct Sure<'a> {
 }
 
 impl Sure<'_> {
-    /// How sure the figures of some requests are; `None` where they are those of no level.
+    /// Intervals of the figures of some requests; `None` where the run was not at one level.
     fn certainty(self, op: &OpRecord, is_asked: impl Fn(usize, Verb) -> bool) -> Option<Certainty> {
         self.is_level.then(|| Certainty::of(self.measurement, op, is_asked)).flatten()
     }

@@ -15,7 +15,7 @@ use pummel_logic::workload::cache_counts::CacheCounts;
 pub struct Tally([Counts; Verb::COUNT]);
 
 impl Tally {
-    /// Counts how a request ended.
+    /// Counts a request by its end.
     #[inline]
     pub fn record(&mut self, sample: &Sample) {
         self.0[sample.verb as usize].count(sample);

@@ -1,4 +1,4 @@
-//! When sampled requests left this machine: the part of their service time before that, and the part after it.
+//! Times of sampled requests that left this machine: the part of their service time before that, and the part after it.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,13 +14,13 @@ const STAMP_SLACK_NS: Nanos = 1_000;
 pub struct TransmitTimes {
     /// left - sent: this machine's kernel, from the system call to the driver.
     pub out: Histogram,
-    /// arrived - left: the way there, the server, and the way back. Requests whose reply has no receive stamp are
-    /// missing here.
+    /// arrived - left: the way there, the server, and the way back. Requests whose reply has no receive stamp are left
+    /// out.
     pub served: Histogram,
     /// left - scheduled: the queueing discipline, where its stamps were asked for; part of `out`.
     pub queued: Histogram,
-    /// From the card's stamp of the request to its stamp of the reply, by the card's clock alone, where its stamps were
-    /// asked for.
+    /// Time from the card's stamp of the request to its stamp of the reply, by the card's clock alone, where its stamps
+    /// were asked for.
     #[serde(default)]
     pub wire: Histogram,
     /// Counts of sampled requests without these times.
@@ -31,14 +31,14 @@ pub struct TransmitTimes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransmitCounts {
-    /// The kernel gave no stamp.
+    /// Requests that the kernel did not stamp.
     pub tx_missing: u64,
-    /// The kernel put the request into one buffer with a later one, and stamped that one.
+    /// Requests that the kernel put into one buffer with a later one, which it stamped.
     pub tx_merged: u64,
-    /// The stamp could not be true: it lay outside of the time between sending and arrival.
+    /// Requests with an impossible stamp: it lay outside of the time between sending and arrival.
     pub tx_rejected: u64,
-    /// The card's stamps were asked for, and that of the request, or that of the reply, did not come within a second or was
-    /// impossible.
+    /// Requests for which the card's stamps were asked for, and that of the request, or that of the reply, did not come
+    /// within a second or was impossible.
     #[serde(default)]
     pub wire_missing: u64,
 }
@@ -48,16 +48,16 @@ pub struct TransmitCounts {
 pub struct Departure {
     /// The clock before the system call that took the first byte of the request.
     pub sent: Nanos,
-    /// When the last byte entered the queueing discipline; `None` where that is not known.
+    /// Time at which the last byte entered the queueing discipline; `None` where that is not known.
     pub scheduled: Option<Nanos>,
-    /// When the driver handed the last byte to the device.
+    /// Time at which the driver handed the last byte to the device.
     pub left: Nanos,
-    /// When the kernel received the last byte of the reply; `None` without a receive stamp.
+    /// Time at which the kernel received the last byte of the reply; `None` without a receive stamp.
     pub arrived: Option<Nanos>,
 }
 
 impl TransmitTimes {
-    /// Records a request. Returns whether its stamp can be true; where it cannot, the request is counted as rejected.
+    /// Records a request. Returns whether its stamp is possible; where it is not, the request is counted as rejected.
     pub fn record(&mut self, departure: &Departure) -> bool {
         let Departure { sent, scheduled, left, arrived } = *departure;
         let is_early = left.saturating_add(STAMP_SLACK_NS) < sent;
@@ -121,7 +121,7 @@ pub struct SparseTransmitTimes {
     out: SparseHistogram,
     served: SparseHistogram,
     queued: SparseHistogram,
-    /// Absent where no card stamps.
+    /// Times by the card's clock; absent where no card stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wire: Option<SparseHistogram>,
     counts: TransmitCounts,

@@ -1,4 +1,4 @@
-//! Whether the times of a run may be believed: how much of them is the generator's own.
+//! Reliability of the times of a run: the part of them that is the generator's own delay.
 
 use super::figures::{Figures, QUANTILES, time_text};
 use super::limit::{BODY, Case, KeptBack, Lateness, SLIP_MIN_NS, VISIBLE_SHARE, Verdict, Visible};
@@ -9,41 +9,42 @@ use super::words::percent;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, Nanos};
 
-/// Reaction of this many nanoseconds or less is what waking up takes.
+/// Longest reaction that waking up explains.
 const REACTION_MIN_NS: Nanos = 200 * MICROSECOND;
-/// A figure that lag makes up for this share of it is the generator's and not the server's.
+/// Share of a figure from which on its lag makes it the generator's figure and not the server's.
 const MOSTLY_SHARE: f64 = 0.5;
-/// The figures whose lag makes the times of a run doubtful. Those beyond are of few requests, and are named one by one.
+/// The figures whose lag makes the times of a run doubtful. Quantiles beyond are of few requests, and are named one by
+/// one.
 const DOUBTING: [&str; 5] = ["mean", "p50", "p90", "p95", "p99"];
 /// The figures that are doubtful from [`VISIBLE_SHARE`] on.
 const DOUBTING_SOON: [&str; 3] = ["mean", "p50", "p99"];
 
-/// How far the times of a run may be believed. Trust names no limit: lag is no evidence of one.
+/// Reliability of the times of a run. Trust names no limit: lag is no evidence of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trust {
     /// Whether lag is a small part of the response, of the mean and up to the 99th percentile.
     pub ok: bool,
     /// Part of the response that is lag.
     pub lag_share: LagShare,
-    /// Names of the figures of the response that are lag for half or more, of all requests together.
+    /// Names of the figures of the response at least half of which is lag, of all requests together.
     pub mostly_lag: Vec<&'static str>,
     /// The answer in sentences.
     pub says: String,
-    /// Why the response times may not be believed, as a sentence without its full stop; absent where they may.
+    /// Reason why the response times are not reliable, as a sentence without its full stop; absent where they are.
     pub doubt: Option<String>,
-    /// Why a report that has no response times may not be believed, as a sentence without its full stop: the rate of a closed loop that
-    /// the generator limited. Absent where it may.
+    /// Reason why a report that has no response times is not reliable, as a sentence without its full stop: the rate of
+    /// a closed loop that the generator limited. Absent where it is reliable.
     pub rate_doubt: Option<String>,
 }
 
 /// The part of the response that is lag, near the quantiles of the response. Absent where the quantile is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LagShare {
-    /// Of the mean.
+    /// Share of lag in the mean.
     pub mean: Option<f64>,
-    /// At the median.
+    /// Share of lag at the median.
     pub p50: Option<f64>,
-    /// At the 99th percentile.
+    /// Share of lag at the 99th percentile.
     pub p99: Option<f64>,
     /// Whether lag and response are those of the same requests. Where they are not, a share is the quantile of the lag by
     /// that of the response, which is an estimate; above 1 it is 1.
@@ -73,7 +74,7 @@ struct Slip {
     response_ns: Option<Nanos>,
     /// Part of the response that is lag.
     share: Option<f64>,
-    /// Whether that is the part of the same requests.
+    /// Whether `share` is that of the requests of the figure, and not an estimate.
     same_requests: bool,
 }
 
@@ -90,7 +91,7 @@ impl Slip {
         Slip { name, quantile, lag_ns, reaction_ns, response_ns, share, same_requests: false }
     }
 
-    /// The lag in the mean: of the same requests where `op` has kept it.
+    /// The lag in the mean: of the requests of the mean where `op` has kept it.
     fn of_mean(op: Option<&OpRecord>, figures: &[Figures; Span::COUNT]) -> Slip {
         let exact = |span: Span| figures[span as usize].exact;
         let (response, lag) = (exact(Span::Response), exact(Span::Lag));
@@ -123,7 +124,7 @@ impl Slip {
         Slip { name, quantile, lag_ns, reaction_ns: None, response_ns: value, share, same_requests: true }
     }
 
-    /// The slip at a quantile, with the lag of the same requests where that was kept.
+    /// The slip at a quantile, with the lag of the requests there where that was kept.
     fn of_quantile(
         op: &OpRecord,
         figures: &[Figures; Span::COUNT],
@@ -152,7 +153,7 @@ impl Slip {
         self.share.is_some_and(|share| share >= MOSTLY_SHARE)
     }
 
-    /// Whether so much of the response is lag that it has to be said.
+    /// Whether enough of the response is lag to be reported.
     fn is_lag_visible(&self) -> bool {
         let is_part = self.lag_ns.is_some_and(|ns| ns > SLIP_MIN_NS)
             && self.share.is_some_and(|share| share > VISIBLE_SHARE);
@@ -178,7 +179,7 @@ fn figure_name(name: &str) -> String {
     if name == "mean" { "the mean".to_owned() } else { name.to_owned() }
 }
 
-/// Words joined as people do it: `a`, `a and b`, `a, b and c`.
+/// Words joined in a sentence: `a`, `a and b`, `a, b and c`.
 fn joined(words: &[String]) -> String {
     match words {
         [] => String::new(),
@@ -188,8 +189,8 @@ fn joined(words: &[String]) -> String {
 }
 
 impl Trust {
-    /// How far the times of a run may be believed; `figures` are those of all its requests, by [`Span`], and `ops` are
-    /// these requests by verb.
+    /// Judges the reliability of the times of a run; `figures` are those of all its requests, by [`Span`], and `ops`
+    /// are these requests by verb.
     pub fn of(case: &Case<'_>, figures: &[Figures; Span::COUNT], ops: &Ops) -> Trust {
         let slips = Slip::all_of(case.all, figures);
         let doubtful = doubtful(case, &slips);
@@ -253,7 +254,7 @@ impl Trust {
         }
     }
 
-    /// Whether the figures of a part of a run, by [`Span`], may be believed.
+    /// Whether the figures of a part of a run, by [`Span`], are reliable.
     pub fn is_ok(figures: &[Figures; Span::COUNT]) -> bool {
         ["p50", "p99"].iter().all(|name| !Slip::at(figures, name).is_lag_visible())
     }
@@ -287,7 +288,8 @@ fn verb_sentence(case: &Case<'_>, ops: &Ops, mostly: &[&Slip]) -> Option<String>
     (!parts.is_empty()).then(|| format!("Of single operations, half or more of {} is lag.", joined(&parts)))
 }
 
-/// Why the rate of a report without response times may not be believed: in closed loop a generator that is the limit makes it.
+/// Reason why the rate of a report without response times is not reliable: in closed loop a generator that is the limit
+/// sets it.
 fn rate_doubt(case: &Case<'_>) -> Option<String> {
     let mean_ns = case.sum(Span::Lag) / case.moments(Span::Lag).count.max(1) as f64;
     let is_slowed =
@@ -299,7 +301,7 @@ fn rate_doubt(case: &Case<'_>) -> Option<String> {
     })
 }
 
-/// The wait of an open loop that lag made: where so many requests were kept back that it is no statement about the tail,
+/// The wait of an open loop that lag made: where too many requests were kept back for a statement about the tail alone,
 /// or where it is longer than what one request behind another takes.
 fn wait_behind_lag(case: &Case<'_>) -> Option<Visible> {
     if case.is_closed || !case.lag_made_the_wait() {
@@ -310,7 +312,7 @@ fn wait_behind_lag(case: &Case<'_>) -> Option<Visible> {
     case.visible_wait().filter(|wait| is_much || wait.value_ns > behind_one_ns)
 }
 
-/// That the times are reliable, and how much of them is lag; or that nothing is known of that.
+/// Sentence that the times are reliable, and how much of them is lag; or that the lag is not known.
 fn reliable_sentence(case: &Case<'_>, shares: &LagShare, has_exceptions: bool) -> String {
     let about = if shares.same_requests { "" } else { "about " };
     match (shares.p50, shares.p99) {
@@ -338,7 +340,7 @@ fn reliable_sentence(case: &Case<'_>, shares: &LagShare, has_exceptions: bool) -
     }
 }
 
-/// What made the generator late in these figures, as far as that is known.
+/// Sentence on the causes of the generator's delay in these figures, as far as they are known.
 fn cause_sentence(case: &Case<'_>, late: &[&Slip], behind: Option<Visible>) -> Option<String> {
     let at =
         |slip: &&Slip| (figure_name(slip.name), Lateness::at(case, slip.quantile, slip.lag_ns.unwrap_or(0)));
@@ -366,12 +368,12 @@ fn cause_sentence(case: &Case<'_>, late: &[&Slip], behind: Option<Visible>) -> O
     Some(format!("Its causes: {}.", groups.iter().map(words).collect::<Vec<_>>().join("; ")))
 }
 
-/// Whose the service times are.
+/// Sentence on the service times, which are without lag where replies have receive stamps.
 fn service_sentence(case: &Case<'_>) -> Option<String> {
     case.has_stamps().then(|| "The service times beside it are without it.".to_owned())
 }
 
-/// How long replies lay unread, where that is worth a sentence.
+/// Sentence on the time for which replies lay unread, where it is long enough for one.
 fn reaction_sentence(case: &Case<'_>, slips: &[Slip]) -> Option<String> {
     if !case.has_stamps() {
         return Some(

@@ -29,7 +29,7 @@ pub struct Verify {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrongKey {
-    /// The key, with what is no text replaced.
+    /// The key, with bytes that are no text replaced.
     pub key: String,
     /// The fault, in a few words.
     pub why: String,
@@ -38,7 +38,7 @@ pub struct WrongKey {
 /// The number of wrong keys that are shown.
 pub const FAILURES_SHOWN: usize = 10;
 
-/// The number of wrong keys that are told apart; where there are more, the number is a lower bound.
+/// The number of wrong keys that are counted one by one; where there are more, the number is a lower bound.
 pub const FAILED_KEYS_KEPT: usize = 1 << 20;
 
 impl Verify {
@@ -54,12 +54,12 @@ impl Verify {
         }
     }
 
-    /// Number of different keys with a wrong value; a lower bound when [`Verify::more_keys`].
+    /// Number of different keys with a wrong value; a lower bound where [`Verify::more_keys`] is true.
     pub fn failed_keys(&self) -> u64 {
         self.keys.len() as u64
     }
 
-    /// Whether more keys may have failed than were told apart.
+    /// Whether more keys may have failed than were counted one by one.
     pub fn more_keys(&self) -> bool {
         self.keys.len() >= FAILED_KEYS_KEPT
     }

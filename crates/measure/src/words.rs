@@ -1,4 +1,4 @@
-//! Numbers as the sentences of reports write them.
+//! Numbers in the form of the sentences of reports.
 
 /// A count with commas between thousands.
 pub fn grouped(count: u64) -> String {
@@ -19,7 +19,7 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(count))
 }
 
-/// The verb of a sentence whose subject is so many of several things.
+/// The verb `was` or `were` of a sentence whose subject is this many of several things.
 pub fn was(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }

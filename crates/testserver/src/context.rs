@@ -1,4 +1,4 @@
-//! All that the answer to a request depends on: the store, the faults, the counters and the session of its connection.
+//! Context of the answer to a request: the store, the faults, the counters and the session of its connection.
 
 use super::contract::ServerLogin;
 use super::fault::Faults;
@@ -6,7 +6,7 @@ use super::resp::Calls;
 use super::store::Store;
 use pummel_logic::time::Nanos;
 
-/// What is known of a connection beside its replies.
+/// State of a connection beside its replies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ServerSession {
     /// Whether the connection has sent the right login.
@@ -29,7 +29,7 @@ pub(super) struct Gauges {
     pub(super) requests: u64,
 }
 
-/// All that an answer depends on.
+/// Context of the answer to a request.
 pub(super) struct Context<'c> {
     pub(super) store: &'c mut Store,
     pub(super) faults: &'c mut Faults,

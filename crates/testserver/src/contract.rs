@@ -12,7 +12,7 @@ pub(super) const REPLY_MAX_BYTES: usize = 32 << 20;
 /// The words of [`ServerFault::ErrorEvery`](super::fault::ServerFault::ErrorEvery).
 pub(super) const ASKED_FOR_ERROR: &str = "this request was chosen to fail";
 
-/// What a parser found.
+/// Result of a parser's step.
 #[derive(Debug)]
 pub(super) enum ParserStep<R> {
     /// All input was taken; more is needed.
@@ -22,7 +22,7 @@ pub(super) enum ParserStep<R> {
     Close,
 }
 
-/// Whether a request has a reply.
+/// Cases in which a request has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     /// The request has a reply.
@@ -36,9 +36,9 @@ pub(super) enum Silence {
 /// The user and the password that connections must send.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerLogin {
-    /// The user.
+    /// Name of the user.
     pub user: Vec<u8>,
-    /// The password.
+    /// Password of the user.
     pub password: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Debug for ServerLogin {
 }
 
 impl<R> ParserStep<R> {
-    /// The step with its request turned into another.
+    /// Makes another request of the request of the step.
     pub(super) fn map<T>(self, turn: impl FnOnce(R) -> T) -> ParserStep<T> {
         match self {
             ParserStep::Need => ParserStep::Need,

@@ -117,7 +117,7 @@ impl Copies {
         self.made - self.taken
     }
 
-    /// How many copies the peer refused, and the status of its first reply that did.
+    /// Number of copies that the peer refused, and the status of its first refusal.
     pub fn refused(&self) -> (u64, Option<u16>) {
         (self.refused, self.why)
     }
@@ -141,7 +141,7 @@ impl Copies {
         if self.open { self.made } else { 0 }
     }
 
-    /// Copies up to this number were answered or given up.
+    /// Number of the newest copy that was answered or given up; so were all before it.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
@@ -201,14 +201,14 @@ mod tests {
     use super::super::{Host, HostConfig, ServerConnection};
     use super::*;
 
-    /// 2026, so that points in unix time are what they should be.
+    /// Unix time in 2026, so that points in unix time are as large as they should be.
     const UNIX_NS: u64 = 1_800_000_000 * SECOND;
 
     fn host() -> Host {
         Host::new(HostConfig { unix_ns_at_zero: UNIX_NS, ..HostConfig::default() }, 0)
     }
 
-    /// What a guest hears that says this.
+    /// Sends words to a server, and returns its reply.
     fn say(host: &mut Host, guest: &mut ServerConnection, words: &str, now: Nanos) -> String {
         host.handle_received(guest, words.as_bytes(), now);
         heard(host, guest, now)
@@ -221,7 +221,7 @@ mod tests {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Carries everything from one to the other and back, in pieces of `step` bytes.
+    /// Carries all bytes from one server to the other and back, in pieces of `step` bytes.
     fn carry(from: &mut Host, to: &mut Host, link: &mut ServerConnection, step: usize, now: Nanos) {
         let out = from.copies().poll_send().to_vec();
         from.copies().handle_sent(out.len());

@@ -1,5 +1,5 @@
-//! Every client codec against the server core: what each writes is understood, carried out, and answered so that the
-//! codec reads it.
+//! Tests of every client codec against the server core: what each writes is understood, carried out, and answered so
+//! that the codec reads it.
 
 use super::tests::hear;
 use super::{
@@ -17,7 +17,7 @@ use pummel_logic::protocol::{
 };
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
-/// What a request came to: how it ended, and the values that it showed.
+/// Result of a request: how it ended, and the values that it showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     outcome: Outcome,
@@ -45,7 +45,7 @@ impl<C: Codec> Table<C> {
         Table { host, guest, codec: C::new(), step, now: 0 }
     }
 
-    /// Everything that the server says to these bytes.
+    /// Sends bytes to the server, and returns its reply.
     fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut heard = Vec::new();
         for piece in bytes.chunks(self.step) {
@@ -121,7 +121,7 @@ fn many<'a>(bytes: &'a [u8], ends: &'a [u32]) -> Op<'a> {
 /// Sizes of the pieces in which bytes pass.
 const STEPS: [usize; 5] = [1, 2, 7, 23, usize::MAX];
 
-/// What holds in all dialects; `reads` is how many reads the server counts at the end.
+/// Tests the operations that all dialects share; `reads` is the number of reads that the server counts at the end.
 fn common<C: Codec>(reads: u64) {
     for step in STEPS {
         let mut pair = Table::<C>::new(step);
@@ -255,7 +255,7 @@ fn hashes_and_many_pairs_are_kept_for_resp() {
     assert_eq!(pair.ask(&many(b"pq", &[1, 2])).expect("it is answered").values, [b"both", b"both"]);
 }
 
-/// What a server that speaks RESP alone says to these lines.
+/// Sends lines to a server that speaks RESP alone, and returns its reply.
 fn resp_lines(lines: &str, step: usize) -> String {
     let mut table =
         Table::<Resp2>::with(step, HostConfig { dialect: Dialect::Resp, ..HostConfig::default() });

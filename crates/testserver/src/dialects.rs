@@ -40,7 +40,7 @@ impl Dialect {
         NAMED.into_iter().find_map(|(word, _, dialect)| (word == name).then_some(dialect))
     }
 
-    /// Another dialect than this one; the number `nth` chooses among those that can be told from it.
+    /// A dialect other than this one; the number `nth` chooses among those that differ visibly from it.
     pub(super) fn other(self, nth: u64) -> Dialect {
         let others = match self {
             Dialect::Auto | Dialect::Text => [Dialect::Resp, Dialect::Binary],
@@ -63,14 +63,14 @@ impl Dialect {
 /// The parser of the dialect that a connection speaks.
 #[derive(Debug)]
 pub(super) enum DialectParser {
-    /// No byte has come yet.
+    /// Parser of a connection from which no byte has come yet.
     Unknown,
     Text(text::Parser),
     Binary(binary::Parser),
     Resp(resp::Parser),
 }
 
-/// One request.
+/// Request of any dialect.
 #[derive(Debug)]
 pub(super) enum DialectRequest<'a> {
     Text(text::Request<'a>),
@@ -130,7 +130,7 @@ impl DialectRequest<'_> {
         }
     }
 
-    /// Whether it is no request of its dialect, and nothing after it can be understood.
+    /// Whether the request is none of its dialect, and nothing after it can be understood.
     pub(super) fn is_broken(&self) -> bool {
         match self {
             // Every line is a request, if a wrong one; a line without an end closes the connection by itself.

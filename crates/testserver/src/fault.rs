@@ -10,8 +10,8 @@ use super::truth::Word;
 use pummel_logic::rng::{Stream, below, mix};
 use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
 
-/// A fault, as `--fault` names it. N counts over the whole server, from 1: requests (all that it understood the end of,
-/// those that ask for no reply included), or values of at least one byte that it sends.
+/// A fault, as `--fault` names it. N counts over the whole server, from 1: requests (all whose end it understood, those
+/// that ask for no reply included), or values of at least one byte that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFault {
     /// `close-after=N`: every Nth request closes its connection in place of an answer; what is owed before it is sent.
@@ -152,7 +152,7 @@ fn seconds_of(kind: &str, number: Option<&str>) -> Result<Nanos, String> {
     }
 }
 
-/// What becomes of a request.
+/// Treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FaultVerdict {
     /// The request is carried out and answered.
@@ -171,7 +171,7 @@ pub(super) enum FaultVerdict {
     Close,
 }
 
-/// What becomes of a datagram.
+/// Fault of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DatagramFault {
     Lost,
@@ -197,7 +197,7 @@ pub(super) struct Tampering {
     pub(super) detail: String,
 }
 
-/// All faults of a server, and how far their counts have come.
+/// All faults of a server, and the state of their counts.
 #[derive(Debug)]
 pub(super) struct Faults {
     close_every: Option<u64>,
@@ -222,7 +222,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// The faults asked for; of two of one kind the later counts.
+    /// The faults that were asked for; of two of one kind the later counts.
     pub(super) fn new(asked: &[ServerFault], seed: u64) -> Faults {
         let mut faults = Faults {
             close_every: None,
@@ -267,7 +267,7 @@ impl Faults {
         faults
     }
 
-    /// What becomes of request `number`, counted from 1.
+    /// Decides the treatment of request `number`, counted from 1.
     pub(super) fn judge(&mut self, number: u64, silence: Silence) -> FaultVerdict {
         let from = |bound: Option<u64>| bound.is_some_and(|bound| number >= bound);
         let every = |period: Option<u64>| period.is_some_and(|period| number.is_multiple_of(period));
@@ -291,7 +291,7 @@ impl Faults {
         }
     }
 
-    /// What becomes of the next datagram.
+    /// Decides the fault of the next datagram.
     pub(super) fn judge_datagram(&mut self) -> Option<DatagramFault> {
         self.datagrams += 1;
         let due = |period: Option<u64>| period.is_some_and(|period| self.datagrams.is_multiple_of(period));
@@ -303,7 +303,7 @@ impl Faults {
         }
     }
 
-    /// How many requests up to request `number` were answered in another dialect than their own.
+    /// Number of requests up to request `number` that were answered in another dialect than their own.
     pub(super) fn foreign_before(&self, number: u64) -> u64 {
         self.mix_every.map_or(0, |period| number / period)
     }

@@ -53,31 +53,31 @@ use pummel_logic::time::{NEVER, Nanos, SECOND};
 use resp::Calls;
 use service::{Service, ServiceTime};
 
-/// Limits of unsent bytes and replies above which a connection should not be read from, since the peer sends requests
+/// Limits of unsent bytes and replies beyond which a connection should not be read from, since the peer sends requests
 /// faster than it reads replies.
 const BACKLOG_MAX_BYTES: u64 = 1 << 20;
 const BACKLOG_MAX_REPLIES: usize = 1 << 16;
 
-/// Whether the server keeps notes of requests and faults.
+/// Keeping of notes of requests and faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Truth {
     /// Notes are kept until [`Host::take_notes`] takes them.
     Kept,
-    /// Nothing is noted.
+    /// Notes are not kept.
     #[default]
     Dropped,
 }
 
-/// Everything that a server needs to know at its start.
+/// Configuration of a server at its start.
 #[derive(Clone, Debug, Default)]
 pub struct HostConfig {
     /// The protocol that the server speaks.
     pub dialect: Dialect,
     /// The login that connections need; `None` where they need none.
     pub login: Option<ServerLogin>,
-    /// For how long replies are held, in seconds; `None` where they are not held.
+    /// Time for which replies are held, in seconds; `None` where they are not held.
     pub service_time: Option<Dist>,
-    /// How service times change with time.
+    /// Change of service times with time.
     pub service_drift: Option<ServiceDrift>,
     /// Number of parallel servers, from 1 to [`QUEUE_SERVERS_MAX`], that share the requests of all connections in the order of
     /// their arrival; `None` where no request waits for another connection's.
@@ -86,15 +86,15 @@ pub struct HostConfig {
     pub seed: u64,
     /// The faults that the server makes.
     pub faults: Vec<ServerFault>,
-    /// Bounds of what is stored.
+    /// Limits of the store.
     pub limits: Limits,
     /// Unix time, in nanoseconds, at time 0 of the clock that all `now`s are read from.
     pub unix_ns_at_zero: u64,
-    /// Whether the server keeps notes of requests and faults.
+    /// Keeping of notes of requests and faults.
     pub truth: Truth,
 }
 
-/// A server: what is stored, its faults, its service times, its counters.
+/// A server: its store, its faults, its service times, its counters.
 #[derive(Debug)]
 pub struct Host {
     dialect: Dialect,
@@ -113,18 +113,18 @@ pub struct Host {
     notes: Vec<Note>,
 }
 
-/// One connection: the incomplete request at the end of its input, and the replies that wait to be sent.
+/// Connection of a client: the incomplete request at the end of its input, and the replies that wait to be sent.
 #[derive(Debug)]
 pub struct ServerConnection {
     session: ServerSession,
     parser: DialectParser,
     owing: Owing,
     ending: Option<Ending>,
-    /// When the next byte may leave, in nanoseconds, where replies leave byte by byte.
+    /// Time at which the next byte may leave, in nanoseconds, where replies leave byte by byte.
     next_byte: Option<Nanos>,
 }
 
-/// How the server wants a connection to end.
+/// Way in which the server wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The server closes the connection with a FIN.
@@ -163,7 +163,7 @@ impl ServerConnection {
         self.session.connection
     }
 
-    /// When the next byte may leave, in nanoseconds; [`NEVER`] if no reply waits.
+    /// Time at which the next byte may leave, in nanoseconds; [`NEVER`] if no reply waits.
     pub fn next_due(&self) -> Nanos {
         let due = self.owing.next_due();
         match self.next_byte {
@@ -172,7 +172,7 @@ impl ServerConnection {
         }
     }
 
-    /// Whether so many bytes or replies wait to be sent that no more input should be read before some of them are.
+    /// Whether too many bytes or replies wait to be sent for more input to be read before some of them are.
     pub fn is_stuffed(&self) -> bool {
         self.owing.len_bytes() > BACKLOG_MAX_BYTES || self.owing.len() > BACKLOG_MAX_REPLIES
     }
@@ -182,7 +182,7 @@ impl ServerConnection {
         self.owing.waits_for_copy()
     }
 
-    /// Whether the server wants to close, and has nothing more to send first.
+    /// Ending that the server wants, where it has nothing more to send first.
     pub fn poll_close(&self) -> Option<Ending> {
         self.ending.filter(|ending| *ending == Ending::Reset || self.owing.len() == 0)
     }
@@ -278,7 +278,7 @@ impl Host {
         Due { parts, count }
     }
 
-    /// Takes in that the first `count` bytes of those due were sent at `at`.
+    /// Takes in that the first `count` of the due bytes were sent at `at`.
     pub fn handle_sent(&mut self, guest: &mut ServerConnection, count: usize, at: Nanos) {
         self.store.counts.bytes_written += count as u64;
         if let Some(next_byte) = &mut guest.next_byte {
@@ -310,7 +310,7 @@ impl Host {
         &self.store.counts
     }
 
-    /// The store.
+    /// Store of the server.
     pub fn store(&mut self) -> &mut Store {
         &mut self.store
     }

@@ -13,16 +13,16 @@ const COPY_MAX_BYTES: usize = 1024;
 /// The memory of sent bytes is released when there are more than this.
 const COMPACT_BYTES: usize = 64 * 1024;
 
-/// The most parts that one send is offered.
+/// Most parts of bytes that are offered for one send.
 pub const PARTS_MAX: usize = 16;
 
 /// Bytes of one reply while it is written.
 #[derive(Debug, Default)]
 pub(super) struct ReplyBuffer {
     own: Vec<u8>,
-    /// Values, and before which own byte each goes.
+    /// Values, each with the number of own bytes before it.
     values: Vec<(usize, Arc<[u8]>)>,
-    /// Bytes of those values.
+    /// Bytes of the values in `values`.
     value_bytes: usize,
     /// Positions among all bytes at which a part begins that is sent in datagrams of its own.
     parts: Vec<usize>,
@@ -52,7 +52,7 @@ impl ReplyBuffer {
         self.parts.push(self.len());
     }
 
-    /// All bytes.
+    /// Bytes of the whole reply.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len());
         let mut from = 0;
@@ -65,7 +65,7 @@ impl ReplyBuffer {
         bytes
     }
 
-    /// Where parts begin, in order, but for the first.
+    /// Positions at which parts begin, in order, but for the first.
     pub(super) fn parts(&self) -> &[usize] {
         &self.parts
     }
@@ -100,21 +100,22 @@ pub(super) struct Debt {
     pub(super) request: u64,
     pub(super) verb: &'static str,
     pub(super) arrived: Nanos,
-    /// For how long the reply is held.
+    /// Time for which the reply is held.
     pub(super) service: ServiceTime,
-    /// Whether the reply ends as it should.
+    /// Whether the reply is whole: no fault cuts it.
     pub(super) whole: bool,
-    /// The copy that the peer has to answer first; 0: none.
+    /// Number of the copy that the peer has to answer first; 0 for none.
     pub(super) copy: u64,
 }
 
 impl Debt {
-    /// When the reply is due, in nanoseconds, where no earlier reply of the connection holds it up.
+    /// Time at which the reply is due, in nanoseconds, where no earlier reply of the connection holds it up.
     pub(super) fn due(&self) -> Nanos {
         self.arrived.saturating_add(self.service.whole_ns())
     }
 
-    /// The debt of a request that asks for no reply. Nothing is held for it; its time in a queue is what it keeps a server busy.
+    /// The same request without a reply. Nothing is held for it; its time in a queue is the time for which it occupies
+    /// a server.
     pub(super) fn without_reply(self) -> Debt {
         match self.service.queued_ns {
             Some(_) => self,
@@ -127,20 +128,20 @@ impl Debt {
 struct HeldReply {
     debt: Debt,
     due: Nanos,
-    /// Where in the stream of all bytes of the connection the reply ends.
+    /// End of the reply in the stream of all bytes of the connection.
     end: u64,
 }
 
 /// Some bytes of the stream.
 #[derive(Debug)]
 enum Piece {
-    /// This number of own bytes, which follow those of earlier pieces.
+    /// Number of own bytes, which follow those of earlier pieces.
     Own(usize),
     /// A value, from this index on.
     Value(Arc<[u8]>, usize),
 }
 
-/// Replies that wait, and how far they were sent.
+/// Replies that wait, and the state of their sending.
 #[derive(Debug, Default)]
 pub(super) struct Owing {
     own: Vec<u8>,
@@ -151,7 +152,7 @@ pub(super) struct Owing {
     sent: u64,
     /// Bytes that were added to the stream.
     end: u64,
-    /// How many of `owed` are known to be due, and where the last of them ends.
+    /// Number of replies in `owed` that are known to be due, and the end of the last of them.
     released: usize,
     released_end: u64,
     last_due: Nanos,
@@ -160,7 +161,7 @@ pub(super) struct Owing {
 }
 
 impl Owing {
-    /// Adds a reply that is held until `debt.due()`, and until all before it are due.
+    /// Adds a reply that is held until `debt.due()`, and until all earlier replies are due.
     pub(super) fn add(&mut self, reply: &ReplyBuffer, debt: Debt) {
         let mut from = 0;
         for (at, value) in &reply.values {
@@ -202,7 +203,7 @@ impl Owing {
         }
     }
 
-    /// When bytes are due, in nanoseconds; [`NEVER`] if no reply waits, or a copy has to be answered first.
+    /// Time at which bytes are due, in nanoseconds; [`NEVER`] if no reply waits, or a copy has to be answered first.
     pub(super) fn next_due(&self) -> Nanos {
         self.owed.front().filter(|owed| owed.debt.copy <= self.copied).map_or(NEVER, |owed| owed.due)
     }

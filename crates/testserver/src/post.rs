@@ -13,17 +13,17 @@ use super::{Host, ended};
 use pummel_logic::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
-/// How much later than its due time a reordered datagram leaves, in nanoseconds.
+/// Delay of a reordered datagram after its due time, in nanoseconds.
 const OVERTAKEN_NS: Nanos = 2 * MILLISECOND;
 
 /// Memory of the datagrams that wait in a queue, at most. A sender that is not slowed down by replies may ask for any number
 /// of them, and one datagram for a large value thousands of times.
 const QUEUE_MAX_BYTES: usize = 64 << 20;
 
-/// A datagram belongs to no connection; the truth says this number.
+/// Number of the connection in notes on datagrams, which belong to none.
 const NO_CONNECTION: u64 = 0;
 
-/// How replies are put into datagrams.
+/// Way in which replies are put into datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
     /// All that one datagram asked for is answered by one message, which is cut, as memcached did before 1.6.0.
@@ -38,7 +38,7 @@ pub enum Framing {
 #[derive(Debug)]
 pub struct DatagramQueue<P> {
     framing: Framing,
-    /// By when they are due and in which order they were written.
+    /// Datagrams by the time at which they are due and the order in which they were written.
     letters: BTreeMap<(Nanos, u64), OutgoingDatagram<P>>,
     written: u64,
     /// Memory of the datagrams that wait.
@@ -62,12 +62,12 @@ impl<P> DatagramQueue<P> {
         DatagramQueue { framing, letters: BTreeMap::new(), written: 0, held_bytes: 0 }
     }
 
-    /// When the next datagram may leave, in nanoseconds; [`NEVER`] if none waits.
+    /// Time at which the next datagram may leave, in nanoseconds; [`NEVER`] if none waits.
     pub fn next_due(&self) -> Nanos {
         self.letters.first_key_value().map_or(NEVER, |((due, _), _)| *due)
     }
 
-    /// Whether replies of `len` bytes may wait here too.
+    /// Whether the queue has room for replies of `len` bytes.
     fn has_room_for(&self, len: usize) -> bool {
         self.held_bytes.saturating_add(len) <= QUEUE_MAX_BYTES
     }
@@ -152,7 +152,7 @@ impl Host {
         Some(letter)
     }
 
-    /// Takes in that nothing is sent any more of what waits in a queue.
+    /// Takes in that the datagrams that wait in a queue are not sent any more.
     pub fn handle_queue_closed<P>(&mut self, post: DatagramQueue<P>) {
         for debt in post.letters.into_values().flat_map(|letter| letter.debts) {
             self.note(ended(NO_CONNECTION, debt, None));
@@ -198,7 +198,7 @@ impl Host {
     }
 }
 
-/// The messages that a reply is where each key is one.
+/// The messages of a reply where each key is one.
 fn parts_of<'b>(reply: &ReplyBuffer, bytes: &'b [u8]) -> Vec<&'b [u8]> {
     let ends = reply.parts().iter().copied().chain([bytes.len()]);
     let mut from = 0;
@@ -209,7 +209,7 @@ fn parts_of<'b>(reply: &ReplyBuffer, bytes: &'b [u8]) -> Vec<&'b [u8]> {
     .collect()
 }
 
-/// The datagrams of a message. One without bytes is a frame that says that it has no datagrams.
+/// The datagrams of a message. An empty message is a frame that announces no datagrams.
 fn cut(request: u16, message: &[u8]) -> Vec<Vec<u8>> {
     const PAYLOAD_MAX_BYTES: usize = DATAGRAM_MAX_BYTES - Frame::LEN_BYTES;
     if message.is_empty() {

@@ -1,4 +1,4 @@
-//! How long the built-in server takes for a request: a drawn time, which may drift, behind a queue that all connections share.
+//! Service times of the built-in server: a drawn time, which may drift, behind a queue that all connections share.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,14 +17,14 @@ pub const QUEUE_SERVERS_MAX: u32 = 1024;
 pub enum ServiceDrift {
     /// `step:FACTOR,AFTER`: service times are multiplied by FACTOR from AFTER on.
     Step {
-        /// What times are multiplied by, above 0.
+        /// Factor of the times after the change, above 0.
         factor: f64,
         /// The time of the change, in nanoseconds.
         after_ns: Nanos,
     },
     /// `decay:FACTOR,TAU`: service times are multiplied by `1 + (FACTOR - 1) exp(-t / TAU)`.
     Decay {
-        /// What the first time is multiplied by, above 0.
+        /// Factor of the first time, above 0.
         factor: f64,
         /// The time in which the surplus falls to 37 %, in nanoseconds, above 0.
         tau_ns: Nanos,
@@ -35,7 +35,7 @@ pub enum ServiceDrift {
 pub const DRIFT_FORMS: &str = "step:FACTOR,AFTER or decay:FACTOR,TAU";
 
 impl ServiceDrift {
-    /// What service times are multiplied by, so long after the first request.
+    /// Factor of service times at this age, counted from the first request.
     pub fn factor(self, age_ns: Nanos) -> f64 {
         match self {
             ServiceDrift::Step { after_ns, .. } if age_ns < after_ns => 1.0,
@@ -89,7 +89,7 @@ impl FromStr for ServiceDrift {
 /// Parallel servers behind one queue, in the order of arrivals: with Poisson arrivals, M/G/K.
 #[derive(Clone, Debug)]
 pub(super) struct ServiceQueue {
-    /// When each server is free again, in nanoseconds; as many entries as there are servers.
+    /// Times at which the servers are free again, in nanoseconds; as many entries as there are servers.
     free_at: BinaryHeap<Reverse<Nanos>>,
 }
 
@@ -99,8 +99,8 @@ impl ServiceQueue {
         ServiceQueue { free_at: (0..servers).map(|_| Reverse(0)).collect() }
     }
 
-    /// Takes in a request that needs `service_ns`. Requests come in the order of `arrived`. Returns for how long the
-    /// request waits before a server begins with it, in nanoseconds.
+    /// Takes in a request that needs `service_ns`. Requests come in the order of `arrived`. Returns the time for which
+    /// the request waits before a server begins with it, in nanoseconds.
     pub(super) fn admit(&mut self, arrived: Nanos, service_ns: Nanos) -> Nanos {
         let mut next = self.free_at.peek_mut().expect("there is at least one server");
         let begin = next.0.max(arrived);
@@ -112,14 +112,14 @@ impl ServiceQueue {
 /// The time that a request takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServiceTime {
-    /// For how long the request waits for a server, in nanoseconds; `None` where there is no queue.
+    /// Time for which the request waits for a server, in nanoseconds; `None` where there is no queue.
     pub(super) queued_ns: Option<Nanos>,
-    /// For how long a server works on the request, in nanoseconds.
+    /// Time for which a server works on the request, in nanoseconds.
     pub(super) asked_ns: Nanos,
 }
 
 impl ServiceTime {
-    /// Both times together, in nanoseconds.
+    /// Sum of both times, in nanoseconds.
     pub(super) fn whole_ns(self) -> Nanos {
         self.queued_ns.unwrap_or(0).saturating_add(self.asked_ns)
     }
@@ -132,12 +132,12 @@ pub(super) struct Service {
     chance: Stream,
     drift: Option<ServiceDrift>,
     queue: Option<ServiceQueue>,
-    /// When the first request came, in nanoseconds.
+    /// Time at which the first request came, in nanoseconds.
     began: Option<Nanos>,
 }
 
 impl Service {
-    /// The times of requests: drawn from `time`, in seconds, changed by `drift`, behind a queue with so many servers.
+    /// Draws service times from `time`, in seconds, changed by `drift`, behind a queue with this number of servers.
     /// Replies are not held where `time` is `None`.
     pub(super) fn new(
         time: Option<Dist>,
@@ -160,7 +160,7 @@ impl Service {
         ServiceTime { queued_ns, asked_ns }
     }
 
-    /// The times of a request that is not carried out: a server has no work with it.
+    /// The times of a request that is not carried out, which takes no server's time.
     pub(super) fn spare(&self) -> ServiceTime {
         ServiceTime { queued_ns: self.queue.as_ref().map(|_| 0), asked_ns: 0 }
     }

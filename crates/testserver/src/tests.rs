@@ -1,4 +1,4 @@
-//! Stories of clients that talk to the server core: bytes in, bytes out, and when.
+//! Tests of clients that talk to the server core: bytes in, bytes out, and their times.
 
 use super::*;
 use pummel_logic::protocol::Verb;
@@ -31,13 +31,13 @@ impl Story {
         Story::with(HostConfig { service_time: Some(spec.parse().unwrap()), ..HostConfig::default() })
     }
 
-    /// Sends, and returns what is due at once.
+    /// Sends bytes, and returns those that are due at once.
     fn ask(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.host.handle_received(&mut self.guest, bytes, self.now);
         self.hear()
     }
 
-    /// Everything that is due now.
+    /// Returns the bytes that are due now.
     fn hear(&mut self) -> Vec<u8> {
         let Story { host, guest, now } = self;
         hear(host, guest, *now, usize::MAX)

@@ -1,17 +1,17 @@
-//! The true acts of the built-in server, as one line per request and per fault.
+//! Acts of the built-in server, as one line for each request and each fault.
 
 use std::fmt::{self, Write};
 
 use pummel_logic::time::Nanos;
 
-/// First lines of a truth file: what its columns are.
+/// First lines of a truth file: the format and its columns.
 pub const TRUTH_HEADER: &str = "\
 # pummel serve truth 1
 # request CONNECTION REQUEST VERB ARRIVED_NS SENT_NS HELD_NS ASKED_NS [QUEUED_NS]
 # fault KIND connection=C request=R ...
 ";
 
-/// One thing that happened; its `Display` is its line in the truth file.
+/// Act of the server; its `Display` is its line in the truth file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// A request ended.
@@ -22,14 +22,14 @@ pub enum Note {
         request: u64,
         /// The first word of the request.
         verb: &'static str,
-        /// When the last byte of the request arrived, in nanoseconds on the server's clock.
+        /// Time at which the last byte of the request arrived, in nanoseconds on the server's clock.
         arrived: Nanos,
-        /// When the last byte of the reply was handed to the socket, in nanoseconds; `None` when there was no reply, or
-        /// not all of one.
+        /// Time at which the last byte of the reply was handed to the socket, in nanoseconds; `None` when there was no
+        /// reply, or not all of one.
         sent: Option<Nanos>,
-        /// For how long the reply was to be held, in nanoseconds, without the time in the queue.
+        /// Time for which the reply was to be held, in nanoseconds, without the time in the queue.
         asked_ns: Nanos,
-        /// For how long the request waited for a server, in nanoseconds; `None` where there is no queue.
+        /// Time for which the request waited for a server, in nanoseconds; `None` where there is no queue.
         queued_ns: Option<Nanos>,
     },
     /// The server made a fault on purpose.

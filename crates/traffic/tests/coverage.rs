@@ -1,5 +1,5 @@
-//! Traces that are made from known numbers and fitted: whether the fit has these numbers, and whether what is made from the fit has
-//! the same fit.
+//! Tests of traces that are made from known numbers and fitted: the fit has these numbers, and the requests that are
+//! made from the fit have the same fit.
 //!
 //! The tests make 200,000 requests of each workload. `cargo xtask coverage --part fit` makes 10,000,000 of each through the same
 //! functions, and reads the lines that begin with `fit:`.
@@ -16,10 +16,10 @@ use pummel_traffic::fit::{Bound, Comparison, Fit, Fitter, Load, ValueCounts, gen
 const REQUESTS: u64 = 200_000;
 const REQUESTS_OF_RECORD: u64 = 100;
 
-/// How long each workload lasts, in seconds of its own time.
+/// Length of each workload, in seconds of its own time.
 const SPAN_S: f64 = 4_000.0;
 
-/// How far figures may be from the truth.
+/// Greatest distances of figures from the truth.
 const ALPHA: f64 = 0.02;
 const HIT_RATIO: f64 = 0.01;
 const DISPERSION: f64 = 0.15;
@@ -29,7 +29,7 @@ const RECORDS_WITH_LIVES: f64 = 0.2;
 /// Memory of the whole process at most, in bytes: that of a fit is at most 256 MiB.
 const MEMORY_MAX_BYTES: u64 = 320 << 20;
 
-/// What a workload is made from.
+/// Workload of which requests are made.
 struct Made {
     data: Data,
     mix: Mix,
@@ -79,7 +79,7 @@ impl Made {
         fitter.end()
     }
 
-    /// What a fit says that a workload is.
+    /// Workload with the figures of a fit.
     fn again(&self, fit: &Fit) -> Made {
         let dist = |counts: &ValueCounts| counts.dist().unwrap_or(Dist::Fixed(0.0));
         let records = fit.records();
@@ -107,13 +107,13 @@ fn requests() -> u64 {
     asked.unwrap_or(REQUESTS)
 }
 
-/// Prints what was found beside the truth, and fails where it is too far off.
+/// Prints the figure of a fit beside the truth, and fails where it is too far off.
 fn holds(workload: &str, what: &str, found: f64, truth: f64, off: f64, most: f64) {
     println!("fit: {workload}: {what} {found:.4}, truth {truth:.4}, off {off:+.4} of {most}");
     assert!(off.abs() <= most, "{workload}: {what} {found} and not {truth}");
 }
 
-/// Fits what is made from a fit, compares both, and prints how many figures are beyond their bounds.
+/// Fits requests that are made from a fit, compares both, and prints how many figures are beyond their bounds.
 fn comes_again(workload: &str, made: &Made, fit: &Fit) {
     let comparison = Comparison::of(fit, &made.again(fit).fit(77));
     let beyond: Vec<_> = comparison.beyond().collect();
@@ -125,8 +125,8 @@ fn comes_again(workload: &str, made: &Made, fit: &Fit) {
     assert!(beyond.is_empty(), "{workload}: {beyond:#?}");
 }
 
-/// The share of the requests that hit in an LRU cache of so many of the records of a zipf law (Che, Tung and Wang, 2002), after the
-/// first request for each record.
+/// The share of the requests that hit in an LRU cache of `objects` of the records of a zipf law (Che, Tung and Wang,
+/// 2002), after the first request for each record.
 fn che(exponent: f64, records: u64, objects: f64) -> f64 {
     let weights: Vec<f64> = (1..=records).map(|rank| (rank as f64).powf(-exponent)).collect();
     let sum: f64 = weights.iter().sum();
@@ -196,7 +196,7 @@ fn dispersions_of_bursts_are_those_of_the_workload() {
     memory();
 }
 
-/// Prints the most memory that the process had so far, and fails where it is too much.
+/// Prints the most memory that the process had so far, and fails where that is too much.
 fn memory() {
     let status = fs::read_to_string("/proc/self/status").expect("this is Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");

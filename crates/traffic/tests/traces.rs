@@ -1,4 +1,5 @@
-//! Readers of traces: golden files of every format, every cut, wrong bytes, and what becomes of rows in a replay.
+//! Tests of readers of traces: golden files of every format, every cut, wrong bytes, and the requests of rows in a
+//! replay.
 
 use pummel_logic::arrival::Schedule;
 use pummel_logic::plan::{Arrivals, DealBy, Fills, TracePace, TraceReplay, TraceTtl};
@@ -34,12 +35,12 @@ fn shown(row: &Row<'_>) -> String {
 /// The mark of a row that continues the one before it.
 const REST: &str = " rest";
 
-/// How many rows of the trace these are.
+/// Number of rows of the trace that these rows are.
 fn count_of(rows: &[impl AsRef<str>]) -> u64 {
     rows.iter().filter(|row| !row.as_ref().ends_with(REST)).count() as u64
 }
 
-/// The rows of a text that is read in pieces of these lengths, and what was met.
+/// The rows of a text that is read in pieces of these lengths, and the counts of the reader.
 fn read_in(format: &Format, bytes: &[u8], pieces: &mut dyn Iterator<Item = usize>) -> (Vec<String>, Account) {
     let mut rows = Vec::new();
     let mut reader = Reader::new(format, Some(1_700_000_000));
@@ -64,7 +65,7 @@ struct Golden {
     rows: &'static [&'static str],
     bad: u64,
     skipped: u64,
-    /// The format is found by its content.
+    /// Whether the format is found by the content.
     detected: bool,
 }
 
@@ -391,7 +392,7 @@ fn a_trace_that_ends_anywhere_has_the_rows_before_its_end() {
     }
 }
 
-/// Pseudo-random bytes of which many are those of a trace.
+/// Pseudo-random bytes, many of which are those of a trace.
 fn spoilt(bytes: &[u8], seed: u64) -> Vec<u8> {
     let draws = Stream::from_seed(seed);
     let mut spoilt = bytes.to_vec();

@@ -34,14 +34,14 @@ pub struct Identity {
     pub key_path: String,
 }
 
-/// When a certificate holds.
+/// Time for which a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// Now, and for a long time.
+    /// Valid now, and for a long time.
     Now,
-    /// Until long ago.
+    /// Valid until long ago.
     Past,
-    /// From a far day on.
+    /// Valid from a far day on.
     Future,
 }
 
@@ -64,7 +64,7 @@ impl Authority {
         Authority { certificate, issuer: Issuer::new(params, key), directory }
     }
 
-    /// The file that says that this authority is trusted.
+    /// The path of a file with the authority's certificate, for clients that trust it.
     pub fn file(&self) -> String {
         path(&self.directory.path().join("ca.pem"))
     }
@@ -176,7 +176,7 @@ impl<S: Read + Write> Secured<S> {
         self.polite = false;
     }
 
-    /// What is below.
+    /// Connection below TLS.
     pub fn raw(&self) -> &S {
         &self.stream.0
     }

@@ -11,16 +11,16 @@ use crate::memory;
 /// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Simulated time.
+    /// Simulated time, in nanoseconds.
     pub time_ns: Nanos,
     /// Turns of the worker.
     pub turns: u64,
 }
 
-/// What a run took.
+/// Expense of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Spent {
-    /// Simulated time.
+    /// Simulated time, in nanoseconds.
     pub time_ns: Nanos,
     /// Turns of the worker.
     pub turns: u64,

@@ -31,7 +31,7 @@ pub enum Misbehaviour {
     Half,
     /// Fields of a reply are at their limits: no CAS unique, or the greatest number.
     Fields,
-    /// The beginning of a reply that nobody asked for follows a whole one, and may be the last of its connection.
+    /// The beginning of an unasked reply follows a whole one, and may be the last of its connection.
     Tail,
 }
 
@@ -70,9 +70,9 @@ impl Misbehaviour {
 /// The counts of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// How often a connection was asked for.
+    /// Number of connections that were asked for.
     pub connects: u64,
-    /// How many connections the server refused, or closed before they could be used.
+    /// Number of connections that the server refused, or closed before they could be used.
     pub refused: u64,
     /// Bytes that the server sent.
     pub sent_bytes: u64,
@@ -80,9 +80,9 @@ pub struct Facts {
     pub messages: u64,
     /// Values that the server sent.
     pub values: u64,
-    /// How many faults were applied.
+    /// Number of faults that were applied.
     pub strikes: u64,
-    /// How many beginnings of replies were followed by anything on their connection.
+    /// Number of beginnings of replies that were followed by anything on their connection.
     pub tails_followed: u64,
     /// Whether replies were sent in the place of others, so that a value may be that of another request.
     pub shifted: bool,
@@ -90,7 +90,7 @@ pub struct Facts {
     pub wrong: bool,
 }
 
-/// Which faults a server has, and when.
+/// Faults of a server, and the messages at which they happen.
 #[derive(Clone, Debug)]
 pub struct Mischief {
     /// The kind of fault.
@@ -141,7 +141,7 @@ impl Mischief {
         }
     }
 
-    /// No faults.
+    /// Mischief without any fault.
     pub fn none(seed: u64) -> Mischief {
         let fault = Misbehaviour::Fields;
         Mischief { fault, style: 1, from: u64::MAX, every: 0, together: true, server: None, seed }

@@ -55,12 +55,12 @@ pub enum Feature {
     KeyChurn,
     /// A key is hot for some time, records are deleted, and records expire.
     Events,
-    /// The warm-up is over when a server evicts a record, and misses are told apart by their causes.
+    /// The warm-up is over when a server evicts a record, and misses are counted by their causes.
     Evictions,
 }
 
 impl Feature {
-    /// Every feature.
+    /// All features in their order.
     pub const ALL: [Feature; 21] = [
         Feature::Handshake,
         Feature::Churn,
@@ -116,14 +116,14 @@ impl Feature {
 /// A pair of features. A feature twice stands for that feature alone.
 pub type Pair = (Feature, Feature);
 
-/// Every pair, each once.
+/// Pairs of features, each once.
 pub fn pairs() -> impl Iterator<Item = Pair> {
     Feature::ALL.into_iter().flat_map(|one| {
         Feature::ALL.into_iter().filter(move |other| *other >= one).map(move |other| (one, other))
     })
 }
 
-/// The pairs that no Plan can express, and why. [`Plan::validate`] refuses other pairs that no run has.
+/// The pairs that no Plan can express, with the reasons. [`Plan::validate`] refuses other pairs that no run has.
 const UNSAYABLE: [(Pair, &str); 13] = [
     ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
     ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
@@ -140,7 +140,7 @@ const UNSAYABLE: [(Pair, &str); 13] = [
     ((Feature::Trace, Feature::KeyChurn), "a trace says which keys are asked for"),
 ];
 
-/// Why a pair has no run with this seed; `None` where it has.
+/// Reason why a pair has no run with this seed; `None` where it has one.
 pub fn refusal(pair: Pair, seed: u64) -> Option<String> {
     let unsayable = UNSAYABLE.iter().find(|(refused, _)| *refused == pair).map(|(_, why)| (*why).to_owned());
     unsayable.or_else(|| setting(pair, seed).plan.validate().err().map(|invalid| invalid.to_string()))
@@ -149,7 +149,7 @@ pub fn refusal(pair: Pair, seed: u64) -> Option<String> {
 /// The load model of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Closed loop, so many requests.
+    /// Closed loop, for a number of requests.
     Closed,
     /// Closed loop, for some time.
     Timed,
@@ -169,7 +169,7 @@ pub enum Model {
     Sequence,
     /// Clients with windows.
     Windowed,
-    /// Of how many requests there are, nothing is known beforehand.
+    /// Any load of which the number of requests is not known beforehand.
     Any,
 }
 
@@ -202,24 +202,24 @@ impl Draws {
         below(self.stream.draw(self.drawn), bound)
     }
 
-    /// True once in so many calls, on average.
+    /// Returns true once in `times` calls, on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// One of the given values.
+    /// Draws one of the given values.
     pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 }
 
-/// How many requests a phase makes that ends by them.
+/// Number of requests of a phase that ends by them.
 pub const REQUESTS: u64 = 120;
 
-/// How long a phase lasts that ends by the clock.
+/// Length of a phase that ends by the clock.
 const TIME_NS: u64 = 12 * MILLISECOND;
 
-/// How long a warm-up lasts at most that is over when its load has settled.
+/// Greatest length of a warm-up that is over when its load has settled.
 const SETTLE_NS: u64 = 120 * MILLISECOND;
 
 /// The least and the longest time of a phase that ends when a quantile is known: the first look comes after two seconds.
@@ -321,8 +321,8 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     Setting { plan, model, has_tails: false }
 }
 
-/// Makes the keys of records change, or become hot and be lost, and lets some runs fill what they miss by adds after a drawn delay.
-/// All of it is drawn by itself, so that other runs are not others because of it.
+/// Makes the keys of records change, or become hot and be lost, and lets some runs fill what they miss by adds after a
+/// drawn delay. All of it is drawn separately, so that other runs do not change because of it.
 fn change_keys(plan: &mut Plan, pair: Pair, model: Model, draws: &mut Draws) {
     let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
     let is_add = has(Feature::ReadThrough) && draws.once_in(2);
@@ -349,7 +349,8 @@ fn change_keys(plan: &mut Plan, pair: Pair, model: Model, draws: &mut Draws) {
     }
 }
 
-/// How long records keep their keys: in time, where that of requests is known and has to be, or in requests.
+/// Draws the time for which records keep their keys: in seconds, where the time of requests is known and has to be, or
+/// in requests.
 fn key_churn(loses_records: bool, model: Model, draws: &mut Draws) -> KeyChurn {
     let is_open = matches!(model, Model::Open | Model::Unlimited | Model::ChurnOpen);
     if is_open && (loses_records || draws.once_in(2)) {
@@ -362,7 +363,7 @@ fn key_churn(loses_records: bool, model: Model, draws: &mut Draws) -> KeyChurn {
     }
 }
 
-/// Crowds for a new key and for a record, deletions and expiries, which overlap.
+/// Draws hot keys, new ones and records, deletions and expiries, which overlap.
 fn events(plan: &Plan, draws: &mut Draws) -> Vec<Event> {
     let last = plan.data.records - 1;
     let key = if draws.once_in(2) { HotKey::New } else { HotKey::Rank(draws.below(last + 1)) };
@@ -383,7 +384,7 @@ fn events(plan: &Plan, draws: &mut Draws) -> Vec<Event> {
     vec![at(draws, EventKind::Hot(crowd)), at(draws, deleted), at(draws, expired)]
 }
 
-/// Makes the measured phase end when half of the response times are known to be below a time, which some runs find out.
+/// Makes the measured phase end when half of the response times are known to be below a time; some runs reach that.
 fn until(plan: &mut Plan) {
     plan.interval_ns = 100 * MILLISECOND;
     plan.adaptive.until = Some(Until { quantile: 0.5, half_width: 0.5, least_ns: UNTIL_NS.0 });
@@ -398,8 +399,8 @@ fn settle(plan: &mut Plan) {
     warm_up(plan, SETTLE_NS);
 }
 
-/// Makes the phase before the measured one end when a server has evicted a record, which no simulated server tells before it is over, and
-/// lets records expire or be stored when they are missed.
+/// Makes the phase before the measured one end when a server has evicted a record, which no simulated server reports
+/// before it is over, and lets records expire or be stored when they are missed.
 fn evict(plan: &mut Plan, draws: &mut Draws) {
     plan.adaptive.first_eviction = true;
     if draws.once_in(2) {
@@ -498,7 +499,7 @@ fn protocols(pair: Pair, model: Model) -> Vec<Protocol> {
     }
 }
 
-/// When requests and clients come.
+/// Draws the arrivals of requests and clients.
 fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
     let arrivals = draws.one_of(&[Arrivals::Constant, Arrivals::Poisson].each_ref()).clone();
     let group = &mut plan.groups[0];

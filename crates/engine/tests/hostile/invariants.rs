@@ -15,10 +15,11 @@ use crate::setup::{Outcome, schedule};
 /// Longest pause before a connection is opened again.
 const RETRY_MAX_NS: Nanos = SECOND;
 
-/// Time that a run may take beyond its Plan, for opening connections and for the meetings of workers, in nanoseconds.
+/// Time that a run may take beyond its Plan, for opening connections and for workers that wait for each other, in
+/// nanoseconds.
 const OPENING_NS: Nanos = SECOND;
 
-/// How long a server may be silent: in timeouts, and at least in nanoseconds.
+/// Longest silence of a server: in timeouts, and at least in nanoseconds.
 const PATIENCE: (u64, Nanos) = (10, 10 * SECOND);
 
 /// Most memory of a worker and its servers: stored values, bytes on their way, rows that are not collected yet.
@@ -30,8 +31,8 @@ const INTERVALS_PER_WORKER: usize = 32;
 /// Memory for the times of one verb: five histograms, most of whose pages are never touched.
 const TIMES_MAX_BYTES: i64 = 5 * (448 << 10);
 
-/// What a run may take at most: of each phase its time and the drain, or what each of its requests may cost, and the
-/// patience with servers that answer nothing. `is_total`: all servers fall silent for ever, after a few messages.
+/// Greatest expense of a run: of each phase its time and the drain, or what each of its requests may cost, and the
+/// longest silence of servers that answer nothing. `is_total`: all servers fall silent for ever, after a few messages.
 pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
     let mut limits = Limits { time_ns: 2 * plan.timeout_ns + OPENING_NS, turns: 20_000 };
     for phase in &plan.phases {
@@ -213,7 +214,7 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
     findings
 }
 
-/// Checks that the windows of time, from which it is known how sure the figures are, have every request once.
+/// Checks that the windows of time, from which figures get their intervals, have every request once.
 fn windowed(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
     let Some(windows) = &run.outcome.measurement.windows else { return };
     let ops = || windows.iter().flat_map(|window| &window.groups).flat_map(|ops| ops.values());
@@ -226,7 +227,8 @@ fn windowed(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn
     });
 }
 
-/// Checks the counts of the cache: where misses are told apart, each miss of each operation has one cause, and one that the plan has.
+/// Checks the counts of the cache: where misses have causes, each miss of each operation has one, and one that the plan
+/// has.
 fn cached(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
     let plan = &run.setting.plan;
     let cache = &counts.cache;
@@ -266,7 +268,7 @@ fn cached(run: &Run<'_>, counts: &Counts, holds: &mut impl FnMut(bool, &dyn Fn()
     holds(expires || cache.expired == 0, &|| format!("no key expires: {cache:?}"));
 }
 
-/// How many verbs are measured at most: those of a mix, and those that follow from them.
+/// Greatest number of verbs that are measured: those of a mix, and those that follow from them.
 fn verbs_of(plan: &Plan) -> i64 {
     let of = |work: &Work| match work {
         Work::Mix(mix) => mix.ops.len() as i64 + 2,
@@ -279,8 +281,8 @@ fn verbs_of(plan: &Plan) -> i64 {
     plan.phases.iter().map(|phase| of(&phase.work)).max().unwrap_or(0) + by_events + 3
 }
 
-/// How many requests the recorded phase is to make, and whether so many have to be accounted for, or at most so many;
-/// `None` where that is not known.
+/// Number of requests that the recorded phase is to make, and whether exactly that many have to be accounted for, or at
+/// most that many; `None` where that is not known.
 fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
     let (plan, outcome) = (&run.setting.plan, run.outcome);
     if run.setting.model == Model::Any {
@@ -318,8 +320,8 @@ fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
     }
 }
 
-/// How many requests the events of a plan make in so long by which servers lose records: one for each record on each server
-/// that has it.
+/// Number of requests that the events of a plan make in the measured time by which servers lose records: one for each
+/// record on each server that has it.
 fn losses(plan: &Plan, measured_ns: Nanos) -> u64 {
     let servers = if plan.route.owns_keys() { 1 } else { plan.servers.len() as u64 };
     let begun = plan.changes.events.iter().filter(|event| event.at_ns < measured_ns);

@@ -39,7 +39,7 @@ use scenes::{Case, Tally};
 /// Seeds of each pair and misbehaviour where nothing else is asked for.
 const SEEDS: u64 = 12;
 
-/// Which runs are made.
+/// Choice of the runs that are made.
 struct Choice {
     seeds: std::ops::Range<u64>,
     pair: Option<Pair>,
@@ -80,7 +80,7 @@ impl Choice {
     }
 }
 
-/// Runs every pair that begins with a feature, and tells what was found; a line for each pair and misbehaviour, which
+/// Runs every pair that begins with a feature, and prints the findings; a line for each pair and misbehaviour, which
 /// `cargo xtask hostile` reads.
 fn run_pairs_of(feature: Feature) {
     let choice = Choice::from_environment();
@@ -109,7 +109,7 @@ fn run_pairs_of(feature: Feature) {
     assert!(count == 0, "{count} findings, the first of them:\n{}", all.join("\n"));
 }
 
-/// What is known of a seed's plan is that it is valid, and so it runs.
+/// Runs plans that are drawn at random; of each only its validity is known.
 #[test]
 fn plans_that_are_drawn_at_random_run_where_they_are_valid() {
     let number = |name: &str| {

@@ -1,5 +1,5 @@
-//! Plans that are drawn at random, of every kind that can be said: whatever is valid runs to its end, its accounts add up, and
-//! nothing panics.
+//! Plans that are drawn at random, of every kind that can be expressed: whatever is valid runs to its end, its accounts
+//! add up, and nothing panics.
 
 use pummel_logic::arrival::RateCurve;
 use pummel_logic::dist::Dist;
@@ -20,12 +20,12 @@ use crate::scenes::{self, Name};
 /// Most plans that are drawn until one is valid.
 const ATTEMPTS_MAX: u64 = 2_000;
 
-/// What most phases of a plan do.
+/// Work of most phases of a plan.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// Requests are drawn from a mix.
     Mixed,
-    /// So they are, by clients that come and go.
+    /// Requests are drawn from a mix by clients that come and go.
     Churning,
     /// Clients come and go as mcperf's do.
     Sequence,
@@ -37,7 +37,7 @@ enum Kind {
     Trace,
 }
 
-/// The valid plan of a seed, and how many plans were drawn for it.
+/// The valid plan of a seed, and the number of plans that were drawn for it.
 pub fn drawn(seed: u64) -> (Plan, u64) {
     for attempt in 0..ATTEMPTS_MAX {
         let plan = plan(seed, &mut Draws::new(seed, 1_000 + attempt));
@@ -48,7 +48,7 @@ pub fn drawn(seed: u64) -> (Plan, u64) {
     panic!("of {ATTEMPTS_MAX} plans of seed {seed} none is valid");
 }
 
-/// Runs the plan of a seed. Returns what does not hold of the run, and how many plans were drawn for it.
+/// Runs the plan of a seed. Returns the invariants that do not hold, and the number of plans that were drawn for it.
 pub fn run(seed: u64) -> (Vec<String>, u64) {
     let (plan, attempts) = drawn(seed);
     let model = model_of(&plan);
@@ -59,7 +59,7 @@ pub fn run(seed: u64) -> (Vec<String>, u64) {
     (findings.collect(), attempts)
 }
 
-/// What is known of the number of requests of a plan.
+/// Load model of a plan, for the number of its requests.
 fn model_of(plan: &Plan) -> Model {
     let churn = plan.groups[0].churn.as_ref();
     let is_of_mixes = |phase: &Phase| matches!(phase.work, Work::Mix(_) | Work::Load(_) | Work::Pause(_));

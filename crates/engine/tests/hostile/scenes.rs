@@ -1,4 +1,4 @@
-//! One run: the Plan of a pair, the server that misbehaves, the network between them, and the result.
+//! A hostile run: the Plan of a pair, the server that misbehaves, the network between them, and the result.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -178,7 +178,7 @@ fn scene(case: Case) -> (Setting, Mischief) {
     (setting, mischief)
 }
 
-/// Adds cas to every mix, since the CAS unique is the field that most depends on.
+/// Adds cas to every mix, since the CAS unique is the field on which most depends.
 fn read_for_a_cas(plan: &mut Plan) {
     for phase in &mut plan.phases {
         if let Work::Mix(mix) = &mut phase.work
@@ -189,13 +189,13 @@ fn read_for_a_cas(plan: &mut Plan) {
     }
 }
 
-/// Requests of the last phase of a run whose servers all fall silent. The run gives the servers up before it makes so
+/// Requests of the last phase of a run whose servers all fall silent. The run gives the servers up before it makes this
 /// many.
 const ENDLESS: u64 = 200_000;
 
 const PASSWORD: &str = "secret";
 
-/// What the servers are.
+/// Configuration of the servers.
 fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> HostConfig {
     let password = if mischief.refuses_greetings() { "another" } else { PASSWORD };
     let login = plan.login.as_ref().map(|login| ServerLogin {
@@ -302,7 +302,7 @@ impl TraceFiles for TraceText {
     }
 }
 
-/// A trace with operations of all kinds for few keys, a row each 0.1 ms, some of them with what no row has.
+/// A trace with operations of all kinds for few keys, a row each 0.1 ms, and some lines that are no rows.
 pub fn trace_text() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
@@ -321,7 +321,7 @@ pub fn trace_text() -> &'static str {
     })
 }
 
-/// Both sides of TLS.
+/// Setup of the client and configuration of the server for TLS.
 fn tls() -> &'static (Setup, Arc<ServerConfig>) {
     static TLS: OnceLock<(Setup, Arc<ServerConfig>)> = OnceLock::new();
     TLS.get_or_init(|| {

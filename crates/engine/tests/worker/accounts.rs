@@ -1,4 +1,4 @@
-//! Every request is accounted for, whatever the conditions.
+//! Tests that every request is accounted for, whatever the conditions.
 
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ fn nothing_began(outcome: &Outcome) -> bool {
     !begun
 }
 
-/// All requests of a run without follow-ups, however they ended.
+/// Asserts that all requests of a run without follow-ups are accounted for, however they ended.
 fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
     let counts = outcome.counts();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What happens to connections while a phase that has a time to begin at has not begun.
+//! Tests of connections while a phase that has a time to begin at has not begun.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use pummel_testserver::HostConfig;
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{ReaderState, loaded, plan};
 
-/// How long the processes of a run wait for each other before each phase.
+/// Time for which the processes of a run wait for each other before each phase.
 const WAIT_NS: Nanos = 5 * SECOND;
 
-/// How long a connection is without a request before the server does something unasked.
+/// Time without a request after which the server does something unasked on a connection.
 const IDLE_NS: Nanos = SECOND;
 
 struct Late;
@@ -30,7 +30,7 @@ impl Gate for Late {
     }
 }
 
-/// What a server does on a connection on which nothing was asked for some time.
+/// Action of a server on a connection without a request for some time.
 #[derive(Clone, Copy, PartialEq)]
 enum WhenIdle {
     Nothing,
@@ -42,7 +42,7 @@ enum WhenIdle {
 struct Restless {
     peer: ServerPeer,
     when_idle: WhenIdle,
-    /// For each connection, when it is idle; `None` once the server has done what it does.
+    /// Time from which each connection is idle; `None` once the server has acted.
     idle_at: std::collections::BTreeMap<(u32, u32), Option<Nanos>>,
 }
 
@@ -116,8 +116,8 @@ impl Backend for Counting {
     }
 }
 
-/// A run that loads records and measures for a tenth of a second, behind a gate that lets seconds pass; and how often its worker
-/// waited.
+/// Runs a load and a measurement of a tenth of a second, behind a gate that lets seconds pass. Returns the measurement
+/// and the number of the worker's waits.
 fn gated(when_idle: WhenIdle, reconnect: bool) -> (Measurement, u64) {
     let mut plan = loaded(plan());
     plan.reconnect = reconnect;

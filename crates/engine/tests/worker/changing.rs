@@ -1,4 +1,4 @@
-//! Runs whose load changes: every request is due when its plan says, whatever the threads.
+//! Runs whose load changes: every request is due at the time of its plan, whatever the threads.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::lanes::{over, run_over};
 use crate::peer::Server;
 use crate::setup::{Outcome, measuring, mix, plan, run, schedule};
 
-/// How long the runs measure.
+/// Length of the measured phase.
 const LENGTH_NS: Nanos = 2 * SECOND;
 
 /// A plan of six clients under this load.
@@ -42,7 +42,7 @@ fn points(points: &[(u64, f64)]) -> RateShape {
     RateShape::Points(points.iter().map(point).collect())
 }
 
-/// When each request was due, from the beginning of the measured phase, in ascending order.
+/// Due times of the requests, from the beginning of the measured phase, in ascending order.
 fn dues(outcome: &Outcome) -> Vec<Nanos> {
     let mut dues: Vec<Nanos> = outcome.rows.iter().map(|row| row.due - outcome.begin).collect();
     dues.sort_unstable();
@@ -85,7 +85,7 @@ fn requests_are_due_where_the_plan_says_however_many_threads_there_are() {
     }
 }
 
-/// A load may rest for longer than any server may be silent, and come back.
+/// Checks that a load may rest for longer than any server may be silent, and come back.
 #[test]
 fn a_load_that_rests_for_a_minute_is_whole() {
     let ms = |seconds: u64| seconds * 1_000;

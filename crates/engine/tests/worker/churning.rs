@@ -25,7 +25,7 @@ fn server() -> Server {
     Server::new(HostConfig::default())
 }
 
-/// At most four clients at one time, each with five requests.
+/// A plan of at most four clients at one time, each with five requests.
 fn coming(births: Spawns, stop: Stop) -> Plan {
     let mut plan = loaded(plan());
     plan.groups[0].churn = Some(ChurningClients { spawns: births, calls: 5, sequence: None });
@@ -259,7 +259,7 @@ fn getting(births: Spawns, stop: Stop) -> Plan {
     plan
 }
 
-/// Every client that came is gone, and every request that was due is accounted for.
+/// Asserts that every client that came is gone, and every request that was due is accounted for.
 #[track_caller]
 fn assert_accounted(outcome: &Outcome) -> &Churn {
     let churn = churn(outcome);

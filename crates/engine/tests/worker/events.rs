@@ -13,7 +13,7 @@ use crate::lanes::{over, run_over};
 use crate::peer::Server;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, run, time};
 
-/// Reads of `records` records at this rate for so long, in which this happens.
+/// Reads of `records` records at this rate for `length_ns`, in which `events` happen.
 fn eventful(work: Mix, records: u64, rate: f64, length_ns: Nanos, events: Vec<Event>) -> Plan {
     let mut plan = at_rate(plan(), rate);
     plan.interval_ns = SECOND;
@@ -105,7 +105,7 @@ fn a_stampede_has_one_miss_and_those_that_come_before_its_fill() {
     }
 }
 
-/// With leases one client is told to fill, and the others wait.
+/// Checks that with leases one client is asked to fill, and the others wait.
 #[test]
 fn a_stampede_among_clients_with_leases_has_one_fill() {
     let waves = 20;
@@ -116,7 +116,7 @@ fn a_stampede_among_clients_with_leases_has_one_fill() {
     assert_eq!(ops.get(Verb::Get).map(|op| op.counts.outcomes.win), Some(waves));
 }
 
-/// Records of a run with flash crowds; the new key of a crowd is another one in every run, and this number stands for it.
+/// Records of a run with hot new keys; such a key is another one in every run, and this number stands for it.
 const RECORDS: u64 = 2_000;
 
 #[test]
@@ -150,7 +150,7 @@ fn a_flash_crowd_has_its_share_however_many_threads_there_are() {
         share(from, until, &new, expected);
     }
     for (from, until, expected) in [(0, 8, 0.0), (8, 9, 0.2), (9, 13, 0.4), (13, 14, 0.2)] {
-        // The record also has its part of what the crowd leaves to all.
+        // The record also has its part of what the hot key leaves to all.
         share(from, until, &|key| key == 77, expected + (1.0 - expected) / RECORDS as f64);
     }
 }

@@ -74,7 +74,7 @@ fn measured(plan: &Plan, peer: impl Fn() -> ServerPeer + Sync) -> (Outcome, usiz
     (outcome, most.into_inner())
 }
 
-/// One client that stores values of 1,900 bytes, with so many requests outstanding.
+/// A plan of one client that stores values of 1,900 bytes, with this number of requests outstanding.
 fn storing(depth: Depth) -> Plan {
     let mut plan = plan();
     plan.groups[0].clients = 1;

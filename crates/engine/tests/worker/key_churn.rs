@@ -12,7 +12,7 @@ use pummel_testserver::HostConfig;
 use crate::peer::Server;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, time};
 
-/// Where the numbers of keys begin that records get at the end of a life.
+/// First number of the keys that records get at the end of a life.
 const RENEWED_FROM: u64 = 6_000_000_000_000_000;
 
 const RECORDS: u64 = 100;
@@ -49,8 +49,8 @@ fn outcome(plan: &Plan) -> Outcome {
     outcome
 }
 
-/// What was asked when, from the beginning of the measured phase; without what answers asked for. New keys, which are others in
-/// every run, are counted from the first of them.
+/// Requests by their due times, from the beginning of the measured phase; without the stores that answers cause. New
+/// keys, which are others in every run, are counted from the first of them.
 fn schedule(outcome: &Outcome) -> Vec<(u64, &'static str, u64)> {
     let rows = outcome.rows.iter().filter(|row| row.verb != Verb::Add);
     let generation = |key: u64| (key - RENEWED_FROM) / RECORDS;

@@ -1,4 +1,4 @@
-//! Clients with several lanes: where records live, requests that lanes share, and lanes that are lost.
+//! Clients with several lanes: the places of records, requests that lanes share, and lanes that are lost.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use crate::setup::{
     Outcome, at_rate, loaded, measuring, mix, mix_of_all, plan, requests, run, schedule, time,
 };
 
-/// What the simulated clock shows at the beginning.
+/// Time of the simulated clock at the beginning.
 const START: Nanos = SECOND;
 
 const KEY_OWNED: [Route; 4] = [Route::Modulo, Route::Ketama, Route::KetamaWeighted, Route::Crc16];
@@ -27,7 +27,7 @@ fn servers(count: usize) -> Vec<Server> {
     (0..count).map(|_| Server::new(HostConfig::default())).collect()
 }
 
-/// `plan` over these servers.
+/// Puts `plan` on these servers.
 pub fn over(servers: &[Server], route: Route, plan: Plan) -> Plan {
     let names = (0..servers.len()).map(|n| format!("127.0.0.{n}:11211")).collect();
     Plan { servers: names, route, ..plan }
@@ -256,7 +256,7 @@ fn reading_through_stores_the_missed_keys_where_they_live() {
     }
 }
 
-/// All requests of a run without follow-ups, however they ended.
+/// Asserts that all requests of a run without follow-ups are accounted for, however they ended.
 fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
     let counts = outcome.counts();
     let ended = counts.completed + counts.failed();

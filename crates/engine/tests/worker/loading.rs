@@ -19,7 +19,7 @@ use pummel_testserver::{HostConfig, Limits, ServerFault};
 use crate::peer::{Cluster, Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with};
 
-/// What the built-in server says of a value that it does not take.
+/// Reply of the built-in server to a value that is too large.
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
 
 /// Ten records on each server, then 200 gets.
@@ -259,7 +259,7 @@ fn cpu_time_is_that_of_all_workers_also_when_the_first_is_through_before_the_oth
     assert!(spent_ns + 20 * MILLISECOND >= burned_ns, "{spent_ns} ns of {burned_ns} ns");
 }
 
-/// Hears nothing of a run.
+/// A watch that ignores all events of a run.
 struct Deaf;
 
 impl Watch for Deaf {}

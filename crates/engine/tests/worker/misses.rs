@@ -1,4 +1,4 @@
-//! Why keys were missed, and bytes of values, beside what the test knows of every request.
+//! Causes of missed keys, and bytes of values, beside what the test knows of every request.
 
 use std::collections::BTreeMap;
 

@@ -13,21 +13,21 @@ use pummel_testserver::{DatagramQueue, Ending, Framing, Host, HostConfig, Server
 #[derive(Clone)]
 pub struct Server {
     host: Arc<Mutex<Host>>,
-    /// It does nothing from the first of these times to the second.
+    /// Time in which the server does nothing: its beginning and its end.
     frozen: (Nanos, Nanos),
 }
 
-/// One network's end of a [`Server`].
+/// End of a simulated network at a [`Server`].
 pub struct ServerPeer {
     server: Server,
     guests: BTreeMap<(u32, u32), Seat>,
 }
 
-/// A guest, and what came for it while the server was frozen.
+/// A connection, and the bytes that came for it while the server was frozen.
 struct Seat {
     guest: ServerConnection,
     unread: Vec<u8>,
-    /// Where requests and replies are datagrams: those that came, and those that are owed.
+    /// Datagrams that came, and those that wait to be sent; `None` for a connection without datagrams.
     datagrams: Option<(Vec<Vec<u8>>, DatagramQueue<()>)>,
 }
 

@@ -1,4 +1,5 @@
-//! Runs that several processes make together, as agents do: their requests are those that one process makes of the same plan.
+//! Runs that several processes make together, as agents do: their requests are those of one process with the whole
+//! plan.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ use crate::setup::{ReaderState, at_rate, loaded, measuring, mix, plan, requests,
 
 const RECORDS: u64 = 100;
 
-/// Where the numbers of keys begin that no other request asks for, and those that records get at the end of a life.
+/// First numbers of the keys that no other request asks for, and of those that records get at the end of a life.
 const FRESH_FROM: u64 = 2_000_000_000_000_000;
 const RENEWED_FROM: u64 = 6_000_000_000_000_000;
 
@@ -31,7 +32,7 @@ impl Gate for Open {
     }
 }
 
-/// When a request is due from the beginning of its phase on, what it asks, and for which key.
+/// A request: its due time from the beginning of its phase, its verb and its key.
 type Asked = (Nanos, &'static str, u64);
 
 /// The requests of the measured phase of the clients `clients` of a plan, in a run with this mark.
@@ -92,7 +93,8 @@ fn processes_of_one_run_give_a_record_the_same_key_and_no_fresh_key_twice() {
     }
 }
 
-/// In closed loop a client takes its own requests for those of all, and its key follows from its number among them.
+/// Checks that in closed loop a client counts its own requests for those of all, and its key follows from its number
+/// among them.
 #[test]
 fn processes_in_closed_loop_give_a_record_the_same_key_at_the_same_request() {
     let mut plan = plan_of(&churning("share:0.05"));

@@ -1,4 +1,4 @@
-//! Load that no machine can send: every run ends with its time, and every request that was due is accounted for.
+//! Load that no machine can send: every run ends in time, and every request that was due is accounted for.
 
 use std::cell::Cell;
 
@@ -33,7 +33,7 @@ fn far(arrivals: Arrivals, depth: Depth) -> Plan {
     plan
 }
 
-/// The phase ended with its time and its drain.
+/// Asserts that the phase ended with its time and its drain.
 fn assert_in_time(outcome: &Outcome) {
     let measured_ns = outcome.measurement.measured_ns;
     assert!(measured_ns <= 2 * LENGTH_NS + MILLISECOND, "{measured_ns} ns");
@@ -199,7 +199,7 @@ fn drawn_clients_that_cannot_be_had_are_estimated() {
     }
 }
 
-/// Runs a plan until so many slices of its measured phase are there, and interrupts it then.
+/// Runs a plan until this many slices of its measured phase are there, and interrupts it then.
 fn interrupted(plan: &Plan, slices: u64, server: &Server) -> Measurement {
     struct Counting<'a>(&'a Cell<u64>);
     impl Watch for Counting<'_> {

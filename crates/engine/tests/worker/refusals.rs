@@ -14,26 +14,26 @@ use pummel_testserver::HostConfig;
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, loaded, measuring, mix, plan, requests, run, time};
 
-/// What memcached and Redis say on a connection that is one too many.
+/// Replies of memcached and Redis on a connection that is one too many.
 const MEMCACHED: &[u8] = b"ERROR Too many open connections\r\n";
 const REDIS: &[u8] = b"-ERR max number of clients reached\r\n";
 
-/// When a full server speaks.
+/// Time at which a full server sends its refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaks {
-    /// As soon as the connection is there.
+    /// Refusal as soon as the connection is there.
     AtOnce,
-    /// When a request has come, which the words then seem to answer.
+    /// Refusal when a request has come, which the words then seem to answer.
     ToRequests,
-    /// On the second of the connections that it refuses; the others it resets when a request has come.
+    /// Refusal on the second of the connections that it refuses; the others it resets when a request has come.
     Once,
 }
 
-/// The built-in server, which says to all connections but the first few that it is full, and closes them.
+/// The built-in server, which sends to all connections but the first few that it is full, and closes them.
 pub struct Full {
     peer: ServerPeer,
     room: u32,
-    /// From when on there is room for all.
+    /// Time from which on there is room for all.
     until: Nanos,
     words: &'static [u8],
     speaks: Speaks,
@@ -195,7 +195,8 @@ fn a_run_by_requests_gives_a_server_up_that_refuses_all_connections_for_good() {
     }
 }
 
-/// The built-in server, which ends each connection after so many polls with something to read, and answers with an error before.
+/// The built-in server, which ends each connection after a number of polls with something to read, and answers with an
+/// error before.
 struct Ending {
     peer: ServerPeer,
     replies: u32,

@@ -1,4 +1,4 @@
-//! Runs that replay a recording: from where they begin, and what a deletion in the middle of one removes.
+//! Runs that replay a recording: the rows at which they begin, and the effect of a deletion in the middle of one.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use pummel_testserver::HostConfig;
 use crate::peer::Server;
 use crate::setup::{Outcome, plan, requests, run_with_inputs};
 
-/// Stores `stores` keys, and then reads each of them, or as many as there are in the recording.
+/// A recording that stores `keys` keys and then reads each of them.
 fn recording(keys: u64) -> Inputs {
     let mut trace = Trace::new();
     for stores in [true, false] {

@@ -1,4 +1,4 @@
-//! Plans, and what the tests ask of every measurement.
+//! Plans, and checks that the tests make of every measurement.
 
 use std::io;
 
@@ -15,7 +15,8 @@ use pummel_measure::little::little;
 use pummel_measure::measurement::{Keep, Measurement};
 use pummel_measure::recorder::{Counts, Span};
 
-/// Four clients that get the same few records in closed loop for a tenth of a second, from a server that holds nothing.
+/// Four clients that get a few records, each the same ones, in closed loop for a tenth of a second, from a server that
+/// holds nothing.
 pub fn plan() -> Plan {
     Plan {
         servers: vec!["127.0.0.1:11211".to_string()],
@@ -40,7 +41,7 @@ pub fn memcached_verbs() -> impl Iterator<Item = Verb> {
     Verb::ALL.into_iter().filter(|verb| !verb.is_resp_only())
 }
 
-/// Every operation of memcached, all alike.
+/// A mix of every operation of memcached, with equal weights.
 pub fn mix_of_all() -> Mix {
     let ops: Vec<(Verb, f64)> = memcached_verbs().map(|verb| (verb, 1.0)).collect();
     mix(&ops)
@@ -58,7 +59,7 @@ pub fn time(ns: Nanos) -> Stop {
     Stop { time_ns: Some(ns), requests: None }
 }
 
-/// Every record of every space is stored before the first phase of `plan`.
+/// Puts a load of every record of every space before the first phase of `plan`.
 pub fn loaded(mut plan: Plan) -> Plan {
     let load = Load { depth: 8, pieces: true, counters: true, ..Load::default() };
     let phase =
@@ -67,25 +68,25 @@ pub fn loaded(mut plan: Plan) -> Plan {
     plan
 }
 
-/// `plan` in open loop: all clients together ask so often in a second.
+/// Puts `plan` in open loop: all clients together ask `rate` times in a second.
 pub fn at_rate(mut plan: Plan, rate: f64) -> Plan {
     plan.groups[0].arrivals = Arrivals::Poisson;
     plan.groups[0].rate = Some(rate);
     plan
 }
 
-/// What a run leaves behind, and every request of its measured phase, by client in the order of their ends.
+/// Result of a run: its measurement, and every request of its measured phase, by client in the order of their ends.
 pub struct Outcome {
     pub measurement: Measurement,
     pub rows: Vec<Row>,
-    /// The end of every client that came and went in it.
+    /// The end of every client that came and went in the run.
     pub departures: Vec<Departure>,
-    /// When the last phase began.
+    /// Beginning of the last phase.
     pub begin: Nanos,
 }
 
 impl Outcome {
-    /// How the requests of the measured phase ended.
+    /// Counts of the requests of the measured phase.
     pub fn counts(&self) -> Counts {
         self.measurement.ops().all().counts
     }
@@ -104,7 +105,7 @@ impl Outcome {
     }
 }
 
-/// Keeps what a run tells.
+/// A watch that keeps the events of a run.
 #[derive(Default)]
 pub struct ReaderState {
     pub rows: Vec<Row>,
@@ -171,7 +172,7 @@ fn assert_accounts_agree(measurement: &Measurement) {
     assert!(little.disagreement_percent() < 1.0, "{little:?}, {:?}", measurement.flight);
 }
 
-/// When the requests of the last phase are due that last `length_ns`, from its beginning, for each client.
+/// Due times of the requests of the last phase, which lasts `length_ns`, from its beginning, for each client.
 pub fn schedule(plan: &Plan, length_ns: Nanos) -> Vec<Vec<Nanos>> {
     let group = &plan.groups[0];
     let clients = u64::from(group.clients);

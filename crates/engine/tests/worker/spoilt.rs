@@ -1,4 +1,5 @@
-//! Replies that end otherwise than they began, and replies with more than was asked for: what is made of their values.
+//! Replies that end otherwise than they began, and replies with more than was asked for: the use that is made of their
+//! values.
 
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
 use pummel_engine::backend::{ConnId, Target};
@@ -228,7 +229,7 @@ fn errors_of_requests_without_reply_have_an_account_of_their_own() {
     }
 }
 
-/// The beginning of an answer that nobody asked for stands behind every third answer, which is the last one of its client.
+/// Puts the beginning of an unasked answer behind every third answer, which is the last one of its client.
 #[test]
 fn the_beginning_of_an_answer_behind_the_last_one_of_a_client_does_not_reach_the_next_client() {
     for protocol in [Protocol::Text, Protocol::Meta, Protocol::Binary, Protocol::Resp2, Protocol::Resp3] {

@@ -1,4 +1,4 @@
-//! Runs whose rate is changed by hand: all workers follow at one moment, and a plan repeats the run.
+//! Runs whose rate is changed by hand: all workers change at one moment, and a plan repeats the run.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const AHEAD_NS: Nanos = 100 * MILLISECOND;
 /// The rate with which the runs begin.
 const RATE: f64 = 600.0;
 
-/// The commands, and when each takes effect, from the beginning of the measured phase.
+/// The commands with the times of their effects, from the beginning of the measured phase.
 const COMMANDS: [(Nanos, RateCommand); 6] = [
     (300 * MILLISECOND, RateCommand::Scale(2.0)),
     (700 * MILLISECOND, RateCommand::Scale(1.05)),
@@ -43,7 +43,7 @@ struct Hand {
     said: AtomicUsize,
     /// Commands that the run has applied.
     heard: AtomicUsize,
-    /// When the measured phase began.
+    /// Beginning of the measured phase, in nanoseconds; 0 before it.
     began: AtomicUsize,
 }
 
@@ -52,7 +52,8 @@ impl Hand {
         Hand { steering: Arc::default(), said: 0.into(), heard: 0.into(), began: 0.into() }
     }
 
-    /// When the next command is sent that the run has not applied; `None` where there is none, and before the phase.
+    /// Number and time of the next command that the run has not applied; `None` where there is none, and before the
+    /// phase.
     fn next(&self) -> Option<(usize, Nanos)> {
         let began = self.began.load(Ordering::Acquire) as Nanos;
         let number = self.heard.load(Ordering::Acquire);
@@ -115,7 +116,8 @@ impl Backend for Steered<'_> {
     }
 }
 
-/// Keeps when requests were due and what was changed, and lets the hand know what the run has heard.
+/// A watch that keeps the due times of requests and the changes of the rate, and counts the commands that the run has
+/// applied for the hand.
 struct Seen<'a> {
     hand: &'a Hand,
     began: Nanos,
@@ -160,7 +162,8 @@ fn steerable(arrivals: Arrivals, threads: u32) -> Plan {
     plan
 }
 
-/// Runs a plan under the hand. Returns what was measured, when requests were due in ascending order, and what was heard.
+/// Runs a plan under the hand. Returns the measurement, the due times of requests in ascending order, and after each
+/// change the rate at which a paused load will resume.
 fn steered_run(plan: &Plan) -> (Measurement, Vec<Nanos>, Vec<Option<f64>>) {
     let (hand, server) = (Hand::new(), Server::new(HostConfig::default()));
     let mut seen =
@@ -214,7 +217,7 @@ fn all_workers_change_the_rate_at_one_moment_and_a_plan_repeats_the_run() {
     }
 }
 
-/// A command without a measured phase changes nothing, and the notice says so.
+/// Checks that a command without a measured phase changes nothing, and gets a notice.
 #[test]
 fn a_wish_beyond_the_end_is_refused_in_words() {
     struct Late<'a>(&'a Steering, Vec<String>);

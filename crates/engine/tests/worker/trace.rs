@@ -1,4 +1,4 @@
-//! Runs that replay a trace while it is read: when its requests are due, who asks them, and what becomes of them.
+//! Runs that replay a trace while it is read: the due times of its requests, their clients, and their ends.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn twitter() -> String {
     (0..3_000).map(row).collect()
 }
 
-/// When each request was due from the beginning of the phase, sorted.
+/// Due times of the requests from the beginning of the phase, sorted.
 fn dues(outcome: &Outcome) -> Vec<Nanos> {
     let mut dues: Vec<Nanos> = outcome.rows.iter().map(|row| row.due - outcome.begin).collect();
     dues.sort_unstable();

@@ -1,4 +1,5 @@
-//! Known truth: what the peer did is known to the nanosecond, and so is what the run has to say of it.
+//! Known truth: the acts of the peer are known to the nanosecond, and so are the figures that the run has to report of
+//! them.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
@@ -17,10 +18,10 @@ use pummel_testserver::{HostConfig, ServerFault};
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with, schedule, time};
 
-/// There and back in [`NetworkConditions::calm`].
+/// Time there and back in [`NetworkConditions::calm`].
 const WAY: Nanos = 30 * MICROSECOND;
 
-/// What the simulated kernel takes for a few calls and looks at the clock.
+/// Time that the simulated kernel takes for a few calls and looks at the clock.
 const CALLS: Nanos = 10 * MICROSECOND;
 
 fn server() -> Server {
@@ -243,7 +244,7 @@ fn a_connection_that_does_not_open_in_time_has_failed() {
     assert!(outcome.reason().ends_with("the server did not answer in time"), "{}", outcome.reason());
 }
 
-/// A server that takes so many connections, closes the first of them at once, and refuses all others.
+/// A server that takes a number of connections, closes the first of them at once, and refuses all others.
 struct Closing {
     peer: ServerPeer,
     takes: u64,
@@ -277,7 +278,7 @@ impl Peer for Closing {
     }
 }
 
-/// A server that takes so many connections and closes each later one as soon as it is open.
+/// A server that takes a number of connections and closes each later one as soon as it is open.
 struct Full {
     peer: ServerPeer,
     takes: u32,
@@ -809,7 +810,7 @@ fn a_server_that_takes_no_connection_any_more_is_gone_where_nothing_asks_for_a_r
     }
 }
 
-/// `plan` behind a warm-up that is its first phase.
+/// Puts a warm-up before `plan` as its first phase.
 fn warmed_up(mut plan: Plan) -> Plan {
     let mut warmup = plan.phases[0].clone();
     (warmup.name, warmup.recorded) = ("warmup".to_owned(), false);

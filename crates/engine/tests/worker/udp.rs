@@ -1,4 +1,4 @@
-//! Runs over UDP on a network that loses, overtakes and doubles datagrams.
+//! Runs over UDP on a network that loses, reorders and doubles datagrams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -15,12 +15,12 @@ use pummel_testserver::HostConfig;
 use super::peer::{Server, ServerPeer};
 use super::setup::{Outcome, loaded, measuring, mix, plan, requests, run};
 
-/// A server that knows which keys were stored, and speaks as memcached does over UDP.
+/// A server that knows which keys were stored, and replies as memcached does over UDP.
 #[derive(Default)]
 struct Shelf {
     keys: BTreeSet<Vec<u8>>,
     inbox: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
-    /// It takes what comes and says nothing.
+    /// Whether the server takes datagrams and sends none.
     silent: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The number of different keys, in bounded memory.
 
-/// Counts of different keys are of so many registers: 16 KiB, and an error of 0.8 % (1.04 / sqrt(2^14)).
+/// Bits of the number of registers of a count of different keys: 16 KiB, and an error of 0.8 % (1.04 / sqrt(2^14)).
 const REGISTERS_BITS: u32 = 14;
 
 /// The greatest value of a register: one more than the bits of a hash that do not choose it.
@@ -40,7 +40,7 @@ impl DistinctKeys {
         self.registers.iter().map(|rank| char::from(b'0' + rank)).collect()
     }
 
-    /// The state that [`DistinctKeys::to_text`] wrote; `None` where it is none.
+    /// The state that [`DistinctKeys::to_text`] wrote; `None` for other text.
     pub fn of_text(text: &str) -> Option<DistinctKeys> {
         let ranks = b'0'..=b'0' + RANK_MAX;
         let is_whole = text.len() == 1 << REGISTERS_BITS && text.bytes().all(|rank| ranks.contains(&rank));

@@ -21,7 +21,7 @@ pub fn client_of_name(bytes: &[u8]) -> u64 {
     hash_bytes(bytes) >> 1
 }
 
-/// Whether a key with this hash is among a share of all keys, which `salt` chooses. The condition is that of SHARDS
+/// Whether a key with this hash is among a share of all keys, which `salt` chooses, by the condition of SHARDS
 /// (Waldspurger et al., FAST 2015): the hash, as a share of the greatest one, is below `share`.
 #[inline]
 pub fn is_sampled(hash: u64, salt: u64, share: f64) -> bool {

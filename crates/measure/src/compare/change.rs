@@ -13,7 +13,7 @@ pub const RUNS_TO_CLAIM: usize = 6;
 /// Pairs in each of the two orders, as a part of all pairs, below which the order of runs is not mixed.
 const ORDERS_SHARE: usize = 4;
 
-/// How the runs of two sides belong together.
+/// Relation between the runs of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
     /// Run i of one side and run i of the other are a pair, and which of them came first was mixed.
@@ -52,7 +52,7 @@ impl Change {
     }
 }
 
-/// The change of a figure whose values of side A and side B these are. `None` where a side has no value, a value is not above
+/// The change of a figure from its values of side A and side B. `None` where a side has no value, a value is not above
 /// 0, a side has more than [`RUNS_MAX`] values, or pairs lack a partner.
 pub fn change_of(design: Design, first: &[f64], second: &[f64]) -> Option<Change> {
     let runs = first.len().min(second.len());

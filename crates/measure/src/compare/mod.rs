@@ -1,4 +1,4 @@
-//! Whether figures of several runs differ by more than chance: statistics of two sides, and of the runs of one.
+//! Statistics of figures of several runs: of two sides that may differ by more than chance, and of the runs of one.
 //!
 //! Runs of one configuration differ from each other by more than an interval within a run says, and the pace of a machine
 //! drifts. Two sides are therefore compared by runs that alternate in drawn order: the logarithm of the ratio of each pair is

@@ -3,7 +3,7 @@
 use super::distributions::{TAIL, choice_sums, doubled_ranks, greatest_within, two_sided};
 use super::median::{RUNS_FOR_INTERVAL, median, sorted};
 
-/// What two samples say of the shift from the first to the second.
+/// Shift from a first sample to a second one that is not paired with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSum {
     /// The probability of ranks at least as lopsided where there is no shift, by the exact distribution of the ranks; ties

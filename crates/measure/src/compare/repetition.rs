@@ -1,4 +1,5 @@
-//! What several runs of one configuration say: how far they differ, whether they fall in two groups, how to divide the time.
+//! Statistics of several runs of one configuration: how far they differ, whether they fall in two groups, how to divide
+//! the time.
 
 use super::distributions::chi_square_above;
 use super::median::{median, sorted};
@@ -16,13 +17,13 @@ const GAP_WIDTH: f64 = 4.0;
 /// A figure of one run, above 0, and the 95 % interval of it within the run where it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunFigure {
-    /// The figure.
+    /// Value of the figure.
     pub value: f64,
     /// The ends of its interval.
     pub within: Option<(f64, f64)>,
 }
 
-/// How far the runs of one configuration differ in a figure.
+/// Spread of a figure between the runs of one configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunSpread {
     /// Standard deviation of the logarithms of the figures: about the relative standard deviation between runs.
@@ -42,11 +43,11 @@ pub struct RunSpread {
 pub struct Groups {
     /// Numbers of runs.
     pub runs: [usize; 2],
-    /// Medians of the figure.
+    /// Medians of the figure in the groups.
     pub medians: [f64; 2],
 }
 
-/// How the time of an experiment is divided best.
+/// Best division of the time of an experiment into runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Advice {
     /// Seconds that one run should measure.

@@ -30,7 +30,7 @@ const FACTORS: [(usize, usize, f64); 12] = [
     (11, 4, 1.361),
 ];
 
-/// What paired differences say.
+/// Statistics of paired differences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRank {
     /// The probability of differences at least as lopsided where there is none, by the exact distribution of the ranks.

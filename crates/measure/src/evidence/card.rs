@@ -1,4 +1,4 @@
-//! Whether a network card can stamp packets by its own clock, and is set up to: what ethtool and the driver say.
+//! Reason why a network card does not stamp packets by its own clock, from the answers of ethtool and the driver.
 //!
 //! The numbers are those of linux/ethtool.h (`struct ethtool_ts_info`) and linux/net_tstamp.h (`struct hwtstamp_config`).
 

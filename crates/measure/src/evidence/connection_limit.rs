@@ -2,17 +2,18 @@
 
 use super::facts::Facts;
 
-/// What a server tells of its limit of connections.
+/// A server's limit of connections, by its own statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionLimit {
-    /// Most connections at one time: `maxconns` of memcached, `maxclients` of Redis; absent where the server does not tell.
+    /// Most connections at one time: `maxconns` of memcached, `maxclients` of Redis; absent where the server does not
+    /// report it.
     pub connections_max: Option<u64>,
     /// Connections that the server has refused since its start; absent where the server does not count them.
     pub refused: Option<u64>,
 }
 
 impl ConnectionLimit {
-    /// What the counters and the settings of a server say of its limit.
+    /// Reads the limit from the counters and the settings of a server.
     pub fn of(counters: &Facts, settings: &Facts) -> ConnectionLimit {
         let limit = counters.number("max_connections").or(settings.number("maxconns"));
         ConnectionLimit {

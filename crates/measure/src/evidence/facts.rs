@@ -1,4 +1,4 @@
-//! Facts that a server or the kernel tells as names with values, and the differences of its counters.
+//! Facts that a server or the kernel reports as names with values, and the differences of its counters.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ impl Facts {
         }
     }
 
-    /// Whether no fact was told.
+    /// Whether there is no fact.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -87,8 +87,8 @@ pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// How far a counter came between two readings; `None` where it fell. A counter that was in the upper half of 32 bits and
-/// is in the lower half has wrapped, as the counters of servers and kernels of 32 bits do.
+/// Rise of a counter between two readings; `None` where it fell. A counter that was in the upper half of 32 bits and is
+/// in the lower half has wrapped, as the counters of servers and kernels of 32 bits do.
 pub fn rise(before: u64, after: u64) -> Option<u64> {
     const HALF: u64 = 1 << 31;
     match after.checked_sub(before) {
@@ -98,7 +98,7 @@ pub fn rise(before: u64, after: u64) -> Option<u64> {
     }
 }
 
-/// How much shorter than expected an uptime may be that servers count in whole seconds, in seconds.
+/// Seconds by which an uptime may be shorter than expected: servers count whole seconds.
 const UPTIME_SLACK_S: u64 = 2;
 
 /// The counters of a server at two readings.
@@ -113,12 +113,12 @@ pub struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// How far the counter of this name came; `None` where the server does not have it.
+    /// Rise of the counter of this name; `None` where the server does not have it.
     pub fn rise(&self, name: &str) -> Option<u64> {
         self.difference(self.before.number(name), self.after.number(name))
     }
 
-    /// How many nanoseconds a counter of this name in seconds came forward.
+    /// Rise, in nanoseconds, of a counter of this name that the server keeps in seconds.
     pub fn rise_ns(&self, name: &str) -> Option<Nanos> {
         self.difference(self.before.seconds_ns(name), self.after.seconds_ns(name))
     }
@@ -147,7 +147,7 @@ impl Pair<'_> {
         })
     }
 
-    /// How far a counter with these two values came.
+    /// Rise of a counter with these two values.
     pub fn difference(&self, before: Option<u64>, after: Option<u64>) -> Option<u64> {
         let after = after?;
         if self.anew {

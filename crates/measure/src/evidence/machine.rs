@@ -1,4 +1,4 @@
-//! What the kernel said of a machine that sent requests: its CPUs, its connections and its network.
+//! Readings of the kernel on a machine that sent requests: its CPUs, its connections and its network.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub struct MachineEvidence {
     pub network: Option<HostNetwork>,
     /// Why figures are missing, each as a sentence without its full stop.
     pub unread: Vec<String>,
-    /// How long the longer of the two readings of the machine took.
+    /// Duration of the longer of the two readings of the machine.
     #[serde(default)]
     pub reading_ns: Nanos,
 }
@@ -54,7 +54,7 @@ pub struct MachineEvidence {
 pub struct ThreadUse {
     /// Name of the thread.
     pub name: String,
-    /// CPU time.
+    /// CPU time of the thread.
     pub cpu_ns: Nanos,
     /// Time for which the thread could have run and had no CPU; absent where the kernel does not count it.
     pub run_delay_ns: Option<Nanos>,
@@ -79,9 +79,9 @@ pub struct ConnectionEvidence {
     pub segments_out: u64,
     /// Time in which data waited to be sent or acknowledged.
     pub busy_ns: Nanos,
-    /// Part of that in which the receiver's window was full.
+    /// Part of `busy_ns` in which the receiver's window was full.
     pub rwnd_limited_ns: Nanos,
-    /// Part of that in which the send buffer was full.
+    /// Part of `busy_ns` in which the send buffer was full.
     pub sndbuf_limited_ns: Nanos,
 }
 

@@ -1,4 +1,4 @@
-//! What two readings of memcached's `stats`, and one of its `stats settings`, say of the time between them.
+//! Difference between two readings of memcached's `stats`, with one of its `stats settings`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
-/// Counters that never fall but at a new start, or where somebody asks for `stats reset`.
+/// Counters that fall only at a new start, or after a client's `stats reset`.
 const COUNTERS: &[&str] = &["cmd_get", "cmd_set", "total_connections", "evictions"];
 
 /// The reading of a memcached from its counters `before` and `after`, which were read `span_ns` apart. `own_connections` of

@@ -1,4 +1,4 @@
-//! What was seen of everything that can limit a run: its servers, the machines that sent the requests, and the network.
+//! Evidence on everything that can limit a run: its servers, the machines that sent the requests, and the network.
 //!
 //! One reading is taken before the measured phase and one after it; figures are the differences between the two unless
 //! a field says otherwise. The core is given readings; `pummel-engine` takes them.
@@ -47,7 +47,7 @@ pub struct Evidence {
     pub servers: Vec<ServerEvidence>,
     /// The machines that sent the requests: one for each process.
     pub machines: Vec<MachineEvidence>,
-    /// What servers said of themselves interval by interval; empty where that was not asked for.
+    /// Servers' own statistics, interval by interval; empty where these were not asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_stats: Vec<ServerStats>,
     /// Requests of this run between the readings of several servers, all together, as those count them; absent where there is
@@ -137,7 +137,7 @@ impl Evidence {
         intervals.flat_map(|interval| &mut interval.disturbances).for_each(|words| *words = clean(words));
     }
 
-    /// Adds what another process of the same run saw.
+    /// Adds the evidence of another process of the same run.
     pub fn merge(&mut self, other: &Evidence) {
         self.our_requests = match self.machines.is_empty() {
             true => other.our_requests,
@@ -166,7 +166,7 @@ impl Evidence {
 mod tests {
     use super::*;
 
-    /// What a process saw of a server: with its own requests, and a reading where it asked the server.
+    /// Evidence of one process on a server: its own requests, and a reading where it asked the server.
     fn seen(reads: bool, in_time: bool, asked: Option<u64>) -> Evidence {
         let reading = ServerReading { our_requests: in_time.then_some(0), ..ServerReading::default() };
         let mut server = ServerEvidence {
@@ -215,7 +215,7 @@ mod tests {
         OurRequests { sent: counted, keys: counted, counted: Some(counted), one_to_one: true }
     }
 
-    /// What a process saw of two servers, each of which counted 60 requests.
+    /// Evidence of one process on two servers, each of which counted 60 requests.
     fn seen_of_two(reads: bool, in_time: bool, asked: Option<u64>) -> Evidence {
         let mut evidence = seen(reads, in_time, None);
         if let Some(reading) = &mut evidence.servers[0].reading {

@@ -17,7 +17,7 @@ pub struct OurRequests {
     pub sent: u64,
     /// Keys of those requests.
     pub keys: u64,
-    /// The same requests as the servers count them, at most; absent where that is not known.
+    /// Most requests that the servers can have counted for those that were sent; absent where that is not known.
     pub counted: Option<u64>,
     /// Whether a server counts each of the requests once.
     pub one_to_one: bool,
@@ -54,8 +54,8 @@ impl OurRequests {
         self.one_to_one &= other.one_to_one;
     }
 
-    /// How many requests, as a client counts them, are behind `requests` that servers counted, where those of other clients are like
-    /// ours; `None` where that is not known.
+    /// Number of clients' requests behind `requests` that servers counted, where those of other clients are like ours;
+    /// `None` where that is not known.
     pub fn requests_among(&self, requests: u64) -> Option<f64> {
         let (requests, sent) = (requests as f64, self.sent as f64);
         match self.counted.filter(|counted| *counted > 0) {

@@ -1,4 +1,4 @@
-//! The probe of a server: the operations of a run with one request in flight, and the same with ten, after the run.
+//! The probe of a server after the run: the operations of the run with one request in flight, then with ten.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use pummel_logic::time::{Nanos, seconds};
 /// The two halves of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// One request at a time.
+    /// Half with one request at a time.
     pub one: ProbeHalf,
-    /// Ten requests at a time.
+    /// Half with ten requests at a time.
     pub ten: ProbeHalf,
 }
 
-/// What one half of a probe found.
+/// Result of one half of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeHalf {
     /// Requests in flight.

@@ -1,4 +1,4 @@
-//! What the texts of /proc, /sys and control groups say, of processes, CPUs and networks.
+//! Readers of the texts of /proc, /sys and control groups about processes, CPUs and networks.
 
 use std::collections::BTreeMap;
 
@@ -37,12 +37,12 @@ pub fn resident_bytes(status: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// What `/proc/PID/stat` says, in clock ticks.
+/// Fields of `/proc/PID/stat`, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
     /// CPU time, user and system.
     pub cpu_ticks: u64,
-    /// When the process started, since the machine did.
+    /// Start of the process, since the start of the machine.
     pub start_ticks: u64,
 }
 
@@ -61,7 +61,7 @@ pub fn last_cpu(text: &str) -> Option<u32> {
     fields.split_ascii_whitespace().nth(36)?.parse().ok()
 }
 
-/// What some CPUs were used for since the machine started, in ticks.
+/// Use of some CPUs since the machine started, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
     /// Time of all processes, and of the kernel on their behalf; without interrupts.
@@ -114,8 +114,8 @@ pub fn throttled_ns(text: &str) -> Option<Nanos> {
     value("throttled_time").or_else(|| value("usage_usec").map(|_| 0))
 }
 
-/// The directories of the CPU's control groups of a process, from its own to the root, below the mount point of version 2
-/// and of version 1; `/proc/PID/cgroup` says them.
+/// The directories of the CPU's control groups of a process in `/proc/PID/cgroup`, from its own to the root, relative
+/// to the mount point of version 2 and of version 1.
 pub fn cgroup_paths(text: &str) -> CgroupPaths<'_> {
     let mut paths = CgroupPaths::default();
     for line in text.lines() {
@@ -199,7 +199,7 @@ impl NetworkCounters {
         })
     }
 
-    /// The use of the network from `self` until `after`. A counter that fell belongs to another card of the same name and
+    /// Use of the network from `self` until `after`. A counter that fell belongs to another card of the same name and
     /// counts from 0.
     pub fn until(&self, after: &NetworkCounters) -> HostNetwork {
         let used = |before: u64, after: u64| rise(before, after).unwrap_or(after);
@@ -227,7 +227,7 @@ impl NetworkCounters {
     }
 }
 
-/// Most cards that are kept; a host of containers has one for each of them.
+/// Most cards that are kept; a machine that runs containers has one for each of them.
 const CARDS_MAX: usize = 64;
 
 /// A line of `/proc/net/dev`: a card, what it received, and what it sent.
@@ -276,7 +276,7 @@ pub fn socket_inode(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// By how many seconds the uptime that a server says may differ from that of its process: servers count whole seconds,
+/// Seconds by which the uptime that a server reports may differ from that of its process: servers count whole seconds,
 /// memcached adds two, and a process may have begun before its server.
 const UPTIME_SLACK_S: u64 = 5;
 

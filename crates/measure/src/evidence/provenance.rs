@@ -19,26 +19,25 @@ const TEXT_MAX_BYTES: usize = 4_096;
 pub struct Provenance {
     /// Name of the agent; absent in a run without agents, and for the controller's own share.
     pub agent: Option<String>,
-    /// The program.
+    /// Build of the program.
     pub build: Build,
-    /// Name of the host.
+    /// Name of the machine.
     pub host: Option<String>,
     /// Name and release of the kernel, such as `Linux 6.1.0-13-amd64`.
     pub kernel: Option<String>,
     /// Command line of the kernel.
     pub kernel_command_line: Option<String>,
-    /// CPUs.
+    /// CPUs of the machine.
     pub cpu: CpuFacts,
     /// Memory, in bytes.
     pub memory_bytes: Option<u64>,
     /// Swap space, in bytes.
     pub swap_bytes: Option<u64>,
-    /// When the kernel makes huge pages: `always`, `madvise` or `never`.
+    /// Kernel's setting for transparent huge pages: `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
     /// Clock source of the kernel.
     pub clock_source: Option<String>,
-    /// The hypervisor, `unknown` where the CPU says that there is one and not which; absent where nothing says that there
-    /// is one.
+    /// The hypervisor, `unknown` where the CPU says that there is one but not its name; absent where none is known.
     pub hypervisor: Option<String>,
     /// Limits of the control groups.
     pub cgroup: CgroupFacts,
@@ -52,7 +51,7 @@ pub struct Provenance {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Build {
-    /// Version.
+    /// Version of the program.
     pub version: Option<String>,
     /// Commit that was built; absent in builds for development and from archives.
     pub commit: Option<String>,
@@ -72,7 +71,7 @@ pub struct CpuFacts {
     pub model: Option<String>,
     /// CPUs that are online.
     pub online: Option<u32>,
-    /// Cores among them.
+    /// Cores of the online CPUs.
     pub cores: Option<u32>,
     /// Whether cores have several threads that are switched on.
     pub smt: Option<bool>,
@@ -82,9 +81,9 @@ pub struct CpuFacts {
     pub is_pinned: Option<bool>,
     /// Governor of the first allowed CPU.
     pub governor: Option<String>,
-    /// Least frequency of that CPU, in kHz.
+    /// Least frequency of the first allowed CPU, in kHz.
     pub frequency_min_khz: Option<u64>,
-    /// Greatest frequency of that CPU, in kHz.
+    /// Greatest frequency of the first allowed CPU, in kHz.
     pub frequency_max_khz: Option<u64>,
     /// Whether CPUs may run above their nominal frequency.
     pub boost: Option<bool>,
@@ -110,7 +109,7 @@ pub struct CgroupFacts {
 pub struct CardFacts {
     /// Name of the card.
     pub name: String,
-    /// Driver.
+    /// Driver of the card.
     pub driver: Option<String>,
     /// Speed, in bits per second.
     pub bits_per_second: Option<u64>,
@@ -120,23 +119,23 @@ pub struct CardFacts {
     pub receive_queues: Option<u32>,
     /// Queues for sending.
     pub transmit_queues: Option<u32>,
-    /// What the card does in place of the kernel, by the names that `ethtool -k` gives it, and whether that is on.
+    /// Work that the card can do in place of the kernel, by the names of `ethtool -k`, and whether each is on.
     pub offloads: BTreeMap<String, bool>,
-    /// How long the card waits before it interrupts.
+    /// Time that the card waits before it interrupts.
     pub coalescing: Option<Coalescing>,
     /// Whether the card can stamp packets in both directions by a clock of its own.
     pub stamps_packets: Option<bool>,
-    /// Queueing discipline.
+    /// Queueing discipline of the card.
     pub qdisc: Option<String>,
 }
 
-/// How long a card waits before it interrupts.
+/// Time that a card waits before it interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Coalescing {
-    /// For received packets, in microseconds.
+    /// Wait after received packets, in microseconds.
     pub receive_us: u32,
-    /// For sent packets, in microseconds.
+    /// Wait after sent packets, in microseconds.
     pub transmit_us: u32,
     /// Whether the card chooses the time for received packets itself.
     pub is_receive_adaptive: bool,
@@ -251,8 +250,8 @@ pub fn cpu_model(text: &str) -> Option<String> {
     })
 }
 
-/// Whether the first CPU in the beginning of `/proc/cpuinfo` says that a hypervisor is below it; absent where its flags are
-/// not there whole.
+/// Whether the first CPU in the beginning of `/proc/cpuinfo` reports a hypervisor; absent where its flags are not there
+/// whole.
 pub fn is_virtual(text: &str) -> Option<bool> {
     let line = text.split_inclusive('\n').find(|line| line.starts_with("flags"))?;
     line.ends_with('\n').then(|| line.split_ascii_whitespace().any(|flag| flag == "hypervisor"))

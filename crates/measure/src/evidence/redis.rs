@@ -10,7 +10,7 @@ use super::slots;
 use crate::tally::Tally;
 use pummel_logic::time::{MICROSECOND, Nanos};
 
-/// Counters that never fall but at a new start, or where somebody asks for `CONFIG RESETSTAT`.
+/// Counters that fall only at a new start, or after a client's `CONFIG RESETSTAT`.
 const COUNTERS: &[&str] = &["total_commands_processed", "total_connections_received"];
 
 /// Most commands of which the times are kept, those with the most calls.
@@ -163,14 +163,14 @@ fn counts_of(pair: &Pair<'_>, own: OwnWork) -> ServerCounts {
     }
 }
 
-/// How often the server answered with an error that begins with this word (`errorstat_OOM:count=3`).
+/// Number of errors with which the server answered that begin with this word (`errorstat_OOM:count=3`).
 fn error_count(info: &Facts, word: &str) -> u64 {
     let text = info.text(&format!("errorstat_{word}"));
     text.and_then(|text| field(text, "count")?.parse().ok()).unwrap_or(0)
 }
 
-/// How often a command was called between the readings; `None` where it was never called. A command that the first reading
-/// lacks was not called before it.
+/// Calls of a command between the readings; `None` where it was never called. A command that the first reading lacks
+/// was not called before it.
 fn calls_of(pair: &Pair<'_>, command: &str) -> Option<u64> {
     let count = |facts: &Facts, name: &str| {
         facts.text(&format!("cmdstat_{command}")).and_then(|text| field(text, name)?.parse::<u64>().ok())
@@ -179,7 +179,7 @@ fn calls_of(pair: &Pair<'_>, command: &str) -> Option<u64> {
 }
 
 /// Time inside commands: the sum of the event loop (Redis 7.2), or of the times of all commands but for those that call
-/// others, whose times contain those of the others. Absent where the server tells neither.
+/// others, whose times contain those of the others. Absent where the server reports neither.
 fn in_commands_ns(pair: &Pair<'_>) -> Option<Nanos> {
     let usec = |text: &str| field(text, "usec")?.parse::<u64>().ok();
     let of_command = |(name, text): (&str, &str)| {

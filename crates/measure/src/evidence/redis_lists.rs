@@ -127,8 +127,8 @@ fn cells_of(facts: &Facts, name: &str) -> Option<BTreeMap<u64, u64>> {
     text.split(',').filter(|part| !part.is_empty()).map(cell).collect()
 }
 
-/// The least upper bound of a cell that a share `quantile` of the calls between two readings did not exceed; `None` where the
-/// server does not tell, and where a count fell.
+/// The least upper bound of a cell that a share `quantile` of the calls between two readings did not exceed; `None`
+/// where the server does not report it, and where a count fell.
 pub fn at_most(pair: &Pair<'_>, name: &str, quantile: f64) -> Option<Nanos> {
     let after = cells_of(pair.after, name)?;
     let before = if pair.anew { None } else { cells_of(pair.before, name) }.unwrap_or_default();

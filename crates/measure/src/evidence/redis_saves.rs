@@ -1,11 +1,11 @@
-//! When a RESP server saved its records in the background, by two of its `INFO` replies.
+//! Background saves of a RESP server, by two of its `INFO` replies.
 
 use super::facts::Pair;
 use super::server::{BackgroundSave, SaveKind};
 use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
 
-/// The background saves between two readings that are `span_ns` apart, as far as the second one says when: those that are under way,
-/// and the last snapshot that was written. Servers tell whole seconds.
+/// The background saves between two readings that are `span_ns` apart, as far as the second one times them: those that
+/// are under way, and the last snapshot that was written. Servers report whole seconds.
 pub fn saves(pair: &Pair<'_>, span_ns: Nanos) -> Vec<BackgroundSave> {
     if pair.anew {
         return Vec::new();
@@ -19,16 +19,16 @@ pub fn saves(pair: &Pair<'_>, span_ns: Nanos) -> Vec<BackgroundSave> {
     all.map(|(kind, (from_ns, to_ns))| BackgroundSave { kind, from_ns, to_ns }).collect()
 }
 
-/// When the save that is under way at the second reading began, `None` inside where that was before the first reading; `None` where
-/// there is none.
+/// Beginning of the save that is under way at the second reading, `None` inside where that was before the first
+/// reading; `None` where there is none.
 fn under_way(pair: &Pair<'_>, span_ns: Nanos, is_on: &str, taken_s: &str) -> Option<Option<Nanos>> {
     pair.after.number(is_on).filter(|on| *on > 0)?;
     let taken_ns = pair.after.number(taken_s)?.saturating_mul(SECOND);
     Some(span_ns.checked_sub(taken_ns))
 }
 
-/// The beginning and the end of the last snapshot that was written between the readings; `None` where none was, or where the server
-/// does not tell its time, or wrote one in the foreground.
+/// The beginning and the end of the last snapshot that was written between the readings; `None` where none was, or
+/// where the server does not report its time, or wrote one in the foreground.
 fn written_snapshot(pair: &Pair<'_>, span_ns: Nanos) -> Option<(Option<Nanos>, Option<Nanos>)> {
     let saved_s = |facts: &super::facts::Facts| facts.number("rdb_last_save_time");
     let (earlier_s, last_s) = (saved_s(pair.before)?, saved_s(pair.after)?);

@@ -1,4 +1,4 @@
-//! What a server is asked for evidence, and what its bytes mean.
+//! Questions to a server for evidence, and the readers of its replies.
 
 use super::facts::Facts;
 use super::redis_lists::{SLOW_COMMANDS_MAX, events_told, histograms_told, slow_commands_told};
@@ -7,7 +7,7 @@ use super::slots::{BY_CPU, BY_KEYS, slots_told};
 use crate::misses::usual_key;
 use pummel_logic::plan::Protocol;
 
-/// Most bytes of one reply; a server that sends more is not listened to.
+/// Most bytes of one reply; a longer one makes the reading fail.
 pub const REPLY_MAX_BYTES: usize = 256 << 10;
 
 /// Longest words of a refusal that are kept, in bytes.
@@ -35,13 +35,13 @@ pub enum Question {
     Info,
     /// The sections that a RESP server shows by default, for one that does not know the others.
     InfoDefault,
-    /// How many threads of a RESP server read and write.
+    /// Number of threads of a RESP server that read and write.
     IoThreads,
-    /// The question when a RESP server writes snapshots.
+    /// Settings of when a RESP server writes snapshots.
     Snapshots,
-    /// Whether a RESP server writes every change to a file.
+    /// Setting that makes a RESP server write every change to a file.
     AppendOnly,
-    /// How many slow commands a RESP server remembers.
+    /// Number of slow commands that a RESP server remembers.
     SlowCommands,
     /// The newest slow commands of a RESP server.
     SlowLog,
@@ -57,7 +57,7 @@ pub enum Question {
     SlotsByCpu,
     /// The hash slots of a cluster's node that have the most keys.
     SlotsByKeys,
-    /// Whether the server holds the first record of a load with the usual settings.
+    /// Presence of the record that a load with the usual settings stores first.
     UsualRecord,
 }
 
@@ -98,8 +98,8 @@ impl Dialect {
         }
     }
 
-    /// The questions of one reading, in their order; the last one tells the counters. What does not change in a run is asked in
-    /// the first reading alone.
+    /// The questions of one reading, in their order; the last one asks for the counters. What does not change in a run
+    /// is asked in the first reading alone.
     pub fn questions(self, occasion: Occasion) -> &'static [Question] {
         match (self, occasion) {
             (Dialect::Text, Occasion::First) => &[
@@ -207,7 +207,7 @@ pub fn read(question: Question, dialect: Dialect, bytes: &[u8]) -> Reply {
     }
 }
 
-/// Reads what memcached tells of one record: a line about it, or that there is none.
+/// Reads whether memcached holds one record: a line of its metadata (`ME`), or `EN`.
 fn read_metadata(bytes: &[u8]) -> Reply {
     let mut rest = bytes;
     let Some(line) = line_of(&mut rest) else { return Reply::More };
@@ -435,7 +435,7 @@ mod tests {
         packet
     }
 
-    /// What `stream` means, which must not be known before its last byte is there.
+    /// Reply that `stream` holds; asserts that it is incomplete before its last byte.
     #[track_caller]
     fn whole(dialect: Dialect, stream: &[u8]) -> Reply {
         let read = |bytes| read(Question::Info, dialect, bytes);

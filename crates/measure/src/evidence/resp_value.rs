@@ -1,6 +1,6 @@
 //! Nested values of RESP2 and RESP3, read from bytes that may end anywhere.
 
-/// How deep lists may stand within lists.
+/// Deepest nesting of lists.
 const DEPTH_MAX: usize = 8;
 
 /// Most values of one answer, those within lists included.
@@ -64,7 +64,7 @@ impl<'a> RespValue<'a> {
     }
 }
 
-/// Why a value ends before its end.
+/// Reason why a value cannot be read to its end.
 enum Stop {
     More,
     Wrong,
@@ -72,7 +72,7 @@ enum Stop {
 
 struct Reader<'a> {
     rest: &'a [u8],
-    /// How many values may still come.
+    /// Values that may still come.
     left: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a server and the kernel said of the server.
+//! Evidence on one server, from the server itself and from the kernel.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ pub const FLUSHED: &str = "emptied";
 /// statistics.
 pub const USUAL_RECORD: &str = "usual_record";
 
-/// One server of a run.
+/// Evidence on one server of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEvidence {
     /// Address of the server, as in the Plan.
     pub address: String,
-    /// What the server said of itself; absent where it could not be asked.
+    /// Server's own reading; absent where it could not be asked.
     pub reading: Option<ServerReading>,
     /// Why the server's own words are missing, as a sentence without its full stop; absent where they are not.
     pub unread: Option<String>,
@@ -59,7 +59,7 @@ impl ServerReading {
         !self.restarted && !self.counters_reset
     }
 
-    /// Whether two readings are most likely of one process: they name one process id and have counted the same.
+    /// Whether two readings are most likely of one process: they have the same process id and have counted the same.
     pub fn is_of_one_process(&self, other: &ServerReading) -> bool {
         self.pid.is_some()
             && self.pid == other.pid
@@ -68,7 +68,7 @@ impl ServerReading {
     }
 }
 
-/// What a server said of itself before and after the measured phase.
+/// Differences between a server's own statistics before and after the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerReading {
     /// Name of the program: `memcached`, `redis` or `valkey`.
@@ -87,7 +87,7 @@ pub struct ServerReading {
     /// Whether the counters of a server that went on running were set to 0 between the two readings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counters_reset: bool,
-    /// How long the server had been up at the second reading, in seconds, by its own account.
+    /// Time for which the server had been up at the second reading, in seconds, by its own account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime_s: Option<u64>,
     /// CPU time of the process, user and system, by its own account.
@@ -98,7 +98,7 @@ pub struct ServerReading {
     /// A server that executes one command after the other is occupied for that time, whatever CPU it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_commands_ns: Option<Nanos>,
-    /// Counters.
+    /// Differences of the server's counters.
     pub counts: ServerCounts,
     /// Requests that were ours, of the whole run, between the two readings; the readings themselves are left out of both.
     pub our_requests: Option<u64>,
@@ -110,7 +110,8 @@ pub struct ServerReading {
     pub connections: Option<u64>,
     /// Limit of connections.
     pub connections_max: Option<u64>,
-    /// What disturbed the server, each as a few words: `hash table expanding`, `slabs moving`, `snapshot (fork 12 ms)`.
+    /// Disturbances of the server, each in a few words: `hash table expanding`, `slabs moving`, `snapshot (fork 12
+    /// ms)`.
     pub disturbances: Vec<String>,
     /// The server's own times of commands, where it keeps them.
     pub commands: Vec<CommandTimes>,
@@ -128,7 +129,7 @@ pub struct ServerReading {
     /// asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual_record: Option<bool>,
-    /// Background saves that were under way between the readings, as far as the server tells when.
+    /// Background saves that were under way between the readings, as far as the server reports their times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub saves: Vec<BackgroundSave>,
     /// Errors with which the server answered, where it counts them by their first word, the most frequent first.
@@ -153,10 +154,10 @@ pub struct ServerReading {
 pub struct BackgroundSave {
     /// The file that was written.
     pub kind: SaveKind,
-    /// When the save began, in nanoseconds from the first reading; absent where it was under way by then. Servers tell whole
-    /// seconds.
+    /// Beginning of the save, in nanoseconds from the first reading; absent where it was under way by then. Servers
+    /// report whole seconds.
     pub from_ns: Option<Nanos>,
-    /// When the save was over, in nanoseconds from the first reading; absent where it was not over at the second one.
+    /// End of the save, in nanoseconds from the first reading; absent where it was not over at the second one.
     pub to_ns: Option<Nanos>,
 }
 
@@ -176,8 +177,8 @@ impl BackgroundSave {
         self.from_ns.is_some() || self.to_ns.is_some()
     }
 
-    /// When the save took place, in whole seconds from the first reading, as a part of a sentence such as
-    /// `saved in the background from about 8 s to 11 s`.
+    /// Time of the save, in whole seconds from the first reading, as a part of a sentence such as `saved in the
+    /// background from about 8 s to 11 s`.
     pub fn words(&self) -> String {
         let what = match self.kind {
             SaveKind::Snapshot => "saved in the background",
@@ -193,12 +194,12 @@ impl BackgroundSave {
     }
 }
 
-/// How often a server answered with an error.
+/// Number of times that a server answered with an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {
     /// First word of the error, such as `MOVED`.
     pub name: String,
-    /// How often it was the answer.
+    /// Number of answers with this error.
     pub count: u64,
 }
 
@@ -209,7 +210,7 @@ pub struct SlowCommand {
     pub name: String,
     /// Time at which the command was executed, in seconds of Unix time by the server's clock.
     pub at_unix_s: u64,
-    /// How long it took inside the server, in nanoseconds.
+    /// Time that the command took inside the server, in nanoseconds.
     pub took_ns: Nanos,
 }
 
@@ -220,9 +221,9 @@ pub struct LatencyEvent {
     pub name: String,
     /// Time of the latest event, in seconds of Unix time by the server's clock.
     pub at_unix_s: u64,
-    /// How long the last one took, in nanoseconds.
+    /// Duration of the latest event, in nanoseconds.
     pub latest_ns: Nanos,
-    /// How long the longest one took since the server started or forgot them, in nanoseconds.
+    /// Longest duration of the event since the server started or reset its list, in nanoseconds.
     pub greatest_ns: Nanos,
 }
 
@@ -233,7 +234,7 @@ pub struct ServerCounts {
     pub requests: Option<u64>,
     /// Keys that reads asked for.
     pub gets: Option<u64>,
-    /// Stores.
+    /// Stores that clients asked for.
     pub sets: Option<u64>,
     /// Keys that were found.
     pub hits: Option<u64>,
@@ -249,9 +250,9 @@ pub struct ServerCounts {
     pub connections_opened: Option<u64>,
     /// Connections that were refused because there were too many.
     pub connections_refused: Option<u64>,
-    /// How often the server stopped taking connections.
+    /// Number of times that the server stopped taking connections.
     pub listen_disabled: Option<u64>,
-    /// How often a connection had to let others go first.
+    /// Number of times that a connection had to let others go first.
     pub yields: Option<u64>,
 }
 
@@ -299,7 +300,7 @@ impl ServerEvidence {
         self.set_our_requests(None);
     }
 
-    /// Adds what another process saw of the same server: what is known replaces what is not.
+    /// Adds the evidence of another process on the same server: what is known replaces what is not.
     pub fn merge(&mut self, other: &ServerEvidence) {
         let asked = self.asked.zip(other.asked).map(|(one, another)| one.saturating_add(another));
         if self.reading.is_none() && other.reading.is_some() {

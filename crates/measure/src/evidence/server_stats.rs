@@ -1,4 +1,4 @@
-//! What a server said of itself while a run went on, interval by interval.
+//! A server's own statistics while a run went on, interval by interval.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub const INTERVALS_MAX: usize = 4096;
 /// Most classes of sizes that are kept of an interval.
 const CLASSES_MAX: usize = 8;
 
-/// What one server said of itself in the measured phases.
+/// Statistics of one server in the measured phases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerStats {
     /// Address of the server, as in the Plan.
@@ -26,24 +26,24 @@ pub struct ServerStats {
     pub missed: u64,
 }
 
-/// What a server said of the time between two readings.
+/// Statistics of a server for the time between two readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerInterval {
-    /// When the first of the two readings was taken, from the beginning of the measured phase.
+    /// Time of the first of the two readings, from the beginning of the measured phase.
     pub start_ns: Nanos,
-    /// When the second reading was taken.
+    /// Time of the second reading, from the beginning of the measured phase.
     pub end_ns: Nanos,
     /// Whether the server started anew.
     pub restarted: bool,
     /// CPU time of the process, by its own account.
     pub cpu_ns: Option<Nanos>,
-    /// Counters.
+    /// Differences of the server's counters.
     pub counts: ServerCounts,
     /// Memory in use at the second reading, in bytes.
     pub memory_bytes: Option<u64>,
     /// Open connections at the second reading.
     pub connections: Option<u64>,
-    /// What disturbed the server, each as a few words.
+    /// Disturbances of the server, each in a few words.
     pub disturbances: Vec<String>,
     /// The classes of sizes that lost records or stores in the interval, those that lost the most first, at most eight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -51,7 +51,7 @@ pub struct ServerInterval {
 }
 
 impl ServerStats {
-    /// Adds what a server said of an interval, where there is room for it.
+    /// Adds the reading of an interval, where there is room for it.
     pub fn add(&mut self, start_ns: Nanos, end_ns: Nanos, reading: ServerReading) {
         if self.intervals.len() >= INTERVALS_MAX {
             self.missed += 1;

@@ -31,8 +31,8 @@ impl SlabClass {
     }
 }
 
-/// The classes that have records or lost some between two readings, by their numbers: as `stats items` and `stats slabs`
-/// tell them (memcached's doc/protocol.txt). None where the server did not tell its items.
+/// The classes that have records or lost some between two readings, by their numbers, from `stats items` and `stats
+/// slabs` (memcached's doc/protocol.txt). Empty where the server did not report its items.
 pub fn classes(pair: &Pair<'_>) -> Vec<SlabClass> {
     let class = |class: u32| {
         let records = pair.after.number(&format!("items:{class}:number"))?;

@@ -1,4 +1,4 @@
-//! The layout of a histogram's table: which cell counts which nanoseconds.
+//! The layout of a histogram's table: the cell of each value in nanoseconds.
 
 use pummel_logic::time::Nanos;
 
@@ -7,16 +7,16 @@ pub const HIGHEST: Nanos = (1 << 63) - 1;
 
 /// log2 of the number of cells for each doubling.
 const HALF_BITS: u32 = 10;
-/// Cells for each doubling; the values below twice this have a cell each.
+/// Cells for each doubling; the values up to 2,047 have a cell each.
 const HALF: usize = 1 << HALF_BITS;
 /// The greatest value that has a cell of its own.
 const FINE: u64 = 2 * HALF as u64 - 1;
-/// How many cells there are.
+/// Number of cells of a whole table.
 pub(super) const CELLS: usize = index_of(HIGHEST) + 1;
-/// How many cells there are for values below 2^36 (68 s).
+/// Number of cells for values below 2^36 (68 s).
 pub(super) const CELLS_AT_FIRST: usize = index_of((1 << 36) - 1) + 1;
 
-/// How many doublings `value` lies above the values with a cell each.
+/// Number of doublings that `value` lies above the values with a cell each.
 #[inline]
 const fn doublings(value: Nanos) -> u32 {
     (63 - HALF_BITS) - (value | FINE).leading_zeros()

@@ -28,8 +28,8 @@ impl CoarseHistogram {
         index_of(value.min(super::HIGHEST)) >> FOLD_BITS
     }
 
-    /// The cell of the value at a rank of `fine`, where rank 1 is the least, and which share of that cell's values in `fine` lies beyond
-    /// the rank; `None` where there are fewer values.
+    /// The cell of the value at a rank of `fine`, where rank 1 is the least, and the share of that cell's values in
+    /// `fine` beyond the rank; `None` where there are fewer values.
     pub fn cut_at(fine: &Histogram, rank: u64) -> Option<(usize, f64)> {
         let cell = CoarseHistogram::cell_of(fine.at_rank(rank)?);
         let (mut within, mut until) = (0u64, 0u64);
@@ -139,7 +139,7 @@ impl CoarseHistogram {
         self.after_cell(cell) as f64 + share * self.in_cell(cell) as f64
     }
 
-    /// The cell below whose end so many values lie, and which share of its values lies beyond them.
+    /// The cell in which this number of values ends, and the share of its values beyond them.
     pub fn cut(&self, values: f64) -> (usize, f64) {
         let mut before = 0.0;
         for (at, count) in self.counts.iter().map(|count| f64::from(*count)).enumerate() {

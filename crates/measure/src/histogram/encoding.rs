@@ -15,7 +15,7 @@ use super::cells::{HIGHEST, index_of};
 use super::moments::Moments;
 use pummel_logic::time::{Nanos, SECOND};
 
-/// A text that holds no histogram of this kind, and why.
+/// Error about a text that holds no histogram of this kind, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAHistogram(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! What a histogram knows exactly: count, least, greatest, sum and sum of squares.
+//! The exact figures of a histogram: count, least, greatest, sum and sum of squares.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct Moments {
     /// Sum of the values.
     #[serde(with = "wide")]
     pub sum: u128,
-    /// Sum of their squares.
+    /// Sum of the squares of the values.
     #[serde(with = "wide")]
     pub sum_squares: u128,
 }

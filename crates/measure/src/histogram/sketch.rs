@@ -80,7 +80,7 @@ impl Sketch {
         *held = held.saturating_add(count);
     }
 
-    /// How many values there are.
+    /// Number of counted values.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }

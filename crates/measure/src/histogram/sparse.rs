@@ -13,7 +13,7 @@ use super::moments::Moments;
 #[serde(deny_unknown_fields)]
 pub struct SparseHistogram {
     exact: Moments,
-    /// For each cell that was counted in, how many cells lie between it and the one before, and its count.
+    /// Each cell that was counted in: the number of cells between it and the one before, and its count.
     cells: Vec<(u32, u64)>,
 }
 

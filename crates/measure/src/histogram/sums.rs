@@ -13,7 +13,7 @@ use pummel_logic::time::Nanos;
 /// of each other; below 2,048 they are 128 wide.
 const SHARED_BITS: u32 = 7;
 
-/// How many sums there are.
+/// Number of sums of the table.
 const SUMS: usize = ((CELLS - 1) >> SHARED_BITS) + 1;
 
 /// The sums of a second figure of the values in a histogram, by coarse cell of the first. It takes 4 KiB and never grows.

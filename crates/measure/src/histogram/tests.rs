@@ -1,4 +1,4 @@
-//! What histograms count, and that merged ones lose nothing.
+//! Tests of the counts of histograms, and of merging without a loss.
 
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};

@@ -12,35 +12,35 @@ use crate::words::{counted, grouped};
 use pummel_logic::plan::{Arrivals, Clock, Depth, Group, Plan, Spawns};
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 
-/// What share of the response time is visible.
+/// Share of the response time from which on a span is visible.
 pub const VISIBLE_SHARE: f64 = 0.1;
-/// Lag or wait of this many nanoseconds or less is not worth a word.
+/// Longest lag or wait that is negligible, in nanoseconds.
 pub const SLIP_MIN_NS: Nanos = 20 * MICROSECOND;
-/// Slots that are taken for a larger share of the time are as good as always taken.
+/// Share of the time from which on slots count as always taken.
 const SATURATED_SHARE: f64 = 0.95;
-/// The quantiles that decide.
+/// The quantiles that the limit is judged at.
 pub const BODY: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
 /// Requests that take longer by this factor than one at a time waited for each other.
 const QUEUED_FACTOR: f64 = 2.0;
-/// A wait that is longer by this factor than what made it leaves no doubt.
+/// Factor between a wait and what made it from which on there is no doubt.
 pub const OUTWEIGHED: f64 = 10.0;
 
 /// A run as its judges see it.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
-    /// What was asked for.
+    /// Plan of the run.
     pub plan: &'a Plan,
-    /// What was measured.
+    /// Measurement of the run.
     pub measurement: &'a Measurement,
     /// The measured requests, all together.
     pub all: &'a OpRecord,
-    /// All clients ask again as soon as they are answered.
+    /// Whether all clients ask again as soon as they are answered.
     pub is_closed: bool,
     /// Length of the measured phase; up to the last answer where that came later.
     pub measured_ns: Nanos,
     /// The servers of which something is known.
     pub servers: Vec<ServerUse>,
-    /// What was taken away from the client threads, by process.
+    /// CPU time that was taken away from the client threads, by process.
     pub losses: Vec<WorkerLoss>,
 }
 
@@ -49,9 +49,9 @@ pub struct Case<'a> {
 pub struct Visible {
     /// Name of the quantile.
     pub name: &'static str,
-    /// The span there, in nanoseconds.
+    /// The span at that quantile, in nanoseconds.
     pub value_ns: Nanos,
-    /// The response there, in nanoseconds.
+    /// The response at that quantile, in nanoseconds.
     pub response_ns: Nanos,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
         self.measurement.evidence.iter().flat_map(|seen| &seen.machines)
     }
 
-    /// What the servers said of themselves, but for those whose counters began anew.
+    /// Readings of the servers, but for those whose counters began anew.
     pub fn readings(&self) -> impl Iterator<Item = &'a ServerReading> {
         let servers = self.measurement.evidence.iter().flat_map(|seen| &seen.servers);
         servers.filter_map(|server| server.reading.as_ref()).filter(|reading| reading.is_whole())
@@ -139,13 +139,13 @@ impl<'a> Case<'a> {
         if self.measured_ns == 0 { 0.0 } else { taken_ns / self.measured_ns as f64 }
     }
 
-    /// The time that requests took which timed out, in nanoseconds.
+    /// Sum of the time that requests took which timed out, in nanoseconds.
     fn timeouts_ns(&self) -> f64 {
         let unanswered = self.unanswered();
         unanswered.timeouts as f64 * unanswered.timeout_ns as f64
     }
 
-    /// What is exactly known of a span.
+    /// Moments of a span: its exact count and sums.
     pub fn moments(&self, span: Span) -> Moments {
         self.all.times.of(span).moments()
     }
@@ -285,8 +285,8 @@ impl<'a> Case<'a> {
         self.alone_ns().is_some_and(|alone_ns| self.takes_longer_than(alone_ns))
     }
 
-    /// How long a request takes alone, where it was probed and took hardly longer in the run: the server had time, whatever is known
-    /// of its CPU. In nanoseconds.
+    /// Time of a request alone, in nanoseconds, where that was probed and requests took hardly longer in the run: the
+    /// server had time, whatever is known of its CPU.
     pub fn as_fast_as_alone(&self) -> Option<Nanos> {
         self.alone_ns().filter(|alone_ns| !self.takes_longer_than(*alone_ns))
     }
@@ -306,7 +306,7 @@ impl<'a> Case<'a> {
         self.probe().is_none() && self.servers.iter().any(|server| server.in_commands.is_none())
     }
 
-    /// Why the CPU of a server is not known, as words.
+    /// Reason why the CPU of a server is not known, as words.
     pub fn servers_unread(&self) -> String {
         match self.servers.iter().find_map(|server| server.unread.as_ref()) {
             Some(why) => format!("The server's CPU is not known: {why}."),

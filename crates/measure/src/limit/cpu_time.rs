@@ -1,4 +1,4 @@
-//! Who used some CPUs of a machine: this run, its servers, and all others.
+//! Use of some CPUs of a machine: by this run, its servers, and all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::evidence::provenance::cpu_list;
 use crate::evidence::{Evidence, MachineEvidence, ServerEvidence, ThreadUse};
 use pummel_logic::time::Nanos;
 
-/// The CPU time on a set of CPUs of one machine, by who used it.
+/// The CPU time on a set of CPUs of one machine, by its users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTime {
     /// Processes of this run.
@@ -67,8 +67,8 @@ fn server_on(server: &ServerEvidence, cpus: &BTreeSet<u32>) -> Nanos {
     server.threads.iter().flatten().map(|thread| thread_on(thread, allowed.as_ref(), cpus)).sum()
 }
 
-/// The CPU time of a thread that may run on `allowed` CPUs on the CPUs in `cpus`: all of it, or none. Of a thread that may run on
-/// these and on others, the CPU on which it was last is where it ran.
+/// The CPU time of a thread that may run on `allowed` CPUs on the CPUs in `cpus`: all of it, or none. A thread that may
+/// run on these and on others counts for the CPU on which it ran last.
 fn thread_on(thread: &ThreadUse, allowed: Option<&BTreeSet<u32>>, cpus: &BTreeSet<u32>) -> Nanos {
     let is_on = match (allowed, thread.last_cpu) {
         (Some(allowed), _) if allowed.is_subset(cpus) => true,
@@ -79,7 +79,7 @@ fn thread_on(thread: &ThreadUse, allowed: Option<&BTreeSet<u32>>, cpus: &BTreeSe
     if is_on { thread.cpu_ns } else { 0 }
 }
 
-/// Who had the CPU for which a thread of a server waited.
+/// User of the CPU for which a thread of a server waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayCause {
     /// Processes that are not of this run.
@@ -91,7 +91,8 @@ pub enum DelayCause {
 }
 
 impl DelayCause {
-    /// Who took the CPU from the thread of a server that waited longest for one, for that time; `None` where that is not known.
+    /// Finds the user of the CPU while the server's thread that waited longest for one waited; `None` where that is not
+    /// known.
     pub fn of(evidence: &Evidence, server: &ServerEvidence) -> Option<DelayCause> {
         let worst = server.threads.iter().flatten().max_by_key(|thread| thread.run_delay_ns)?;
         let time = CpuTime::of(evidence, server.host?, &cpus_of(server.cpus.as_deref())?)?;

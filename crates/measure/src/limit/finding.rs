@@ -1,4 +1,4 @@
-//! The answer to the question what set the rate of a run, or the waiting in it.
+//! The limit of a run: what set its rate, or the waiting in it.
 
 /// The limits that a run can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Every limit.
+    /// All limits in their order.
     pub const ALL: [Limit; 8] = [
         Limit::Nobody,
         Limit::Generator,
@@ -49,12 +49,12 @@ impl Limit {
     }
 }
 
-/// What a row of the table of limits found.
+/// Result of a row of the table of limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Who was the limit.
+    /// Limit that was found.
     pub limit: Limit,
-    /// One or two sentences, with the numbers that they rest on.
+    /// Sentences on the limit, one or two, with the numbers that they rest on.
     pub says: String,
 }
 
@@ -68,12 +68,12 @@ impl Finding {
 /// A figure that the limits are judged by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Where the figure comes from: `generator`, `server`, `network` or `requests`.
+    /// Source of the figure: `generator`, `server`, `network` or `requests`.
     pub source: &'static str,
     /// The figure; a share of 1 unless `says` gives it another unit.
     pub value: f64,
     /// The figure from which on it is evidence; absent where there is no such bound.
     pub limit: Option<f64>,
-    /// What the figure is of, with the figure.
+    /// Sentence about the figure, with its value.
     pub says: String,
 }

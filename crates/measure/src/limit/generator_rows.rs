@@ -1,4 +1,4 @@
-//! The rows of the table of limits that accuse the generator.
+//! The rows of the table of limits about the generator.
 
 use super::case::{BODY, Case, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
 use super::finding::{Finding, Limit};
@@ -9,22 +9,22 @@ use crate::recorder::Span;
 use crate::words::{counted, grouped, percent};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
-/// Lag that fewer requests have than this share is a statement about the tail, and no limit.
+/// Share of the requests up to which lag is a statement about the tail, and no limit.
 pub const KEPT_BACK_SHARE: f64 = 0.05;
-/// A closed loop that stands still for a larger share of the time is slowed down by it.
+/// Share of the time for which a closed loop may stand still without being slowed down.
 pub const STOOD_STILL_SHARE: f64 = 0.1;
-/// Turns of this mean length are no work, however many replies came together.
+/// Mean length of stalled turns above which no work explains them, however many replies came together.
 const STOOD_STILL_MIN_NS: Nanos = 10 * MILLISECOND;
-/// Connections that spend a larger share of their busy time behind one limit are held up by it.
+/// Share of its busy time behind one limit from which on a connection is held up by it.
 pub const TCP_LIMITED_SHARE: f64 = 0.1;
 
-/// Fewer sampled requests than this say nothing of when requests left the machine.
+/// Least number of sampled requests that show when requests left the machine.
 pub const OUT_SAMPLES_MIN: u64 = 20;
 
-/// More attempts to connect without a local port than this share hold a load back.
+/// Share of attempts to connect without a local port from which on they hold a load back.
 pub const PORTS_SHARE: f64 = 0.01;
 
-/// Connections could not be opened for want of a local port: each closed one keeps its port for a minute.
+/// Reports connections that could not be opened for want of a local port: each closed one keeps its port for a minute.
 pub fn ports(case: &Case<'_>) -> Option<Finding> {
     let connections = &case.measurement.connections;
     let attempts = connections.connect.count().saturating_add(connections.failed);
@@ -53,7 +53,7 @@ pub fn taken_loss<'c>(case: &'c Case<'_>) -> Option<&'c WorkerLoss> {
     (worst.share > TAKEN_SHARE && !case.server_is_full() && !server_lost_more && has_lag()).then_some(worst)
 }
 
-/// The generator's CPU was taken away, and the load had to wait for it.
+/// Reports CPU time that was taken from the generator where the load had to wait for it.
 pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
     let loss = taken_loss(case)?;
     let (taker, part) = match loss.cause {
@@ -81,7 +81,7 @@ pub fn place_of(loss: &WorkerLoss) -> String {
     loss.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"))
 }
 
-/// A client thread had no time left.
+/// Reports a client thread that had no time left.
 pub fn thread_busy(case: &Case<'_>) -> Option<Finding> {
     if case.busy() <= FULL_SHARE || case.server_is_full() {
         return None;
@@ -104,7 +104,7 @@ pub fn thread_busy(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Generator, says))
 }
 
-/// What a generator without time can be given, as far as the machine has it.
+/// Advice for a generator without time, as far as the machine has CPUs for it.
 fn thread_advice(case: &Case<'_>) -> String {
     let connections: u64 = case.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
     if connections <= u64::from(case.plan.engine.threads) {
@@ -145,14 +145,14 @@ impl KeptBack {
         KeptBack { requests, share: if whole_ns > 0.0 { kept_ns / whole_ns } else { 0.0 } }
     }
 
-    /// Whether that is more than a statement about the tail.
+    /// Whether the delay is more than a statement about the tail.
     pub fn is_much(&self, case: &Case<'_>) -> bool {
         let sent = case.moments(Span::Lag).count as f64;
         self.requests as f64 > KEPT_BACK_SHARE * sent && self.share > VISIBLE_SHARE
     }
 }
 
-/// Requests of an open loop were sent late.
+/// Reports requests of an open loop that were sent late.
 pub fn kept_back(case: &Case<'_>) -> Option<Finding> {
     if case.is_closed || wait_outweighs_lag(case) {
         return None;
@@ -190,8 +190,8 @@ fn wait_outweighs_lag(case: &Case<'_>) -> bool {
         && case.sum(Span::Wait) > OUTWEIGHED * case.sum(Span::Lag)
 }
 
-/// The threads of a closed loop stood still, in turns that no work explains, and requests were sent late because of it: stalls while the
-/// server has the requests delay nothing.
+/// Reports threads of a closed loop that stood still, in turns that no work explains, where requests were sent late
+/// because of it: stalls while the server has the requests delay nothing.
 pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
     let turns = &case.measurement.generator.turns;
     let wall_ns: Nanos = case.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
@@ -219,7 +219,7 @@ pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
 pub struct WayOut {
     /// The median time from the send to the device, in nanoseconds.
     pub out_ns: Nanos,
-    /// That time as a share of it and the median time from the device to the reply.
+    /// The median time from the send to the device, as a share of it and the median time from the device to the reply.
     pub share: f64,
 }
 
@@ -236,7 +236,7 @@ impl WayOut {
     }
 }
 
-/// Requests were sent in time, and left the machine late.
+/// Reports requests that were sent in time, and left the machine late.
 pub fn left_late(case: &Case<'_>) -> Option<Finding> {
     let way = WayOut::of(case)?;
     let is_late = way.out_ns > SLIP_MIN_NS && way.share > VISIBLE_SHARE;
@@ -257,7 +257,7 @@ pub fn left_late(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Generator, says))
 }
 
-/// Data waited for room in the send buffer.
+/// Reports data that waited for room in the send buffer.
 pub fn send_buffer(case: &Case<'_>) -> Option<Finding> {
     let tcp = case.tcp()?;
     let share = share_of(tcp.sndbuf_limited_ns, tcp.busy_ns);

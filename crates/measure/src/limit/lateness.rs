@@ -1,4 +1,4 @@
-//! Why the generator was late: one answer for whether the times may be believed and for what was the limit.
+//! Reason why the generator was late: one answer for whether the times are reliable and for what was the limit.
 
 use super::case::Case;
 use super::generator_rows::taken_loss;
@@ -9,28 +9,29 @@ use crate::recorder::Span;
 use crate::words::{counted, percent};
 use pummel_logic::time::{MICROSECOND, Nanos};
 
-/// A sleeping thread that is woken later than this was not late because of the sleep.
+/// Longest delay of a sleeping thread's wake-up that the sleep explains.
 const WAKING_MAX_NS: Nanos = 200 * MICROSECOND;
-/// In closed loop more requests than these of one thread are answered together so often that they wait for each other.
+/// Most requests of one thread that are rarely answered together in closed loop; more wait for each other.
 const SLOTS_APART_MAX: u64 = 2;
 
-/// Why the generator was late.
+/// Reason why the generator was late.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lateness {
-    /// Somebody had its CPU for so long.
+    /// Another user had its CPU for this time.
     Taken(CpuTaker, Nanos),
     /// A client thread was busy for this share of its time.
     Busy(f64),
-    /// Its threads stood still, for no reason that is known.
+    /// Client threads stood still for no known reason.
     StoodStill,
-    /// Its threads slept until a reply or the next request was there.
+    /// Client threads slept until a reply or the next request was there.
     Slept,
     /// The cause is not known.
     Unknown,
 }
 
 impl Lateness {
-    /// Why requests at a quantile lag by `lag_ns`. A cause has to have touched as many requests as lie beyond the quantile.
+    /// Finds why requests at a quantile lag by `lag_ns`. A cause has to have touched as many requests as lie beyond the
+    /// quantile.
     pub fn at(case: &Case<'_>, quantile: f64, lag_ns: Nanos) -> Lateness {
         if let Some((taker, taken_ns)) = taken_loss(case).and_then(|loss| loss.cause) {
             return Lateness::Taken(taker, taken_ns);
@@ -85,8 +86,9 @@ fn has_slept(case: &Case<'_>) -> bool {
     case.measurement.generator.slept && are_apart && case.busy() < SPARE_SHARE
 }
 
-/// How many requests the stalls of the client threads can have touched: in closed loop those that a thread may have
-/// outstanding, once for each stall; in open loop those that became due in the stalls and until the thread had caught up.
+/// Number of requests that the stalls of the client threads can have touched: in closed loop those that a thread may
+/// have outstanding, once for each stall; in open loop those that became due in the stalls and until the thread had
+/// caught up.
 fn touched_by_stalls(case: &Case<'_>) -> f64 {
     let turns = &case.measurement.generator.turns;
     let threads = case.measurement.generator.workers.len().max(1) as f64;

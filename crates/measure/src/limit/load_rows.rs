@@ -1,4 +1,4 @@
-//! The rows of the table of limits that name what was asked for: connections times depth, and the records.
+//! The rows of the table of limits about the load: connections times depth, and the records.
 
 use std::collections::BTreeSet;
 
@@ -18,19 +18,19 @@ use crate::words::{counted, grouped, percent, rate_text};
 use pummel_logic::plan::{Event, EventKind, HotKey, Mix, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 
-/// More keys that were not found, of records that were all stored, than this share are a limit.
+/// Share of the keys, of records that were all stored, that may be missing without being a limit.
 pub const MISSES_SHARE: f64 = 0.001;
 
-/// Where requests fill a smaller share of the slots, as many were not in flight as could be.
+/// Share of the slots below which the mean number in flight is reported instead of the possible one.
 const FLOWN_SHARE: f64 = 0.5;
 
-/// Nothing was completed.
+/// Reports a run that completed nothing.
 pub fn nothing_completed(case: &Case<'_>) -> Option<Finding> {
     (case.all.counts.completed == 0)
         .then(|| Finding::new(Limit::Unknown, "Nothing was completed, so there is nothing to judge by."))
 }
 
-/// The two accounts of the requests in flight, which are one number by Little's law, do not agree.
+/// Reports two accounts of the requests in flight that disagree, though they are one number by Little's law.
 pub fn instrument(case: &Case<'_>) -> Option<Finding> {
     let error = little_error(case).filter(|error| *error > LITTLE_ERROR_MAX)?;
     let says = format!(
@@ -41,7 +41,7 @@ pub fn instrument(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Unknown, says))
 }
 
-/// Requests of an open loop waited for a free slot of a server that had time.
+/// Reports requests of an open loop that waited for a free slot of a server that had time.
 pub fn slots(case: &Case<'_>) -> Option<Finding> {
     // A thread that waits for a CPU, or inside a command, has no time to spare, however little CPU it had.
     let is_idle = case.servers_occupied().is_some_and(|share| share < IDLE_SHARE);
@@ -77,19 +77,19 @@ fn reservation(case: &Case<'_>) -> &'static str {
     }
 }
 
-/// A closed loop in which no thread of either side is near its limit.
+/// Reports a closed loop in which no thread of either side is near its limit.
 pub fn in_flight(case: &Case<'_>) -> Option<Finding> {
     let has_cpu = case.servers_occupied().map(|share| share <= SPARE_SHARE);
     let has_time = has_cpu.unwrap_or(case.as_fast_as_alone().is_some()) && !case.queues_at_the_server();
     (case.is_closed && has_time && case.busy() <= SPARE_SHARE).then(|| in_flight_words(case))
 }
 
-/// A closed loop in which nothing else was found.
+/// Reports a closed loop in which nothing else was found.
 pub fn rest_of_closed(case: &Case<'_>) -> Option<Finding> {
     case.is_closed.then(|| in_flight_words(case))
 }
 
-/// The requests that were in flight as words: all that may be, or their mean where that is clearly below.
+/// The requests that were in flight as words: all possible ones, or their mean where that is clearly below.
 fn flying(case: &Case<'_>) -> String {
     let taken = case.slots_taken();
     match case.slots() {
@@ -130,7 +130,7 @@ fn in_flight_words(case: &Case<'_>) -> Finding {
     Finding::new(Limit::Connections, says)
 }
 
-/// The server did not keep the records.
+/// Reports records that the server did not keep.
 pub fn lost_records(case: &Case<'_>) -> Option<Finding> {
     let evictions: u64 = case.readings().filter_map(|reading| reading.counts.evictions).sum();
     let full: u64 = case.readings().filter_map(|reading| reading.counts.out_of_memory).sum();
@@ -161,7 +161,7 @@ fn memory_options(case: &Case<'_>) -> String {
     options.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// Keys were not found although this run stored all records and asked for nothing that takes them away.
+/// Reports keys that were not found although this run stored all records and asked for nothing that takes them away.
 fn unasked_misses(case: &Case<'_>, misses: f64) -> Option<Finding> {
     let load = case.measurement.load.as_ref()?;
     let is_whole = load.stored == load.records && load.records > 0;
@@ -176,7 +176,7 @@ fn unasked_misses(case: &Case<'_>, misses: f64) -> Option<Finding> {
     })
 }
 
-/// Keys were not found that were in no server when the run began.
+/// Reports keys that were in no server when the run began.
 fn never_there(case: &Case<'_>, misses: f64) -> Option<Finding> {
     let evidence = case.measurement.evidence.as_ref()?;
     let is_kept = !evidence.servers.is_empty()
@@ -216,7 +216,7 @@ fn keeps_records(plan: &Plan) -> bool {
     is_kept && matches!(plan.phases.first().map(|phase| &phase.work), Some(Work::Load(_)))
 }
 
-/// Whether all that a mix asks for are the records of the load, and all that it does with them is to read and to store them.
+/// Whether a mix asks only for the records of the load, and only reads and stores them.
 fn only_rewrites(mix: &Mix) -> bool {
     let verbs = [Verb::Get, Verb::Gets, Verb::Set, Verb::Replace, Verb::Version];
     // A record that gets another key is asked for under a key that was never stored.
@@ -234,7 +234,7 @@ fn makes_misses(event: &Event) -> bool {
     }
 }
 
-/// Nothing limited an open loop.
+/// Reports an open loop that nothing limited.
 pub fn nobody(case: &Case<'_>) -> Option<Finding> {
     let uses = ResourceUse::all_of(case);
     let next = ResourceUse::next_of(&uses).map_or_else(String::new, |(next, full_at)| {

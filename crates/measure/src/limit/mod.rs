@@ -1,8 +1,8 @@
-//! What set the rate of a run, or the waiting in it: the table of limits, judged from a [`Case`].
+//! The table of limits: what set the rate of a run, or the waiting in it, judged from a [`Case`].
 //!
-//! Whether the times may be believed is another question, which [`trust`](crate::trust) answers: lag makes times
+//! Whether the times are reliable is another question, which [`trust`](crate::trust) answers: lag makes times
 //! doubtful and limits nothing by itself. In closed loop replies that arrive together are read together, and the later
-//! ones wait for their turn while the server has its hands full.
+//! ones wait for their turn while the server is busy.
 
 mod case;
 mod cpu_time;

@@ -1,4 +1,4 @@
-//! The rows of the table of limits that name the network, and clients that are not of this run.
+//! The rows of the table of limits about the network, and about clients that are not of this run.
 
 use super::case::{Case, OUTWEIGHED};
 use super::finding::{Finding, Limit};
@@ -9,17 +9,17 @@ use crate::recorder::Span;
 use crate::words::{counted, grouped, percent};
 use pummel_logic::time::{MILLISECOND, Nanos, seconds};
 
-/// More requests of others than this share of ours disturb a run.
+/// Share of our requests above which those of others disturb a run.
 pub const OTHERS_SHARE: f64 = 0.01;
-/// More new connections of others than this share of ours disturb a run.
+/// Share of our new connections above which those of others disturb a run.
 pub const OTHERS_CONNECTIONS_SHARE: f64 = 0.1;
-/// More lost segments than this share are what makes a tail.
+/// Share of lost segments above which they make a tail.
 pub const LOST_SHARE: f64 = 0.001;
 /// The least time after which TCP sends a segment again (RTO_MIN of Linux).
 pub const RTO_MIN_NS: Nanos = 200 * MILLISECOND;
-/// A way is what a response consists of where opening a connection takes a larger share of the service.
+/// Share of the service that opening a connection takes from which on a response consists of the way.
 pub const WAY_SHARE: f64 = 0.8;
-/// A server that uses less of its CPU is not what a request waits for.
+/// Share of its CPU below which requests do not wait for a server.
 pub const IDLE_SHARE: f64 = 0.6;
 
 /// Requests of others that a server counted: all but ours; absent where one of the two is not known.
@@ -27,7 +27,7 @@ pub fn others_requests(reading: &ServerReading) -> Option<u64> {
     Some(reading.counts.requests?.saturating_sub(reading.our_requests?))
 }
 
-/// Clients that are not of this run used a server.
+/// Reports clients that are not of this run and used a server.
 pub fn others(case: &Case<'_>) -> Option<Finding> {
     let connections = &case.measurement.connections;
     // Only where none of ours came later are new connections those of others.
@@ -68,7 +68,8 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// A card that carried more than this share of its speed has another one than it says, as virtual cards do.
+/// Greatest share of its speed that a card can have carried; above it the card reports a wrong speed, as virtual cards
+/// do.
 pub const CARRIED_MAX: f64 = 1.05;
 
 /// Bits per second of a card as a share of its speed, in the direction that carried more; absent where it does not say
@@ -91,7 +92,7 @@ pub fn is_all_local(case: &Case<'_>) -> bool {
     case.plan.servers.iter().all(|server| is_local(server))
 }
 
-/// A card carried all that it can, or more than the machine may send.
+/// Reports a card that carried all that it can, or more than the machine may send.
 pub fn bandwidth(case: &Case<'_>) -> Option<Finding> {
     if is_all_local(case) {
         return None;
@@ -115,8 +116,8 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Packets were lost, and the tail is as long as TCP waits until it sends them again. TCP also sends again what had arrived and
-/// was not acknowledged in time, as when a server stands still: that is no loss, and the peer says so.
+/// Reports lost packets where the tail is as long as TCP waits until it sends them again. TCP also sends again what had
+/// arrived and was not acknowledged in time, as when a server stands still: that is no loss, and the peer reports it.
 pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
     let tcp = case.tcp()?;
     let timeouts: u64 = case.machines().filter_map(|machine| Some(machine.network.as_ref()?.timeouts)).sum();
@@ -146,7 +147,7 @@ pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// A response consists of the way there and back.
+/// Reports responses that consist of the way there and back.
 pub fn way(case: &Case<'_>) -> Option<Finding> {
     if is_all_local(case) || case.servers_occupied().is_none_or(|share| share >= IDLE_SHARE) {
         return None;

@@ -7,16 +7,16 @@ use super::shares::{FULL_SHARE, SPARE_SHARE};
 use crate::figures::time_text;
 use crate::words::percent;
 
-/// A server that makes a request take longer by this factor with ten in flight than with one answers at most two at a time.
+/// Factor by which ten requests in flight take longer than one where a server answers at most two at a time.
 const QUEUE_GROWTH: f64 = 5.0;
 
-/// A server was occupied: by its own account of commands, or by a probe.
+/// Reports an occupied server: by its own account of commands, or by a probe.
 pub fn occupied(case: &Case<'_>) -> Option<Finding> {
     inside_commands(case).or_else(|| probed(case))
 }
 
-/// A server answered the operations of the run hardly faster with ten requests in flight than with one, and had requests that
-/// waited for each other in the run.
+/// Reports a server that answered the operations of the run hardly faster with ten requests in flight than with one,
+/// and had requests that waited for each other in the run.
 fn probed(case: &Case<'_>) -> Option<Finding> {
     let probe = case.probe()?;
     let is_a_queue = probe.growth().is_some_and(|growth| growth >= QUEUE_GROWTH);
@@ -36,7 +36,7 @@ fn probed(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Server, says))
 }
 
-/// A server that executes one command after the other was inside commands nearly all of the time.
+/// Reports a server that executes one command after the other and was inside commands nearly all of the time.
 fn inside_commands(case: &Case<'_>) -> Option<Finding> {
     let inside = |server: &ServerUse| server.in_commands.filter(|share| *share > FULL_SHARE);
     let (server, share) = case.servers.iter().find_map(|server| Some((server, inside(server)?)))?;

@@ -16,13 +16,14 @@ use pummel_logic::time::seconds;
 const PARTS: usize = 8;
 /// The two-sided 95 % quantile of Student's distribution for the mean of so many parts.
 const STUDENT: f64 = 2.365;
-/// A rate whose upper bound is below this share of what was asked is not the rate that was asked.
+/// Share of the asked rate that the upper bound of a rate must reach to count as carried.
 const CARRIED_SHARE: f64 = 0.99;
-/// The backlog of a queue that grows evenly is larger by a third after 8 parts than after 6, and by a half after 6 than after 4.
+/// Least growth of the backlog after 6 and 8 parts where a queue grows: an even one is larger by a third after 8 parts
+/// than after 6, and by a half after 6 than after 4.
 const GROWTH: f64 = 1.15;
-/// The mean response of the last part is longer than that of the first by at least this factor where requests queue.
+/// Least factor between the mean responses of the last and the first part where requests queue.
 const SLOWER: f64 = 1.5;
-/// More error replies than this share of the requests are no queue.
+/// Greatest share of error replies among the requests of a queue.
 const ERRORS_SHARE: f64 = 0.01;
 
 /// A load that was not answered as fast as it was asked, so that its backlog grew to the end.
@@ -118,7 +119,7 @@ impl Overload {
     }
 }
 
-/// The load was more than what was answered, and no resource that is known explains it.
+/// Reports a load that is more than what was answered, where no known resource explains it.
 pub fn overload(case: &Case<'_>) -> Option<Finding> {
     let Overload { asked, answered, backlog } = Overload::of(case)?;
     let says = format!(

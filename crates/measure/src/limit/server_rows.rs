@@ -1,4 +1,4 @@
-//! The rows of the table of limits that accuse the server, or its machine.
+//! The rows of the table of limits about the server, or its machine.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +16,22 @@ use crate::recorder::Span;
 use crate::words::{counted, grouped, percent, was};
 use pummel_logic::time::{Nanos, seconds};
 
-/// A serving thread that waits for a CPU for a larger share of its time is slowed down by it.
+/// Share of its time that a serving thread may wait for a CPU without being slowed down.
 pub const RUN_DELAY_SHARE: f64 = 0.05;
-/// Waits that are longer than predicted by this factor were made by something that holds up all requests together.
+/// Factor between measured and predicted waits from which on something held up all requests together.
 pub const BURST_RATIO: f64 = 3.0;
-/// A squared coefficient of variation of the service above this one is that of a server that stands still at times. Of
-/// an exponential service it is 1.
+/// Squared coefficient of variation of the service above which a server stands still at times. An exponential service
+/// has 1.
 pub const STEADY_VARIATION: f64 = 4.0;
-/// Slots of which a larger share is taken make requests wait, however steady the service is.
+/// Share of taken slots above which requests wait, however steady the service is.
 pub const SLOTS_FULL_SHARE: f64 = 0.8;
-/// More requests without an answer than this share are a limit.
+/// Share of requests without an answer above which that is a limit.
 pub const UNANSWERED_SHARE: f64 = 0.01;
 
-/// What memcached and Redis say on a connection that they do not take.
+/// Words of memcached and Redis on a connection that they refuse.
 const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients"];
 
-/// A server started anew: what was asked of it meanwhile failed, and what it kept in memory alone is gone.
+/// Reports a server that started anew: requests to it failed meanwhile, and what it kept in memory alone is gone.
 pub fn restarted(case: &Case<'_>) -> Option<Finding> {
     let seen = case.measurement.evidence.iter().flat_map(|seen| &seen.servers);
     let mut anew = seen.filter_map(|server| Some((server, server.reading.as_ref()?)));
@@ -53,8 +53,8 @@ pub fn restarted(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Server, says))
 }
 
-/// A server that was gone and came back, as the connections of the run alone show: it was not asked, or was gone before it was
-/// asked for the first time.
+/// Reports a server that was gone and came back, as the connections of the run alone show: it was not asked, or was
+/// gone before it was asked for the first time.
 fn gone_for_a_time(case: &Case<'_>) -> Option<Finding> {
     let connections = &case.measurement.connections;
     let refused: u64 = connections.refusals.iter().map(|refusal| refusal.attempts).sum();
@@ -74,7 +74,7 @@ fn gone_for_a_time(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Which share of the keys was not found, as a sentence behind a blank; empty where all were.
+/// Share of the keys that was not found, as a sentence behind a blank; empty where all were found.
 fn missed_words(case: &Case<'_>) -> String {
     let counts = &case.all.counts;
     match counts.misses {
@@ -91,13 +91,14 @@ fn duration(ns: Nanos) -> String {
     format!("{:.1} s", seconds(ns))
 }
 
-/// A server took fewer connections than the run has to the end: whatever else is slow, the rest of its load waits for them.
+/// Reports a server that took fewer connections than the run has to the end: whatever else is slow, the rest of its
+/// load waits for them.
 pub fn not_taken(case: &Case<'_>) -> Option<Finding> {
     let mut refusals = case.measurement.connections.refusals.iter();
     refusals.any(|refusal| refusal.refused > 0).then(|| refused(case)).flatten()
 }
 
-/// A server took no more connections.
+/// Reports a server that took no more connections.
 pub fn refused(case: &Case<'_>) -> Option<Finding> {
     let connections = &case.measurement.connections;
     let churned = connections.churn.as_ref().map_or(0, |churn| churn.failures.refused + churn.failures.reset);
@@ -171,7 +172,7 @@ impl FullQueue {
     }
 }
 
-/// A server did not read what was sent to it.
+/// Reports a server that did not read what was sent to it.
 pub fn receive_window(case: &Case<'_>) -> Option<Finding> {
     let tcp = case.tcp()?;
     let share = share_of(tcp.rwnd_limited_ns, tcp.busy_ns);
@@ -204,7 +205,7 @@ fn named(case: &Case<'_>, server: &ServerUse) -> String {
     if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() }
 }
 
-/// One thread of several was full.
+/// Reports one full thread of several.
 pub fn one_thread(case: &Case<'_>) -> Option<Finding> {
     full(case).find_map(|(server, hottest)| {
         let others = server.others_mean().filter(|mean| *mean < IDLE_SHARE)?;
@@ -222,7 +223,7 @@ pub fn one_thread(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// The serving threads were full.
+/// Reports full serving threads.
 pub fn cpu(case: &Case<'_>) -> Option<Finding> {
     let (server, hottest) = full(case).max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let used = used(server, hottest);
@@ -245,7 +246,7 @@ pub fn cpu(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Server, says))
 }
 
-/// The serving threads waited for a CPU.
+/// Reports serving threads that waited for a CPU.
 pub fn run_delay(case: &Case<'_>) -> Option<Finding> {
     let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
     (worst.run_delay() > RUN_DELAY_SHARE).then(|| {
@@ -263,7 +264,7 @@ pub fn run_delay(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether service times vary no more than those of a server that goes on working, or whether the slots are taken so much
+/// Whether service times vary no more than those of a server that works without pauses, or the slots are taken so much
 /// that requests wait all the same.
 pub fn is_steady(case: &Case<'_>) -> bool {
     let slots = case.slots().map_or(f64::INFINITY, |slots| slots as f64);
@@ -275,7 +276,7 @@ pub fn is_steady(case: &Case<'_>) -> bool {
     case.slots_taken() > SLOTS_FULL_SHARE * slots || count == 0.0 || variation <= STEADY_VARIATION
 }
 
-/// The server stood still at times, and requests waited behind those that it kept.
+/// Reports a server that stood still at times, with requests that waited behind those that it kept.
 pub fn bursts(case: &Case<'_>) -> Option<Finding> {
     if case.is_closed || case.connections_made_the_wait() {
         return None;
@@ -310,7 +311,7 @@ fn disturbances(case: &Case<'_>) -> String {
     format!(" The server says of that time: {}.", said.into_iter().collect::<Vec<_>>().join("; "))
 }
 
-/// The longest service as words, as far as it is known, and how many times the median that is.
+/// The longest service as words, as far as it is known, and how many times the median it is.
 fn longest_service(case: &Case<'_>) -> (String, String) {
     let median_ns = case.at(Span::Service, 0.5).max(1);
     let times = |ns: u64| format!("{} times", grouped(ns / median_ns));
@@ -323,7 +324,7 @@ fn longest_service(case: &Case<'_>) -> (String, String) {
     }
 }
 
-/// Requests of an open loop waited for a connection, and nothing that is known made them wait.
+/// Reports requests of an open loop that waited for a connection for no known reason.
 pub fn waits_by_exclusion(case: &Case<'_>) -> Option<Finding> {
     if case.is_closed {
         return None;
@@ -356,7 +357,7 @@ pub fn waits_by_exclusion(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Server, says))
 }
 
-/// Requests got no answer.
+/// Reports requests without an answer.
 pub fn unanswered(case: &Case<'_>) -> Option<Finding> {
     let counts = &case.all.counts;
     let share = counts.unanswered() as f64 / counts.requests().max(1) as f64;
@@ -370,7 +371,7 @@ pub fn unanswered(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Requests of a closed loop were with the server nearly all of the time, of whose CPU nothing is known.
+/// Reports requests of a closed loop that were with the server nearly all of the time, of whose CPU nothing is known.
 pub fn service_by_exclusion(case: &Case<'_>) -> Option<Finding> {
     let whole = case.sum(Span::Wait) + case.sum(Span::Lag) + case.sum(Span::Service);
     let share = if whole > 0.0 { case.sum(Span::Service) / whole } else { 0.0 };

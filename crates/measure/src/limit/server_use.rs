@@ -26,7 +26,7 @@ pub struct ServerUse {
     /// Share of its time that the server spent inside commands, which it executes one after the other; absent where that is not
     /// known. Sleeps, disks and locks occupy a server without using its CPU.
     pub in_commands: Option<f64>,
-    /// Who had the CPU that the thread wanted which waited longest; `None` where that is not known.
+    /// User of the CPU while the thread that waited longest wanted it; `None` where that is not known.
     pub delay_cause: Option<DelayCause>,
     /// The reason why the use is not known; absent if it is known, or if no reason is known.
     pub unread: Option<String>,

@@ -12,7 +12,7 @@ use crate::evidence::provenance::list_of;
 use crate::figures::time_text;
 use crate::words::percent;
 
-/// A server had the CPU of a client thread, and the load had to wait for it.
+/// Reports a server that used the CPU of a client thread, where the load had to wait for it.
 pub fn client_waits(case: &Case<'_>) -> Option<Finding> {
     let loss = taken_loss(case)?;
     let (_, taken_ns) = loss.cause.filter(|(taker, _)| *taker == CpuTaker::Servers)?;
@@ -27,12 +27,12 @@ pub fn client_waits(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Generator, says))
 }
 
-/// A client thread had the CPU of a server in closed loop.
+/// Reports a client thread that used the CPU of a server in closed loop.
 pub fn closed_server_waits(case: &Case<'_>) -> Option<Finding> {
     (case.is_closed && !case.server_is_full()).then(|| server_waits(case))?
 }
 
-/// A client thread had the CPU of a server.
+/// Reports a client thread that used the CPU of a server.
 pub fn server_waits(case: &Case<'_>) -> Option<Finding> {
     let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
     if worst.run_delay() <= RUN_DELAY_SHARE || worst.delay_cause != Some(DelayCause::Pummel) {
@@ -48,7 +48,7 @@ pub fn server_waits(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Generator, says))
 }
 
-/// What both sides can be given.
+/// Advice for both sides.
 const ADVICE: &str = "Give each side CPUs of its own (--cpus), or use another machine for the client.";
 
 /// The CPUs on which client threads and servers may run, as words such as `CPU 0` and `CPUs 0-3`.

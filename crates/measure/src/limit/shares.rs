@@ -1,16 +1,16 @@
-//! Shares of a thread's time, and from which of them on they say something.
+//! Shares of a thread's time, and the bounds from which on they are evidence.
 
 use pummel_logic::time::Nanos;
 
-/// A thread that uses a larger share of its time is full.
+/// Share of its time above which a thread is full.
 pub const FULL_SHARE: f64 = 0.9;
-/// A thread that wants a CPU for a larger share of its time, whether or not it has one, has none of it to spare.
+/// Share of its time above which a thread that wants a CPU, whether or not it has one, has none to spare.
 pub const WANTED_SHARE: f64 = 0.95;
-/// Threads that are busy for a smaller share of their time have time to spare.
+/// Share of its time below which a busy thread has time to spare.
 pub const SPARE_SHARE: f64 = 0.8;
-/// A client thread that loses a larger share of its time is slowed down by it.
+/// Share of its time that a client thread may lose without being slowed down.
 pub const TAKEN_SHARE: f64 = 0.05;
-/// Who took less than this share of the time for which a thread had no CPU did not cause that.
+/// Least share of the time for which a thread had no CPU that a user of the CPU must have taken to be its cause.
 pub const CAUSE_SHARE: f64 = 0.5;
 
 /// Part of a span; 0 where the span has no length.

@@ -9,11 +9,11 @@ use super::{generator_rows, load_rows, network_rows, occupied_rows, overload_row
 pub struct Row {
     /// Name of the row in results.
     pub name: &'static str,
-    /// What the row finds in a case; absent where it does not hold.
+    /// Judge of a case; its finding is absent where the row does not hold.
     pub judge: fn(&Case<'_>) -> Option<Finding>,
 }
 
-/// The rows from the first to the last. Rows that rest on evidence of one resource stand above those that name what is
+/// The rows from the first to the last. Rows that rest on evidence of one resource stand before those that name what is
 /// left when the others are excluded; the last one holds for every run.
 pub const ROWS: &[Row] = &[
     Row { name: "nothing-completed", judge: load_rows::nothing_completed },
@@ -52,14 +52,14 @@ pub const ROWS: &[Row] = &[
     Row { name: "nobody", judge: load_rows::nobody },
 ];
 
-/// Who was the limit of a run, and by what.
+/// Limit of a run, with the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The limit of the run.
     pub limit: Limit,
     /// Name of the row of the table that held.
     pub row: &'static str,
-    /// One or two sentences, with the numbers that they rest on.
+    /// Sentences on the limit, one or two, with the numbers that they rest on.
     pub says: String,
     /// The figures that all rows are judged by.
     pub evidence: Vec<Observation>,

@@ -1,4 +1,4 @@
-//! One run for each row of the table of limits, with its evidence and, where there is such a row, without.
+//! Tests of each row of the table of limits: a run with its evidence and, where there is such a row, one without.
 
 use super::{Case, CpuTaker, Limit, ROWS, Verdict};
 use crate::connections::Refusal;
@@ -238,7 +238,7 @@ fn a_cpu_that_client_and_server_share_is_named_for_the_side_that_waits() {
         let words =
             ["Client and server share CPU 0: a thread of the server could have run for 50 %", "--cpus"];
         says(&waiting(0.1).verdict(), Limit::Generator, "shared-cpu", &words);
-        // The neighbour: somebody else computes on that CPU.
+        // The neighbour: another process computes on that CPU.
         let words = ["The machine of the server", "which other processes had"];
         says(&waiting(0.3).verdict(), Limit::Server, "server-run-delay", &words);
         // A client on another CPU takes nothing from the server.
@@ -899,7 +899,7 @@ fn judged(stored: u64, misses: u64, change: &dyn Fn(&mut Plan)) -> Verdict {
     Verdict::of(&Case::of(&measurement, &plan, &all))
 }
 
-/// Changes the mix of such a plan.
+/// Changes the mix in the second phase of a plan.
 fn with_mix(plan: &mut Plan, change: impl Fn(&mut Mix)) {
     let Work::Mix(mix) = &mut plan.phases[1].work else { panic!("it is the second") };
     change(mix);
@@ -919,7 +919,7 @@ fn keys_that_were_stored_and_not_found_are_the_workload() {
     says(&judged(10_000, 200, &unstored), Limit::Nobody, "nobody", &[]);
 }
 
-/// The verdict on a run without a load that did not find 200 keys, whose server said this and whose plan was changed like this.
+/// The verdict on a run without a load that did not find 200 keys, after changes of its server's reading and its plan.
 fn judged_unloaded(reading: &dyn Fn(&mut ServerReading), change: &dyn Fn(&mut Plan)) -> Verdict {
     let kept = |reading: &mut ServerReading| {
         (reading.counts.evictions, reading.counts.expired) = (Some(0), Some(0));

@@ -6,14 +6,14 @@ use crate::evidence::{Evidence, MachineEvidence};
 use crate::generator::Generator;
 use pummel_logic::time::Nanos;
 
-/// What the client threads of one process lost.
+/// Loss of CPU time of the client threads of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerLoss {
     /// Name of the agent; absent in a run without agents.
     pub agent: Option<String>,
     /// Share of its time that the worst of the threads lost.
     pub share: f64,
-    /// Time that it lost, in nanoseconds.
+    /// Time that the worst thread lost, in nanoseconds.
     pub lost_ns: Nanos,
     /// Time that each taker took, as far as it is known. Together they are at most what was lost.
     pub parts: Vec<(CpuTaker, Nanos)>,
@@ -21,7 +21,7 @@ pub struct WorkerLoss {
     pub cause: Option<(CpuTaker, Nanos)>,
 }
 
-/// What takes a CPU away.
+/// Taker of a CPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuTaker {
     /// The hypervisor, which gave the CPU to another machine (steal).
@@ -113,10 +113,10 @@ impl WorkerLoss {
     }
 }
 
-/// Who took the CPUs of the client threads for `lost_ns`; `None` where that is not known.
+/// Finds the taker of the CPUs of the client threads for `lost_ns`; `None` where that is not known.
 ///
-/// The CPU time of others is what is left of the time for which these CPUs were used: without that of this run, and without that of
-/// its servers. A run delay alone accuses nobody.
+/// The CPU time of others is what is left of the time for which these CPUs were used: without that of this run, and
+/// without that of its servers. A run delay alone names no taker.
 fn taker_of(evidence: &Evidence, machine: &MachineEvidence, lost_ns: Nanos) -> Option<CpuTaker> {
     let time = CpuTime::of(evidence, machine.host?, &cpus_of(machine.worker_cpus.as_deref())?)?;
     let is_enough = |used_ns: Nanos| lost_ns > 0 && used_ns as f64 >= CAUSE_SHARE * lost_ns as f64;
@@ -132,9 +132,10 @@ fn taker_of(evidence: &Evidence, machine: &MachineEvidence, lost_ns: Nanos) -> O
     }
 }
 
-/// Of the time `waited_ns` for which the client thread that waited longest wanted a CPU, the part in which others of its process
-/// had it; 0 where each may have a CPU of its own. That is at least the part that makes threads that run independently of each
-/// other wait, and at least what other processes cannot have taken, since they did not use the CPUs for that long.
+/// Part of the time `waited_ns`, for which the client thread that waited longest wanted a CPU, in which others of its
+/// process had it; 0 where each may have a CPU of its own. That is at least the part that makes threads that run
+/// independently of each other wait, and at least what other processes cannot have taken, since they did not use the
+/// CPUs for that long.
 fn own_part_ns(machine: &MachineEvidence, waited_ns: Nanos) -> Nanos {
     let workers = &machine.workers;
     let worst = workers.iter().max_by_key(|worker| worker.run_delay_ns);

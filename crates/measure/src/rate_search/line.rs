@@ -22,14 +22,14 @@ pub struct Line {
     count: f64,
 }
 
-/// Where a rising line crosses 0.
+/// Rates at which a rising line and its 95 % band cross 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
-    /// Where the line itself crosses.
+    /// Place at which the line itself crosses.
     pub at: f64,
-    /// Where the upper edge of the 95 % band crosses; `None` where it is above 0 everywhere.
+    /// Place at which the upper edge of the 95 % band crosses; `None` where the edge is above 0 everywhere.
     pub low: Option<f64>,
-    /// Where the lower edge crosses; `None` where it is below 0 everywhere.
+    /// Place at which the lower edge of the 95 % band crosses; `None` where the edge is below 0 everywhere.
     pub high: Option<f64>,
 }
 
@@ -69,8 +69,8 @@ impl Line {
         self.at(x) + student_t(self.count - 2.0, Confidence::P95) * libm::sqrt(variance)
     }
 
-    /// Where the line crosses 0, and where the band does that contains the true line at each x in 95 of 100 cases. `None`
-    /// where the line does not rise.
+    /// Places at which the line and its band cross 0; the band contains the true line at each x in 95 of 100 cases.
+    /// `None` where the line does not rise.
     pub fn crossing(&self) -> Option<Crossing> {
         if self.slope <= 0.0 {
             return None;

@@ -22,7 +22,7 @@ pub use self::recovery::Recovery;
 
 use pummel_logic::rng::{Stream, mix};
 
-/// Rates stay below this share of the capacity: z is infinite there.
+/// Share of the capacity that rates stay below: z is infinite at the capacity.
 const SHARE_MAX: f64 = 0.98;
 
 /// Halvings that are made at least.
@@ -34,10 +34,10 @@ const HALVINGS_MAX: u32 = 9;
 /// The halvings end when their interval is narrower than this share of its upper end.
 const NARROW: f64 = 0.15;
 
-/// Runs around the crossing lie within this share of it.
+/// Greatest distance of the runs around the crossing from it, as a share of it.
 const AROUND: f64 = 0.15;
 
-/// Rates stay below this share of the least one that was not carried.
+/// Share of the least rate that was not carried that rates stay below.
 const CARRIED: f64 = 0.995;
 
 /// Runs around the crossing.
@@ -61,22 +61,22 @@ const LOWER: f64 = 0.9;
 /// A run differs from the line by more standard deviations than this once in twenty times, to one side.
 const CHANCE: f64 = 1.645;
 
-/// Runs that do not count end the search when there are so many.
+/// Runs in a row that do not count after which the search ends.
 const UNSOUND_MAX: u32 = 3;
 
-/// How far beyond the upper end of the answer the overload is, or beyond the capacity where no upper end is known.
+/// Rate of the overload, as a factor of the upper end of the answer, or of the capacity where no upper end is known.
 const OVERLOAD: f64 = 1.2;
 
-/// Why a run is made.
+/// Purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// In closed loop, to see how much there can be.
+    /// Finds the capacity in closed loop.
     Peak,
-    /// To find about where the goals are crossed.
+    /// Finds about where the goals are crossed.
     Halve,
-    /// To know well where the goals are crossed.
+    /// Finds precisely where the goals are crossed.
     Around,
-    /// To see whether the rate that was found meets the goals in a run of its own.
+    /// Checks whether the rate that was found meets the goals in a run of its own.
     Confirm,
     /// The overload: how the server behaves beyond its limit, and whether it recovers. The run continues at
     /// [`RateSearch::answer`] without a pause.
@@ -99,19 +99,19 @@ impl Role {
 /// A run that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ask {
-    /// Why it is made.
+    /// Purpose of the run.
     pub role: Role,
     /// Requests per second; `None` for closed loop.
     pub rate: Option<f64>,
 }
 
-/// What a run showed.
+/// Result of a run, as far as the search needs it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     /// Completed requests per second.
     pub rate: f64,
-    /// ln(quantile / limit) of the goal that is nearest to its limit, or beyond it the most; `None` where the quantile is
-    /// not known.
+    /// ln(quantile / limit) of the goal that is nearest to its limit, or the furthest beyond it; `None` where the
+    /// quantile is not known.
     pub margin: Option<f64>,
     /// `margin` of the upper ends of the quantiles' intervals; `None` where one is not known from above.
     pub margin_high: Option<f64>,
@@ -119,7 +119,7 @@ pub struct Seen {
     pub carried: bool,
     /// The sentence about the generator, without its full stop, where it was the limit; `None` where it was not.
     pub generator: Option<String>,
-    /// Why the run says nothing about the server, as a sentence without a full stop; `None` where it counts.
+    /// Reason why the run does not count, as a sentence without a full stop; `None` where it counts.
     pub unsound: Option<String>,
 }
 
@@ -135,7 +135,7 @@ impl Seen {
     }
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// The greatest rate that is known to meet the goals, with 95 % confidence, and that a run of its own confirmed.
@@ -147,20 +147,20 @@ pub struct Answer {
     pub not_carried: Option<f64>,
     /// Whether greater rates were not asked for because there are none: the goals are met at least at `rate`.
     pub at_least: bool,
-    /// Whether greater rates than `rate` met the goals too, in runs that were too short to know the quantiles from above; only with
-    /// `at_least`.
+    /// Whether greater rates than `rate` met the goals too, in runs that were too short for an upper bound of the
+    /// quantiles; only with `at_least`.
     pub is_open_above: bool,
     /// Whether the interval is as narrow as was asked for; `None` where nothing was asked for.
     pub precise: Option<bool>,
-    /// Why there is no rate, or what is left open: a sentence without its full stop.
+    /// Reason why there is no rate, or what is left open: a sentence without its full stop.
     pub reason: Option<String>,
 }
 
-/// How far the search is.
+/// Progress of the search.
 #[derive(Clone, Debug, PartialEq)]
 enum Stage {
     Peak,
-    /// The goals are met at `low`, or it is 0, and missed at `high`; so many halvings were made.
+    /// The goals are met at `low`, or it is 0, and missed at `high`, after `made` halvings.
     Halving {
         low: f64,
         high: f64,
@@ -180,11 +180,11 @@ enum Stage {
     Done,
 }
 
-/// A search: [`RateSearch::next`] says which run is to be made, and [`RateSearch::handle`] takes in what it showed.
+/// A search: [`RateSearch::next`] returns the run that is to be made, and [`RateSearch::handle`] takes in its result.
 #[derive(Clone, Debug)]
 pub struct RateSearch {
     seed: u64,
-    /// How narrow the interval has to be, as a share of its lower end.
+    /// Greatest width of the interval, as a share of its lower end.
     precision: Option<f64>,
     stage: Stage,
     /// The capacity, in requests per second.
@@ -233,7 +233,7 @@ impl RateSearch {
         }
     }
 
-    /// What was found. It is final when [`RateSearch::next`] asks for nothing more.
+    /// Result of the search. It is final when [`RateSearch::next`] asks for nothing more.
     pub fn answer(&self) -> &Answer {
         &self.answer
     }
@@ -255,7 +255,7 @@ impl RateSearch {
         self.generator.as_deref()
     }
 
-    /// Takes in what the run showed that [`RateSearch::next`] asked for.
+    /// Takes in the result of the run that [`RateSearch::next`] asked for.
     pub fn handle(&mut self, seen: &Seen) {
         let Some(Ask { role, rate }) = self.next() else { return };
         let rate = rate.unwrap_or(0.0);
@@ -325,7 +325,7 @@ impl RateSearch {
         self.stage = Stage::Around { left };
     }
 
-    /// So many rates at equal distances around `rate`, in random order.
+    /// Draws `count` rates at equal distances around `rate`, in random order.
     fn rates_around(&self, rate: f64, count: usize) -> Vec<f64> {
         let high = (rate * (1.0 + AROUND)).min(self.reachable());
         let low = (rate * (1.0 - AROUND)).min(high * (1.0 - AROUND));
@@ -348,7 +348,7 @@ impl RateSearch {
         self.decide(rate);
     }
 
-    /// Adds a run to the line; a rate that was not carried has no steady quantile.
+    /// Adds a run to the line, unless its rate was not carried: such a run has no steady quantile.
     fn add_point(&mut self, rate: f64, seen: &Seen) {
         if let Some(margin) = seen.margin.filter(|_| seen.carried) {
             self.points.push((rate, margin));

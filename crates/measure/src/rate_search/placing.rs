@@ -5,7 +5,7 @@ use pummel_logic::rng::{Stream, mix};
 /// Points that are made at first, at equal distances of z = -ln(1 - rate / C).
 const FIRST: usize = 5;
 
-/// The greatest of these is this share of the capacity.
+/// Greatest of the first points, as a share of the capacity.
 const FIRST_SHARE: f64 = 0.9;
 
 /// Fewest points of a curve.
@@ -14,7 +14,7 @@ pub const POINTS_MIN: usize = 12;
 /// Most points of a curve.
 pub const POINTS_MAX: usize = 20;
 
-/// Neighbours that are closer than this, in z, are not divided.
+/// Distance of neighbours, in z, below which they are not divided.
 const CLOSE: f64 = 0.02;
 
 /// A point of a curve.
@@ -61,8 +61,8 @@ pub fn next_rate(points: &[CurvePoint], capacity: f64) -> Option<f64> {
     }
 }
 
-/// The values, in the order of their rates, as a line that never falls: neighbours that do are replaced by their mean, again and
-/// again (pool adjacent violators).
+/// The values, in the order of their rates, as a line that never falls: neighbours that fall are replaced by their
+/// mean, again and again (pool adjacent violators).
 pub fn never_falling(values: &[f64]) -> Vec<f64> {
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for value in values {

@@ -1,27 +1,28 @@
-//! Whether a server is after an overload what it was before: how much slower, and for how long.
+//! Recovery of a server from an overload: how much slower it was, and for how long.
 
 use std::collections::BTreeMap;
 
 use crate::uncertainty::{Window, Windows};
 use pummel_logic::time::{Nanos, seconds};
 
-/// Windows that differ by so many standard deviations from the mean differ not by chance alone.
+/// Standard deviations from the mean from which on windows do not differ by chance alone.
 const DEVIATIONS: f64 = 3.0;
 
-/// Differences below this share of the mean are not told.
+/// Share of the mean below which differences are left out.
 const SMALL: f64 = 0.1;
 
-/// Least number of windows that say how much windows differ by chance.
+/// Least number of windows whose differences show the effect of chance.
 const WINDOWS_MIN: usize = 10;
 
-/// What was left of an overload.
+/// Aftermath of an overload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recovery {
-    /// By which share of the mean response before it requests were slower: 0.12 for 12 %. 0 where nothing was left.
+    /// Share of the mean response before the overload by which requests were slower: 0.12 for 12 %. 0 where nothing was
+    /// left.
     pub slower: f64,
     /// Duration in seconds, from the end of the overload.
     pub seconds: f64,
-    /// Whether requests were still slower when that run ended.
+    /// Whether requests were still slower when the run ended.
     pub lasted: bool,
 }
 
@@ -73,7 +74,7 @@ mod tests {
     use crate::uncertainty::BASE_NS;
     use pummel_logic::protocol::{Outcome, Verb};
 
-    /// The overload of the tests takes so many windows.
+    /// Windows that the overload of the tests takes.
     const OVERLOAD: usize = 5;
 
     /// Windows in which every response takes these times, in microseconds; 0 for a window without an answer.

@@ -1,4 +1,4 @@
-//! What one run says to a search: how near its quantiles and their upper bounds came to the limits of the goals.
+//! Result of one run for a search: how near its quantiles and their upper bounds came to the limits of the goals.
 
 use super::Seen;
 use crate::completion::was_nothing_due;
@@ -9,8 +9,8 @@ use crate::uncertainty::{Batches, Upper};
 use pummel_logic::time::Nanos;
 
 impl Seen {
-    /// What the run with this summary showed of the goals of its plan. `carried` says whether requests were answered about
-    /// as fast as they were asked.
+    /// Takes what the search needs from the summary of a run after a plan with goals. `carried` says whether requests
+    /// were answered about as fast as they were asked.
     pub fn of(measurement: &Measurement, summary: &Summary, carried: bool) -> Seen {
         let margin = greatest(&summary.goals, |goal| Some(above_limit(goal.reached.known()?, goal)));
         let seen = Seen {
@@ -35,7 +35,7 @@ impl Seen {
     }
 }
 
-/// The greatest of what `of` says of all goals; `None` where one is not known.
+/// The greatest value of `of` over all goals; `None` where one is not known.
 fn greatest(goals: &[GoalResult], of: impl Fn(&GoalResult) -> Option<f64>) -> Option<f64> {
     let known: Option<Vec<f64>> = goals.iter().map(of).collect();
     known?.into_iter().reduce(f64::max)
@@ -70,7 +70,7 @@ mod tests {
     use pummel_logic::plan::{Clock, Goal};
     use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
 
-    /// What a quiet run shows, whose responses are 43 us, of goals for its median.
+    /// Result of a quiet run, whose responses are 43 us, for goals of its median.
     fn seen(limits_us: &[u64]) -> Seen {
         let run = quiet();
         let mut plan = run.plan();

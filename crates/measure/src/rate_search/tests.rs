@@ -8,9 +8,9 @@ struct Simulated {
     knee: f64,
     /// Standard deviation of the logarithm of a run's quantile.
     noise: f64,
-    /// How far the upper bound of a run lies above its quantile, as a logarithm; `None` where it is not known.
+    /// Distance of the upper bound of a run above its quantile, as a logarithm; `None` where it is not known.
     bound: Option<f64>,
-    /// What is added to the logarithm of every quantile.
+    /// Offset of the logarithm of every quantile.
     offset: f64,
     /// The least rate that is not carried.
     gives_way: f64,

@@ -11,13 +11,14 @@ use pummel_logic::time::{Nanos, SECOND};
 /// The least number of batches that windows are put into, where there are as many windows.
 const BATCHES: usize = 32;
 
-/// Fewer batches than this say nothing about chance.
+/// Least number of batches that chance can be estimated from.
 const BATCHES_MIN: usize = 10;
 
-/// With fewer slow spells than this beyond a quantile, what the run is worth is counted at the lower end of its interval too.
+/// Number of slow spells beyond a quantile below which the effective number of requests is also taken at the lower end
+/// of its interval.
 const SPELLS_MANY: f64 = 100.0;
 
-/// How often the lower end is sought again with what the run is worth there, at most.
+/// Most repetitions of the search for the lower end with the effective number of requests there.
 const LOWER_MAX: usize = 4;
 
 /// Requests of one kind, in batches of windows of equal length.
@@ -33,13 +34,13 @@ pub struct Batches {
 pub struct Split {
     /// The moment, in nanoseconds from the beginning of the measured phase.
     pub at_ns: Nanos,
-    /// The requests before it.
+    /// The requests before that moment.
     pub before: WindowOp,
-    /// The measured time before it, in nanoseconds.
+    /// The measured time before that moment, in nanoseconds.
     pub before_ns: Nanos,
-    /// The requests after it.
+    /// The requests after that moment.
     pub after: WindowOp,
-    /// The measured time after it, in nanoseconds.
+    /// The measured time after that moment, in nanoseconds.
     pub after_ns: Nanos,
 }
 
@@ -58,16 +59,16 @@ pub struct Bounds {
     pub low: Option<Nanos>,
     /// The upper end.
     pub high: Upper,
-    /// Number of independent requests that the run was worth for this quantile.
+    /// Effective number of independent requests for this quantile.
     pub effective: f64,
-    /// Number of independent requests beyond the quantile: whether the tail is known.
+    /// Effective number of independent requests beyond the quantile, which shows whether the tail is known.
     pub spells: f64,
 }
 
 /// The upper end of an interval, the lesser ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Upper {
-    /// In nanoseconds.
+    /// End of the interval, in nanoseconds.
     Known(Nanos),
     /// The end falls among requests without an answer.
     Unanswered,
@@ -197,7 +198,7 @@ impl Batches {
         })
     }
 
-    /// What the run is worth at a quantile.
+    /// Effective number of requests at a quantile.
     fn worth(&self, sample: &Sample<'_>, quantile: f64) -> Option<Worth> {
         let &Sample { confidence, span, fine, unanswered } = sample;
         let total = fine.count() + unanswered;
@@ -216,9 +217,9 @@ impl Batches {
 
     /// The share of the requests below the lower end of a quantile's interval; `None` where that end is not known.
     ///
-    /// The end is the least value that chance would let look like the quantile, so what counts is how much the run is worth there. A
-    /// spell reaches further beyond a lower value: where a run saw many spells of few by chance, it is worth less there than at the
-    /// quantile. It is never taken to be worth more.
+    /// The end is the least value that chance would let look like the quantile, so what counts is the effective number
+    /// of requests there. A spell reaches further beyond a lower value: where a run saw many spells of few by chance,
+    /// the number is smaller there than at the quantile. It is never taken to be larger.
     fn lower_share(&self, sample: &Sample<'_>, quantile: f64, trials: f64) -> Option<f64> {
         let end = |trials: f64| lower_share(trials, quantile, sample.confidence.tail);
         let (mut trials, mut low) = (trials, end(trials)?);
@@ -285,7 +286,7 @@ impl Batches {
         Series::of(&parts, self.batches.iter().map(of).collect())
     }
 
-    /// How much the sum of `part` over the sum of `of` varies.
+    /// Spread of the sum of `part` over the sum of `of`.
     fn spread(&self, part: impl Fn(&Batch) -> f64, of: impl Fn(&Batch) -> f64) -> Spread {
         self.series(part, of).spread()
     }
@@ -309,7 +310,7 @@ impl Batch {
     }
 }
 
-/// The requests whose quantiles have intervals, and how often these contain them.
+/// The requests whose quantiles have intervals, and the confidence of these.
 struct Sample<'a> {
     confidence: Confidence,
     span: Span,
@@ -317,10 +318,10 @@ struct Sample<'a> {
     unanswered: u64,
 }
 
-/// How many independent requests a run is worth for a quantile.
+/// Effective number of independent requests of a run for a quantile.
 struct Worth {
     effective: f64,
-    /// These requests, reduced by how little is known of their variance.
+    /// Effective number of requests, reduced by the uncertainty of their variance.
     trials: f64,
 }
 
@@ -332,7 +333,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// Where `fine` is cut at a rank.
+    /// Cuts `fine` at a rank.
     fn of(fine: &Histogram, rank: u64) -> Cut {
         let (cell, share) = CoarseHistogram::cut_at(fine, rank).unwrap_or((usize::MAX, 0.0));
         Cut { cell, share }
@@ -350,8 +351,8 @@ fn kept(span: Span) -> Option<usize> {
     KEPT.iter().position(|kept| *kept == span)
 }
 
-/// The share of the requests below the lower end of a quantile's interval, for so many independent trials; `None` where they are
-/// too few to know that end.
+/// The share of the requests below the lower end of a quantile's interval, for this many independent trials; `None`
+/// where they are too few to know that end.
 fn lower_share(trials: f64, quantile: f64, side: f64) -> Option<f64> {
     let beyond = 1.0 - quantile;
     let share = (libm::pow(beyond, trials) <= side).then(|| {
@@ -361,7 +362,8 @@ fn lower_share(trials: f64, quantile: f64, side: f64) -> Option<f64> {
     share.filter(|share| share.is_finite())
 }
 
-/// The share of the requests below the upper end of a quantile's interval, as [`lower_share`] gives the lower one.
+/// The share of the requests below the upper end of a quantile's interval, for this many independent trials; `None`
+/// where they are too few to know that end.
 fn upper_share(trials: f64, quantile: f64, side: f64) -> Option<f64> {
     let share = (libm::pow(quantile, trials) <= side).then(|| {
         let tail =
@@ -371,7 +373,7 @@ fn upper_share(trials: f64, quantile: f64, side: f64) -> Option<f64> {
     share.filter(|share| share.is_finite())
 }
 
-/// How far an end of an interval lies from the quantile at most, as a share of the requests.
+/// Greatest distance of an end of an interval from the quantile, as a share of the requests.
 fn reach(trials: f64, quantile: f64) -> f64 {
     8.0 * libm::sqrt(quantile * (1.0 - quantile) / trials) + 2.0 / trials
 }

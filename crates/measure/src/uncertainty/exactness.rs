@@ -1,4 +1,4 @@
-//! What windows cost, and that it does not matter how the requests of a run are dealt to workers and agents.
+//! Tests of the memory of windows, and of results that do not depend on how requests are dealt to workers and agents.
 
 use super::simulated::{queue, sample};
 use super::{BASE_NS, KEPT, Windows};

@@ -1,4 +1,4 @@
-//! How sure the figures of a run are: intervals from how windows of its time differ.
+//! Intervals of the figures of a run, from the differences between windows of its time.
 //!
 //! Requests that follow each other share a queue, a stall and a neighbour, so that they are worth much less than their
 //! number. The method, named [`METHOD`] in results, is Woodruff's interval for a quantile with windows of time as the
@@ -35,5 +35,5 @@ pub use self::windows::{
 /// The name of the method in results.
 pub const METHOD: &str = "batches-1";
 
-/// How often an interval contains what it is for.
+/// Probability with which an interval contains its figure.
 pub const LEVEL: f64 = 0.95;

@@ -25,7 +25,8 @@ pub struct ProcessTimes {
 }
 
 impl ProcessTimes {
-    /// What a process measured; `None` where it has no windows, and where its times are no histogram.
+    /// Takes what is compared from the measurement of a process; `None` where it has no windows, and where its times
+    /// are no histogram.
     pub fn of(measurement: &Measurement) -> Option<ProcessTimes> {
         let windows = measurement.windows.as_ref()?.responses();
         let all = measurement.ops().all();
@@ -92,8 +93,8 @@ impl Together {
     }
 }
 
-/// For each process, how its response times differ from those of all others together: at the first compared quantile at which the
-/// two 99 % intervals do not meet. `None` where they meet, and where one of them is not known.
+/// The difference of the response times of each process from those of all others together: at the first compared
+/// quantile at which the two 99 % intervals do not meet. `None` where they meet, and where one of them is not known.
 pub fn deviations(processes: &[ProcessTimes]) -> Vec<Option<Deviation>> {
     let mut found = Vec::with_capacity(processes.len());
     compare(processes, None, &mut found);
@@ -114,7 +115,7 @@ fn compare(processes: &[ProcessTimes], outside: Option<Together>, found: &mut Ve
     }
 }
 
-/// How a process differs from the others together.
+/// Difference of a process from the others together.
 fn deviation(process: &ProcessTimes, others: &Together) -> Option<Deviation> {
     let pairs = Together::of(process).intervals().into_iter().zip(others.intervals());
     pairs.zip(COMPARED).find_map(|((own, others), quantile)| {

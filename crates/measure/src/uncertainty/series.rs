@@ -6,7 +6,7 @@
 /// The most correlation between neighbouring batches that is corrected.
 const CORRELATION_MAX: f64 = 0.8;
 
-/// Into how many parts a series is divided whose first part is compared with the last half.
+/// Parts of a series, the first of which is compared with the last half.
 const PARTS: usize = 8;
 
 /// The residuals of a ratio over batches of time, the first batch first.
@@ -19,7 +19,7 @@ pub struct Series {
     squares: f64,
 }
 
-/// How much the ratio of two sums over batches varies.
+/// Spread of the ratio of two sums over batches.
 pub struct Spread {
     /// Variance of the ratio.
     pub variance: f64,
@@ -39,14 +39,14 @@ impl Series {
         Series { residuals, sizes, size, squares }
     }
 
-    /// Whether the ratio is the same in all batches, so that nothing can be said of chance.
+    /// Whether the ratio is the same in all batches, so that chance cannot be estimated.
     pub fn is_constant(&self) -> bool {
         self.squares == 0.0
     }
 
-    /// How much the ratio varies: the formulas of a ratio estimator over clusters, with the correlation of neighbours and
-    /// the kurtosis of the residuals. Batches whose neighbours have the correlation r tell as much as (1 - r) / (1 + r) times as many
-    /// that have none, and of their variance no more is known than those would tell.
+    /// Spread of the ratio: the formulas of a ratio estimator over clusters, with the correlation of neighbours and the
+    /// kurtosis of the residuals. Batches whose neighbours have the correlation r are worth (1 - r) / (1 + r) times as
+    /// many that have none, and no more is known of their variance than from so many.
     pub fn spread(&self) -> Spread {
         let count = self.residuals.len() as f64;
         if self.is_constant() {
@@ -63,9 +63,9 @@ impl Series {
         }
     }
 
-    /// By how many standard errors the first eighth of the batches lies above the last half (Geweke's diagnostic), with the
-    /// long-run variance of the last half: a beginning that differs has none of its own. 0 where the last half has no
-    /// variance and no difference.
+    /// Distance of the first eighth of the batches above the last half in standard errors (Geweke's diagnostic), with
+    /// the long-run variance of the last half: a beginning that differs has none of its own. 0 where the last half has
+    /// no variance and no difference.
     pub fn beginning(&self) -> f64 {
         let (count, first) = (self.residuals.len(), self.first_part());
         let last = count - count.div_ceil(2)..count;
@@ -136,8 +136,8 @@ impl Series {
         (1..count).map(|k| (statistic(k), k)).max_by(|one, other| one.0.total_cmp(&other.0))
     }
 
-    /// By how many standard errors the first `after` batches lie apart from the others, with the long-run variance of what is left
-    /// where each side has a level of its own. 0 where a side has no size.
+    /// Distance of the first `after` batches from the others in standard errors, with the long-run variance of what is
+    /// left where each side has a level of its own. 0 where a side has no size.
     pub fn distance(&self, after: usize) -> f64 {
         let count = self.residuals.len();
         let (Some((before, before_size)), Some((behind, behind_size))) =

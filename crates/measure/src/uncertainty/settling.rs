@@ -1,9 +1,10 @@
-//! When a warm-up is over: the load of its last two blocks is looked at until it stays at one level.
+//! End of a warm-up: the load of its last two blocks is looked at until it stays at one level.
 //!
-//! Of each block there are 25 points. Over the 50 points of the last two blocks the share of requests above their median, the rate
-//! in closed loop and the hit share are asked for a trend and for a beginning that differs from the end (Geweke). The limit is the
-//! two-sided 20 % point, shared by the figures, so that a load that is at its level is taken for it at the first look three
-//! times of four. MSER-5, the choice of the literature for finished series, takes a slow decay for a level early on.
+//! Each block has 25 points. Over the 50 points of the last two blocks the share of requests above their median, the
+//! rate in closed loop and the hit share are asked for a trend and for a beginning that differs from the end (Geweke).
+//! The limit is the two-sided 20 % point, shared by the figures, so that a load that is at its level is taken for it at
+//! the first look three times of four. MSER-5, the choice of the literature for finished series, takes a slow decay for
+//! a level early on.
 
 use std::collections::VecDeque;
 
@@ -30,7 +31,7 @@ pub struct Settling {
     point_ns: Nanos,
     /// Points of a block.
     points_per_block: u64,
-    /// The rate is the server's answer, and not the plan's wish.
+    /// Whether the rate is set by the server and not by the plan.
     has_own_rate: bool,
     /// The points of the last two blocks, the last one first under way.
     points: VecDeque<WindowOp>,
@@ -143,7 +144,7 @@ fn hit_shares(points: &[&WindowOp]) -> Series {
     Series::of(&hits, points.iter().map(|op| op.keys as f64).collect())
 }
 
-/// By how much the share of keys that were found rose from the first half of the points to the second.
+/// Rise of the share of keys that were found from the first half of the points to the second.
 fn hit_share_rise(points: &[&WindowOp]) -> f64 {
     let share = |points: &[&WindowOp]| {
         let (hits, keys) = points.iter().fold((0, 0), |(hits, keys), op| (hits + op.hits, keys + op.keys));
@@ -176,7 +177,7 @@ mod tests {
         Plan { adaptive, groups: vec![group], ..Plan::default() }
     }
 
-    /// When the load of these requests has settled, in nanoseconds; `None` where it has not before the end.
+    /// Time at which the load of these requests has settled, in nanoseconds; `None` where it has not before the end.
     fn settled_at(requests: &[(Nanos, Option<Nanos>)]) -> Option<Nanos> {
         let mut settling = Settling::of(&plan()).expect("the plan settles");
         let mut at = None;

@@ -4,8 +4,8 @@
 /// and fewer than a hundred more for small ones.
 const STEPS_MAX: u32 = 1_000_000;
 
-/// Sum of both parameters above which they are made smaller in proportion: the intervals of so many trials are narrower than any
-/// figure is printed, and those of fewer trials are wider.
+/// Sum of both parameters above which they are made smaller in proportion: the intervals of so many trials are narrower
+/// than the precision of any printed figure, and those of fewer trials are wider.
 const TOTAL_MAX: f64 = 1e12;
 
 /// The regularised incomplete beta function I(a, b; x), for a and b above 0 and x from 0 to 1: the probability that a
@@ -61,23 +61,23 @@ fn fraction(a: f64, b: f64, x: f64) -> Option<f64> {
 /// Most steps of the search for a root: bisection has every bit of a number after 1,100 of them.
 const BISECTIONS_MAX: u32 = 1_200;
 
-/// How often an interval contains what it is for.
+/// Probability with which an interval contains its figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Confidence {
     /// The probability on each side of the interval.
     pub tail: f64,
     /// The point of the normal distribution that is exceeded with that probability.
     pub normal: f64,
-    /// Between these lies that point of Student's t, from infinitely many degrees of freedom to one.
+    /// Range of that point of Student's t, from infinitely many degrees of freedom to one.
     student: (f64, f64),
 }
 
 impl Confidence {
-    /// 95 of 100 times.
+    /// Confidence of 95 in 100.
     pub const P95: Confidence =
         Confidence { tail: 0.025, normal: 1.959_963_984_540_054, student: (1.9, 13.0) };
 
-    /// 99 of 100 times.
+    /// Confidence of 99 in 100.
     pub const P99: Confidence =
         Confidence { tail: 0.005, normal: 2.575_829_303_548_901, student: (2.5, 64.0) };
 }
@@ -90,9 +90,9 @@ pub fn student_t(freedom: f64, confidence: Confidence) -> f64 {
     root(least, most, |t| tail(t) - confidence.tail)
 }
 
-/// Where `function`, which falls from above 0 at `low` to below 0 at `high` or rises the other way, is 0, by the
-/// Illinois form of false position, and by bisection where that is slow. `low` or `high` is returned where the function
-/// has one sign between them.
+/// Finds the root of `function`, which falls from above 0 at `low` to below 0 at `high` or rises the other way, by the
+/// Illinois form of false position, and by bisection where that is slow. Returns `low` or `high` where the function has
+/// one sign between them.
 pub fn root(low: f64, high: f64, function: impl Fn(f64) -> f64) -> f64 {
     let (mut from, mut to) = (low, high);
     let (mut at_from, mut at_to) = (function(from), function(to));

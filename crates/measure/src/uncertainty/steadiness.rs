@@ -1,10 +1,10 @@
-//! Whether a run was at one level from its beginning to its end, and what its figures were on either side of a change.
+//! Test of whether a run was at one level from its beginning to its end, and its figures on either side of a change.
 //!
-//! Two questions are asked of the batches of a run, about the median response, the rate in closed loop and the hit share: does
-//! the first eighth differ from the last half (Geweke's diagnostic), and is there a moment before and after which the
-//! levels differ (the self-normalised statistic of Shao and Zhang, and four standard errors between the two sides). The figures
-//! share a level of 1 % for each question, and a difference below 5 % is no reason to call a run unsteady. A tail is not
-//! asked about: of few slow spells it varies so much that false alarms would reach 13 to 19 %.
+//! Two questions are asked of the batches of a run, about the median response, the rate in closed loop and the hit
+//! share: does the first eighth differ from the last half (Geweke's diagnostic), and is there a moment before and after
+//! which the levels differ (the self-normalised statistic of Shao and Zhang, and four standard errors between the two
+//! sides). The figures share a level of 1 % for each question, and a difference below 5 % is no reason to call a run
+//! unsteady. The tail is not tested: of few slow spells it varies so much that false alarms would reach 13 to 19 %.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::words::{percent, rate_text};
 use pummel_logic::plan::{Arrivals, Goal, Group, Phase, Plan, Work};
 use pummel_logic::time::{Nanos, seconds};
 
-/// Fewer batches than this say nothing about steadiness.
+/// Least number of batches that steadiness can be judged from.
 const BATCHES_MIN: usize = 16;
 
 /// The two-sided 1 % point of the score of a beginning where the level is shared by one, two and three figures: by simulation
@@ -31,43 +31,43 @@ const BEGINNING_LIMITS: [f64; 3] = [3.16, 3.60, 3.86];
 /// from the table of their paper, the last by simulation.
 const CHANGE_LIMITS: [f64; 3] = [68.6, 84.6, 93.0];
 
-/// How many standard errors the two sides of a change lie apart at least. The statistic G alone calls 4 to 12 of 100 steady runs
-/// unsteady where requests remember for a tenth of the run.
+/// Least distance between the two sides of a change in standard errors. The statistic G alone calls 4 to 12 of 100
+/// steady runs unsteady where requests depend on each other over a tenth of the run.
 const CHANGE_DISTANCE_MIN: f64 = 4.0;
 
-/// A smaller difference, as a share of the smaller value, is no reason to call a run unsteady.
+/// Least difference, as a share of the smaller value, that makes a run unsteady.
 const DIFFERENCE_MIN: f64 = 0.05;
 
-/// Whether a run was at one level.
+/// Result of the test whether a run was at one level.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Steadiness {
-    /// No difference was found.
+    /// No difference was found in the run.
     Steady,
     /// The warm-up was over before the load had settled.
     Unsettled,
     /// A server saved its records in the background for a part of the run.
     Saved,
-    /// The figures of the run are those of no level.
+    /// A figure of the run was not at one level.
     Unsteady(Box<Change>),
 }
 
 /// A moment before and after which a figure of a run differed.
 #[derive(Clone, PartialEq)]
 pub struct Change {
-    /// The figure.
+    /// Figure that changed.
     pub figure: LevelFigure,
-    /// Whether the first eighth differed, or there was a change at a moment.
+    /// Kind of the change: at the beginning, or at a moment.
     pub kind: ChangeKind,
     /// The moment, in nanoseconds from the beginning of the measured phase.
     pub at_ns: Nanos,
     /// The figure before the moment: nanoseconds, requests per second or a share; `None` where it falls among the requests
     /// without an answer.
     pub before: Option<f64>,
-    /// The figure after the change; `None` if it falls among requests without an answer.
+    /// The figure after the moment; `None` where it falls among the requests without an answer.
     pub after: Option<f64>,
     /// All requests before the moment.
     requests_before: WindowOp,
-    /// All requests after it.
+    /// All requests after the moment.
     requests_after: WindowOp,
 }
 
@@ -82,7 +82,7 @@ pub enum LevelFigure {
     HitShare,
 }
 
-/// In which way a run was not at one level.
+/// Way in which a run was not at one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// The first eighth of the run differed from its last half.
@@ -105,9 +105,9 @@ fn was_saved_in_part(measurement: &Measurement) -> bool {
 }
 
 impl Steadiness {
-    /// Whether a run after `plan` was steady, all of whose requests are `all`. `None` where the plan changes its load
-    /// within the run, where several phases were measured or a recording was replayed, and where there are fewer than
-    /// sixteen batches of windows.
+    /// Tests whether a run after `plan` was steady, all of whose requests are `all`. `None` where the plan changes its
+    /// load within the run, where several phases were measured or a recording was replayed, and where there are fewer
+    /// than sixteen batches of windows.
     pub fn of(measurement: &Measurement, plan: &Plan, all: &OpRecord) -> Option<Steadiness> {
         match Steadiness::of_batches(measurement, plan, all) {
             Some(Steadiness::Unsteady(change)) => Some(Steadiness::Unsteady(change)),
@@ -117,7 +117,7 @@ impl Steadiness {
         }
     }
 
-    /// Whether the measured phase was steady by itself.
+    /// Tests whether the measured phase was steady by itself.
     fn of_batches(measurement: &Measurement, plan: &Plan, all: &OpRecord) -> Option<Steadiness> {
         let phase = constant_phase(plan)?;
         let windows = measurement.windows.as_ref()?;
@@ -163,14 +163,14 @@ impl Steadiness {
 }
 
 impl fmt::Debug for Change {
-    /// Without the histograms of either side.
+    /// Writes the words of the change, without the histograms of either side.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(&self.words())
     }
 }
 
 impl Change {
-    /// The change of a figure after so many batches; `None` where it is too small to matter.
+    /// The change of a figure after this many batches; `None` where it is too small to matter.
     fn at(batches: &Batches, figure: LevelFigure, kind: ChangeKind, after_batches: usize) -> Option<Change> {
         let split = batches.split(after_batches);
         let value = |op: &WindowOp, length_ns: Nanos| figure.value_of(op, length_ns);
@@ -264,8 +264,8 @@ fn levels_of(
     levels
 }
 
-/// Whether the load of a plan is the same from the beginning of its only measured phase to its end, so that its figures may be those
-/// of one level.
+/// Whether the load of a plan is the same from the beginning of its only measured phase to its end, so that its figures
+/// may be at one level.
 pub fn has_constant_load(plan: &Plan) -> bool {
     constant_phase(plan).is_some()
 }
@@ -280,8 +280,8 @@ fn constant_phase(plan: &Plan) -> Option<&Phase> {
     is_constant.then_some(phase)
 }
 
-/// Whether the rate of a phase is the server's answer and not the plan's wish, from its beginning to its end: where a number of
-/// requests ends a phase, clients end one after the other.
+/// Whether the rate of a phase is set by the server and not by the plan, from its beginning to its end: where a number
+/// of requests ends a phase, clients end one after the other.
 fn has_own_rate(plan: &Plan, phase: &Phase) -> bool {
     let is_closed = |group: &Group| group.arrivals == Arrivals::Closed && group.churn.is_none();
     phase.stop.requests.is_none() && plan.groups.iter().all(is_closed)

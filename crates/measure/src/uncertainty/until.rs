@@ -1,4 +1,4 @@
-//! When enough was measured: looks at how sure a quantile is, and how long the measurement goes on.
+//! End of a measurement that goes on until a quantile is known: looks at its interval, and the time that follows.
 //!
 //! There are looks at t0 * 1.25^i, with t0 the least time or twenty windows. Where the interval of the quantile is narrow enough
 //! at a look and rests on enough slow spells, the measurement goes on for a quarter of its length, and what is found there is
@@ -16,21 +16,21 @@ use pummel_logic::time::Nanos;
 /// The least number of windows before the first look.
 const WINDOWS_MIN: Nanos = 20;
 
-/// By how much the time grows from look to look, and after the look that decides.
+/// Factor by which the time grows from look to look, and after the look that decides.
 const GROWTH: f64 = 1.25;
 
 /// The looks at a measurement that goes on until a quantile is known.
 #[derive(Clone, Debug)]
 pub struct Looks {
     until: Until,
-    /// When the next look is due, in nanoseconds from the beginning of the phase; `None` after the decision.
+    /// Time of the next look, in nanoseconds from the beginning of the phase; `None` after the decision.
     next_ns: Option<Nanos>,
 }
 
-/// How sure the quantile of `--until` is at the end of a run.
+/// Certainty of the quantile of `--until` at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UntilResult {
-    /// What was asked for.
+    /// Condition of the plan.
     pub until: Until,
     /// The greater distance of the quantile to an end of its interval, as a share of the quantile; `None` where one of the two
     /// ends is not known.
@@ -74,9 +74,9 @@ impl Looks {
 }
 
 impl UntilResult {
-    /// How sure the quantile of a plan's `--until` is at the end of a run; `None` where the plan has none, and where it cannot be
-    /// known, since a process was lost that did not tell what it measured. `certainty` is that of all requests, `None` where it is
-    /// not known.
+    /// Certainty of the quantile of a plan's `--until` at the end of a run; `None` where the plan has none, and where
+    /// it cannot be known, since a process was lost with its measurement. `certainty` is that of all requests, `None`
+    /// where it is not known.
     pub fn of(
         measurement: &Measurement,
         plan: &Plan,

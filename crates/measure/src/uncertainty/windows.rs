@@ -1,4 +1,4 @@
-//! The measured phase in windows of time: what chance did within a run is read from how they differ.
+//! The measured phase in windows of time, whose differences show the effect of chance within a run.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use pummel_logic::time::{MILLISECOND, Nanos, seconds};
 /// The length of windows at the beginning, in nanoseconds, where intervals are not shorter.
 pub const BASE_NS: Nanos = 100 * MILLISECOND;
 
-/// When there are this many windows, neighbours are added together.
+/// Number of windows at which neighbours are added together.
 pub const WINDOWS_MAX: usize = 128;
 
 /// The times that windows keep.
@@ -32,7 +32,7 @@ pub struct Windows {
     windows: Vec<Window>,
 }
 
-/// One window of time.
+/// Requests that ended in one window of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
@@ -66,7 +66,7 @@ pub struct WindowTimes {
     pub cells: CoarseHistogram,
 }
 
-/// How often workers hand over what they have seen, for intervals of a length in nanoseconds: the longest time of at
+/// Time between two slices that workers hand over, for intervals of a length in nanoseconds: the longest time of at
 /// most [`BASE_NS`] that divides the interval, but not below half of that; the interval itself where there is none.
 pub fn tick_ns(interval_ns: Nanos) -> Nanos {
     let least = interval_ns.div_ceil(BASE_NS).max(1);
@@ -74,14 +74,14 @@ pub fn tick_ns(interval_ns: Nanos) -> Nanos {
     divisor.map_or(interval_ns, |parts| interval_ns / parts)
 }
 
-/// How long before its moment something is told to all workers at least that concerns each of them, such as the end of a phase, in
-/// nanoseconds: several times the time between two slices, at which they look for it.
+/// Least time before a moment that concerns each worker, such as the end of a phase, at which it is sent to all of
+/// them, in nanoseconds: several times the time between two slices, at which they look for it.
 pub fn lead_ns(interval_ns: Nanos) -> Nanos {
     (5 * BASE_NS).max(tick_ns(interval_ns).saturating_mul(3))
 }
 
 impl Windows {
-    /// No windows yet, for slices of `tick_ns` nanoseconds.
+    /// Makes empty windows for slices of `tick_ns` nanoseconds.
     pub fn new(tick_ns: Nanos) -> Windows {
         let tick_ns = tick_ns.max(1);
         Windows { base_ns: tick_ns * (BASE_NS / tick_ns).max(1), doublings: 0, windows: Vec::new() }
@@ -148,8 +148,8 @@ impl Windows {
         (count > 0).then(|| completed as f64 / (count as f64 * seconds(self.length_ns())))
     }
 
-    /// These windows, merged until they have this length in nanoseconds; `None` if doubling their length never reaches
-    /// exactly this one.
+    /// The same requests in windows of this length, in nanoseconds; `None` if doubling the length never reaches exactly
+    /// this one.
     pub fn of_length(&self, length_ns: Nanos) -> Option<Windows> {
         let mut windows = self.clone();
         while windows.length_ns() < length_ns {
@@ -171,7 +171,7 @@ impl Windows {
         Windows { windows: self.windows.iter().map(together).collect(), ..*self }
     }
 
-    /// These windows, the first one first.
+    /// Makes a measured phase of these windows, the first one first.
     #[cfg(test)]
     pub fn of_each(windows: Vec<Window>) -> Windows {
         Windows { base_ns: BASE_NS, doublings: 0, windows }
@@ -184,7 +184,7 @@ impl Windows {
         ops.flat_map(|op| &op.times).map(|times| times.cells.bytes()).sum()
     }
 
-    /// Whether this can be added to windows for slices of `tick_ns`: what comes from another process is looked at first.
+    /// Whether windows of another process may be added to windows for slices of `tick_ns`.
     pub fn fits(&self, tick_ns: Nanos, groups: usize) -> bool {
         let ops = || self.windows.iter().flat_map(|window| &window.groups).flat_map(BTreeMap::values);
         self.base_ns == Windows::new(tick_ns).base_ns

@@ -1,4 +1,5 @@
-//! A queue whose service time changes while it is measured: whether that is found, waited for, and left alone where nothing changes.
+//! A queue whose service time changes while it is measured: tests that this is found, waited for, and not reported
+//! where nothing changes.
 
 use pummel_logic::plan::{Adaptive, Arrivals, Group, Mix, Phase, Plan, Settle, Stop, Until, Work};
 use pummel_logic::protocol::Verb;
@@ -16,7 +17,7 @@ use crate::process::Arrival;
 /// The mean service time at level 1, in seconds.
 const SERVICE_S: f64 = 100e-6;
 
-/// How long before its end a phase's end is named.
+/// Time before the end of a phase at which that end is announced.
 const AHEAD_NS: Nanos = SECOND / 2;
 
 /// Requests of one server that serves for exponential times with mean [`SERVICE_S`] times `level` at the moment of the arrival, in

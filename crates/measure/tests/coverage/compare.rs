@@ -1,14 +1,15 @@
-//! Comparisons of runs on machines that are simulated: how often two equal sides are called different, and a change is found.
+//! Comparisons of runs on machines that are simulated: tests of how often two equal sides are called different, and a
+//! change is found.
 
 use pummel_logic::rng::{Stream, unit};
 use pummel_measure::compare::{ALPHA, Change, Design, change_of, second_side_first};
 
 use crate::asked;
 
-/// How the runs of a machine differ from each other, in the relative size of a figure.
+/// Way in which the runs of a machine differ from each other, in the relative size of a figure.
 #[derive(Clone, Copy, Debug)]
 enum Machine {
-    /// Each run for itself, with this standard deviation.
+    /// Independent runs, with this standard deviation.
     Independent(f64),
     /// A random walk with steps of this size, and 1 % of each run for itself.
     Drifting(f64),

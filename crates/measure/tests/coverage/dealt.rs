@@ -17,7 +17,7 @@ use crate::process::{Arrival, Traffic};
 
 const TIMEOUT_NS: Nanos = 60 * SECOND;
 
-/// One process of a run: its workers' slices, and the measurement that they become.
+/// A process of a run: its workers' slices, and the measurement that they become.
 #[expect(clippy::vec_box, reason = "a worker hands its intervals over in boxes")]
 struct Part {
     length_ns: Nanos,
@@ -95,14 +95,15 @@ impl Part {
     }
 }
 
-/// The measurement of a run whose requests are dealt in turn to so many workers of each of so many agents.
+/// The measurement of a run whose requests are dealt in turn to `workers` workers of each of `agents` agents.
 pub fn measurement(traffic: &Traffic, seed: u64, agents: usize, workers: usize) -> Measurement {
     let mut arrivals: Vec<Arrival> = Vec::new();
     traffic.run(seed, |arrival| arrivals.push(arrival));
     measured(arrivals, traffic.length_ns, agents, workers)
 }
 
-/// The measurement of a run of `length_ns` with these requests, which are dealt in turn to so many workers of each of so many agents.
+/// The measurement of a run of `length_ns` with these requests, which are dealt in turn to `workers` workers of each of
+/// `agents` agents.
 pub fn measured(mut arrivals: Vec<Arrival>, length_ns: Nanos, agents: usize, workers: usize) -> Measurement {
     let mut parts: Vec<Part> = (0..agents).map(|_| Part::new(workers, length_ns)).collect();
     // Requests are recorded when they end.

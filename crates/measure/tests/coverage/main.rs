@@ -1,4 +1,5 @@
-//! How often the printed intervals contain the truth, for requests whose times have a known distribution.
+//! Coverage: the share of runs whose printed intervals contain the truth, for requests whose times have a known
+//! distribution.
 //!
 //! The tests make 100 runs of 20,000 requests of each process. `cargo xtask coverage` makes 1,000 runs of 200,000 requests
 //! through the same functions, and reads the lines that begin with `coverage:`.
@@ -19,17 +20,17 @@ use process::{PROCESSES, Process, Traffic};
 /// The quantiles that are counted.
 const COUNTED: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
 
-/// What histograms round a value by, at most.
+/// Greatest rounding of a value by histograms, as a share of it.
 const ROUNDING: f64 = 0.001;
 
-/// How often the intervals of one quantile contained the truth.
+/// Counts of runs whose intervals of one quantile contained the truth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Covered {
     /// Runs with an interval.
     runs: u64,
-    /// Of those, runs whose interval contained the truth.
+    /// Runs whose interval contained the truth.
     held: u64,
-    /// Of those, runs whose tail was not known from above.
+    /// Runs whose tail was not known from above.
     open: u64,
 }
 
@@ -66,7 +67,7 @@ fn asked(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Counts the runs of one process, prints a line of its figures, and says where too few intervals held.
+/// Counts the runs of one process, prints a line of its figures, and fails where too few intervals held.
 fn check(number: usize) {
     let (name, process) = PROCESSES[number];
     let runs = asked("PUMMEL_COVERAGE_RUNS", 100);

@@ -3,16 +3,18 @@
 use pummel_logic::rng::{Stream, mix, unit};
 use pummel_logic::time::{Nanos, SECOND};
 
-/// A way in which requests come to their times.
+/// Way in which requests get their times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Process {
-    /// One server with exponential service times and Poisson arrivals, which is busy for this share of the time.
+    /// Queue of one server with exponential service times and Poisson arrivals, which is busy for this share of the
+    /// time.
     Queue(f64),
-    /// One server with this constant service time in seconds and Poisson arrivals.
+    /// Queue of one server with this constant service time in seconds and Poisson arrivals.
     Steady(f64),
     /// The logarithm of times wanders, with this memory in seconds: an autoregressive process of first order.
     Wandering(f64),
-    /// Everything stands still for so many seconds, and goes on for so many seconds in the mean before the next time.
+    /// Freezes: everything stands still for the first time in seconds, and goes on for the second one in the mean
+    /// before the next freeze.
     Frozen(f64, f64),
 }
 
@@ -26,7 +28,7 @@ pub struct Traffic {
     pub length_ns: Nanos,
 }
 
-/// A request: when it came, and what time it took, in nanoseconds.
+/// A request: the time at which it came, and the time that it took, in nanoseconds.
 pub type Arrival = (Nanos, Nanos);
 
 /// Spread of the logarithm of wandering times.
@@ -130,8 +132,8 @@ fn frozen_above(time_s: f64, frozen_s: f64) -> f64 {
     }
 }
 
-/// The probability that a response at a queue with constant service takes longer than so many services, by Erlang's series,
-/// which is exact enough in this arithmetic below twenty services.
+/// The probability that a response at a queue with constant service takes longer than `units` services, by Erlang's
+/// series, which is exact enough in this arithmetic below twenty services.
 fn steady_above(units: f64, load: f64) -> f64 {
     let wait = units - 1.0;
     if wait < 0.0 {
@@ -146,7 +148,7 @@ fn steady_above(units: f64, load: f64) -> f64 {
     1.0 - (1.0 - load) * sum
 }
 
-/// Where a falling function of seconds is 0.
+/// Root of a falling function of seconds.
 fn falling_root(f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 10.0);
     for _ in 0..200 {
@@ -162,18 +164,18 @@ fn normal_quantile(quantile: f64) -> f64 {
     falling_root(|shifted| above(shifted - 5.0)) - 5.0
 }
 
-/// How far a process has come.
+/// State of a process.
 struct State {
     process: Process,
-    /// How long the process runs before its steady state is reached, in seconds.
+    /// Time that the process runs before its steady state is reached, in seconds.
     settling_s: f64,
     /// The mean service time, in seconds.
     service_s: f64,
-    /// When the server is free, in seconds.
+    /// Time at which the server is free, in seconds.
     free_s: f64,
     /// The wandering value, normally distributed.
     value: f64,
-    /// The last freeze, or the next one: from when to when, in seconds.
+    /// The last freeze, or the next one: its beginning and its end, in seconds.
     freeze_s: (f64, f64),
 }
 

@@ -24,7 +24,7 @@ fn goal() -> Goal {
     Goal { quantile: 0.99, limit_ns: LIMIT_NS }
 }
 
-/// What a run shows: in closed loop nearly the capacity, and otherwise what the queue of that rate does.
+/// Simulates a run: in closed loop it has nearly the capacity, and otherwise the times of the queue at that rate.
 fn run(ask: Ask, seed: u64) -> Seen {
     let Some(rate) = ask.rate else {
         return Seen { rate: 0.99 / SERVICE_S, carried: true, ..Seen::default() };

@@ -8,7 +8,7 @@ use crate::stats::figures;
 use crate::store::{Incoming, Match, StoredItem};
 use pummel_logic::protocol::{Outcome, Verb};
 
-/// What a response begins with.
+/// First byte of a response.
 const RESPONSE: u8 = 0x81;
 
 /// An expiry of an increment that makes no item where there is none.
@@ -55,19 +55,19 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
     carry_out(command, extras, key, value, context, out);
 }
 
-/// The answer to a request that was chosen to fail.
+/// Writes the answer to a request that was chosen to fail.
 pub(crate) fn fail(request: &Request<'_>, reply: &mut ReplyBuffer) {
     Out { header: request.header, reply }.fail(FAILED);
 }
 
-/// A packet that answers a request of another dialect.
+/// Writes a packet that answers a request of another dialect.
 pub(crate) fn foreign(reply: &mut ReplyBuffer) {
     let header =
         PacketHeader { opcode: 0, key_bytes: 0, extras_bytes: 0, body_bytes: 0, opaque: [0; 4], cas: 0 };
     Out { header, reply }.fail(UNKNOWN);
 }
 
-/// Where the reply to one request goes.
+/// Writer of the reply to one request.
 struct Out<'r> {
     header: PacketHeader,
     reply: &'r mut ReplyBuffer,
@@ -293,7 +293,7 @@ fn count(command: BinaryCommand, extras: &[u8], key: &[u8], context: &mut Contex
     }
 }
 
-/// One packet for each figure, and an empty one.
+/// Writes one packet for each figure, and an empty one.
 fn stat(topic: &[u8], context: &mut Context<'_>, mut out: Out<'_>) {
     match topic {
         b"" => {

@@ -6,7 +6,7 @@ use crate::contract::{ParserStep, Silence};
 use crate::copies::MARK;
 use crate::store::KEY_MAX_BYTES;
 
-/// What a request begins with.
+/// First byte of a request.
 pub(crate) const REQUEST: u8 = 0x80;
 
 pub(super) const HEADER_BYTES: usize = 24;
@@ -14,7 +14,7 @@ pub(super) const HEADER_BYTES: usize = 24;
 /// A buffer that was needed once is kept up to this size.
 const KEEP_BYTES: usize = 64 * 1024;
 
-/// What a command does; its quiet form and the one that repeats the key are kept apart from it.
+/// Effect of a command; its quiet form and the one that repeats the key have fields of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandKind {
     Get,
@@ -38,7 +38,7 @@ pub(super) enum CommandKind {
     SaslStep,
 }
 
-/// What is known of a code.
+/// Command of an operation code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BinaryCommand {
     pub(super) kind: CommandKind,
@@ -100,7 +100,7 @@ pub(super) struct PacketHeader {
     pub(super) key_bytes: usize,
     pub(super) extras_bytes: usize,
     pub(super) body_bytes: usize,
-    /// Sent back as it came.
+    /// Bytes that are sent back as they came.
     pub(super) opaque: [u8; 4],
     pub(super) cas: u64,
 }
@@ -118,13 +118,13 @@ impl PacketHeader {
         }
     }
 
-    /// Whether its lengths contradict each other; what follows such a header cannot be found.
+    /// Whether the lengths contradict each other; what follows such a header cannot be found.
     fn is_broken(&self) -> bool {
         self.key_bytes + self.extras_bytes > self.body_bytes || self.key_bytes > KEY_MAX_BYTES
     }
 }
 
-/// What came after a header.
+/// Bytes that came after a header.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Body<'a> {
     /// Extras, key and value.
@@ -135,7 +135,7 @@ pub(super) enum Body<'a> {
     Broken,
 }
 
-/// One request.
+/// Request of a binary connection.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(super) header: PacketHeader,
@@ -156,7 +156,7 @@ impl Request<'_> {
         self.header.opaque == MARK
     }
 
-    /// Whether its lengths contradict each other, so that what follows it cannot be found.
+    /// Whether the lengths contradict each other, so that what follows the request cannot be found.
     pub(crate) fn is_broken(&self) -> bool {
         matches!(self.body, Body::Broken)
     }
@@ -170,7 +170,7 @@ impl Request<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     bytes: Vec<u8>,
-    /// The last step lent `bytes` out.
+    /// Whether the last step lent `bytes` out.
     lent: bool,
     /// Bytes of a value that is too large which are still to be skipped.
     skip: usize,
@@ -241,7 +241,7 @@ impl Parser {
     }
 }
 
-/// How many bytes of a packet are kept, and how many after them are skipped.
+/// Numbers of bytes of a packet that are kept, and of those after them that are skipped.
 fn extent(header: &PacketHeader, item_max_bytes: usize) -> (usize, usize) {
     if header.is_broken() {
         return (HEADER_BYTES, 0);

@@ -55,7 +55,7 @@ pub(crate) fn answer(
 struct Request<'a> {
     /// The key as it was sent.
     sent: &'a [u8],
-    /// The key.
+    /// Key of the item.
     key: Vec<u8>,
     /// The flags: all words after the key, and after the length of a value.
     flags: Vec<&'a [u8]>,
@@ -191,7 +191,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Writes what a read asked to know, in the order in which it asked.
+    /// Writes the fields that a read asked for, in the order in which it asked.
     fn push_item_flags(&self, meta_read: &MetaRead, now: Nanos, reply: &mut ReplyBuffer) {
         let item = &meta_read.item;
         for flag in &self.flags {
@@ -336,7 +336,7 @@ impl<'a> Request<'a> {
         say(&format!(" exp={exp} la={last} cas={} fetch={fetched} cls=1 size={size}", item.cas), reply);
     }
 
-    /// Writes a line of a code, and what was sent to be repeated.
+    /// Writes a line of a code and the flags to be repeated.
     fn end(&self, code: &[u8], reply: &mut ReplyBuffer) {
         reply.push(code);
         for flag in &self.flags {

@@ -3,7 +3,7 @@
 use crate::lines::{BAD_FORMAT, ERROR, signed, unsigned};
 use crate::store::{KEY_MAX_BYTES, item_len_bytes};
 
-/// One of the meta commands.
+/// Command of the meta protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meta {
     Get,
@@ -17,9 +17,9 @@ pub(crate) enum Meta {
 /// The value that a command came with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payload<'a> {
-    /// The command has none.
+    /// No value came with the command.
     None,
-    /// The value.
+    /// Value that the command came with.
     Value(&'a [u8]),
     /// The value did not end as it should.
     Spoiled,
@@ -53,7 +53,7 @@ impl Meta {
     }
 }
 
-/// Length of the value that an ms line announces, and of its item; or what answers a line without any.
+/// Length of the value that an ms line announces, and of its item; or the answer to a line without any.
 pub(crate) fn announced(line: &[u8]) -> Result<(usize, usize), &'static str> {
     let mut words = words(line).skip(1);
     let key = words.next().ok_or(ERROR)?;

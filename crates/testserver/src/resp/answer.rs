@@ -36,7 +36,7 @@ pub(crate) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &m
     (command.run)(&mut Call { words, context, reply });
 }
 
-/// The answer to a request that was chosen to fail. Its first word is one that says that the server is at fault.
+/// Writes the answer to a request that was chosen to fail. Its first word shows that the server is at fault.
 pub(crate) fn fail(reply: &mut ReplyBuffer) {
     error(&format!("TRYAGAIN {ASKED_FOR_ERROR}"), reply);
 }

@@ -1,4 +1,4 @@
-//! One command that is being carried out: its words, the context of its answer, and the ways in which it is answered.
+//! Execution of one command: its words, the context of its answer, and the ways in which it is answered.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl<'w> Call<'_, '_, 'w> {
         self.words.key(n)
     }
 
-    /// Words from this one on.
+    /// The words from number `from` on.
     pub(super) fn rest(&self, from: usize) -> impl Iterator<Item = &'w [u8]> + use<'w> {
         let words = self.words;
         (from..words.count()).map(move |n| words.key(n))
@@ -77,7 +77,7 @@ impl<'w> Call<'_, '_, 'w> {
         self.reply.push(b"\r\n");
     }
 
-    /// An array, or in RESP3 a map, of this many pairs.
+    /// Writes the head of an array, or in RESP3 of a map, of this many pairs.
     pub(super) fn map(&mut self, pairs: usize) {
         match self.context.session.resp3 {
             true => self.head(b'%', pairs),
@@ -97,7 +97,7 @@ impl<'w> Call<'_, '_, 'w> {
         self.reply.push(b"\r\n");
     }
 
-    /// A value that is sent, tampered with where that was asked for; or null.
+    /// Writes a value, tampered with where a fault asks for it; or null.
     pub(super) fn value(&mut self, key: &[u8], value: Option<Arc<[u8]>>) {
         match value {
             Some(value) => {
@@ -136,8 +136,8 @@ impl<'w> Call<'_, '_, 'w> {
         Ok(())
     }
 
-    /// The moment that an expiry of so many of these units means, from now or, for a date, since 1970; says so if it is
-    /// none.
+    /// The moment of an expiry of `count` units, from now or, for a date, since 1970; writes an error where there is no
+    /// number.
     pub(super) fn moment(&mut self, count: Option<i64>, unit_ns: Nanos, date: bool) -> Result<Nanos, ()> {
         let Some(count) = count else {
             self.error(NOT_A_NUMBER);

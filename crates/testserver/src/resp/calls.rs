@@ -1,6 +1,6 @@
-//! How often each command of the built-in server was carried out, as INFO commandstats says it.
+//! Calls of each command of the built-in server, for INFO commandstats.
 
-/// Names of commands and how often each was called, by its place in the table of commands.
+/// Names of commands and the number of their calls, by their places in the table of commands.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Vec<(&'static str, u64)>);
 

@@ -1,13 +1,13 @@
-//! The commands that the built-in server knows: their names, how many words they take, what carries them out.
+//! The commands of the built-in server: their names, their numbers of words, and their functions.
 
 use super::call::Call;
 use super::{connection, hashes, keys, strings};
 
-/// A command.
+/// Command of the built-in server.
 pub(super) struct RespCommand {
     /// The name in lower case.
     pub(super) name: &'static str,
-    /// Number of words with the name, as COMMAND counts them: negative for at least so many.
+    /// Number of words with the name, as COMMAND counts them: negative for a least number.
     pub(super) arity: i32,
     pub(super) run: fn(&mut Call<'_, '_, '_>),
 }
@@ -61,13 +61,13 @@ const COMMANDS: &[RespCommand] = &[
     command("unlink", -2, keys::del),
 ];
 
-/// The command of that name, whatever its case, and its place in the table.
+/// The command of that name in upper or lower case, and its place in the table.
 pub(super) fn find(word: &[u8]) -> Option<(usize, &'static RespCommand)> {
     COMMANDS.iter().enumerate().find(|(_, command)| command.name.as_bytes().eq_ignore_ascii_case(word))
 }
 
 impl RespCommand {
-    /// Whether it takes so many words, its name included.
+    /// Whether the command takes this number of words, its name included.
     pub(super) fn takes(&self, words: usize) -> bool {
         match self.arity {
             exactly @ 0.. => words == exactly as usize,

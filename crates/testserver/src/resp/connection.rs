@@ -114,7 +114,7 @@ pub(super) fn command(call: &mut Call<'_, '_, '_>) {
     if call.is(1, "docs") { call.map(0) } else { call.head(b'*', 0) }
 }
 
-/// What benchmarks ask for at their start.
+/// Answers CONFIG, which benchmarks send at their start.
 pub(super) fn config(call: &mut Call<'_, '_, '_>) {
     if !call.is(1, "get") {
         return call.ok();

@@ -1,4 +1,4 @@
-//! A hash as the bytes of a value: each field and what it holds, with their lengths before them.
+//! A hash as the bytes of a value: its fields and their values, each with its length before it.
 
 /// Looks a field up.
 pub(super) fn get<'a>(bytes: &'a [u8], field: &[u8]) -> Option<&'a [u8]> {
@@ -15,7 +15,7 @@ pub(super) fn pairs(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 struct Change<'a> {
     name: &'a [u8],
     value: &'a [u8],
-    /// Its place among the fields that are set.
+    /// Place of the field among those that are set.
     place: usize,
     is_new: bool,
 }

@@ -70,7 +70,7 @@ pub(super) fn pttl(call: &mut Call<'_, '_, '_>) {
     remaining(call, MILLISECOND);
 }
 
-/// Rounded to the nearest unit, as Redis does.
+/// Writes the remaining time, rounded to the nearest unit as in Redis.
 fn remaining(call: &mut Call<'_, '_, '_>, unit_ns: Nanos) {
     let now = call.context.now;
     let units = match call.context.store.peek(call.word(1), now).map(|item| item.expires) {

@@ -15,13 +15,13 @@ const WORD_MAX_BYTES: u64 = 512 << 20;
 /// All words of a command; beyond this they are skipped, and the command is refused.
 const WORDS_MAX_BYTES: usize = 32 << 20;
 
-/// Longest line.
+/// Longest line, in bytes.
 const LINE_MAX_BYTES: usize = 64 * 1024;
 
 /// A buffer that was needed once is kept up to this size.
 const KEEP_BYTES: usize = 64 * 1024;
 
-/// What is asked.
+/// Content of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RespRequest<'a> {
     /// A command of at least one word.
@@ -32,12 +32,12 @@ pub(super) enum RespRequest<'a> {
     Broken(&'static str),
 }
 
-/// One request.
+/// Request of a RESP connection.
 #[derive(Debug)]
 pub(crate) struct Request<'a>(pub(super) RespRequest<'a>);
 
 impl Request<'_> {
-    /// Whether it is no request, so that what follows it cannot be understood.
+    /// Whether the bytes are no request, so that what follows them cannot be understood.
     pub(crate) fn is_broken(&self) -> bool {
         matches!(self.0, RespRequest::Broken(_))
     }
@@ -53,15 +53,15 @@ pub(crate) struct Parser {
     words_left: u64,
     /// Bytes of the word that is coming, and of the line end behind it, which are still to come.
     word_left: Option<u64>,
-    /// The words are too long to be kept.
+    /// Whether the words are too long to be kept.
     too_long: bool,
-    /// The last step lent out what came.
+    /// Whether the last step lent `bytes` out.
     lent: bool,
 }
 
 /// The result of reading a line.
 enum Found {
-    /// More has to be read.
+    /// The line has more words to be read.
     More,
     /// A command is complete.
     Command,

@@ -1,6 +1,6 @@
 //! The counters of the built-in server, as `stats` shows them.
 
-/// What the server counted; names and meaning are those of memcached's `stats` (`protocol.txt`, "General-purpose
+/// Counters of the server; names and meaning are those of memcached's `stats` (`protocol.txt`, "General-purpose
 /// statistics").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each field is the counter of that name in memcached's protocol document")]

@@ -1,4 +1,4 @@
-//! A stored item: its value, its expiry, its marks, and its size by memcached's reckoning.
+//! A stored item: its value, its expiry, its marks, and its size as memcached counts it.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use pummel_logic::time::Nanos;
 /// Longest key in bytes (memcached's `protocol.txt`, "Keys").
 pub const KEY_MAX_BYTES: usize = 250;
 
-/// What memcached 1.6 on a 64-bit machine adds to key and value of an item: header, CAS unique, the zero byte after the
-/// key and the line end after the value.
+/// Bytes that memcached 1.6 on a 64-bit machine adds to key and value of an item: header, CAS unique, the zero byte
+/// after the key and the line end after the value.
 const ITEM_OVERHEAD_BYTES: usize = 59;
 
-/// What an item needs on top where its flags are not zero.
+/// Bytes that an item needs in addition where its flags are not zero.
 const FLAGS_BYTES: usize = 4;
 
 /// A stored item.
 #[derive(Clone, Debug)]
 pub struct StoredItem {
     pub(super) key: Arc<[u8]>,
-    /// The value.
+    /// Value of the item.
     pub value: Arc<[u8]>,
     /// The flags that the client stored beside the value.
     pub flags: u32,
     /// The CAS unique, which changes with every store.
     pub cas: u64,
-    /// When the item ought to expire, in nanoseconds.
+    /// Time at which the item ought to expire, in nanoseconds.
     pub(crate) expires: Nanos,
     /// Whether the item was asked for since eviction last looked at it.
     pub(super) used: bool,
@@ -33,24 +33,24 @@ pub struct StoredItem {
     pub(super) last_read: Nanos,
 }
 
-/// What the bytes of a value are.
+/// Meaning of the bytes of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A string.
+    /// Bytes of a string.
     #[default]
     Plain,
     /// The fields of a hash, as `resp::hash` writes them.
     Hash,
 }
 
-/// What the meta commands know of an item.
+/// Marks of an item for the meta commands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// Whether a client read the item.
     pub(super) read: bool,
     /// Whether the item was marked as stale.
     pub(super) stale: bool,
-    /// Whether a client was told to renew the item.
+    /// Whether a reader was asked to renew the item.
     pub(super) token_sent: bool,
     /// Whether the item's key came in base64.
     pub(super) key_encoded: bool,
@@ -89,7 +89,7 @@ impl StoredItem {
         self.marks.read
     }
 
-    /// When the item was last read, or else stored, in nanoseconds.
+    /// Time at which the item was last read, or else stored, in nanoseconds.
     pub(crate) fn last_read(&self) -> Nanos {
         self.last_read
     }

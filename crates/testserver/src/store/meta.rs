@@ -1,4 +1,4 @@
-//! What the meta commands do with stored items beside what the other dialects do: vivify, recache, mark as stale.
+//! Operations of the meta commands on stored items beside those of the other dialects: vivify, recache, mark as stale.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use super::{Incoming, Match, Store};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
-/// What a meta read may do beside reading.
+/// Effects that a meta read may have beside reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MetaReadOptions {
     /// The expiry in seconds of the empty item that the read makes where there is none.
     pub(crate) vivify_s: Option<i32>,
-    /// The remaining time in seconds below which a reader of the item is told to renew it.
+    /// The remaining time in seconds below which a reader of the item is asked to renew it.
     pub(crate) recache_s: Option<i32>,
     /// The expiry in seconds that the read sets.
     pub(crate) expiry_s: Option<i32>,
 }
 
-/// What a meta read found.
+/// Result of a meta read.
 #[derive(Clone, Debug)]
 pub(crate) struct MetaRead {
     pub(crate) item: StoredItem,
     /// Whether the item had been read before.
     pub(crate) read_before: bool,
-    /// When the item was last read before this read, or else stored, in nanoseconds.
+    /// Time at which the item was last read before this read, or else stored, in nanoseconds.
     pub(crate) last_read: Nanos,
-    /// Whether this reader is told to renew the item.
+    /// Whether this reader is asked to renew the item.
     pub(crate) won: bool,
-    /// Whether another client is told to renew the item.
+    /// Whether another client was asked to renew the item.
     pub(crate) recaching: bool,
 }
 

@@ -20,7 +20,7 @@ pub use self::item::{KEY_MAX_BYTES, StoredItem};
 pub(super) use self::meta::{MetaRead, MetaReadOptions};
 use self::recency::Recency;
 
-/// Expiry times above this are points in unix time (`protocol.txt`, "Expiration times").
+/// Greatest expiry time that is a span; greater ones are points in unix time (`protocol.txt`, "Expiration times").
 const RELATIVE_MAX_S: i32 = 60 * 60 * 24 * 30;
 
 /// Bounds of a store.
@@ -28,7 +28,7 @@ const RELATIVE_MAX_S: i32 = 60 * 60 * 24 * 30;
 pub struct Limits {
     /// Largest item (key, value and memcached's overhead) in bytes.
     pub item_max_bytes: usize,
-    /// All items together, in bytes; beyond that, items that were not asked for lately are evicted.
+    /// Size of all items together, in bytes; beyond that, items that were not asked for lately are evicted.
     pub memory_max_bytes: usize,
     /// Most items; beyond that, the item that was not used for the longest time is evicted. `None` for any number.
     pub items_max: Option<usize>,
@@ -41,7 +41,7 @@ impl Default for Limits {
     }
 }
 
-/// How expiry times are kept.
+/// Way in which expiry times are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpiryPolicy {
     /// Items expire at their time.
@@ -67,7 +67,7 @@ pub struct Lapse {
 pub(super) enum Match {
     /// Any CAS unique.
     Any,
-    /// This CAS unique only.
+    /// Condition that the CAS unique is this one.
     Only(u64),
 }
 
@@ -83,7 +83,7 @@ impl Match {
 /// The arguments of a storing command.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
-    /// The key.
+    /// Key of the item.
     pub key: &'a [u8],
     /// The flags stored beside the value.
     pub flags: u32,
@@ -91,7 +91,7 @@ pub struct Incoming<'a> {
     pub expiry_s: i32,
     /// The CAS unique that `cas` compares with.
     pub cas: u64,
-    /// The value.
+    /// Value of the item.
     pub value: &'a [u8],
 }
 
@@ -106,20 +106,20 @@ pub struct Store {
     free: Vec<u32>,
     /// The order of use, where the number of items has a limit.
     recency: Option<Recency>,
-    /// Index at which eviction continues.
+    /// Index at which the search for an item to evict continues.
     hand: usize,
     len_bytes: usize,
     last_cas: u64,
-    /// Items with a CAS unique up to this were flushed.
+    /// CAS unique up to which items were flushed.
     flushed_cas: u64,
-    /// When a delayed `flush_all` takes effect, in nanoseconds.
+    /// Time at which a delayed `flush_all` takes effect, in nanoseconds.
     flush_due: Nanos,
     lapses: Vec<Lapse>,
     /// The keys of `lapses`: a command that looks for an item several times is one lapse.
     lapsed: HashSet<Arc<[u8]>, BuildHasherDefault<DefaultHasher>>,
     /// Keys under which an item was stored, where changes are recorded.
     changes: Option<Vec<Arc<[u8]>>>,
-    /// The counters.
+    /// Counters of the server.
     pub counts: StoreCounts,
 }
 
@@ -157,7 +157,7 @@ impl Store {
         self.places.is_empty()
     }
 
-    /// Size of all items by memcached's reckoning.
+    /// Size of all items, as memcached counts it.
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
@@ -253,7 +253,7 @@ impl Store {
         }
     }
 
-    /// Stores the value that a RESP command makes in place of any other, without counting a command.
+    /// Stores the value of a RESP command in place of any other, without counting a command.
     pub(super) fn write(&mut self, key: &[u8], value: Arc<[u8]>, form: Form, expires: Nanos, now: Nanos) {
         let place = self.find(key, now);
         self.store(place, key, value, 0, expires, now);

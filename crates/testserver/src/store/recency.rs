@@ -1,12 +1,12 @@
 //! The exact order in which items were used: a list through their places.
 
-/// No place.
+/// Number of no place.
 const NONE: u32 = u32::MAX;
 
 /// Places from the one that was used last to the one that was not used for the longest time.
 #[derive(Debug)]
 pub(super) struct Recency {
-    /// By place: the next newer and the next older one.
+    /// Next newer and next older place of each place.
     links: Vec<[u32; 2]>,
     newest: u32,
     oldest: u32,

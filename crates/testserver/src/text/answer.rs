@@ -70,13 +70,13 @@ pub(crate) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &m
     }
 }
 
-/// The answer to a request that was chosen to fail.
+/// Writes the answer to a request that was chosen to fail.
 pub(crate) fn fail(reply: &mut ReplyBuffer) {
     reply.push(b"SERVER_ERROR ");
     say(ASKED_FOR_ERROR, reply);
 }
 
-/// Answers a connection that has to log in, which the value of a set does (`protocol.txt`, "Authentication").
+/// Answers a connection that has to log in by the value of a set (`protocol.txt`, "Authentication").
 fn login(command: &Command<'_>, context: &mut Context<'_>) -> &'static str {
     match command {
         Command::Store { verb: Verb::Set, incoming } => {

@@ -20,7 +20,7 @@ pub(super) const BAD_EXPIRY: &str = "CLIENT_ERROR invalid exptime argument";
 const BAD_DELTA: &str = "CLIENT_ERROR invalid numeric delta argument";
 const BAD_DELETE: &str = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
 
-/// What is asked.
+/// Command of a request.
 #[derive(Debug)]
 pub(crate) enum Command<'a> {
     Read {
@@ -49,7 +49,7 @@ pub(crate) enum Command<'a> {
         key: &'a [u8],
         expiry_s: i32,
     },
-    /// The delay; `None` where it is no number.
+    /// Flush of all items after a delay; `None` where the delay is no number.
     Flush {
         delay_s: Option<i32>,
     },
@@ -64,11 +64,11 @@ pub(crate) enum Command<'a> {
     },
     Version,
     Quit,
-    /// This line is the answer, and the store is not asked.
+    /// Command that is answered by this line, without the store.
     Say(&'static str),
 }
 
-/// One request.
+/// Request of a text connection.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     /// The first word of the request; `error` for a request that is not understood.
@@ -86,7 +86,7 @@ struct Pending {
     fate: Fate,
 }
 
-/// What a data block is for.
+/// Purpose of a data block.
 #[derive(Debug)]
 enum What {
     Store {
@@ -97,7 +97,7 @@ enum What {
         cas: u64,
         noreply: bool,
     },
-    /// An ms line.
+    /// Data block of an ms line.
     Meta(Vec<u8>),
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Parser {
 /// A data block that is being received.
 #[derive(Debug, Default)]
 struct Block {
-    /// The command that waits for it.
+    /// The command that waits for the block.
     pending: Option<Pending>,
     /// The command of a complete data block, which the last step lent out.
     complete: Option<Pending>,
@@ -171,7 +171,7 @@ impl Block {
         }
     }
 
-    /// Takes what there is of the block; the request once it is complete.
+    /// Takes the available bytes of the block; returns the request once it is complete.
     fn take<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<Request<'s>> {
         let pending = self.pending.as_mut()?;
         let needed = pending.len + 2;
@@ -226,7 +226,7 @@ fn stored<'a>(pending: &'a Pending, block: &'a [u8]) -> Request<'a> {
     }
 }
 
-/// Longest line that begins so.
+/// Longest line with this beginning, in bytes.
 fn line_max_bytes(line: &[u8]) -> usize {
     let start = line.iter().position(|&byte| byte != b' ').unwrap_or(0);
     let many = [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|word| line[start..].starts_with(word));

@@ -1,5 +1,5 @@
-//! The arrivals of a trace: how the number of requests in windows of all lengths varies, and the bursts that would make
-//! it vary so.
+//! The arrivals of a trace: how the number of requests in windows of all lengths varies, and the bursts that would
+//! explain it.
 
 use pummel_logic::plan::BurstStates;
 use pummel_logic::time::{Nanos, SECOND};
@@ -22,11 +22,11 @@ const STEPS_MAX: usize = 44_640;
 /// The least share of the time for which a burst is on: a burst that is rarer is a single event, and no state.
 const ON_LEAST: f64 = 1e-4;
 
-/// A rate that varies less than this beyond chance has no bursts.
+/// Least variation of a rate beyond chance that shows bursts.
 const BURST_LEAST: f64 = 0.5;
 
-/// Fewest bursts that tell how long and how high they are: the mean of n lengths with an exponential law errs by 1 / sqrt(n) of
-/// itself, a fifth here.
+/// Fewest bursts whose length and height are known: the mean of n lengths with an exponential law errs by 1 / sqrt(n)
+/// of itself, a fifth here.
 pub const BURSTS_LEAST: f64 = 25.0;
 
 /// Sums of the powers of the windows' counts.
@@ -158,7 +158,7 @@ impl Level {
     }
 }
 
-/// How the number of requests in windows of one length varies.
+/// Variation of the number of requests in windows of one length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dispersion {
     /// Length of a window in seconds.
@@ -170,10 +170,10 @@ pub struct Dispersion {
     pub idc: f64,
 }
 
-/// Two states of the rate that make requests vary as they do.
+/// Two states of the rate that explain the variation of the requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FittedBurst {
-    /// The states.
+    /// States of the rate.
     pub states: BurstStates,
     /// The index of dispersion of very long windows.
     pub limit: f64,
@@ -193,7 +193,7 @@ impl FittedBurst {
 pub struct ArrivalFit {
     /// Requests per second; `None` where the rows have no times.
     pub rate: Option<f64>,
-    /// Times are whole seconds: the arrivals within a second are not known.
+    /// Whether times are whole seconds: the arrivals within a second are not known.
     pub whole_seconds: bool,
     /// The busiest second by the mean one.
     pub peak_1s: Option<f64>,
@@ -211,8 +211,8 @@ pub struct ArrivalFit {
     pub rates: Vec<f64>,
     /// Length of a step in seconds.
     pub step_s: u64,
-    /// By the hour from the first row on, rates in requests per second; empty where the trace is shorter than a day. Those of
-    /// several days are means.
+    /// Rates by the hour from the first row on, in requests per second; empty where the trace is shorter than a day.
+    /// Those of several days are means.
     pub hours: Vec<f64>,
 }
 
@@ -230,7 +230,7 @@ impl ArrivalFit {
     }
 }
 
-/// Counts when requests come.
+/// Counts of requests in windows of time.
 #[derive(Debug)]
 pub(super) struct ArrivalCounter {
     resolution_ns: Nanos,
@@ -391,9 +391,9 @@ fn reached(windows: f64) -> f64 {
     if windows < 1e-6 { windows / 2.0 } else { 1.0 + libm::expm1(-windows) / windows }
 }
 
-/// The two states of a rate that make the windows vary as they do. In windows of length t the excess of the index of dispersion
-/// over 1 is `A (1 - (1 - e^(-h t)) / (h t))`, where h is the sum of the rates at which the states are left. The third moment
-/// gives the length of the busy state.
+/// The two states of a rate that explain the variation of the windows. In windows of length t the excess of the index
+/// of dispersion over 1 is `A (1 - (1 - e^(-h t)) / (h t))`, where h is the sum of the rates at which the states are
+/// left. The third moment gives the length of the busy state.
 fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
     let levels: Vec<&Level> = levels
         .iter()
@@ -441,7 +441,7 @@ fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
     Some(FittedBurst { states, limit: 1.0 + limit, off })
 }
 
-/// The states with this memory, in 1/s, and this limit of the index of dispersion above 1.
+/// The states with this memory, in 1/s, and this excess of the index of dispersion over 1 in very long windows.
 fn states(levels: &[&Level], rate: f64, memory: f64, limit: f64) -> Option<BurstStates> {
     // The variance of the rate by the square of its mean.
     let variation = limit * memory / (2.0 * rate);

@@ -1,4 +1,4 @@
-//! How long keys stay popular: the share of the most popular keys that remains some minutes later, and the lifetimes
+//! Lifetimes of popular keys: the share of the most popular keys that remains some minutes later, and the lifetimes
 //! that follow from it.
 
 use std::collections::{HashSet, VecDeque};
@@ -19,13 +19,13 @@ const KEYS_MAX: usize = 1 << 14;
 /// Fewest keys of a window that are compared.
 const KEYS_LEAST: usize = 50;
 
-/// One in so many keys of a window is among the most popular ones.
+/// Number of keys of a window of which one is among the most popular ones.
 const TOP_PART: usize = 10;
 
-/// Names the sample of keys among those of other purposes.
+/// Salt of the sample of keys, which keeps it apart from those of other purposes.
 const SALT: u64 = 0x0063_6875_726e;
 
-/// The share above which keys count as unchanging; a loss of at most [`ERRORS_OF_CHANCE`] standard errors counts as
+/// Share from which on keys count as unchanging; a loss of at most [`ERRORS_OF_CHANCE`] standard errors counts as
 /// chance.
 const STAYS: f64 = 0.97;
 const ERRORS_OF_CHANCE: f64 = 3.0;
@@ -33,14 +33,14 @@ const ERRORS_OF_CHANCE: f64 = 3.0;
 /// The share of the most popular tenth of the keys that remains after some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Survival {
-    /// How much later, in seconds.
+    /// Time between the two comparisons, in seconds.
     pub after_s: f64,
     /// The share that is still among the most popular tenth, 0 to 1, relative to the share that chance leaves within
     /// one minute.
     pub share: f64,
 }
 
-/// How keys change.
+/// Change of keys in the course of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Churn {
     /// The remaining shares by time; empty if the trace is too short or has too few keys in a minute.
@@ -62,7 +62,7 @@ pub(super) struct ChurnCounter {
     keys: ByHash<[u32; 2]>,
     /// The most popular keys of the last hour by one half of their requests, by the number of the minute.
     before: VecDeque<(u32, Vec<u64>)>,
-    /// The most popular keys of a minute, and how many of them were so in the other half of the requests.
+    /// Sums for the most popular keys of a minute, and of those that were so in the other half of the requests.
     same: (f64, f64),
     later: [(f64, f64); LAGS_MINUTES.len()],
 }

@@ -6,29 +6,29 @@ use pummel_logic::protocol::Verb;
 /// The bound for the distance of two figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// Their difference.
+    /// Difference of the two figures.
     Difference(f64),
-    /// Their difference, as a share of the figure of the trace.
+    /// Difference of the two figures, as a share of the figure of the trace.
     Share(f64),
-    /// The greater one divided by the smaller one.
+    /// Ratio of the greater figure to the smaller one.
     Factor(f64),
-    /// Nothing is promised.
+    /// No bound is promised.
     None,
 }
 
-/// A figure of both.
+/// A figure of the trace and of the profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// Name of the figure.
     pub what: String,
-    /// The figure of the trace; `None` if it is a distance between both.
+    /// The figure of the trace; `None` if `difference` is a distance between both.
     pub trace: Option<f64>,
-    /// The figure of the profile; `None` if it is a distance between both.
+    /// The figure of the profile; `None` if `difference` is a distance between both.
     pub profile: Option<f64>,
     /// The difference in the measure of the bound, or the distance; of a factor, the figure of the profile divided by that of
     /// the trace.
     pub difference: f64,
-    /// How far they may be apart.
+    /// Bound for the distance.
     pub bound: Bound,
 }
 
@@ -46,14 +46,14 @@ impl Compared {
     }
 }
 
-/// All figures of both.
+/// All figures of a trace and of a profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     /// The figures, in the order of reports.
     pub rows: Vec<Compared>,
 }
 
-/// Bounds, by what they are of.
+/// Bounds of the figures.
 const SHARE_LEAST: f64 = 0.005;
 const DISTANCE_LEAST: f64 = 0.02;
 const EXPONENT: Bound = Bound::Difference(0.05);
@@ -71,11 +71,11 @@ const TOP: [f64; 3] = [1.0, 10.0, 1_000.0];
 /// Fewest requests of a key, in the mean of the most popular ones, for the share of these not to depend on the number of requests.
 const REQUESTS_OF_KEY_LEAST: f64 = 100.0;
 
-/// How far apart the shares of the most popular keys may be where keys change: chance decides which of the most popular
-/// records keep theirs, and so what their keys get.
+/// Bound for the shares of the most popular keys where keys change: chance decides which of the most popular records
+/// keep theirs, and so what their keys get.
 const SHARE_OF_CHANGING: Bound = Bound::Factor(3.0);
 
-/// How many standard deviations chance takes two shares apart once in a thousand times.
+/// Standard deviations by which chance takes two shares apart once in a thousand times.
 const CHANCE: f64 = 3.3;
 
 /// Fewest windows by which indexes of dispersion are compared: the index of n windows errs by sqrt(2 / n) of itself.
@@ -120,7 +120,7 @@ impl Comparison {
         comparison
     }
 
-    /// The figures that are further apart than they may be.
+    /// The figures whose distance is beyond its bound.
     pub fn beyond(&self) -> impl Iterator<Item = &Compared> {
         self.rows.iter().filter(|row| row.is_beyond())
     }

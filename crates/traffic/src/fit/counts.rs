@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::knots::Curve;
 use pummel_logic::dist::{Dist, Range, Weighted};
 
-/// Most different numbers that are counted apart; beyond them numbers lose their last binary digits.
+/// Most different numbers that are counted one by one; beyond them numbers lose their last binary digits.
 const NUMBERS_MAX: usize = 1 << 15;
 
 /// Most ranges of a distribution.
@@ -42,7 +42,7 @@ impl ValueCounts {
         }
     }
 
-    /// These counts with every number outside `least` to `most` replaced by the nearer end.
+    /// The counts with every number outside `least` to `most` replaced by the nearer end.
     pub fn clamped(&self, least: u64, most: u64) -> ValueCounts {
         let mut clamped = ValueCounts { digits: self.digits, ..ValueCounts::default() };
         for (number, weight) in &self.counts {
@@ -59,12 +59,12 @@ impl ValueCounts {
         if self.total > 0.0 { sum / self.total } else { 0.0 }
     }
 
-    /// How many numbers were met.
+    /// Number of counted numbers, by weight.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// The sum of the numbers divided by how many they are; 0 without numbers.
+    /// The mean of the numbers; 0 without numbers.
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.counts.iter().map(|(number, weight)| *number as f64 * weight).sum();
         if self.total > 0.0 { sum / self.total } else { 0.0 }

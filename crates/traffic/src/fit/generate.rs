@@ -19,9 +19,9 @@ use pummel_logic::workload::value::ValueLengths;
 /// The workload that requests are drawn from.
 #[derive(Clone, Debug)]
 pub struct Load<'a> {
-    /// The records.
+    /// Records that requests are about.
     pub data: &'a Data,
-    /// The requests.
+    /// Operations of the requests.
     pub mix: &'a Mix,
     /// Requests per second; `None` for rows without times.
     pub rate: Option<f64>,
@@ -29,11 +29,11 @@ pub struct Load<'a> {
     pub is_even: bool,
     /// Bursts of the rate.
     pub burst: Option<Burst>,
-    /// How exact the times of the rows are, in nanoseconds.
+    /// Precision of the times of the rows, in nanoseconds.
     pub resolution_ns: u32,
 }
 
-/// Names the draws of each purpose.
+/// Seeds of the draws, one for each purpose.
 const OPS: u64 = 0x6f70;
 const KEYS: u64 = 0x6b65;
 const KINDS: u64 = 0x6b69;
@@ -43,10 +43,10 @@ const GAPS: u64 = 0x6761;
 /// Most keys that are remembered as filled; no request is made once there are more.
 const STORED_MAX: usize = 1 << 22;
 
-/// Makes `requests` requests of a workload, or fewer if `sink` returns that it wants no more rows, or if more than four million
-/// different keys are filled. Returns how many it made. If the workload fills, it also makes the fills of the keys that they miss
-/// in a cache without a limit; the last request may add its fill and the read of its cas. One seed makes the same rows
-/// everywhere.
+/// Makes `requests` requests of a workload, or fewer if `sink` returns that it wants no more rows, or if more than four
+/// million different keys are filled. Returns the number of requests. If the workload fills, it also makes the fills of
+/// the keys that they miss in a cache without a limit; the last request may add its fill and the read of its cas. One
+/// seed makes the same rows everywhere.
 ///
 /// # Errors
 /// Returns a sentence for keys that have no room for their numbers, for values that are too large, and for bursts that change too
@@ -75,7 +75,7 @@ struct RowMaker<'a> {
     fresh: u64,
     /// Keys that were stored, where misses are filled.
     stored: HashSet<u64>,
-    /// No more rows are made.
+    /// Whether no more rows are made.
     is_over: bool,
     key: Box<KeyBuffer>,
 }
@@ -99,7 +99,7 @@ impl<'a> RowMaker<'a> {
         })
     }
 
-    /// Makes request `i` with its follow-up requests, and returns how many requests they are without fills.
+    /// Makes request `i` with its follow-up requests, and returns their number without fills.
     fn next(&mut self, i: u64, sink: &mut RowSink<'_>) -> u64 {
         let [ops, _, _, ttls] = self.streams;
         let verb = self.table.verb(ops.draw(i));
@@ -130,7 +130,7 @@ impl<'a> RowMaker<'a> {
         if verb == Verb::Cas { 2 } else { 1 }
     }
 
-    /// The number of the key of a request, which is that of this number.
+    /// The number of the key of request `at`.
     fn index(&mut self, verb: Verb, at: AskedAt) -> u64 {
         let [_, keys, kinds, _] = self.streams;
         let i = at.requests;
@@ -180,7 +180,7 @@ impl<'a> RowMaker<'a> {
 
 /// The times of requests.
 enum Times {
-    /// All are made at once.
+    /// Requests that are made at once.
     None,
     /// A rate of one or two states, whose changes are drawn as they come.
     States(StateTimes),

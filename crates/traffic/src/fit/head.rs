@@ -1,6 +1,6 @@
 //! The most popular keys outside the sample, with their requests.
 //!
-//! The counts of keys that come late may be too small, by at most as many requests as the least key had that was let go.
+//! The counts of keys that come late may be too small, by at most as many requests as the least dropped key had.
 
 use super::keys::{ByHash, Slot};
 

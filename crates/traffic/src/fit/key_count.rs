@@ -15,7 +15,7 @@ pub(super) struct KeyCount {
 }
 
 impl KeyCount {
-    /// No key yet; at most `keys_max` keys are kept.
+    /// Makes an empty count that keeps at most `keys_max` keys.
     pub(super) fn new(keys_max: usize) -> KeyCount {
         KeyCount { kept: HashSet::default(), halvings: 0, keys_max: keys_max.max(1) }
     }

@@ -90,7 +90,7 @@ pub(super) struct Slot {
     moment: u32,
     at_s: u32,
     pub(super) key_bytes: u16,
-    /// The first request of the key was a lookup.
+    /// Whether the first request of the key was a lookup.
     pub(super) begins_with_lookup: bool,
 }
 
@@ -121,9 +121,9 @@ pub(super) struct KeySample {
     stack: Stack,
     /// Lookups, also of keys that are not in the sample.
     lookups: u64,
-    /// By the number of objects in a cache.
+    /// Misses by the number of objects in a cache.
     pub(super) by_objects: MissCurve,
-    /// By the bytes of keys and values in a cache.
+    /// Misses by the bytes of keys and values in a cache.
     pub(super) by_bytes: MissCurve,
     pub(super) working_sets: WorkingSets,
 }
@@ -151,12 +151,12 @@ impl KeySample {
         libm::pow(2.0, f64::from(self.halvings))
     }
 
-    /// The keys.
+    /// Keys of the sample.
     pub(super) fn slots(&self) -> &[Slot] {
         &self.slots
     }
 
-    /// How many keys the trace has.
+    /// Number of keys of the trace, by the share that is sampled.
     pub(super) fn keys(&self) -> f64 {
         self.slots.len() as f64 * self.weight()
     }

@@ -4,16 +4,16 @@
 struct Stretch {
     from: usize,
     to: usize,
-    /// The greatest distance of the curve from the straight line, and where it is.
+    /// The greatest distance of the curve from the straight line; it is at point `at`.
     off: f64,
     at: usize,
 }
 
 /// A curve by its points, in the order of `xs`.
 pub(super) struct Curve<'a> {
-    /// The points.
+    /// Places of the points.
     pub(super) xs: &'a [f64],
-    /// How high the curve is there.
+    /// Heights of the curve at the points.
     pub(super) ys: &'a [f64],
     /// The beginning of the straight line behind a knot, by the number of the knot: at the knot itself, or further.
     pub(super) line_from: &'a dyn Fn(usize) -> f64,

@@ -1,4 +1,4 @@
-//! For how long of a trace records have their keys.
+//! Lives of the keys of records, as shares of the time of a trace.
 
 use pummel_logic::dist::Dist;
 
@@ -7,7 +7,7 @@ use pummel_logic::dist::Dist;
 pub(super) struct KeysOfLife {
     /// The longest time for which a key is seen: its life, or all of the trace.
     pub(super) length: f64,
-    /// Keys that are seen for so long.
+    /// Keys that are seen for this time.
     pub(super) whole: f64,
     /// Rate of keys whose life is cut by the beginning or the end of the trace, or by their record's next key; each
     /// length up to `length` is equally likely.
@@ -19,7 +19,7 @@ pub(super) struct KeysOfLife {
 pub(super) struct Lives(Vec<(f64, f64)>);
 
 impl Lives {
-    /// Keys stay.
+    /// Lives of keys that stay.
     pub(super) fn endless() -> Lives {
         Lives::default()
     }
@@ -29,7 +29,7 @@ impl Lives {
         Lives(lives.iter().copied().filter(|(life, share)| *life > 0.0 && *share > 0.0).collect())
     }
 
-    /// The lives in seconds, of a trace of so many.
+    /// The lives in seconds, in a trace of `span_s` seconds.
     pub(super) fn of_seconds(lives: Option<&Dist>, span_s: f64) -> Lives {
         let Some(Dist::Weighted(weighted)) = lives.filter(|_| span_s > 0.0) else { return Lives::endless() };
         let total: f64 = weighted.ranges().iter().map(|range| range.weight).sum();

@@ -50,7 +50,7 @@ use pummel_logic::time::{Nanos, SECOND, seconds};
 /// Most keys of a trace that are all kept; of more keys a sample is kept.
 pub const KEYS_EXACT_MAX: usize = 1 << 20;
 
-/// Independent samples that say how far a miss ratio may be off.
+/// Independent samples that give the error of a miss ratio.
 const SAMPLES: u64 = 4;
 
 /// Most keys of such a sample, and the share 2^-`SAMPLE_HALVINGS` of the keys with which it begins: all of them together hold
@@ -93,7 +93,7 @@ pub struct Fit {
     pub out_of_order: u64,
     /// Time from the first row to the last one, in nanoseconds.
     pub span_ns: Nanos,
-    /// How exact times are, in nanoseconds.
+    /// Precision of times, in nanoseconds.
     pub resolution_ns: Nanos,
     /// Different keys; an estimate where [`Fit::sampled`] is below 1.
     pub keys: f64,
@@ -126,7 +126,7 @@ pub struct Fit {
     /// Miss curves of independent samples, whose differences give the error of [`Fit::by_objects`]; empty if that curve
     /// is exact.
     pub samples: Vec<MissCurve>,
-    /// How keys change.
+    /// Change of keys in the course of the trace.
     pub churn: Churn,
     /// The arrivals of the requests.
     pub arrivals: ArrivalFit,
@@ -171,14 +171,14 @@ impl Fit {
         if self.reads() <= 0.0 { 0.0 } else { (self.spread.once / self.reads()).clamp(0.0, 1.0) }
     }
 
-    /// The greatest share of the keys read, 0 to 1, that may be asked for once and never again: above [`Fit::fresh`] where the trace
-    /// does not tell them from rare keys.
+    /// The greatest share of the keys read, 0 to 1, that may be asked for once and never again: above [`Fit::fresh`]
+    /// where the trace does not separate them from rare keys.
     pub fn fresh_most(&self) -> f64 {
         if self.reads() <= 0.0 { 0.0 } else { (self.spread.once_most / self.reads()).clamp(0.0, 1.0) }
     }
 
-    /// How long records keep their keys, in requests at the mean rate of the trace, so that a workload at any rate has as many new keys
-    /// among its requests; `None` where keys stay.
+    /// Time for which records keep their keys, in requests at the mean rate of the trace, so that a workload at any
+    /// rate has as many new keys among its requests; `None` where keys stay.
     pub fn key_churn(&self) -> Option<KeyChurn> {
         let Some(Dist::Weighted(lives)) = &self.churn.lifetimes else { return None };
         let primary: u64 = self.by_verb.iter().sum();
@@ -224,8 +224,8 @@ impl Fit {
         high > MEDIANS_APART * low
     }
 
-    /// The share of the lookups, 0 to 1, that hit in an LRU cache of so many objects, and its standard error by independent
-    /// samples, 0 where everything is known.
+    /// The share of the lookups, 0 to 1, that hit in an LRU cache of `objects` objects, and its standard error by
+    /// independent samples, 0 where everything is known.
     pub fn hit_ratio(&self, objects: f64) -> Option<(f64, f64)> {
         let found = self.by_objects.hit_ratio(objects)?;
         let others: Vec<f64> = self.samples.iter().filter_map(|curve| curve.hit_ratio(objects)).collect();

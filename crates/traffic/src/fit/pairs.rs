@@ -20,7 +20,7 @@ pub(super) struct Pairs {
     order: VecDeque<(Nanos, u64)>,
     /// Reads that missed.
     pub(super) missed: u64,
-    /// Stores that answered one.
+    /// Stores that answered a miss.
     pub(super) fills: u64,
     /// Times from the miss to its fill, added up, in nanoseconds.
     pub(super) delays_ns: f64,

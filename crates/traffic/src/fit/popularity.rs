@@ -22,7 +22,7 @@ const RANKS_LEAST: usize = 20;
 /// Greatest exponent that is looked for.
 const EXPONENT_MOST: f64 = 5.0;
 
-/// A distance from Zipf's law above this means that the keys do not follow it.
+/// Greatest distance from Zipf's law of keys that follow it.
 pub const ZIPF_DISTANCE_MAX: f64 = 0.05;
 
 /// A key that was seen, or the keys that a key of the sample represents.
@@ -128,7 +128,7 @@ impl Shares {
     }
 }
 
-/// How the requests of a trace spread over its keys.
+/// Spread of the requests of a trace over its keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spread {
     /// The keys as they were seen.
@@ -136,7 +136,7 @@ pub struct Spread {
     /// The records behind the keys, including those that by chance were never seen; without keys that are requested
     /// once and never again.
     pub records: Shares,
-    /// Keys that are asked for once and never again, where the trace tells them from rare ones, and else 0.
+    /// Keys that are asked for once and never again, where the trace separates them from rare ones, and else 0.
     pub once: f64,
     /// The most keys that may be asked for once and never again.
     pub once_most: f64,

@@ -1,9 +1,10 @@
 //! The number of records behind the keys that were seen, and their rates.
 //!
-//! Keys that are asked for independently are seen so many times by chance alone, and some of them never. The rates behind the
-//! counts are the mixture of Poisson laws that is most likely (Efron and Thisted, 1976, for words; found by expectation and
-//! maximisation), with one more class: keys that are asked for once and never again. Where records get other keys in the course of
-//! time, each record is behind several keys, and each of these was asked for as long as it was the record's.
+//! Keys that are asked for independently are seen several times by chance alone, and some of them never. The rates
+//! behind the counts are the mixture of Poisson laws that is most likely (Efron and Thisted, 1976, for words; found by
+//! expectation and maximisation), with one more class: keys that are asked for once and never again. Where records get
+//! other keys in the course of time, each record is behind several keys, and each of these was asked for as long as it
+//! was the record's.
 
 use super::lives::Lives;
 
@@ -24,8 +25,8 @@ const ROUNDS: usize = 400;
 /// The search ends where a round makes the logarithm of the likelihood better by less than this.
 const GAIN_LEAST: f64 = 2e-3;
 
-/// Keys that are asked for once and never again are told from rare ones where the logarithm of the likelihood is better by this with
-/// them than without: by chance alone it is so once in ten thousand traces (Wilks, 1938).
+/// Gain in the logarithm of the likelihood from which on keys that are asked for once and never again are separated
+/// from rare ones: by chance alone it is so once in ten thousand traces (Wilks, 1938).
 const TOLD_APART: f64 = 7.0;
 
 /// Keys that are asked for equally often.
@@ -40,11 +41,12 @@ pub(super) struct Class {
 /// The estimate of all keys from the keys that were seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rare {
-    /// Keys that are asked for once and never again, where the trace tells them from rare ones.
+    /// Keys that are asked for once and never again, where the trace separates them from rare ones.
     pub(super) once: f64,
-    /// The most keys that may be such: more than `once` where the trace does not tell them from rare ones.
+    /// The most keys that may be asked for once and never again: more than `once` where the trace does not separate
+    /// them from rare ones.
     pub(super) once_most: f64,
-    /// All others, the most popular ones first.
+    /// All other keys, the most popular ones first.
     pub(super) classes: Vec<Class>,
 }
 
@@ -211,9 +213,10 @@ impl Laws {
 
 /// The law of a rate.
 struct Law {
-    /// Requests of such a record in the mean, where keys stay only of those with no more requests than there are bins.
+    /// Requests of a record with this rate in the mean, where keys stay only of those with no more requests than there
+    /// are bins.
     rate: f64,
-    /// Keys of such a record that are seen.
+    /// Keys of a record with this rate that are seen.
     any: f64,
     /// The shares of the keys that are seen in each bin.
     seen: Vec<f64>,
@@ -259,7 +262,7 @@ struct Counts {
     mean: f64,
     /// The chances of 0, 1, ... [`RARE_MAX`] requests in all of the time.
     chances: Vec<f64>,
-    /// The probabilities of more requests than that.
+    /// The probabilities of more requests than that, by bin.
     above: Vec<f64>,
 }
 
@@ -365,14 +368,14 @@ mod tests {
             let off = self::keys(&rare) / keys as f64;
             assert!((0.5..2.0).contains(&off), "{draws} of {keys}: {}", self::keys(&rare));
         }
-        // Nothing was seen twice: that is told from rare keys where it is of enough keys.
+        // Nothing was seen twice: that is separated from rare keys where it is of enough keys.
         for (once, is_told) in [(30, false), (30_000, true)] {
             let rare = rates_behind(&groups(&[0.0, f64::from(once)]), 1.0, &Lives::endless());
             assert_eq!(rare.once > 0.0, is_told, "{once}: {rare:?}");
         }
     }
 
-    /// The counts of keys of records that live so long, as a share of the trace, and have these rates.
+    /// The counts of keys of records with this rate whose keys live for `life`, as a share of the trace.
     fn of_lives(records: u64, rate: f64, life: f64) -> Vec<Class> {
         let stream = Stream::from_seed(4);
         let mut seen = vec![0.0; 4 * rate as usize + 100];

@@ -1,4 +1,4 @@
-//! The order of the objects' last requests, and how many objects and bytes are younger than one of them.
+//! The order of the objects' last requests, and the objects and bytes that are younger than one of them.
 //!
 //! This is the stack of LRU (Mattson et al., 1970) as a binary indexed tree over moments (Bennett and Kruskal, 1975; Fenwick,
 //! 1994): each object stands at the moment of its last request.
@@ -35,7 +35,7 @@ impl Stack {
         self.next as usize >= self.sums.len()
     }
 
-    /// Makes an object of so many bytes the youngest, and returns its moment, which is above 0.
+    /// Makes an object of `bytes` bytes the youngest, and returns its moment, which is above 0.
     pub(super) fn push(&mut self, bytes: u64) -> u32 {
         let moment = self.next;
         self.next += 1;
@@ -48,7 +48,7 @@ impl Stack {
         moment
     }
 
-    /// Takes out the object of so many bytes at a moment.
+    /// Takes out the object of `bytes` bytes at a moment.
     pub(super) fn remove(&mut self, moment: u32, bytes: u64) {
         self.change(moment, |sum| {
             sum.objects -= 1;

@@ -18,7 +18,7 @@ pub struct Stat {
     pub out_of_order: u64,
     /// Reads that missed when they were recorded.
     pub missed: u64,
-    /// Requests of values whose length the trace does not say; not those that missed.
+    /// Requests of values whose length is not in the trace; not those that missed.
     pub sizes_unknown: u64,
     /// Lengths of keys in bytes, by request.
     pub key_bytes: ValueCounts,

@@ -1,4 +1,4 @@
-//! Traces that are made from known numbers, fitted, made again from the fit, and fitted again.
+//! Tests with traces that are made from known numbers, fitted, made again from the fit, and fitted again.
 
 use super::*;
 use pummel_logic::dist::Dist;
@@ -44,7 +44,7 @@ fn fitted_with(mut fitter: Fitter, load: &Load<'_>, requests: u64, seed: u64) ->
     fitter.end()
 }
 
-/// The records and requests that a fit says.
+/// The records, the operations and the bursts of a fit.
 fn again(fit: &Fit) -> (Data, Mix, Option<Burst>) {
     let records = fit.records();
     let dist = |counts: &ValueCounts| counts.dist().unwrap_or(Dist::Fixed(0.0));
@@ -147,7 +147,7 @@ fn rare_keys_are_no_fresh_keys() {
     assert_alike(&fit);
 }
 
-/// Ten minutes in which keys live for two of them.
+/// Makes ten minutes in which keys live for two minutes.
 #[test]
 fn keys_that_change_come_again_as_lives_of_records() {
     let data = Data { key_size: Dist::Fixed(20.0), ..data(2_000, "200") };

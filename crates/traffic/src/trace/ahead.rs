@@ -11,7 +11,7 @@ pub const ROWS_AHEAD: usize = 1 << 16;
 /// Bytes of passed keys before their room is used again.
 const KEYS_PASSED_BYTES: usize = 1 << 20;
 
-/// No row.
+/// Number of no row.
 const NONE: u64 = u64::MAX;
 
 /// The rows that were read and not yet passed on, at most [`ROWS_AHEAD`].
@@ -33,9 +33,9 @@ struct Waiting {
     row: Row<'static>,
     key_len: u32,
     hash: u64,
-    /// The read of the same key before this one that no store has followed either.
+    /// Number of the row with the read of the key before this one that no store has followed either.
     before: u64,
-    /// The next store of the key, where it was met.
+    /// The next store of the key, where it was read.
     next: Option<Store>,
 }
 
@@ -105,7 +105,7 @@ mod tests {
         Row { verb: Verb::Set, value_bytes: Some(bytes), ..Row::read(key) }
     }
 
-    /// The keys of the rows that went on, with what each was told.
+    /// The keys of the rows that were passed on, with the length of the store that each got.
     fn told(rows: &[Row<'_>]) -> Vec<(String, Option<u32>)> {
         told_stores(rows).into_iter().map(|(key, store)| (key, store.and_then(|store| store.bytes))).collect()
     }

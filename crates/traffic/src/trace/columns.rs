@@ -17,7 +17,7 @@ pub type ColumnsError = String;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Ignored,
-    /// The time in such units, or as a date of ISO 8601 where dates are read.
+    /// The time in units of `unit_ns`, or as a date of ISO 8601 where dates are read.
     Time {
         unit_ns: Nanos,
         dates: bool,
@@ -29,9 +29,9 @@ enum Column {
     Client,
     KeySize,
     Count,
-    /// 1 for a read that missed when it was recorded.
+    /// Number 1 for a read that missed when it was recorded.
     Missed,
-    /// How many of the requests hit when they were recorded.
+    /// Number of the requests that hit when they were recorded.
     Hits,
 }
 
@@ -40,7 +40,7 @@ enum Column {
 pub struct Columns {
     columns: Vec<Column>,
     kind: Kind,
-    /// A time with a fraction was read: those without one are whole by chance.
+    /// Whether a time with a fraction was read: those without one are whole by chance.
     has_fractions: bool,
 }
 
@@ -158,8 +158,8 @@ impl Columns {
         self.hand_over(row, operation, hits, sink)
     }
 
-    /// Passes on a row whose columns are read, and of whose requests so many hit where that is known: a row with misses and hits
-    /// becomes two, the misses first.
+    /// Passes on a row whose columns are read, `hits` of whose requests hit where that is known: a row with misses and
+    /// hits becomes two, the misses first.
     fn hand_over(
         &self,
         mut row: Row<'_>,
@@ -191,7 +191,7 @@ impl Columns {
     }
 }
 
-/// Reads a time, in such units or as a date, into a row.
+/// Reads a time, in units of `unit_ns` or as a date, into a row.
 fn time(text: &[u8], (unit_ns, dates): (Nanos, bool), has_fractions: &mut bool, row: &mut Row<'_>) -> bool {
     let read = decimal(text, unit_ns).or_else(|| if dates { date(text) } else { None });
     let Some((at_ns, has_fraction)) = read else { return false };

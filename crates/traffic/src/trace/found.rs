@@ -12,7 +12,7 @@ pub(super) enum Found {
     Nothing,
     /// An operation that is not replayed.
     Skipped,
-    /// No request of the format.
+    /// Line or record that is no request of the format.
     Bad,
     /// A note that this many requests were not recorded.
     Lost(u64),
@@ -24,12 +24,12 @@ pub(super) type Sink<'a> = dyn FnMut(&Row<'_>) + 'a;
 /// The kinds of traces that have columns with names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
-    /// CacheLib's: operations in capitals, times in whole seconds; a read missed as often as its hits are fewer than its
-    /// requests, or, without a number of hits, if it has no size.
+    /// CacheLib's key-value traces: operations in capitals, times in whole seconds; a read missed as often as its hits
+    /// are fewer than its requests, or, without a number of hits, if it has no size.
     Kvcache,
     /// CacheLib's CDN traces: every row is a read.
     Cdn,
-    /// Any other, with names of pummel's choice.
+    /// Traces of any other source, with names of pummel's choice.
     Csv,
 }
 

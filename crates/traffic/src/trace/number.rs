@@ -1,4 +1,4 @@
-//! Numbers as traces write them: whole ones, times with a fraction, dates.
+//! Numbers in the forms of traces: whole ones, times with a fraction, dates.
 
 use pummel_logic::time::{Nanos, SECOND};
 

@@ -38,7 +38,7 @@ pub const HEADER_BYTES: usize = 64;
 /// Length of a record in bytes.
 pub const RECORD_BYTES: usize = 32;
 
-/// The bits of a key's hash are written as so many characters of six bits.
+/// Characters of six bits that the bits of a key's hash are written as.
 const HASH_CHARACTERS: usize = 11;
 
 /// The first bytes of a key, which are made together.
@@ -52,7 +52,7 @@ const OTHER_RESOLUTION: u8 = 8;
 /// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// How exact times are, in nanoseconds.
+    /// Precision of times, in nanoseconds.
     pub resolution_ns: u32,
     /// Number of records; 0 where it is not known.
     pub rows: u64,

@@ -8,7 +8,7 @@ use crate::trace::row::KEY_MAX_BYTES;
 /// Longest line in bytes; a longer one counts as a line without a request, and its rest is skipped.
 pub const LINE_MAX_BYTES: usize = 1 << 16;
 
-/// What editors and spreadsheets put before text in UTF-8; it is no part of the first line.
+/// Byte order mark that editors and spreadsheets put before text in UTF-8; it is no part of the first line.
 pub(super) const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// Most characters of a line that is quoted.
@@ -23,11 +23,12 @@ pub struct Account {
     pub rows: u64,
     /// Lines that hold no request of the format.
     pub bad: u64,
-    /// The first such line by its number from 1: it is cut, and has no control characters. Of records it is empty.
+    /// The first line that holds no request, by its number from 1: it is cut, and has no control characters. It is
+    /// empty for records.
     pub first_bad: Option<(u64, String)>,
     /// Lines with an operation that is not replayed, or items that have expired.
     pub skipped: u64,
-    /// The first such line.
+    /// The first skipped line, by its number from 1.
     pub first_skipped: Option<(u64, String)>,
     /// Requests that the recorder says it did not write.
     pub lost: u64,
@@ -113,7 +114,7 @@ pub struct Reader {
     decoder: Decoder,
     /// The beginning of a line or record that was cut by the end of a block.
     rest: Vec<u8>,
-    /// The line under way is too long; its rest is stepped over.
+    /// Whether the line under way is too long; its rest is skipped.
     is_too_long: bool,
     account: Account,
 }
@@ -255,7 +256,7 @@ impl Reader {
         }
     }
 
-    /// Length of what comes next.
+    /// Length of the next header or record.
     fn record_bytes(&self) -> usize {
         match &self.decoder {
             Decoder::Records(record) => record.bytes(),

@@ -1,4 +1,4 @@
-//! One recorded request, as every format of trace is read.
+//! A recorded request, in the form that all formats of traces share.
 
 use crate::trace::sizes::Store;
 use pummel_logic::protocol::Verb;
@@ -8,14 +8,14 @@ use pummel_logic::workload::hash::hash_bytes;
 /// The longest key that a request may have, in bytes; longer ones are cut (`protocol.txt` of memcached).
 pub const KEY_MAX_BYTES: usize = 250;
 
-/// The longest value that a row may have, in bytes: the largest item that memcached can be told to take.
+/// The longest value that a row may have, in bytes: the largest item that memcached can be set to take.
 pub const VALUE_MAX_BYTES: u32 = 1 << 30;
 
 /// The byte that a key is filled up with to the length that its trace names: one that ids do not end with, so that no two keys
 /// become one.
 pub const PADDING: u8 = b'~';
 
-/// One recorded request.
+/// A recorded request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
     /// Time of the request, in nanoseconds of the trace's own clock.
@@ -34,11 +34,12 @@ pub struct Row<'a> {
     pub ttl_s: u32,
     /// The number of the client that made the request; `None` if the trace does not say it.
     pub client: Option<u64>,
-    /// The read found nothing when the trace was recorded.
+    /// Whether the read found nothing when the trace was recorded.
     pub missed: bool,
     /// Number of equal requests, at least 1.
     pub count: u32,
-    /// The row continues the one before it: both are one row of the trace, of which some requests missed and others did not.
+    /// Whether the row continues the one before it: both are one row of the trace, of which some requests missed and
+    /// others did not.
     pub continues: bool,
 }
 

@@ -35,7 +35,7 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// No row yet; chance comes from `seed`.
+    /// Makes an empty second; chance comes from `seed`.
     pub fn new(rule: WithinSecond, seed: u64) -> Seconds {
         Seconds {
             rule,
@@ -132,7 +132,7 @@ impl Seconds {
     }
 }
 
-/// Hands over a row as often as its count says.
+/// Hands over a row `count` times.
 fn repeat(row: &Row<'_>, sink: &mut dyn FnMut(&Row<'_>)) {
     for _ in 0..row.count {
         sink(&Row { count: 1, ..*row });

@@ -1,4 +1,5 @@
-//! From rows to requests: which rows of a trace are kept, when each is due, and which client sends it.
+//! The shaper makes requests from rows: it chooses the rows of a trace that are kept, when each is due, and the client
+//! that sends it.
 
 use std::collections::VecDeque;
 
@@ -22,7 +23,7 @@ const MISSES: usize = 1 << 16;
 /// The longest expiry that memcached takes as a span and not as a date, in seconds: 30 days. Longer ones are cut to it.
 const TTL_MAX_S: u32 = 30 * 24 * 60 * 60;
 
-/// TTLs below this many seconds are wrong by a large part, since servers count whole seconds.
+/// Least TTL that is about right, in seconds: servers count whole seconds.
 const TTL_SURE_S: u32 = 2;
 
 /// A request of a replay.
@@ -30,7 +31,7 @@ const TTL_SURE_S: u32 = 2;
 pub struct Request<'a> {
     /// Due time, in nanoseconds from the beginning of its part; 0 if it is due as soon as its client is free.
     pub due_ns: Nanos,
-    /// Its time in the trace, in nanoseconds from the first row that is kept, over all passes.
+    /// Time of the request in the trace, in nanoseconds from the first row that is kept, over all passes.
     pub at_ns: Nanos,
     /// Number of the client that sends it.
     pub client: u64,
@@ -49,7 +50,7 @@ pub struct Request<'a> {
 pub enum Shaped<'a> {
     /// The next request of the part under way.
     Request(Request<'a>),
-    /// The part under way is complete; what follows belongs to the next one.
+    /// The part under way is complete; the next request belongs to the next one.
     PartEnds,
 }
 
@@ -59,9 +60,9 @@ pub type RequestSink<'a> = dyn FnMut(Shaped<'_>) -> bool + 'a;
 /// A part of a replay: a phase of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// The part ends before the first request that is due at this time or later.
+    /// Due time from which on requests belong to the next part.
     pub time_ns: Option<Nanos>,
-    /// The part ends after this many requests.
+    /// Number of requests that ends the part.
     pub requests: Option<u64>,
     /// Due times of the requests by [`TracePace::Rate`].
     pub schedule: Option<Schedule>,
@@ -72,7 +73,7 @@ pub struct Part {
 pub struct ShapedCounts {
     /// Rows of the trace that came, whatever the number of their requests.
     pub rows: u64,
-    /// Rows that were kept of them.
+    /// Rows that were kept.
     pub kept: u64,
     /// Requests that were made.
     pub requests: u64,
@@ -86,7 +87,7 @@ pub struct ShapedCounts {
     pub unfit_keys: u64,
     /// Rows with an operation that the protocol does not have.
     pub unsayable: u64,
-    /// Number of stores with a TTL, and of those whose TTL was scaled below 2 s.
+    /// Number of stores with a TTL, and of those that were scaled to a TTL below 2 s.
     pub ttls: (u64, u64),
     /// Requests that rows counted and that were too many for their second.
     pub uncounted: u64,
@@ -136,8 +137,8 @@ struct Steps {
 }
 
 impl Shaper {
-    /// A shaper for a replay by so many clients, in these parts. `verbs` are the operations of the protocol, and chance comes
-    /// from `seed`; which keys a sample keeps, from `data_seed`.
+    /// A shaper for a replay by this number of clients, in these parts. `verbs` are the operations of the protocol, and
+    /// chance comes from `seed`; which keys a sample keeps, from `data_seed`.
     pub fn new(
         replay: &TraceReplay,
         clients: u64,
@@ -341,7 +342,7 @@ impl Steps {
         }
     }
 
-    /// Begins the next pass when the part of the trace that is replayed is over: what lies outside of it takes no time.
+    /// Begins the next pass when the part of the trace that is replayed is over: rows outside of it take no time.
     fn begin_pass(&mut self, replay: &TraceReplay) {
         let length = self.last_ns.saturating_sub(self.first_ns.unwrap_or(0));
         // Where the trace ends first, its last second is over then, or a mean gap behind the last row.

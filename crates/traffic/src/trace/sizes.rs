@@ -9,7 +9,7 @@ const PLACES: usize = 1 << 19;
 /// Stores that are kept to draw from.
 const KEPT: usize = 1_024;
 
-/// No length and no time to live is known.
+/// Value of an unknown length or time to live.
 const UNKNOWN: u32 = u32::MAX;
 
 /// A store of a key, as far as its trace says it.
@@ -26,9 +26,9 @@ pub struct Store {
 struct Place {
     /// The upper half of the hash of the key.
     tag: u32,
-    /// Length of its value in bytes, or [`UNKNOWN`].
+    /// Length of the value in bytes, or [`UNKNOWN`].
     bytes: u32,
-    /// Its time to live in seconds, or [`UNKNOWN`].
+    /// Time to live of the value in seconds, or [`UNKNOWN`].
     ttl_s: u32,
 }
 
@@ -36,8 +36,8 @@ struct Place {
 #[derive(Debug)]
 pub struct Sizes {
     last: Vec<Place>,
-    /// Lengths and times to live of stores, each with the same chance (Vitter's algorithm R), sorted again before they are
-    /// drawn from.
+    /// Lengths and times to live of stores, each with the same chance (Vitter's algorithm R), sorted again before a
+    /// draw.
     kept: Vec<(u32, u32)>,
     is_sorted: bool,
     seen: u64,
@@ -80,7 +80,7 @@ impl Sizes {
         }
     }
 
-    /// Records what a key's next store says, as far as nothing is remembered yet.
+    /// Records the next store of a key, as far as nothing is known of the key yet.
     pub fn foresee(&mut self, hash: u64, store: Store) {
         let place = self.place(hash);
         for (known, next) in [(&mut place.bytes, store.bytes), (&mut place.ttl_s, store.ttl_s)] {
@@ -109,7 +109,7 @@ impl Sizes {
         }
     }
 
-    /// What is remembered of a key.
+    /// Place of a key; `None` where nothing is remembered of it.
     fn known(&self, hash: u64) -> Option<Place> {
         Some(self.last[hash as usize % PLACES]).filter(|place| place.tag == (hash >> 32) as u32)
     }

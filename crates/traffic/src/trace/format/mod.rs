@@ -37,9 +37,9 @@ pub enum Format {
     Watch,
     /// The output of memcached for `lru_crawler metadump`: items that are stored, not requests.
     Metadump,
-    /// mutilate's, by the number of its option `--twitter_trace`, from 0 to 2.
+    /// Recordings of mutilate, by the number of its option `--twitter_trace`, from 0 to 2.
     Mutilate(u8),
-    /// pummel's own: a header of 64 bytes and records of 32.
+    /// Recordings of pummel: a header of 64 bytes and records of 32.
     Ptr,
 }
 
@@ -131,7 +131,7 @@ impl Format {
 #[derive(Clone, Debug)]
 pub(super) enum Lines {
     Twitter,
-    /// With a header that is read first, and with the scratch of its columns.
+    /// Lines of columns, with a header that is read first, and with the scratch of its columns.
     Columns {
         columns: Option<Columns>,
         kind: ColumnKind,

@@ -133,7 +133,7 @@ impl Monitor {
 struct Head {
     at_ns: Nanos,
     client: u64,
-    /// The command was called by a script, which has a line of its own.
+    /// Whether the command was called by a script, which has a line of its own.
     is_inner: bool,
 }
 

@@ -48,7 +48,7 @@ fn verb_of(op: &[u8], reads: &[&[u8]], writes: &[u8]) -> Option<Verb> {
     }
 }
 
-/// A length in bytes, at most the largest value that memcached can be told to take.
+/// A length in bytes, at most the largest value that memcached can be set to take.
 fn length_of(text: &[u8]) -> Option<u32> {
     let number: u32 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
     (number <= 1 << 30).then_some(number)

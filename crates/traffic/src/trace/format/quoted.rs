@@ -1,4 +1,4 @@
-//! Quoted arguments and encoded keys, as servers write them into their logs.
+//! Quoted arguments and encoded keys, in the form of servers' logs.
 
 /// The bytes of an argument in double quotes at the beginning of `text`, and what follows it: `\"`, `\\`, `\n`, `\r`, `\t`,
 /// `\a`, `\b` and `\xHH` stand for one byte each (`sdscatrepr` of Redis). `None` where no whole argument is there.

@@ -27,7 +27,7 @@ pub(in crate::trace) struct Watch {
     last_gid: Option<u64>,
     /// Requests in their order; `None` where a read was taken back.
     pending: VecDeque<Option<Event>>,
-    /// Number of the first of them, counted from the beginning.
+    /// Number of the first pending request, counted from the beginning.
     first_pending: u64,
     /// The last read of each connection that waits.
     last_reads: HashMap<u64, u64>,
@@ -85,7 +85,7 @@ impl Watch {
         std::mem::take(&mut self.lost)
     }
 
-    /// The request of a line, or what the line is without one.
+    /// The request of a line, or the kind of a line without one.
     fn event_of(&mut self, fields: &Fields<'_>) -> Result<Event, Found> {
         let at_ns = fields.at.and_then(time).ok_or(Found::Bad)?;
         match fields.kind.ok_or(Found::Bad)? {
