@@ -380,8 +380,7 @@ fn idle(theatre: &Theatre, options: &Options, deadline: Deadline) -> io::Result<
     let begin = Instant::now();
     let (mut wrong, mut made, mut stolen) = (Vec::new(), 0, 0);
     for (number, (server, words)) in IDLE.iter().enumerate() {
-        let scenario =
-            Scenario { row: "nobody", limit: "nobody", staged: "nothing", server: *server, ..PLAIN };
+        let scenario = Scenario { row: "none", limit: "none", staged: "nothing", server: *server, ..PLAIN };
         let stage = Stage::set(theatre, &scenario)?;
         let share = options.idle / IDLE.len() + usize::from(number < options.idle % IDLE.len());
         for _ in 0..share {
@@ -402,7 +401,7 @@ fn idle(theatre: &Theatre, options: &Options, deadline: Deadline) -> io::Result<
                 stolen += 1;
                 said = run()?;
             }
-            if said.limit != "nobody" {
+            if said.limit != "none" {
                 wrong.push(format!("{words}: {}: {} [{}]", said.row, said.says, said.evidence.join("; ")));
             }
         }

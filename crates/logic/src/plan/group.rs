@@ -21,10 +21,10 @@ pub struct Group {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// The clients come and go; absent: all clients stay from the beginning to the end.
-    #[serde(rename = "crowd", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "connection_churn", default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<ChurningClients>,
     /// The rules of these clients beside their pace.
-    #[serde(rename = "manner", default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub policy: ClientPolicy,
 }
 
@@ -85,7 +85,7 @@ pub enum Late {
 #[serde(deny_unknown_fields)]
 pub struct ChurningClients {
     /// When the clients come.
-    #[serde(rename = "births")]
+    #[serde(rename = "clients_started")]
     pub spawns: Spawns,
     /// Requests that each client makes, at least 1.
     pub calls: u64,

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// No limit: requests were answered as they came.
-    Nobody,
+    None,
     /// The generator: its threads, its CPU, its kernel.
     Generator,
     /// The server, or its machine.
@@ -24,7 +24,7 @@ pub enum Limit {
 impl Limit {
     /// All limits in their order.
     pub const ALL: [Limit; 8] = [
-        Limit::Nobody,
+        Limit::None,
         Limit::Generator,
         Limit::Server,
         Limit::Connections,
@@ -37,7 +37,7 @@ impl Limit {
     /// The word of the JSON result and of curves.
     pub fn name(self) -> &'static str {
         match self {
-            Limit::Nobody => "nobody",
+            Limit::None => "none",
             Limit::Generator => "generator",
             Limit::Server => "server",
             Limit::Connections => "connections",

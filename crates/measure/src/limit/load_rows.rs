@@ -235,7 +235,7 @@ fn makes_misses(event: &Event) -> bool {
 }
 
 /// Reports an open loop that nothing limited.
-pub fn nobody(case: &Case<'_>) -> Option<Finding> {
+pub fn none(case: &Case<'_>) -> Option<Finding> {
     let uses = ResourceUse::all_of(case);
     let next = ResourceUse::next_of(&uses).map_or_else(String::new, |(next, full_at)| {
         format!(
@@ -246,5 +246,5 @@ pub fn nobody(case: &Case<'_>) -> Option<Finding> {
         )
     });
     let rate = rate_text(case.rate());
-    Some(Finding::new(Limit::Nobody, format!("Nobody: requests were answered as they came ({rate}).{next}")))
+    Some(Finding::new(Limit::None, format!("Nobody: requests were answered as they came ({rate}).{next}")))
 }

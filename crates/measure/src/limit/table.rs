@@ -49,7 +49,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "unanswered", judge: server_rows::unanswered },
     Row { name: "waits-by-exclusion", judge: server_rows::waits_by_exclusion },
     Row { name: "closed-loop", judge: load_rows::rest_of_closed },
-    Row { name: "nobody", judge: load_rows::nobody },
+    Row { name: "none", judge: load_rows::none },
 ];
 
 /// Limit of a run, with the evidence.

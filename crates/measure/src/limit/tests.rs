@@ -93,7 +93,7 @@ fn stalls_of_a_machine_limit_nobody_and_are_said_of_the_tail() {
     };
     for run in [fast.clone().seen(IDLE, 1), fast, slow.clone().seen(IDLE, 1), slow] {
         let summary = run.summary();
-        says(&summary.verdict, Limit::Nobody, "nobody", &["Nobody: requests were answered as they came"]);
+        says(&summary.verdict, Limit::None, "none", &["Nobody: requests were answered as they came"]);
         let trust = &summary.trust;
         assert!(!trust.ok && trust.says.contains("p99") && trust.says.contains("stalls"), "{}", trust.says);
         assert!(!trust.says.contains("-T") && !trust.says.contains("keep up"), "{}", trust.says);
@@ -110,7 +110,7 @@ fn with_everything_idle_nobody_is_accused() {
                 continue;
             }
             for run in [idle.clone().seen(IDLE, 4), idle] {
-                says(&run.verdict(), Limit::Nobody, "nobody", &["answered as they came"]);
+                says(&run.verdict(), Limit::None, "none", &["answered as they came"]);
             }
         }
     }
@@ -121,8 +121,8 @@ fn an_innocent_run_says_what_gives_way_next() {
     let verdict = quiet().seen(&[0.4], 1).verdict();
     says(
         &verdict,
-        Limit::Nobody,
-        "nobody",
+        Limit::None,
+        "none",
         &["Next to give way: the CPU of the server, used for 40 %, at about 2,5"],
     );
 }
@@ -169,7 +169,7 @@ fn a_cpu_that_was_taken_away_names_the_thief() {
         names(throttled, "the container's limit");
     }
     let unseen = quiet().seen(IDLE, 1).machine(|machine| machine.steal_ns = Some(SECOND * 4));
-    says(&unseen.verdict(), Limit::Nobody, "nobody", &[]);
+    says(&unseen.verdict(), Limit::None, "none", &[]);
     let full = full_server(1, 460 * MICROSECOND, 0.6);
     let part = full.length / 10;
     let both = full.machine(|machine| machine.workers[0].run_delay_ns = Some(part));
@@ -429,7 +429,7 @@ fn an_open_loop_that_sends_late_keeps_requests_back() {
 
 #[test]
 fn waking_up_is_no_limit() {
-    says(&Scenario { reaction: MILLISECOND, ..quiet() }.verdict(), Limit::Nobody, "nobody", &[]);
+    says(&Scenario { reaction: MILLISECOND, ..quiet() }.verdict(), Limit::None, "none", &[]);
 }
 
 #[test]
@@ -527,7 +527,7 @@ fn a_server_that_started_anew_is_named_before_the_records_that_it_lost() {
         ["started anew during the run: at the end it had been up for 2 s, 4.0 s after the first look"];
     says(&lost(true, false), Limit::Server, "server-restarted", &words);
     says(&lost(false, false), Limit::Workload, "lost-records", &["1,000 evictions"]);
-    assert_eq!(lost(false, true).limit, Limit::Nobody, "counters that were set to 0 are no new start");
+    assert_eq!(lost(false, true).limit, Limit::None, "counters that were set to 0 are no new start");
 }
 
 #[test]
@@ -838,7 +838,7 @@ fn waits_of_few_requests_are_a_statement_about_the_tail() {
         "p99 waits"
     );
     for run in [tail.clone().seen(IDLE, 1), tail] {
-        says(&run.verdict(), Limit::Nobody, "nobody", &[]);
+        says(&run.verdict(), Limit::None, "none", &[]);
     }
 }
 
@@ -909,14 +909,14 @@ fn with_mix(plan: &mut Plan, change: impl Fn(&mut Mix)) {
 fn keys_that_were_stored_and_not_found_are_the_workload() {
     let words = ["The records: 5 % of the keys were not found, though all 10,000 records were stored before"];
     says(&judged(10_000, 200, &|_| {}), Limit::Workload, "lost-records", &words);
-    says(&judged(10_000, 3, &|_| {}), Limit::Nobody, "nobody", &[]);
-    says(&judged(9_999, 200, &|_| {}), Limit::Nobody, "nobody", &[]);
+    says(&judged(10_000, 3, &|_| {}), Limit::None, "none", &[]);
+    says(&judged(9_999, 200, &|_| {}), Limit::None, "none", &[]);
     let deletes = |plan: &mut Plan| with_mix(plan, |mix| mix.ops.push((Verb::Delete, 1.0)));
-    says(&judged(10_000, 200, &deletes), Limit::Nobody, "nobody", &[]);
+    says(&judged(10_000, 200, &deletes), Limit::None, "none", &[]);
     let expires = |plan: &mut Plan| plan.data.expiry_s = Dist::Fixed(60.0);
-    says(&judged(10_000, 200, &expires), Limit::Nobody, "nobody", &[]);
+    says(&judged(10_000, 200, &expires), Limit::None, "none", &[]);
     let unstored = |plan: &mut Plan| drop(plan.phases.remove(0));
-    says(&judged(10_000, 200, &unstored), Limit::Nobody, "nobody", &[]);
+    says(&judged(10_000, 200, &unstored), Limit::None, "none", &[]);
 }
 
 /// The verdict on a run without a load that did not find 200 keys, after changes of its server's reading and its plan.
@@ -960,21 +960,21 @@ fn keys_that_were_never_stored_are_no_records_that_the_server_lost() {
     let deletes = of_mix(&|mix| mix.ops.push((Verb::Delete, 1.0)));
     let fills = of_mix(&|mix| mix.read_through_ns = Some(0));
     for verdict in [expired, flushed, deletes, fills] {
-        says(&verdict, Limit::Nobody, "nobody", &[]);
+        says(&verdict, Limit::None, "none", &[]);
     }
 }
 
 #[test]
 fn keys_that_the_load_itself_took_away_or_never_stored_are_no_lost_records() {
     let churns = |plan: &mut Plan| with_mix(plan, |mix| mix.churn = Some(KeyChurn::usual()));
-    says(&judged(10_000, 200, &churns), Limit::Nobody, "nobody", &[]);
+    says(&judged(10_000, 200, &churns), Limit::None, "none", &[]);
     let with_event = |what: EventKind| {
         judged(10_000, 200, &|plan| plan.changes.events = vec![Event { at_ns: SECOND, what: what.clone() }])
     };
     let range = RankRange { first: 0, last: 99 };
     let hot = |key| EventKind::Hot(FlashCrowd { key, share: 0.3, rise_ns: 0, hold_ns: SECOND, fall_ns: 0 });
     for what in [EventKind::Delete(range), EventKind::Expire(range), hot(HotKey::New)] {
-        says(&with_event(what), Limit::Nobody, "nobody", &[]);
+        says(&with_event(what), Limit::None, "none", &[]);
     }
     // A hot key that is one of the records was stored as they were.
     says(&with_event(hot(HotKey::Rank(7))), Limit::Workload, "lost-records", &[]);
@@ -987,9 +987,9 @@ fn keys_that_the_load_itself_took_away_or_never_stored_are_no_lost_records() {
     };
     says(&with_part(&|_| {}), Limit::Workload, "lost-records", &[]);
     let deletes = |part: &mut Part| part.ops = Some(vec![(Verb::Get, 9.0), (Verb::Delete, 1.0)]);
-    says(&with_part(&deletes), Limit::Nobody, "nobody", &[]);
+    says(&with_part(&deletes), Limit::None, "none", &[]);
     let churns = |part: &mut Part| part.churn = Some(KeyChurn::usual());
-    says(&with_part(&churns), Limit::Nobody, "nobody", &[]);
+    says(&with_part(&churns), Limit::None, "none", &[]);
 }
 
 #[test]
@@ -1003,10 +1003,10 @@ fn a_long_way_is_what_a_response_consists_of() {
     };
     let words = ["The network path: opening a connection takes 1.90 ms (p50), a request 2.00 ms"];
     says(&far.clone().seen(IDLE, 1).verdict(), Limit::Network, "way", &words);
-    says(&Scenario { connect: MILLISECOND, ..far }.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
+    says(&Scenario { connect: MILLISECOND, ..far }.seen(IDLE, 1).verdict(), Limit::None, "none", &[]);
     let here =
         Scenario { connections: 100, service: 2 * MILLISECOND, connect: 1_900 * MICROSECOND, ..quiet() };
-    says(&here.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
+    says(&here.seen(IDLE, 1).verdict(), Limit::None, "none", &[]);
 }
 
 #[test]
@@ -1063,7 +1063,7 @@ fn requests_that_leave_late_are_held_up_by_the_generators_kernel() {
     let short = Scenario { out: Some(15 * MICROSECOND), ..quiet() };
     let small = Scenario { service: 900 * MICROSECOND, ..shaped.clone() };
     for run in [short, small] {
-        says(&run.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
+        says(&run.seen(IDLE, 1).verdict(), Limit::None, "none", &[]);
     }
     let full = Scenario { out: Some(90 * MICROSECOND), ..full_server(1, 460 * MICROSECOND, 0.6) };
     says(&full.verdict(), Limit::Server, "server-cpu", &[]);

@@ -106,7 +106,7 @@ impl Point {
 
     fn limited_by(&self) -> &'static str {
         match self.summary.verdict.limit {
-            Limit::Nobody | Limit::Unknown => "-",
+            Limit::None | Limit::Unknown => "-",
             limit => limit.name(),
         }
     }
@@ -421,7 +421,7 @@ mod tests {
     /// A scan of two runs of two seconds each, in which as many requests were due in two seconds and in one.
     fn scan() -> Curve {
         let mut summary = Run::new(Keep::Figures).report(|report| report.summary.clone());
-        summary.verdict.limit = Limit::Nobody;
+        summary.verdict.limit = Limit::None;
         let point = |asked, due_s| Point {
             role: "scan",
             asked: Some(asked),

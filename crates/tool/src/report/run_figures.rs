@@ -452,7 +452,7 @@ pub(in crate::report) mod tests {
             met: None,
             trust: Some(true),
             mostly_lag: Vec::new(),
-            limit: "nobody".to_owned(),
+            limit: "none".to_owned(),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Plans and results that an earlier version of the program wrote: they stay readable and keep their fields.
 //!
-//! Each folder below `fixtures/` has the name of the commit whose program wrote its files, with the command lines that they
-//! came from. A plan or a result there changes only where an issue says that this promise ends.
+//! Each folder below `fixtures/` has the name of the schema that its files follow, with the command lines that they came from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -21,7 +20,7 @@ use crate::common::agent::Agent;
 use crate::common::{Running, Serve, fits};
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/d0859f4")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1")
 }
 
 /// The command lines of a folder of fixtures, by the names of their files. `~` stands for a blank inside a word.

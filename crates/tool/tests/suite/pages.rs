@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const UPDATE: &str = "PUMMEL_UPDATE_PICTURES";
 
 fn fixture(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/d0859f4/results").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1/results").join(name);
     serde_json::from_slice(&fs::read(path).expect("a fixture")).expect("JSON")
 }
 
@@ -84,7 +84,7 @@ fn repeated(count: usize) -> Value {
         let scale = 1.0 + place as f64 / 10.0;
         json!({
             "status": "complete", "seed": place, "started_unix_s": place, "seconds": 1.0, "whole_s": 1.5, "requests": 1_000,
-            "rate": 1_000.0 / scale, "rate_ci": [900.0 / scale, 1_100.0 / scale], "trust": place != 1, "limit": "nobody",
+            "rate": 1_000.0 / scale, "rate_ci": [900.0 / scale, 1_100.0 / scale], "trust": place != 1, "limit": "none",
             "response_us": {
                 "p50": 50.0 * scale, "p90": 90.0 * scale, "p99": 400.0 * scale,
                 "p99.9": if place == 2 { Value::Null } else { json!(900.0 * scale) },

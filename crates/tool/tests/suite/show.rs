@@ -109,7 +109,7 @@ fn what_is_no_result_is_refused_with_what_it_is() {
 
 #[test]
 fn results_of_the_first_layout_are_shown_and_drawn() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/d0859f4/results");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1/results");
     let mut count = 0;
     for entry in fs::read_dir(folder).expect("the fixtures") {
         let path = entry.expect("a file").path();

@@ -155,7 +155,7 @@ fn records_that_something_else_removed_are_the_workload() {
 fn nobody_is_the_limit_of_a_run_that_everything_has_time_for() {
     let server = Memcached::start();
     let words = ["Nobody: requests were answered as they came", "Next to give way: "];
-    assert_named("nobody", "nobody", &words, || {
+    assert_named("none", "none", &words, || {
         pummel(&format!("run -s {} -c 10 --rate 500 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
 }

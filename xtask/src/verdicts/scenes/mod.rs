@@ -76,7 +76,7 @@ mod tests {
             |row: &str| UNSTAGED.iter().any(|unstaged| unstaged.row.split(',').next() == Some(row));
         for row in &rows {
             // The idle runs are the scenes of the last row.
-            let is_staged = *row == "nobody" || scenes().any(|scenario| scenario.row == *row);
+            let is_staged = *row == "none" || scenes().any(|scenario| scenario.row == *row);
             assert!(is_staged || is_unstaged(row), "{row} has neither a scene nor a reason");
         }
         for unstaged in UNSTAGED {

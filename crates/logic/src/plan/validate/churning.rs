@@ -66,7 +66,7 @@ fn place(plan: &Plan, index: usize, group: &Group, churn: &ChurningClients) -> R
 fn spawns(index: usize, churn: &ChurningClients) -> Result<(), Invalid> {
     match &churn.spawns {
         Spawns::Drawn(_) if churn.sequence.is_none() => {
-            let expected = "drawn births are accepted only with a sequence";
+            let expected = "clients that start at drawn times are accepted only with a sequence";
             refuse(Field::Spawns.of(index), "drawn", expected)
         }
         Spawns::Closed | Spawns::Drawn(_) => Ok(()),

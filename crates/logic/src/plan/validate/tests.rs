@@ -227,7 +227,7 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "groups[0].arrivals", |plan| {
             plan.groups[0].arrivals = Arrivals::Shape(Dist::Uniform { low: 3.0, high: 1.0 });
         }),
-        (mixed(), "groups[0].manner.block", |plan| plan.groups[0].policy.block = 11),
+        (mixed(), "groups[0].policy.block", |plan| plan.groups[0].policy.block = 11),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 0),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 11),
         (mixed(), "engine.stamps", |plan| {
@@ -241,40 +241,44 @@ fn what_is_wrong_is_named_by_its_path() {
             plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: true, hardware: false });
             plan.servers = vec!["/tmp/socket".to_owned()];
         }),
-        (churning(), "groups[0].crowd.calls", |plan| {
+        (churning(), "groups[0].connection_churn.calls", |plan| {
             plan.groups[0].churn.as_mut().expect("clients that come and go").calls = 0;
         }),
-        (churning(), "groups[0].crowd.births.open.rate", |plan| {
+        (churning(), "groups[0].connection_churn.clients_started.open.rate", |plan| {
             let spawns = Spawns::Open { arrivals: Arrivals::Constant, rate: 0.0 };
             plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
-        (churning(), "groups[0].crowd.births.open.rate", |plan| {
+        (churning(), "groups[0].connection_churn.clients_started.open.rate", |plan| {
             let delete = Work::Delete(Delete { share: 0.5, depth: 1 });
             plan.phases.push(phase("delete", delete, Stop::default()));
         }),
-        (sequence(), "groups[0].crowd.births.open.rate", |plan| {
+        (sequence(), "groups[0].connection_churn.clients_started.open.rate", |plan| {
             let spawns = Spawns::Open { arrivals: Arrivals::Constant, rate: f64::NAN };
             plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
-        (churning(), "groups[0].crowd.births.open.arrivals", |plan| {
+        (churning(), "groups[0].connection_churn.clients_started.open.arrivals", |plan| {
             let spawns = Spawns::Open { arrivals: Arrivals::Trace, rate: 100.0 };
             plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
-        (sequence(), "groups[0].crowd.sequence", |plan| {
+        (sequence(), "groups[0].connection_churn.sequence", |plan| {
             sequence_of(plan).sizes = Gap::Rising(1.0);
             plan.phases.push(plan.phases[0].clone());
         }),
-        (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).sizes = Gap::Fixed(2e9)),
-        (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).sizes = Gap::Uniform(9.0, 1.0)),
-        (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).calls = Some(Gap::Fixed(ENDLESS))),
-        (sequence(), "groups[0].crowd.sequence", |plan| {
+        (sequence(), "groups[0].connection_churn.sequence", |plan| sequence_of(plan).sizes = Gap::Fixed(2e9)),
+        (sequence(), "groups[0].connection_churn.sequence", |plan| {
+            sequence_of(plan).sizes = Gap::Uniform(9.0, 1.0)
+        }),
+        (sequence(), "groups[0].connection_churn.sequence", |plan| {
+            sequence_of(plan).calls = Some(Gap::Fixed(ENDLESS))
+        }),
+        (sequence(), "groups[0].connection_churn.sequence", |plan| {
             sequence_of(plan).calls = Some(Gap::Uniform(1.0, 31_536_001.0))
         }),
-        (sequence(), "groups[0].crowd.sequence", |plan| {
+        (sequence(), "groups[0].connection_churn.sequence", |plan| {
             let spawns = Spawns::Drawn(Gap::Fixed(1.9e19));
             plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
-        (sequence(), "groups[0].crowd.sequence", |plan| {
+        (sequence(), "groups[0].connection_churn.sequence", |plan| {
             let spawns = Spawns::Drawn(Gap::Exponential(0.0));
             plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),

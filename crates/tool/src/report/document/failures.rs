@@ -154,8 +154,8 @@ mod tests {
             });
             names.collect::<Vec<_>>().join(" ")
         };
-        let nobody = VerdictResult { limit: "nobody".to_owned(), ..VerdictResult::default() };
-        document.verdict = Some(nobody);
+        let none = VerdictResult { limit: "none".to_owned(), ..VerdictResult::default() };
+        document.verdict = Some(none);
         document.steady = Some(true);
         document.plan.fail_on = FailOn::ALL.to_vec();
         assert_eq!(failed(&document), "", "{:?}", document.failures());

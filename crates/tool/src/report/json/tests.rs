@@ -282,10 +282,7 @@ fn the_two_answers_stand_apart_with_what_they_rest_on() {
     assert_eq!(result["trust"]["ok"], true);
     assert!(result["trust"]["lag_share"]["p50"].as_f64().is_some_and(|share| share < 0.1));
     assert_eq!(result["trust"]["lag_share"]["same_requests"], true);
-    assert_eq!(
-        (&result["verdict"]["limit"], &result["verdict"]["row"]),
-        (&json!("nobody"), &json!("nobody"))
-    );
+    assert_eq!((&result["verdict"]["limit"], &result["verdict"]["row"]), (&json!("none"), &json!("none")));
     assert_eq!(result.get("evidence"), None, "nobody looked");
     run.measurement.evidence = Some(evidence());
     let result = value(&run);

@@ -67,7 +67,7 @@ pub fn cut_name(name: &str, chars_max: usize) -> String {
 
 fn limit_words(limit: &str) -> String {
     match limit {
-        "nobody" => "nobody was the limit".to_owned(),
+        "none" => "nobody was the limit".to_owned(),
         "unknown" => "what limited it is not known".to_owned(),
         "connections" => "the number of connections was the limit".to_owned(),
         "others" => "other clients were the limit".to_owned(),
