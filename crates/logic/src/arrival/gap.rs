@@ -3,7 +3,7 @@
 use super::rate::RATE_MAX;
 use crate::time::{Nanos, SECOND};
 
-/// How many requests a schedule passed over without asking them.
+/// Requests that a schedule passed over without asking them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// All requests that were passed over.
@@ -19,8 +19,8 @@ impl Passed {
     }
 }
 
-/// How many gaps of this mean begin in a time, when the first of them begins with it: 1 and the number of gaps that fit.
-/// A mean below [`GAP_MIN_NS`] counts as that.
+/// Number of gaps of this mean that begin in a time, when the first of them begins with it: 1 and the number
+/// of gaps that fit. A mean below [`GAP_MIN_NS`] counts as that.
 pub fn estimated_count(time_ns: Nanos, mean_gap_ns: f64) -> u64 {
     // The conversion saturates.
     libm::round(time_ns as f64 / mean_gap_ns.max(GAP_MIN_NS)) as u64 + 1

@@ -36,7 +36,7 @@ impl fmt::Display for ArrivalError {
 
 impl std::error::Error for ArrivalError {}
 
-/// Whether these arrivals can be scheduled: a shape needs a mean above 0 that is not infinite.
+/// Checks that these arrivals can be scheduled: a shape needs a mean above 0 that is not infinite.
 ///
 /// # Errors
 /// Returns [`ArrivalError::Shape`] for a shape whose mean is 0 or infinite.
@@ -47,7 +47,7 @@ pub fn check(arrivals: &Arrivals) -> Result<(), ArrivalError> {
     }
 }
 
-/// Whether a group's rate in requests per second is one that can be kept.
+/// Checks that a group's rate in requests per second is one that can be kept.
 ///
 /// # Errors
 /// Returns [`ArrivalError::Rate`] for a rate below 1e-6 or above 1e12 requests per second.

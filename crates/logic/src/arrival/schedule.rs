@@ -13,7 +13,7 @@ use crate::plan::Arrivals;
 use crate::rng::{Stream, StreamOwner, Use};
 use crate::time::{FAR_NS, Nanos, SECOND};
 
-/// What the schedules of a group's clients have in common; made once for a group, cheap to clone.
+/// The part of the schedules that a group's clients share; made once for a group, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Pace {
     clients: u64,
@@ -196,7 +196,7 @@ impl Schedule {
     /// Passes over every request that is due before `until_ns` (from the start of the phase), but over at most
     /// `requests_max`. Constant arrivals are counted by arithmetic, whatever their number. Of drawn gaps at most
     /// `draws_max` are drawn; where those do not reach, the rest is estimated from the mean gap, and the schedule goes on
-    /// behind `until_ns`. A schedule that is told when its requests are due passes over nothing.
+    /// behind `until_ns`. A schedule whose due times come from outside passes over nothing.
     pub fn pass(&mut self, until_ns: Nanos, requests_max: u64, draws_max: u64) -> Passed {
         let mean_ns = match &mut self.process {
             Process::Told => return Passed::default(),

@@ -1,4 +1,4 @@
-//! What a client wants of its worker, and what a phase assigns to a client.
+//! The actions that a client asks of its worker, and the work that a phase assigns to a client.
 
 use crate::client::route::Lane;
 use crate::connection::inflight::Ticket;
@@ -7,7 +7,7 @@ use crate::protocol::{Op, Verb};
 use crate::rng::StreamOwner;
 use crate::time::{NEVER, Nanos};
 
-/// What a client wants of its worker.
+/// An action that a client asks of its worker.
 #[allow(
     clippy::large_enum_variant,
     reason = "an action is carried out where it is made; a box would allocate for each"
@@ -18,11 +18,11 @@ pub enum Action<'a> {
     Open(Lane),
     /// Send this request over this lane.
     Ask {
-        /// Which socket.
+        /// The lane to send over.
         lane: Lane,
-        /// What to send.
+        /// The request to send.
         op: Op<'a>,
-        /// What to remember until it is answered.
+        /// The facts to keep until the request is answered.
         ticket: Ticket,
     },
     /// Count a request as never sent: its lane is lost, or is not open although other lanes are.
@@ -36,8 +36,8 @@ pub enum Action<'a> {
     Wait(Nanos),
     /// The client wants nothing more in this phase.
     Done,
-    /// The client wants to send nothing more in this phase. Unless the phase is over by then, poll it again at this time, when
-    /// a request is due that it cannot send.
+    /// The client sends nothing more in this phase. Unless the phase is over by then, poll it again at this
+    /// time, when a request is due that it cannot send.
     DoneUntil(Nanos),
 }
 
@@ -55,7 +55,7 @@ pub struct PhaseAssignment {
     pub requests: u64,
     /// Most requests outstanding. The client keeps a time for each.
     pub depth: u32,
-    /// What becomes of late requests, where there is a schedule.
+    /// The treatment of late requests, where there is a schedule.
     pub late: Late,
     /// The least time between two requests of the schedule, in nanoseconds.
     pub spacing_ns: Nanos,

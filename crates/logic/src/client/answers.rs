@@ -1,4 +1,5 @@
-//! What a client does with replies: items are found among its keys, and what an answer asks for follows.
+//! A client's treatment of replies: items are found among its keys, and the requests that an answer asks for
+//! follow.
 
 use super::next::FollowUp;
 use super::{Client, Lane};

@@ -11,14 +11,14 @@ use crate::time::Nanos;
 #[derive(Debug, Default)]
 pub(super) struct FollowUps {
     queue: VecDeque<FollowUp>,
-    /// What few clients have; `None` where this one has nothing of it.
+    /// Parts that few clients have; `None` where this one has nothing of them.
     rare: Option<Box<Rare>>,
 }
 
-/// What few clients keep of the requests that answers asked for.
+/// Follow-ups of a kind that few clients have.
 #[derive(Debug, Default)]
 struct Rare {
-    /// How many requests of each verb had no place in the queue. They are never asked.
+    /// Number of requests of each verb that had no place in the queue. They are never asked.
     dropped: [u64; Verb::COUNT],
     /// The stores under way that end pairs: the number of the draw of each pair, and when its read was due.
     pairs: VecDeque<(u64, Nanos)>,

@@ -5,12 +5,12 @@ use crate::time::Nanos;
 /// The state of a lane, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LaneState {
-    /// Not open and not asked for.
+    /// The lane is not open, and its opening was not asked for.
     Closed,
     Opening,
     /// Open since this time.
     Open(Nanos),
-    /// Not to be opened again.
+    /// The lane is never opened again.
     Lost,
 }
 

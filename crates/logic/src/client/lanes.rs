@@ -17,7 +17,7 @@ use crate::workload::cache_counts::CacheCounts;
 use crate::workload::key::Space;
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
-/// Whether the lanes of a request are open.
+/// State of the lanes that a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passage {
     /// All of them are open since this time.
@@ -271,7 +271,7 @@ impl Client {
         Action::Ask { lane, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
-    /// Whether this lane is open for a request.
+    /// Returns the state of this lane as a request meets it.
     fn passage(&self, lane: Lane, now: Nanos) -> Passage {
         let socket = self.socket(lane);
         match socket.state {

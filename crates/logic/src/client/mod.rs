@@ -58,7 +58,7 @@ pub struct Client {
     number: u64,
     /// Lane 0, which is all that most clients have.
     first: Socket,
-    /// What only clients with several lanes have.
+    /// State that only clients with several lanes have.
     many: Option<Box<Many>>,
     assignment: PhaseAssignment,
     draws: DrawStreams,
@@ -91,11 +91,11 @@ pub struct Client {
 /// The keys that only one client writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct OwnKeys {
-    /// How many keys were filled with pieces before.
+    /// Number of keys that were filled with pieces before.
     turn: u64,
     /// Bytes of the pieces under the current key; 0 while it is not stored.
     bytes: u64,
-    /// How many records were stored that no other request stores.
+    /// Number of stored records that no other request stores.
     inserted: u64,
 }
 
@@ -454,7 +454,7 @@ impl Client {
         self.follow_ups.front().filter(|follow| !self.stopped && follow.due < self.assignment.end)
     }
 
-    /// What has to happen next, and when.
+    /// Returns the next step of the client, and when it is due.
     fn next(&self, now: Nanos) -> Next {
         let opened = match self.first.state {
             LaneState::Open(at) => at,
@@ -467,7 +467,7 @@ impl Client {
         self.next_since(now, opened)
     }
 
-    /// What has to happen next, and when, on lanes that are open since `opened`.
+    /// Returns the next step of the client, and when it is due, on lanes that are open since `opened`.
     #[inline]
     fn next_since(&self, now: Nanos, opened: Nanos) -> Next {
         let is_free = self.slots.is_free();

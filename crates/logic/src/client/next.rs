@@ -1,4 +1,4 @@
-//! What a client does next: an arrival of its schedule, a request that an answer asked for, or to wait.
+//! The next step of a client: an arrival of its schedule, a request that an answer asked for, or to wait.
 
 use crate::client::route::Lane;
 use crate::connection::inflight::Origin;
@@ -44,7 +44,7 @@ impl FollowUp {
     }
 }
 
-/// What a client has to do next.
+/// The next step of a client.
 pub(super) enum Next {
     Open,
     Wait(Nanos),

@@ -1,4 +1,5 @@
-//! How a client makes a request: which verb and keys its draws choose, and what is sent and remembered.
+//! A client's way to a request: the verb and keys that its draws choose, and the facts that are sent and
+//! remembered.
 
 use super::next::NextRequest;
 use super::{Action, Client};
@@ -35,7 +36,7 @@ impl Client {
         NextRequest { verb, index, key, cas: 0, origin, pair_due: NEVER }
     }
 
-    /// Whether a get is all that its request is, or the first half of a pair.
+    /// Origin of a get: a request of its own, or the first half of a pair.
     #[inline(always)]
     fn origin_of_get(&self, index: u64, maker: &RequestMaker) -> Origin {
         if maker.task.modifies(&self.draws.op, index) { Origin::BeforeModify } else { Origin::Arrival }

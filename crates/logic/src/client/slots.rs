@@ -1,4 +1,4 @@
-//! How many requests of a client may be outstanding, and since when each slot is free.
+//! The slots of a client: its limit of outstanding requests, and since when each slot is free.
 
 use crate::time::{NEVER, Nanos};
 

@@ -7,15 +7,15 @@ use crate::protocol::Verb;
 use crate::rng::below;
 use crate::time::{Nanos, SECOND};
 
-/// How long a client waits before it opens a lane to a replicated server again, in nanoseconds. Without replication it opens
-/// the lane again at once.
+/// Pause of a client before it opens a lane to a replicated server again, in nanoseconds. Without replication
+/// it opens the lane again at once.
 const AWAY_NS: Nanos = 5 * SECOND;
-/// How long a client waits between two attempts to open a lane again, in nanoseconds.
+/// Pause of a client between two attempts to open a lane again, in nanoseconds.
 const RETRY_NS: Nanos = SECOND;
 
 impl Client {
-    /// How long the worker waits, in nanoseconds, before it opens a lost lane again after so many failed attempts; `None`
-    /// where the client has no window and leaves that to the worker.
+    /// Pause of the worker, in nanoseconds, before it opens a lost lane again after so many failed attempts;
+    /// `None` where the client has no window and leaves the pause to the worker.
     pub fn reopening_pause(&self, failures: u32) -> Option<Nanos> {
         let tasks = self.many.as_ref()?.window.as_ref()?;
         Some(match (failures, tasks.rules.replication) {

@@ -48,7 +48,7 @@ pub(super) struct WindowState {
     pub(super) lanes: Lanes,
 }
 
-/// What the Plan says about windows.
+/// The rules of windows, from the Plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowRules {
     pub(super) set: f64,
@@ -86,18 +86,18 @@ pub(super) struct Object {
     /// The server that took it.
     pub(super) server: u32,
     pub(super) state: ObjectState,
-    /// Another value was stored under its key before.
+    /// Whether another value was stored under its key before.
     pub(super) overwritten: bool,
 }
 
-/// What is known of an object.
+/// State of an object at its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectState {
     /// No set under its key was sent.
     Fresh,
     /// The server holds it, unless it was thrown out or has expired.
     Present,
-    /// It is not known whether the server holds it.
+    /// The server may hold it or not.
     Unknown,
 }
 
@@ -112,7 +112,7 @@ pub(super) enum Asked {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pick {
     pub(super) slot: u32,
-    /// Its value is to be compared.
+    /// Whether its value is to be compared.
     pub(super) verify: bool,
     pub(super) found: bool,
     /// The value that came in its place has the key of another object.
@@ -123,11 +123,11 @@ pub(super) struct Pick {
     pub(super) right_before: bool,
     /// Number of bytes of the value that came so far.
     pub(super) passed: u32,
-    /// The bytes themselves, where failed checks are told in full.
+    /// The bytes of the value, where failed checks are reported in full.
     pub(super) received: Vec<u8>,
 }
 
-/// What is done next.
+/// The next request of a window.
 pub(super) enum Command {
     Set { slot: u32, overwrites: bool },
     Get(Pick),
@@ -244,7 +244,7 @@ impl WindowState {
 }
 
 impl WindowState {
-    /// Counts what the answer to one get means, and remembers it where failed checks are told.
+    /// Counts the result of one get, and keeps it where failed checks are reported.
     pub(super) fn judge(&self, pick: &Pick, read: Nanos, maker: &mut RequestMaker) {
         let object = &self.objects[pick.slot as usize];
         let flaw = if pick.foreign {

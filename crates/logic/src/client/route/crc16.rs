@@ -59,7 +59,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, &byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
-/// What each high byte adds.
+/// The checksum that each high byte adds.
 const TABLE: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

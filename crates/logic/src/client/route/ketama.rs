@@ -64,7 +64,7 @@ impl Ring {
     }
 }
 
-/// What the points of a server are called after: its host alone where it listens on the default port, and without the
+/// Name of a server's points: its host alone where it listens on the default port, and without the
 /// brackets of IPv6. A unix socket has port 0.
 fn name_of(server: &str) -> String {
     if server.starts_with('/') {

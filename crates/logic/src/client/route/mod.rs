@@ -1,4 +1,4 @@
-//! Which of a client's lanes a request takes: the only one, each in turn, or the one that owns its key.
+//! The lane of a client that a request takes: the only one, each in turn, or the one that owns its key.
 
 pub mod crc16;
 pub mod ketama;
@@ -21,7 +21,7 @@ pub struct Router {
     block: u64,
 }
 
-/// Which lane a request takes.
+/// The rule that chooses the lane of a request.
 #[derive(Clone, Debug)]
 enum Rule {
     /// The only one.
@@ -33,7 +33,7 @@ enum Rule {
     Crc16(Deal),
 }
 
-/// How loading deals records to clients and servers.
+/// The ways in which loading deals records to clients and servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounds {
     /// Each server has its own clients, which store every record there.
@@ -101,7 +101,7 @@ impl Router {
         !matches!(self.rule, Rule::Own | Rule::Turns)
     }
 
-    /// How loading deals records to clients and servers.
+    /// Returns the way in which loading deals records to clients and servers.
     #[inline]
     pub(crate) fn rounds(&self) -> Rounds {
         match self.rule {
