@@ -32,15 +32,15 @@ pub fn mix(words: &[u64]) -> u64 {
 pub enum Use {
     /// Gaps between arrivals.
     Gap = 1,
-    /// Which operation.
+    /// Choice of the operation.
     Op = 2,
-    /// Which key.
+    /// Choice of the key.
     Key = 3,
     /// Sizes that do not belong to a key, such as pieces to append.
     Size = 4,
-    /// Expiry times.
+    /// Times of expiry.
     Expiry = 5,
-    /// Which answers are verified.
+    /// Choice of the answers that are verified.
     Verify = 6,
     /// Delays and deltas.
     Extra = 7,

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// What stands in the place of a password, and of what an anonymous result leaves out.
+/// Text in the place of a password, and of all that an anonymous result leaves out.
 pub const HIDDEN: &str = "***";
 
-/// How deep command lines are read within the words of command lines. Deeper words are hidden whole.
+/// Most levels of command lines within the words of command lines that are read. Deeper words are hidden whole.
 const DEPTH_MAX: u32 = 8;
 
 /// Options and settings of Redis and Valkey whose value is a password.
@@ -100,7 +100,7 @@ pub fn without_arguments(text: &str) -> String {
     }
 }
 
-/// How a text is split into words.
+/// The rules by which a text is split into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Syntax {
     /// Quotes and backslashes anywhere; lines, `;`, `&`, `|` and parentheses end a command.
@@ -112,9 +112,9 @@ enum Syntax {
 /// A word in a text.
 #[derive(Debug)]
 struct Word {
-    /// Where it is, with its quotes.
+    /// The word's place in the text, with its quotes.
     range: Range<usize>,
-    /// What it is without them.
+    /// The word without its quotes.
     value: String,
 }
 
@@ -223,7 +223,7 @@ fn program_at(words: &[String], at: usize) -> Option<(Program, usize)> {
     (name == "mutilate" && !is_value).then_some((Program::Mutilate, behind))
 }
 
-/// Where the command begins in the words behind redis-cli.
+/// Index of the command among the words behind redis-cli.
 fn command_at(words: &[String], more_values: &[&str]) -> usize {
     let mut at = 0;
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
@@ -295,7 +295,7 @@ fn mask_option(given: &[String], words: &mut [String], at: usize, program: Progr
     1
 }
 
-/// As [`mask_option`], of a word that does not begin with `--`.
+/// Masks the password of option `at` like [`mask_option`], where the option does not begin with `--`.
 fn mask_short(words: &mut [String], at: usize, program: Program) -> usize {
     let word = words[at].clone();
     let mut hide_next = || words.get_mut(at + 1).into_iter().for_each(|next| HIDDEN.clone_into(next));

@@ -1,4 +1,5 @@
-//! What a connection hands on of its replies: items, ends of requests with their times, and the sink that takes them.
+//! The parts of replies that a connection hands on: items, ends of requests with their times, and the sink that takes
+//! them.
 
 use crate::connection::inflight::{CheckState, Origin, Owed, Ticket};
 use crate::protocol::{Fault, Malformed, Outcome};
@@ -7,7 +8,7 @@ use crate::time::Nanos;
 /// A stamp may lie this far outside of [sent, read], the slack of comparing two clocks.
 const STAMP_SLACK_NS: Nanos = 1_000;
 
-/// Where the `arrived` time of an [`Answer`] comes from.
+/// The source of the `arrived` time of an [`Answer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
     /// The kernel's receive stamp.
@@ -25,7 +26,7 @@ pub enum Stamp {
 pub struct Answer<'a> {
     /// The request that ended.
     pub ticket: &'a Ticket,
-    /// How the request ended.
+    /// The outcome of the request.
     pub outcome: Outcome,
     /// The clock before the system call that took the request's first byte, in nanoseconds;
     /// [`NEVER`](crate::time::NEVER) if no byte of it was taken.
@@ -37,7 +38,7 @@ pub struct Answer<'a> {
     pub read: Nanos,
     /// Number of items that the reply brought.
     pub hits: u32,
-    /// Where `arrived` comes from.
+    /// The source of `arrived`.
     pub stamp: Stamp,
     /// The number under which the worker keeps the request's transmit stamp; 0 where it is not stamped.
     pub mark: u16,

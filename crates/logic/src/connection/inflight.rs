@@ -6,8 +6,8 @@ use crate::protocol::{Tag, Verb};
 use crate::time::{NEVER, Nanos};
 pub use crate::workload::request::{AnswerUse, CheckState};
 
-/// What pummel knows of a request beside its bytes. The ticket is kept while the request is unanswered and handed back
-/// with the answer.
+/// The facts of a request that pummel keeps beside its bytes. The ticket is kept while the request is unanswered and
+/// handed back with the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// The time in nanoseconds at which the arrival process asked for the request.
@@ -18,13 +18,13 @@ pub struct Ticket {
     pub index: u64,
     /// Index of the request's first key.
     pub key: u64,
-    /// What a check of the answer needs to know of the request.
+    /// The facts of the request that a check of the answer needs.
     pub check_state: CheckState,
     /// The verb of the request.
     pub verb: Verb,
     /// Why the request was made.
     pub origin: Origin,
-    /// What is to be done with the answer, beside measuring it.
+    /// The use of the answer, beside measuring it.
     pub answer_use: AnswerUse,
     /// Number of keys.
     pub keys: u16,
@@ -75,7 +75,7 @@ impl Origin {
 /// An unanswered request.
 #[derive(Clone, Copy, Debug)]
 pub struct Owed {
-    /// What pummel knows of the request.
+    /// The facts of the request that its answer carries back.
     pub ticket: Ticket,
     /// The clock before the system call that took the request's first byte, in nanoseconds; [`NEVER`] until then.
     pub sent: Nanos,

@@ -54,7 +54,7 @@ impl Outbox {
         self.bytes.len() - self.taken + self.holes.as_ref().map_or(0, |holes| holes.len)
     }
 
-    /// Adds bytes.
+    /// Adds bytes at the end.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
         // Most keys have 16 to 32 bytes. Two copies of 16 bytes, which may overlap, take less than a call of the C library.
@@ -106,8 +106,8 @@ impl Outbox {
         }
     }
 
-    /// What to send next, as up to three parts: own bytes, a range of `block`, own bytes again. Returns how many parts
-    /// were filled in; 0 when there is nothing to send.
+    /// Fills in the bytes to send next, as up to three parts: own bytes, a range of `block`, own bytes again. Returns
+    /// how many parts were filled in; 0 when there is nothing to send.
     #[inline]
     pub fn parts<'a>(&'a self, block: &'a [u8], parts: &mut [IoSlice<'a>; 3]) -> usize {
         let Some(holes) = self.holes.as_ref().map(|holes| &holes.list).filter(|list| !list.is_empty()) else {

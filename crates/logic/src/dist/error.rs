@@ -11,30 +11,30 @@ pub(super) const INTEGER_MAX: u64 = 1 << 53;
 /// Why text or numbers are not a distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DistError {
-    /// Not a distribution that pummel knows, or not with these parameters.
+    /// The text is no distribution that pummel knows, or has wrong parameters.
     Refused {
-        /// What was given.
+        /// The text as it was given.
         given: String,
-        /// What would have been accepted.
+        /// The forms that are accepted.
         accepted: &'static str,
     },
     /// `file:PATH` where the values themselves are needed.
     Unread {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
     /// A line of a file of values is not a number.
     Line {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Which line, from 1 on.
+        /// Number of the line, from 1 on.
         line: usize,
-        /// What stands there.
+        /// Text of the line.
         given: String,
     },
     /// A file of values without a value.
     Empty {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
 }

@@ -19,18 +19,18 @@ pub use self::weighted::{Range, Weighted};
 /// Parsing gives only legal parameters. A variant that is built by hand has to pass [`Dist::checked`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dist {
-    /// One number.
+    /// A single number.
     Fixed(f64),
     /// Every number between two bounds alike.
     Uniform {
-        /// The least.
+        /// The least number.
         low: f64,
         /// The greatest, at least `low`.
         high: f64,
     },
     /// The normal distribution. It reaches below 0: [`Dist::draw_size`] and arrivals cut it off there.
     Normal {
-        /// The mean.
+        /// The mean value.
         mean: f64,
         /// The standard deviation, 0 or more.
         sd: f64,
@@ -42,18 +42,18 @@ pub enum Dist {
     },
     /// The generalised Pareto distribution; shape 0 is the exponential one moved by `loc`.
     Pareto {
-        /// Where it begins.
+        /// The lower end.
         loc: f64,
-        /// Above 0.
+        /// The scale, above 0.
         scale: f64,
         /// Weight of the tail: the mean is infinite from 1 on; a negative shape has an upper end.
         shape: f64,
     },
     /// The generalised extreme value distribution; shape 0 is Gumbel's.
     Gev {
-        /// Where its bulk lies.
+        /// The place of the bulk.
         loc: f64,
-        /// Above 0.
+        /// The scale, above 0.
         scale: f64,
         /// Weight of the tail, as for [`Dist::Pareto`].
         shape: f64,

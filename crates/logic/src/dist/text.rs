@@ -154,7 +154,7 @@ fn parse(text: &str) -> Result<Dist, DistError> {
     dist.ok_or_else(wrong)?.checked().map_err(|_| wrong())
 }
 
-/// How many parameters a distribution of plain numbers has.
+/// Number of parameters of a distribution of plain numbers.
 fn count(name: &str) -> usize {
     match name {
         "fixed" | "exponential" => 1,
@@ -220,7 +220,7 @@ pub const NAMES: [&str; 12] = [
 const ANY: &str = "a number, fixed:V, uniform:LO,HI, normal:MEAN,SD, exponential:MEAN, pareto:LOC,SCALE,SHAPE, \
                    gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival, weighted:LO-HI@P,... or file:PATH";
 
-/// What each distribution accepts.
+/// The form that each distribution accepts.
 fn accepted(dist: &Dist) -> &'static str {
     match dist {
         Dist::Fixed(_) => "fixed:V with V between -1e18 and 1e18",

@@ -7,11 +7,11 @@ use super::error::{DistError, INTEGER_MAX, NUMBER_MAX, WEIGHTED, refused};
 /// A range of a [`Weighted`] distribution: whole numbers from `low` to `high`, both included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// The least.
+    /// The least number.
     pub low: u64,
     /// The greatest, at least `low`, at most 2^53.
     pub high: u64,
-    /// How likely the range is, above 0; relative to the sum over all ranges.
+    /// Probability of the range, above 0; relative to the sum over all ranges.
     pub weight: f64,
 }
 
