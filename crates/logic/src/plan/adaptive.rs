@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::absent::is_false;
 use crate::time::{Nanos, SECOND};
 
-/// What is decided while the run goes on; nothing by default.
+/// Decisions that are made while the run goes on; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Adaptive {
@@ -37,7 +37,7 @@ pub struct Settle {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
-    /// Which quantile, above 0 and below 1.
+    /// The quantile that is measured, above 0 and below 1.
     pub quantile: f64,
     /// The greatest distance of the quantile to an end of its interval, as a share of the quantile.
     pub half_width: f64,

@@ -1,4 +1,4 @@
-//! How a Plan names servers and the addresses that connections are made from.
+//! Names of servers in a Plan, and the addresses that connections are made from.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};

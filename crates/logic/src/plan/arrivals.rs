@@ -14,9 +14,9 @@ pub enum Arrivals {
     Closed,
     /// At equal distances; clients are shifted against each other.
     Constant,
-    /// With exponential gaps.
+    /// At exponential gaps.
     Poisson,
-    /// With gaps of this shape, scaled so that their mean fits the rate.
+    /// At gaps of this shape, scaled so that their mean fits the rate.
     Shape(Dist),
     /// At the times of the trace that is replayed.
     Trace,

@@ -18,7 +18,7 @@ pub struct BucketShares {
 /// Records that are equally popular.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketShare {
-    /// How many records, 1 or more.
+    /// Number of records, 1 or more.
     pub records: u64,
     /// Weight of the requests for all of them together, 0 or more.
     pub weight: f64,
@@ -35,7 +35,8 @@ impl BucketShares {
         self.buckets.iter().map(|bucket| bucket.records).sum()
     }
 
-    /// These buckets; `None` for more than 65,536 of them, and where a number, a weight or the sum of either cannot be.
+    /// Returns these buckets; `None` for more than 65,536 of them, and where a number, a weight or the sum of either
+    /// is out of range.
     pub fn new(buckets: Vec<BucketShare>) -> Option<BucketShares> {
         let weight: f64 = buckets.iter().map(|bucket| bucket.weight).sum();
         let records = buckets.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.records))?;
@@ -46,7 +47,7 @@ impl BucketShares {
     }
 }
 
-/// `RECORDS@WEIGHT,...`.
+/// Buckets from text of the form `RECORDS@WEIGHT,...`.
 impl FromStr for BucketShares {
     type Err = ();
 

@@ -51,7 +51,7 @@ pub struct Part {
     /// The popularity of the records in the part; absent: that of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub popularity: Option<Popularity>,
-    /// How long the records keep their keys in the part; absent: as in the phase.
+    /// The lives of the records' keys in the part; absent: as in the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<KeyChurn>,
 }

@@ -17,7 +17,7 @@ pub struct Data {
     pub records: u64,
     /// Seed of key sizes, value sizes and bytes.
     pub seed: u64,
-    /// What every key begins with.
+    /// The beginning of every key.
     pub key_prefix: String,
     /// Length of a key in bytes, prefix included.
     pub key_size: Dist,

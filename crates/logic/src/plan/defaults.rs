@@ -9,8 +9,8 @@ use crate::protocol::{MetaAsk, Verb};
 use crate::time::SECOND;
 
 impl Default for Plan {
-    /// In memcached's text protocol, with a timeout and intervals of a second. It lacks servers, groups and phases, without
-    /// which nothing can be run.
+    /// A Plan in memcached's text protocol, with a timeout and intervals of a second. It lacks servers, groups and
+    /// phases, without which nothing can be run.
     fn default() -> Plan {
         Plan {
             schema: SCHEMA,
@@ -100,7 +100,7 @@ impl Default for Group {
 }
 
 impl Mix {
-    /// These operations and weights, on any record, one key at a time.
+    /// Returns a mix of these operations and weights, on any record, one key at a time.
     pub fn of(ops: &[(Verb, f64)]) -> Mix {
         Mix {
             ops: ops.to_vec(),

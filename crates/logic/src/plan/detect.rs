@@ -1,4 +1,4 @@
-//! What a server speaks, read from its answers to questions that change nothing at a server.
+//! Detection of a server's protocol and software, from its answers to questions that change nothing at a server.
 
 use super::Protocol;
 
@@ -6,7 +6,7 @@ use super::Protocol;
 /// about 1,000 bytes.
 const LINE_MAX_BYTES: usize = 2048;
 
-/// Longest section that a RESP server tells of itself, in bytes.
+/// Longest section in which a RESP server describes itself, in bytes.
 const SECTION_MAX_BYTES: usize = 64 * 1024;
 
 /// Most bytes of an answer that are quoted.
@@ -43,12 +43,12 @@ impl Question {
     }
 }
 
-/// What a server speaks.
+/// The protocol and the software of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spoken {
     /// The protocol that a run uses.
     pub protocol: Protocol,
-    /// The name of the software and its version, where the server tells them.
+    /// The name of the software and its version, where the server sends them.
     pub software: Option<String>,
     /// The server's message if it requires a login before anything else.
     pub login: Option<String>,
@@ -66,16 +66,16 @@ impl Spoken {
     }
 }
 
-/// What the bytes of an answer say so far.
+/// Result of reading the bytes of an answer so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// The answer is not complete.
     More,
     /// The server speaks this.
     Spoken(Spoken),
-    /// The server refuses this client whatever it is asked, and says so in these words.
+    /// The server refuses this client whatever it is asked, in these words.
     Refused(String),
-    /// These bytes are of no protocol that pummel speaks.
+    /// The bytes are of no protocol that pummel speaks.
     Foreign,
 }
 
@@ -138,7 +138,7 @@ fn binary(bytes: &[u8]) -> Reading {
 }
 
 /// The software of a RESP server by the bytes that came after [`Question::Info`]; `None` while they are not complete. The
-/// inner value is `None` for a server that does not tell.
+/// inner value is `None` for a server that does not name it.
 pub fn software(bytes: &[u8]) -> Option<Option<String>> {
     let Some(end) = bytes.iter().take(LINE_MAX_BYTES).position(|&byte| byte == b'\n') else {
         return (bytes.len() >= LINE_MAX_BYTES).then_some(None);

@@ -39,16 +39,16 @@ pub enum EventKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashCrowd {
-    /// Which key.
+    /// The key that gets hot.
     pub key: HotKey,
     /// The key's greatest share of the requests, above 0 and at most 1. The other keys share the rest as before.
     pub share: f64,
-    /// How long the share rises, in nanoseconds.
+    /// Time in which the share rises, in nanoseconds.
     #[serde(default)]
     pub rise_ns: Nanos,
-    /// How long the share stays, in nanoseconds.
+    /// Time for which the share stays, in nanoseconds.
     pub hold_ns: Nanos,
-    /// How long the share falls, in nanoseconds.
+    /// Time in which the share falls, in nanoseconds.
     #[serde(default)]
     pub fall_ns: Nanos,
 }
@@ -68,7 +68,7 @@ impl FlashCrowd {
         }
     }
 
-    /// How long the key is hot, in nanoseconds.
+    /// Time for which the key is hot, in nanoseconds.
     pub fn length_ns(&self) -> Nanos {
         self.rise_ns.saturating_add(self.hold_ns).saturating_add(self.fall_ns)
     }

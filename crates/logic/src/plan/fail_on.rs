@@ -33,7 +33,7 @@ impl FailOn {
     pub const ALL: [FailOn; 5] =
         [FailOn::Limited, FailOn::Untrusted, FailOn::Errors, FailOn::Unsteady, FailOn::Overloaded];
 
-    /// What is accepted on command lines, in the order of help texts.
+    /// The forms that command lines accept, in the order of help texts.
     pub const ACCEPTED: [&str; 6] =
         ["limited", "untrusted", "errors", "unsteady", "overloaded", "outcomes:SHARE"];
 

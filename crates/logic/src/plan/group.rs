@@ -9,7 +9,7 @@ use crate::plan::arrivals::Arrivals;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// What the group is called in the result.
+    /// Name of the group in the result.
     pub name: String,
     /// Number of clients, over all servers, threads and agents.
     pub clients: u32,
@@ -129,7 +129,7 @@ pub struct Sequence {
     /// The request's number is the one before it plus this, where instances share the keys out among them.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub stride: u32,
-    /// What is added to the request's number.
+    /// A number that is added to the request's number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub offset: u32,
     /// Stores have the word `xxx`, which no server knows, in place of `set`: mcperf's hidden method.
@@ -147,7 +147,7 @@ pub enum Gap {
     Uniform(f64, f64),
     /// The exponential distribution with this mean.
     Exponential(f64),
-    /// This number first, then 1 more each time.
+    /// Rising by 1 each time, from this number on.
     Rising(f64),
 }
 
@@ -155,7 +155,7 @@ pub enum Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
-    /// This number of requests, at least 1.
+    /// A number of requests, at least 1.
     Limit(u32),
     /// All requests that are due, up to the client's share of what memory allows ([`depth_of`](super::memory::depth_of)).
     Unlimited,

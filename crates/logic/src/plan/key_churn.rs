@@ -20,8 +20,8 @@ const DEFAULT_LIVES: [(u64, f64); 2] = [(900, 70.0), (86_400, 30.0)];
 /// The least life, in seconds and in requests.
 pub const LIFE_MIN: (f64, f64) = (0.001, 1.0);
 
-/// How long the records keep their keys. At the end of its life a record gets another key, under which nothing was ever stored;
-/// its popularity stays.
+/// The lives of the records' keys. At the end of its life a record gets another key, under which nothing was ever
+/// stored; its popularity stays.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyChurn {
     /// The lives of the records, in seconds.

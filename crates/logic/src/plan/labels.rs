@@ -1,4 +1,4 @@
-//! Labels of a run: names and values that the user gives it, so that its result can be found and told apart.
+//! Labels of a run: names and values from the user by which its result is found and distinguished.
 
 use std::collections::BTreeMap;
 

@@ -14,18 +14,18 @@ pub struct Engine {
     pub threads: u32,
     /// CPUs that workers are pinned to, in turn; empty: not pinned.
     pub cpus: Vec<usize>,
-    /// Kernel interface.
+    /// Kernel interface that carries the load.
     pub backend: Backend,
     /// The way in which a worker waits for the next due time.
     pub wait: Wait,
     /// The clock that decides when a reply arrived.
     pub clock: Clock,
-    /// Which requests are stamped when they leave; `None`: none.
+    /// The requests that are stamped when they leave; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<TransmitSampling>,
 }
 
-/// Which requests are stamped when they leave this machine, and where.
+/// The choice of requests that are stamped when they leave this machine, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransmitSampling {
@@ -56,7 +56,7 @@ impl fmt::Display for TransmitSampling {
 pub enum Backend {
     /// The best that the kernel offers.
     Auto,
-    /// epoll, edge-triggered.
+    /// The edge-triggered epoll.
     Epoll,
     /// io_uring, and epoll where the machine does not give it.
     Uring,
@@ -79,9 +79,9 @@ impl Backend {
 pub enum Wait {
     /// Sleep in the kernel up to shortly before the due time, then spin; only sleep where there is no due time.
     Auto,
-    /// Never sleep.
+    /// Spin, and never sleep.
     Spin,
-    /// Only sleep.
+    /// Sleep, and never spin.
     Block,
     /// Look for a moment before sleeping: for one request at a time, whose reply is nearly there.
     Brief,
@@ -101,7 +101,7 @@ pub enum Clock {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Socket {
-    /// TCP_NODELAY.
+    /// Whether TCP_NODELAY is set.
     pub nodelay: bool,
     /// SO_LINGER in seconds; 0 makes closing send a reset.
     #[serde(default, skip_serializing_if = "Option::is_none")]

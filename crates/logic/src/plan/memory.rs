@@ -36,7 +36,7 @@ const FOLLOW_UP_BYTES: u64 = 80;
 /// Most replies that one worker reads in a second. No more misses can come before the first of their stores is due.
 const REPLIES_PER_SECOND_MAX: f64 = 20e6;
 
-/// How many times its rate a group may make for some time: in bursts, and to make up for what was late.
+/// The factor by which a group may exceed its rate for some time: in bursts, and to make up for late requests.
 const RATE_PEAK: f64 = 4.0;
 
 /// The longest value that is copied to be sent; longer ones are ranges of one block.
@@ -48,7 +48,7 @@ const CHECK_BYTES: u64 = 256;
 /// Bytes of the stored versions that a worker keeps where values are checked.
 const WITNESS_BYTES: u64 = 8 << 20;
 
-/// Memory of a worker for the keys that it stored, if misses are told apart by their causes.
+/// Memory of a worker for the keys that it stored, if misses are distinguished by their causes.
 const OWN_STORES_BYTES: u64 = 8 << 20;
 
 /// A worker: its thread, its backend with its buffers, its queues.

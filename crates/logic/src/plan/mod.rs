@@ -70,9 +70,9 @@ pub const SCHEMA: u32 = 1;
 pub struct Plan {
     /// Layout of this data; [`SCHEMA`].
     pub schema: u32,
-    /// Where the load goes: `host:port`, `[v6]:port` or `/path/of/a/socket`. At least one.
+    /// The servers that get the load: `host:port`, `[v6]:port` or `/path/of/a/socket`. At least one.
     pub servers: Vec<String>,
-    /// Which server holds a record and is asked for it.
+    /// The rule that decides which server holds a record and is asked for it.
     #[serde(default, skip_serializing_if = "Route::is_default")]
     pub route: Route,
     /// The protocol that the servers speak.
@@ -120,20 +120,21 @@ pub struct Plan {
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub evidence: bool,
     /// Whether the operations of the run are made once more after it, one at a time and ten at a time, so that a queue at the
-    /// server is told from a server that has time.
+    /// server is distinguished from a server that has time.
     #[serde(default, skip_serializing_if = "is_false")]
     pub probe: bool,
     /// Whether results leave out the names, addresses and ids of machines and servers, and the command line.
     #[serde(default, skip_serializing_if = "is_false")]
     pub anonymous: bool,
-    /// How often servers are asked for their statistics within the measured phases, in nanoseconds; absent: never.
+    /// Interval at which servers are asked for their statistics within the measured phases, in nanoseconds; absent:
+    /// never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_stats_ns: Option<Nanos>,
     /// Addresses at which servers are asked for their statistics in place of `servers`, which are a proxy then; empty: the
     /// servers themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_stats_at: Vec<String>,
-    /// What is decided while the run goes on.
+    /// Decisions that are made while the run goes on.
     #[serde(default, skip_serializing_if = "Adaptive::is_nothing")]
     pub adaptive: Adaptive,
     /// The faults that make the run count as failed, in addition to missed goals.
@@ -151,7 +152,7 @@ pub struct Plan {
     pub phases: Vec<Phase>,
 }
 
-/// How long the records keep their keys in a phase; `None` where they keep them.
+/// The lives of the records' keys in a phase; `None` where they keep them.
 fn churn_of(phase: &Phase) -> Option<&KeyChurn> {
     match &phase.work {
         Work::Mix(mix) => mix.churn.as_ref(),
@@ -159,7 +160,7 @@ fn churn_of(phase: &Phase) -> Option<&KeyChurn> {
     }
 }
 
-/// What a run reads a file of its Plan as.
+/// The role in which a run reads a file of its Plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRole {
     /// A trace that is replayed; `-` is standard input.
@@ -242,7 +243,7 @@ impl Plan {
         Plan { command, ..self.clone() }.with_labels(Labels::new())
     }
 
-    /// Whether its command is one that [`Plan::told`] has changed, so that it is not the command of the run.
+    /// Whether the Plan's command is one that [`Plan::told`] has changed, so that it is not the command of the run.
     pub fn has_masked_command(&self) -> bool {
         self.command.as_deref().is_some_and(|command| match self.anonymous {
             true => command.ends_with(secrets::HIDDEN) && secrets::without_arguments(command) == command,
@@ -256,7 +257,7 @@ impl Plan {
         Plan { labels, ..self }
     }
 
-    /// What results call the requests of a verb: the word that is sent, where the plan has one of its own.
+    /// Name of a verb's requests in results: the word that is sent, where the plan has one of its own.
     pub fn name_of(&self, verb: Verb) -> &'static str {
         let bogus = self.sequence().is_some_and(|sequence| sequence.bogus);
         if bogus && verb == Verb::Set { BOGUS_WORD } else { verb.name() }
@@ -267,8 +268,8 @@ impl Plan {
         if self.server_stats_at.is_empty() { &self.servers } else { &self.server_stats_at }
     }
 
-    /// Whether misses are told apart by their causes: reads draw from a mix, and keys expire, change, are no records or are stored
-    /// after a miss, in all phases whose reads are measured.
+    /// Whether misses are distinguished by their causes: reads draw from a mix, and keys expire, change, are no
+    /// records or are stored after a miss, in all phases whose reads are measured.
     pub fn tells_misses(&self) -> bool {
         let draws_none = |work: &Work| matches!(work, Work::Replay(_) | Work::Trace(_) | Work::Window(_));
         if self.phases.iter().any(|phase| phase.recorded && draws_none(&phase.work)) {
@@ -351,7 +352,7 @@ impl Transport {
     }
 }
 
-/// Which server holds a record, and which one a request goes to.
+/// The rule that decides which server holds a record, and which one a request goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
@@ -405,7 +406,7 @@ impl Route {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
-    /// The user.
+    /// Name of the user.
     pub user: String,
     /// File whose first line is the password; absent: the environment variable PUMMEL_PASSWORD holds the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -416,7 +417,7 @@ pub struct Login {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// Which quantile, above 0 and below 1.
+    /// The quantile to keep low, above 0 and below 1.
     pub quantile: f64,
     /// The greatest value that meets the goal, in nanoseconds.
     pub limit_ns: Nanos,

@@ -88,14 +88,14 @@ pub struct Pause {
 pub struct Load {
     /// Most requests outstanding on one connection.
     pub depth: u32,
-    /// Also stores the values that append and prepend work on.
+    /// Whether the values that append and prepend work on are stored too.
     pub pieces: bool,
-    /// Also stores the values that incr and decr work on.
+    /// Whether the values that incr and decr work on are stored too.
     pub counters: bool,
-    /// Also stores the hashes that hget and hset work on.
+    /// Whether the hashes that hget and hset work on are stored too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hashes: bool,
-    /// Also stores a plain value under each key of [`Verb::Command`].
+    /// Whether a plain value is stored too under each key of [`Verb::Command`].
     #[serde(default, skip_serializing_if = "is_false")]
     pub commands: bool,
     /// Leaves out the plain records, which a load stores by default.
@@ -119,14 +119,14 @@ pub struct Mix {
     /// Share of the keys read that do not exist and are never stored, 0 to 1; popular as the records are.
     #[serde(default, skip_serializing_if = "is_zero_share")]
     pub absent: f64,
-    /// How long the records keep their keys; absent: forever. A part may change it. All mixes of a plan have the same
+    /// The lives of the records' keys; absent: forever. A part may change it. All mixes of a plan have the same
     /// churn, so that a warm-up and the phases after it request the same keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<KeyChurn>,
     /// After a miss, store the missed key after this delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_through_ns: Option<Nanos>,
-    /// How a missed key is stored.
+    /// The way in which a missed key is stored.
     #[serde(default, skip_serializing_if = "Fill::is_set")]
     pub fill: Fill,
     /// The delays of these stores in seconds, where they differ; `read_through_ns` is their mean then.
@@ -146,12 +146,12 @@ pub struct Mix {
     /// Keys of each mset, 1 or more.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub multiset: u32,
-    /// What reads and deletes ask beside, which only the meta protocol can.
+    /// The extra questions of reads and deletes, which only the meta protocol has.
     #[serde(default, skip_serializing_if = "MetaAsk::is_nothing")]
     pub meta: MetaAsk,
 }
 
-/// How a missed key is stored.
+/// The way in which a missed key is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fill {
@@ -181,8 +181,8 @@ impl Mix {
         self.read_modify_write > 0.0
     }
 
-    /// Whether reads may miss keys for reasons that are told apart: keys that are no records, that change or that are stored after
-    /// a miss.
+    /// Whether reads may miss keys for reasons that are distinguished: keys that are no records, that change or that
+    /// are stored after a miss.
     pub fn tells_misses(&self) -> bool {
         let reads = self.ops.iter().any(|(verb, _)| verb.reads() || *verb == Verb::Cas);
         reads && (self.reads_unstored() || self.churn.is_some() || self.read_through_ns.is_some())

@@ -12,7 +12,7 @@ use super::rank_shares::RankShares;
 pub const POPULARITIES: &str = "uniform, zipf:EXPONENT, latest:EXPONENT, hot:KEYS,REQUESTS, ranks:RANKS=SHARE,..., buckets:RECORDS@WEIGHT,..., ycsb or \
      sequential";
 
-/// What is accepted behind `ranks:`.
+/// The form that is accepted behind `ranks:`.
 const RANKS_ACCEPTED: &str = "ranks:RANKS=SHARE,... with up to 64 rising numbers of records (or shares of them, such as \
                               1%) and the rising shares of the requests, 0 to 1, that so many most popular records get";
 
@@ -58,9 +58,9 @@ pub enum Popularity {
 /// Text that is not a popularity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PopularityError {
-    /// What was given.
+    /// The text as it was given.
     pub given: String,
-    /// What would have been accepted.
+    /// The forms that are accepted.
     pub accepted: &'static str,
 }
 

@@ -13,7 +13,7 @@ use crate::protocol::resp::template::Template;
 use crate::protocol::text::Text;
 use crate::protocol::{Codec, Refused, Verb};
 
-/// A protocol.
+/// A protocol that servers speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -25,14 +25,14 @@ pub enum Protocol {
     Binary,
     /// RESP2, of Redis and Valkey.
     Resp2,
-    /// RESP3.
+    /// RESP3, of Redis and Valkey.
     Resp3,
 }
 
 /// The kind of server that speaks a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFamily {
-    /// memcached.
+    /// Servers like memcached.
     Memcached,
     /// Redis, Valkey, and other servers that speak RESP.
     Resp,
@@ -40,7 +40,7 @@ pub enum ServerFamily {
     Other,
 }
 
-/// What holds for one protocol.
+/// The properties of one protocol.
 #[derive(Debug)]
 pub struct ProtocolRow {
     /// The word of the command line and of a Plan.
@@ -93,7 +93,7 @@ const RESP_VERBS: [Verb; 15] = [
     Verb::Command,
 ];
 
-/// What a Plan asks of a codec beside its protocol. A codec ignores the fields that are none of its protocol's.
+/// The wishes of a Plan to a codec beside its protocol. A codec ignores the fields that are none of its protocol's.
 #[derive(Clone, Debug, Default)]
 pub struct CodecOptions {
     /// A blank stands before the end of command lines, as mcperf writes them (text).
@@ -110,7 +110,7 @@ pub struct CodecOptions {
 
 /// Work that is the same for every codec, and is compiled for each of them.
 pub trait WithCodec {
-    /// What the work returns.
+    /// Result of the work.
     type Output;
 
     /// Does the work with `codec`, from which the codec of each connection is renewed.
@@ -122,7 +122,7 @@ impl Protocol {
     pub const ALL: [Protocol; 5] =
         [Protocol::Text, Protocol::Meta, Protocol::Binary, Protocol::Resp2, Protocol::Resp3];
 
-    /// What holds for this protocol.
+    /// The properties of this protocol.
     pub fn row(self) -> &'static ProtocolRow {
         match self {
             Protocol::Text => &ProtocolRow {

@@ -17,7 +17,7 @@ pub struct RankShares {
 /// The share of the requests that so many most popular records get together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankShare {
-    /// How many records.
+    /// The number of records.
     pub ranks: RankCount,
     /// Share of the requests, 0 to 1.
     pub share: f64,
@@ -26,9 +26,9 @@ pub struct RankShare {
 /// A number of records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RankCount {
-    /// This number, 1 or more.
+    /// A fixed number, 1 or more.
     Records(u64),
-    /// This share of all records, above 0 and at most 1.
+    /// A share of all records, above 0 and at most 1.
     Share(f64),
 }
 

@@ -1,4 +1,4 @@
-//! How the clients, requests, depths and records of a Plan are dealt to processes, workers and clients.
+//! The dealing of a Plan's clients, requests, depths and records to processes, workers and clients.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ pub struct ProcessShare {
 pub struct ClientId {
     /// Index of its group in the Plan.
     pub group: usize,
-    /// Its number in the group, from 0, over all processes.
+    /// Number of the client in its group, from 0, over all processes.
     pub number: u64,
 }
 
@@ -51,13 +51,13 @@ impl ProcessShare {
         self.threads == self.workers
     }
 
-    /// How many clients are in this process.
+    /// Number of clients in this process.
     pub fn clients(&self) -> u64 {
         self.clients.iter().map(|clients| clients.end - clients.start).sum()
     }
 
-    /// How many of `count` things are this process's that are dealt in turn to the workers of all processes, as clients
-    /// that come and go and rows of a recording are.
+    /// Number of this process's things of `count` that are dealt in turn to the workers of all processes, such as
+    /// clients that come and go and rows of a recording.
     pub fn turns_of(&self, count: u64) -> u64 {
         let workers = u64::from(self.workers.max(1));
         let (first, threads) = (u64::from(self.first_worker), u64::from(self.threads));
@@ -101,7 +101,7 @@ impl ProcessShare {
         clients
     }
 
-    /// How many clients of a group that come and go may be with one worker of this process at one time.
+    /// Most clients of a group that come and go and that one worker of this process may have at one time.
     pub fn churning_clients_of_worker(&self, group: usize, worker: usize) -> u64 {
         let (worker, threads) = (worker as u64, u64::from(self.threads));
         let clients = self.clients[group].end - self.clients[group].start;
@@ -130,12 +130,13 @@ pub fn deal(group: &Group, weights: &[u64]) -> Vec<Range<u64>> {
     ranges
 }
 
-/// How one phase of a Plan is dealt to its clients: everything that follows from both and from the transport of the load.
+/// The dealing of one phase of a Plan to its clients: everything that follows from both and from the transport of the
+/// load.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseShare<'a> {
     /// Index of the phase in the Plan.
     pub number: usize,
-    /// The phase.
+    /// The phase of the Plan.
     pub phase: &'a Phase,
     /// Requests that the phase makes over all processes; `None` where only its time ends it.
     pub requests: Option<u64>,
@@ -146,14 +147,14 @@ pub struct PhaseShare<'a> {
     loaders: u64,
 }
 
-/// What one client does in a phase.
+/// The work of one client in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientShare {
     /// Requests that it makes; the greatest number where only the time of the phase ends it.
     pub requests: u64,
     /// Most requests that it has outstanding.
     pub depth: u32,
-    /// How often it makes requests again whose first attempt got lost.
+    /// Most repetitions of requests whose first attempt got lost.
     pub repeats: u64,
 }
 
@@ -198,8 +199,8 @@ impl<'a> PhaseShare<'a> {
         Some(clients.map(|client| self.requests_of(client)).fold(0, u64::saturating_add))
     }
 
-    /// What a client does in the phase. A client that loads over datagrams makes lost requests again; a server that loses
-    /// every second store for good is not worth more patience than one repetition for each.
+    /// Returns the work of a client in the phase. A client that loads over datagrams repeats lost requests, at most
+    /// about once for each of its requests: a server may lose every second store for good.
     pub fn of_client(&self, client: ClientId) -> ClientShare {
         let requests = self.requests_of(client);
         if !self.is_loaded_by_datagrams() {
@@ -331,13 +332,13 @@ pub fn loaders(loading: Transport) -> u64 {
     }
 }
 
-/// How many records a load stores on each server, or over all servers where keys decide on the server.
+/// Number of records that a load stores on each server, or over all servers where keys decide on the server.
 pub fn load_records(load: &Load, records: u64) -> u64 {
     let spaces = [!load.no_plain, load.pieces, load.counters, load.hashes, load.commands];
     spaces.into_iter().filter(|wanted| *wanted).count() as u64 * records
 }
 
-/// How many records a deletion removes on each server, or over all servers where keys decide on the server.
+/// Number of records that a deletion removes on each server, or over all servers where keys decide on the server.
 pub fn delete_records(delete: &Delete, records: u64) -> u64 {
     ((delete.share * records as f64).round() as u64).min(records)
 }
@@ -383,7 +384,7 @@ fn equal_share(requests: u64, number: u64, clients: u64) -> u64 {
     requests / clients + u64::from(number < requests % clients)
 }
 
-/// How many clients of a group, one after the other, are dealt to one server and one worker.
+/// Number of a group's clients, one after the other, that are dealt to one server and one worker.
 fn block_of(group: &Group) -> u64 {
     u64::from(group.policy.block).max(1)
 }
@@ -398,12 +399,12 @@ pub fn depth_at_start(depth: Depth) -> usize {
 }
 
 impl Plan {
-    /// How many clients there are in all groups.
+    /// Number of clients in all groups.
     pub fn clients(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.clients)).sum()
     }
 
-    /// How many clients there are in the groups before a client's and before it in its group.
+    /// Number of clients in the groups before a client's and before it in its group.
     pub fn clients_before(&self, client: ClientId) -> u64 {
         self.groups[..client.group].iter().map(|group| u64::from(group.clients)).sum::<u64>() + client.number
     }

@@ -52,7 +52,8 @@ pub struct PhaseTimes {
     pub begin: Nanos,
     /// When the time of the phase is over, `begin` or later; [`NEVER`] where only its requests end it.
     pub end: Nanos,
-    /// Where its time counts from: `begin`, or the beginning of the recorded phase that it goes on with.
+    /// The moment that the phase's time counts from: `begin`, or the beginning of the recorded phase that it goes on
+    /// with.
     since: Nanos,
 }
 

@@ -29,7 +29,7 @@ pub struct TraceReplay {
     /// The treatment of times to live.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ttl: TraceTtl,
-    /// How often the trace is replayed; 0: repeatedly, until the phase is over.
+    /// Number of times that the trace is replayed; 0: repeatedly, until the phase is over.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub passes: u32,
     /// Every pass has keys of its own.
@@ -47,10 +47,10 @@ pub struct TraceReplay {
     /// Requests that are made of each row, each with a key and a client of its own, 1 to 1,000.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub amplify: u32,
-    /// Whether the stores of the trace, or the misses of the replay, store what reads miss.
+    /// The source of the stores of missed keys: the trace, or the misses of the replay.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fills: Fills,
-    /// How long after a miss a key is stored by [`Fills::Own`].
+    /// Time from a miss until [`Fills::Own`] stores the key.
     #[serde(default, skip_serializing_if = "is_zero_time")]
     pub fill_delay_ns: Nanos,
     /// The delays of these stores in seconds, where they differ; `fill_delay_ns` is their mean then.
@@ -157,7 +157,7 @@ pub enum TraceTtl {
     Scale,
     /// Times to live are kept.
     Keep,
-    /// Nothing expires.
+    /// Records never expire.
     None,
 }
 

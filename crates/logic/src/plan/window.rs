@@ -31,13 +31,13 @@ pub struct Window {
     /// Share of objects that are set to expire, and whose expiry is checked.
     #[serde(default)]
     pub expire: f64,
-    /// Tell what each check found that failed.
+    /// Whether the finding of each failed check is reported.
     #[serde(default)]
     pub verbose: bool,
     /// Every object is set once, and nothing else is done.
     #[serde(default)]
     pub preset: bool,
-    /// Sockets.
+    /// The sockets that clients share.
     pub pool: Pool,
 }
 
@@ -45,9 +45,9 @@ pub struct Window {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lengths {
-    /// The least.
+    /// The least length.
     pub start: u32,
-    /// The greatest.
+    /// The greatest length.
     pub end: u32,
     /// Share of the objects, by weight.
     pub share: f64,

@@ -1,4 +1,4 @@
-//! Whether what is decided while a run goes on can be decided.
+//! Checks that the decisions for the time of a run can be made.
 
 use super::bounds::{DAY, refuse, span};
 use super::field::Field;

@@ -1,4 +1,4 @@
-//! Whether a load that changes can be kept: its rate over time, its bursts, and the phase that they are for.
+//! Checks of a load that changes: its rate over time, its bursts, and the phase that they are for.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ fn parts(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
     names(parts)
 }
 
-/// Refuses names that results cannot tell apart, or that terminals would obey.
+/// Refuses names that results cannot distinguish, and names that control terminals.
 fn names(parts: &[Part]) -> Result<(), Invalid> {
     let mut seen = BTreeSet::new();
     for Part { name, .. } in parts {

@@ -1,4 +1,4 @@
-//! Whether clients can come and go as the Plan asks for, and make the requests of mcperf.
+//! Checks that clients can come and go as the Plan asks for, and make the requests of mcperf.
 
 use std::fmt::Display;
 

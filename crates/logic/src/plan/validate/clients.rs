@@ -1,4 +1,4 @@
-//! Whether the groups of clients make sense: how many there are, how deep and when they ask, and on how many threads.
+//! Checks of the groups of clients: their number, their depth and arrivals, and their threads.
 
 use super::bounds::{CLIENTS_MAX, DEPTH_MAX, refuse, shape, within};
 use super::churning;
@@ -8,7 +8,7 @@ use crate::arrival::check_rate;
 use crate::plan::{Arrivals, ClientPolicy, Depth, Group, Phase, Plan, Route, ValueStyle, Work};
 use crate::time::SECOND;
 
-/// Most threads.
+/// Most threads of one process.
 const THREADS_MAX: u64 = 1_024;
 
 /// Refuses groups without clients, names that two groups share, and threads without clients.

@@ -1,4 +1,4 @@
-//! Whether a Plan can be carried out over UDP: by protocol and sockets, and by the length of its requests.
+//! Checks that a Plan can be carried out over UDP: by protocol and sockets, and by the length of its requests.
 
 use std::fmt::Display;
 

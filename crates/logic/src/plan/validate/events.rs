@@ -1,4 +1,4 @@
-//! Whether the events of a load can happen: their moments, the keys that are hot, the records that are lost.
+//! Checks that the events of a load can happen: their moments, the keys that are hot, the records that are lost.
 
 use super::bounds::{DAY, refuse, within};
 use super::field::Field;

@@ -227,7 +227,7 @@ impl Field {
     }
 }
 
-/// Where in a Plan a value stands, such as `groups[0].depth`.
+/// The place of a value in a Plan, such as `groups[0].depth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldPath {
     field: Field,

@@ -1,4 +1,4 @@
-//! Whether there is what a run is judged by: response times for goals and for `until`, values for checks.
+//! Checks that a run has what it is judged by: response times for goals and for `until`, values for checks.
 
 use super::bounds::refuse;
 use super::field::Field;

@@ -1,4 +1,4 @@
-//! Whether keys can change as a Plan says: how long records keep them, and the clients that ask for them.
+//! Checks that keys can change as a Plan says: the lives of records' keys, and the clients that ask for them.
 
 use super::bounds::refuse;
 use super::field::{Field, FieldPath};

@@ -1,4 +1,4 @@
-//! Whether a Plan fits into the memory that a run may take.
+//! Checks that a Plan fits into the memory that a run may take.
 
 use super::bounds::refuse;
 use super::field::Field;

@@ -1,4 +1,4 @@
-//! Whether a Plan can be run: a [`ValidPlan`] is one that can, as far as the Plan alone tells.
+//! Validation of a Plan: a [`ValidPlan`] is one that can be run, as far as the Plan alone shows.
 //!
 //! What floors 1 and 2 assert of a Plan holds of every [`ValidPlan`], and [`Plan::validate`] is the only way to one.
 
@@ -33,7 +33,7 @@ pub use self::invalid::Invalid;
 use super::{Plan, SCHEMA, Transport};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// A Plan that can be run, as far as the Plan alone tells. It cannot be changed, and is never read from a file: a
+/// A Plan that can be run, as far as the Plan alone shows. It cannot be changed, and is never read from a file: a
 /// file holds a [`Plan`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidPlan(Plan);

@@ -1,4 +1,4 @@
-//! Whether each phase has work that can be done, and an end.
+//! Checks that each phase has work that can be done, and an end.
 
 use super::bounds::{DEPTH_MAX, HOUR, NUMBER_MAX, YEAR, refuse, span, within};
 use super::field::Field;

@@ -1,4 +1,4 @@
-//! Whether a run can be probed: whether its own operations can be made once more with few of them in flight.
+//! Checks that a run can be probed: that its own operations can be made once more with few of them in flight.
 
 use super::bounds::refuse;
 use super::field::Field;

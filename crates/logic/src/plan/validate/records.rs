@@ -1,4 +1,4 @@
-//! Whether keys and values of the records can be made: their number, their lengths, their expiry.
+//! Checks that keys and values of the records can be made: their number, their lengths, their expiry.
 
 use super::bounds::{NUMBER_MAX, refuse, size, within};
 use super::field::{Field, FieldPath};

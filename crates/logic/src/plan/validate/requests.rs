@@ -1,4 +1,4 @@
-//! Whether requests can be drawn from the mixes, and whether the protocol can say each of them.
+//! Checks that requests can be drawn from the mixes, and that the protocol can say each of them.
 
 use super::bounds::{HOUR, refuse, span, within};
 use super::field::Field;
@@ -90,8 +90,8 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Refuses dependent requests in a mix without the operations that they need, or with replies that could not be told
-/// apart.
+/// Refuses dependent requests in a mix without the operations that they need, or with replies that could not be
+/// distinguished.
 fn dependent(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let asks = |wanted| asks(mix, wanted);
     let path = Field::ReadModifyWrite.of(index);

@@ -1,4 +1,5 @@
-//! Whether databases, hashes and commands of the user's own, which only RESP servers have, are asked of RESP servers.
+//! Checks that databases, hashes and commands of the user's own, which only RESP servers have, are asked of RESP
+//! servers.
 
 use super::bounds::{refuse, within};
 use super::field::Field;

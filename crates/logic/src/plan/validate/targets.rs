@@ -1,4 +1,5 @@
-//! Whether the servers can be named and reached as the Plan says: names, lanes, sockets, source addresses, TLS; goals and labels.
+//! Checks that the servers can be named and reached as the Plan says: names, lanes, sockets, source addresses, TLS;
+//! goals and labels.
 
 use super::bounds::{YEAR, refuse, span, within};
 use super::field::Field;

@@ -1,4 +1,4 @@
-//! Whether a trace can be replayed as a Plan wants it.
+//! Checks that a trace can be replayed as a Plan wants it.
 
 use super::bounds::{HOUR, refuse, span};
 use super::field::Field;

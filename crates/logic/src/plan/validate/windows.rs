@@ -1,4 +1,4 @@
-//! Whether clients can have windows of objects, as memaslap's have. The front of memaslap
+//! Checks that clients can have windows of objects, as memaslap's have. The front of memaslap
 //! checks its options in memaslap's words; these checks are for saved plans.
 
 use super::bounds::{CLIENTS_MAX, refuse, share, within};
