@@ -7,13 +7,13 @@
 use super::{Fault, Outcome, Tag};
 use std::collections::VecDeque;
 
-/// What a read has found so far, the weakest finding first. The outcome of a read of many keys is the strongest finding
+/// Findings of a read so far, the weakest first. The outcome of a read of many keys is the strongest finding
 /// among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
-    /// Nothing.
+    /// The read found nothing.
     Nothing,
-    /// A value.
+    /// The read found a value.
     Value,
     /// A value, or a place for one, that another client is going to renew.
     Recaching,
@@ -46,7 +46,7 @@ pub struct Batch {
     pub left: u32,
     /// The request's tag.
     pub tag: Tag,
-    /// What the request has found so far.
+    /// The strongest finding of the request so far.
     pub found: Found,
     /// Whether the request has ended with an error; replies that still come for it are dropped.
     pub ended: bool,
@@ -65,8 +65,8 @@ const WORDS_MAX_BYTES: usize = 200;
 /// requests without reply.
 #[derive(Debug, Default)]
 struct Quiet {
-    /// How many were written in a row, by the number of the next request that gets a reply. As many entries at most as
-    /// requests wait, and one.
+    /// Requests that were written in a row, by the number of the next request that gets a reply. As many entries at
+    /// most as requests wait, and one.
     runs: VecDeque<(u32, u32)>,
     /// Number of errors whose request is not known yet.
     unclear: u32,
@@ -77,7 +77,7 @@ struct Quiet {
     was_asked: bool,
     /// Whether the codec has to ask.
     inquires: bool,
-    /// Errors that are known now and not told: of requests without reply, and of others.
+    /// Errors that are known now and not reported: of requests without reply, and of others.
     failed: (u32, u32),
 }
 
@@ -97,7 +97,7 @@ pub enum Blame {
 pub struct Batches {
     /// Requests that get a reply, so far; the number of the next.
     asked: u32,
-    /// How many of them are answered; the number of the oldest that is not.
+    /// Requests of these that are answered; the number of the oldest that is not.
     answered: u32,
     waiting: Option<Box<Waiting>>,
 }

@@ -7,33 +7,33 @@ use std::io::IoSlice;
 /// A step that owns its bytes. The pieces of a body are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// [`Step::Item`].
+    /// An owned [`Step::Item`].
     Item {
-        /// Which request.
+        /// Tag of the request.
         tag: Option<Tag>,
-        /// The key.
+        /// Key of the item.
         key: Vec<u8>,
         /// Length of the value.
         size: u64,
-        /// CAS unique.
+        /// CAS unique of the item.
         cas: u64,
-        /// Flags.
+        /// Flags of the item.
         flags: u32,
     },
     /// All [`Step::Body`] of an item.
     Body(Vec<u8>),
-    /// [`Step::Absent`].
+    /// An owned [`Step::Absent`].
     Absent,
-    /// [`Step::Reply`].
+    /// An owned [`Step::Reply`].
     Reply {
-        /// Which request.
+        /// Tag of the request.
         tag: Option<Tag>,
-        /// How it ended.
+        /// Outcome of the request.
         outcome: Outcome,
-        /// What the server said.
+        /// The server's words.
         message: Vec<u8>,
     },
-    /// [`Step::QuietError`].
+    /// An owned [`Step::QuietError`].
     QuietError(Vec<u8>),
     /// The stream ended in [`Malformed`].
     Malformed(&'static str),
@@ -77,7 +77,7 @@ pub fn read_from<C: Codec>(codec: &mut C, pieces: &[&[u8]]) -> Vec<Seen> {
 /// A tag for where no reply has one.
 const NOBODY: Tag = 0x5eed_5eed;
 
-/// How each reply in a stream ended, with the number of its items.
+/// Outcome of a reply in a stream, with the number of its items.
 #[derive(Debug, PartialEq, Eq)]
 struct Ended {
     tag: Option<Tag>,
@@ -250,7 +250,7 @@ pub fn sent(out: &Outbox) -> Vec<u8> {
     parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
 }
 
-/// What a new codec writes for `op`.
+/// Returns the bytes that a new codec writes for `op`, and the reply to expect.
 ///
 /// # Errors
 /// Returns [`Refused`] when the codec does not write the request.

@@ -14,7 +14,7 @@ use crate::connection::outbox::Outbox;
 pub struct Credentials<'a> {
     /// The user; empty where the server has only a password (`requirepass` of Redis).
     pub user: &'a [u8],
-    /// The password.
+    /// The password itself.
     pub password: &'a [u8],
 }
 
@@ -41,7 +41,7 @@ enum Dialect {
     Binary,
 }
 
-/// Whether a handshake is over.
+/// Progress of a handshake that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeProgress {
     /// The server has agreed to everything.
@@ -242,11 +242,11 @@ mod tests {
     const LOGIN: Credentials<'_> = Credentials { user: b"user", password: b"secret" };
     const NO_USER: Credentials<'_> = Credentials { user: b"", password: b"secret" };
 
-    /// What Redis 7 answers HELLO 3 with.
+    /// The answer of Redis 7 to HELLO 3.
     const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
         $2\r\nid\r\n:4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
 
-    /// What memcached answers a right SASL PLAIN with.
+    /// The answer of memcached to a right SASL PLAIN.
     fn authenticated(status: u16, words: &[u8]) -> Vec<u8> {
         let mut packet = vec![0x81, 0x21, 0, 0, 0, 0];
         packet.extend(status.to_be_bytes());
@@ -256,7 +256,8 @@ mod tests {
         packet
     }
 
-    /// How a handshake ends when `stream` arrives, and what is left of it; the same for every cut in three.
+    /// Returns the end of a handshake when `stream` arrives, and the number of bytes left; the same for every cut in
+    /// three.
     fn progress(
         handshake: &Handshake,
         stream: &[u8],

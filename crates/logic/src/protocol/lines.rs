@@ -191,7 +191,7 @@ pub fn push_signed(out: &mut Outbox, number: i64) {
     out.push_decimal(number.unsigned_abs());
 }
 
-/// What follows a value is not its line end.
+/// Refusal of a value whose line end is missing.
 pub const NO_VALUE_END: Malformed =
     Malformed("a value is not followed by CR LF: its length is not what the server said");
 
@@ -205,7 +205,7 @@ pub struct Lines {
 /// A line that arrives in pieces.
 #[derive(Debug, Default)]
 struct Cut {
-    /// Its first bytes, up to [`LINE_MAX_BYTES`].
+    /// The line's first bytes, up to [`LINE_MAX_BYTES`].
     bytes: Vec<u8>,
     /// Whether the line was longer than [`LINE_MAX_BYTES`].
     long: bool,
@@ -226,7 +226,7 @@ impl Lines {
     }
 
     /// Takes a line off the front of `input` and returns it without its line end; takes all input and returns `None`
-    /// where the line goes on. A longer line than [`LINE_MAX_BYTES`] is cut off there when `may_be_long` says so of its
+    /// where the line goes on. A longer line than [`LINE_MAX_BYTES`] is cut off there when `may_be_long` holds for its
     /// beginning, and malformed otherwise.
     ///
     /// # Errors

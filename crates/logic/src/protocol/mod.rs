@@ -23,7 +23,7 @@ pub use self::verb::Verb;
 /// Number that a request carries and its reply repeats, in protocols that have one.
 pub type Tag = u32;
 
-/// Whether an encoded request gets a reply.
+/// Number of replies that an encoded request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The server sends one reply.
@@ -45,7 +45,7 @@ const NOT_MEMCACHED: Refused =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
-/// What a codec found in the bytes.
+/// A finding of a codec in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// All input was taken, and more is needed.
@@ -72,7 +72,7 @@ pub enum Step<'a> {
     Reply {
         /// Tag of the request; `None` for the oldest request.
         tag: Option<Tag>,
-        /// How the request ended. A read ends with [`Outcome::Hit`] when an item came before.
+        /// Outcome of the request. A read ends with [`Outcome::Hit`] when an item came before.
         outcome: Outcome,
         /// The server's words, without line end, where it said something beyond the outcome (errors, version); may be
         /// cut off where they are long.
@@ -88,7 +88,7 @@ pub enum Step<'a> {
 /// A whole reply that was taken without showing its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skimmed {
-    /// How the request ended.
+    /// Outcome of the request.
     pub outcome: Outcome,
     /// Number of items in the reply.
     pub items: u32,

@@ -11,7 +11,7 @@ pub enum Keys<'a> {
     Many {
         /// All keys, end to end.
         bytes: &'a [u8],
-        /// Where each key stops.
+        /// End of each key in `bytes`.
         ends: &'a [u32],
     },
     /// Several keys with a value each, for [`Verb::Mset`]; other verbs see the keys.
@@ -32,7 +32,7 @@ pub struct Pairs<'a> {
 pub struct PairList {
     /// All keys, end to end.
     pub bytes: Vec<u8>,
-    /// Where each key stops.
+    /// End of each key in `bytes`.
     pub ends: Vec<u32>,
     /// The values, one for each key.
     pub values: Vec<PairValue>,
@@ -48,7 +48,7 @@ pub struct PairValue {
     pub own: [u8; OWN_MAX_BYTES],
     /// Number of own bytes.
     pub own_bytes: u8,
-    /// Where in the shared block the rest of the value begins.
+    /// Offset in the shared block at which the rest of the value begins.
     pub shared_at: usize,
     /// Length of the rest of the value in bytes.
     pub shared_bytes: usize,
@@ -93,7 +93,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Key `n`.
+    /// Returns key `n`.
     pub fn key(&self, n: usize) -> &'a [u8] {
         let (bytes, ends) = match *self {
             Keys::One(key) => {
@@ -115,7 +115,7 @@ pub struct Value<'a> {
     pub own: &'a [u8],
     /// The rest: a range of the shared block.
     pub shared: &'a [u8],
-    /// Where in the shared block `shared` begins.
+    /// Offset in the shared block at which `shared` begins.
     pub shared_at: usize,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Value<'a> {
 /// One request, as a codec sees it. Fields that the verb does not use are ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct Op<'a> {
-    /// The verb.
+    /// The request's verb.
     pub verb: Verb,
     /// The key or keys of the request.
     pub keys: Keys<'a>,
@@ -188,7 +188,7 @@ impl MetaAsk {
         *self == MetaAsk::default()
     }
 
-    /// Whether reads may be told to renew what they read.
+    /// Whether servers may ask reads to renew what they read.
     pub fn renews(&self) -> bool {
         self.vivify_s.is_some() || self.recache_s.is_some() || self.stale_s.is_some()
     }

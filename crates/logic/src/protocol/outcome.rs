@@ -1,4 +1,4 @@
-//! How a request ended: the outcomes, the faults among them, and which of them each verb can have.
+//! Outcomes of requests, the faults among them, and the outcomes that each verb can have.
 
 use super::verb::Verb;
 
@@ -64,22 +64,22 @@ impl Fault {
     }
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A read found at least one key.
     Hit,
     /// A read found nothing.
     Miss,
-    /// Stored.
+    /// The value is stored.
     Stored,
-    /// Not stored, because the verb's condition did not hold.
+    /// Nothing is stored, because the verb's condition did not hold.
     NotStored,
-    /// Not stored, because another client stored since the CAS unique was read.
+    /// Nothing is stored, because another client stored since the CAS unique was read.
     Exists,
     /// The key does not exist.
     NotFound,
-    /// Removed.
+    /// The key is removed.
     Deleted,
     /// A new expiry is set.
     Touched,
@@ -89,11 +89,11 @@ pub enum Outcome {
     Ok,
     /// The request failed.
     Error(Fault),
-    /// A read found a value that was marked as stale, and another client has been told to renew it.
+    /// A read found a value that was marked as stale, and another client was asked to renew it.
     Stale,
     /// A read won the right to renew what it found, or to make what it did not find.
     Win,
-    /// A read found a value, or a place for one, that another client has been told to renew.
+    /// A read found a value, or a place for one, that another client was asked to renew.
     Recaching,
 }
 

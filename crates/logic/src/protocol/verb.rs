@@ -1,6 +1,6 @@
 //! The verbs of requests, and what each verb carries and does.
 
-/// What a request asks of the server. Figures are kept apart by verb.
+/// The verb of a request. Figures are kept apart by verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
@@ -13,7 +13,7 @@ pub enum Verb {
     Gat,
     /// Read with CAS unique and set a new expiry.
     Gats,
-    /// Store.
+    /// Store a value.
     Set,
     /// Store where nothing is stored yet.
     Add,
@@ -29,7 +29,7 @@ pub enum Verb {
     Incr,
     /// Subtract from a decimal value, down to 0.
     Decr,
-    /// Remove.
+    /// Remove a key.
     Delete,
     /// Set a new expiry.
     Touch,

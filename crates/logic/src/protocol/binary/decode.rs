@@ -3,7 +3,7 @@
 use super::packets::{ReplyHeader, opcode, status};
 use crate::protocol::{Fault, Outcome, Skimmed, Step, Tag};
 
-/// What the header of a packet means to the codec.
+/// Meaning of a packet's header to the codec.
 pub(super) enum Meaning {
     /// The packet is dropped.
     Nothing,
@@ -31,12 +31,12 @@ pub(super) fn item<'a>(tag: Option<Tag>, header: &ReplyHeader, kept: &'a [u8]) -
     }
 }
 
-/// What the answer to a request without reply means: a condition that did not hold is no error.
+/// Returns the meaning of the answer to a request without reply: a condition that did not hold is no error.
 pub(super) fn quiet_change(header: &ReplyHeader) -> Meaning {
     if matches!(outcome(header), Outcome::Error(_)) { Meaning::QuietError } else { Meaning::Nothing }
 }
 
-/// What stands behind extras and key.
+/// Returns the bytes behind extras and key.
 #[inline]
 pub(super) fn words<'a>(header: &ReplyHeader, kept: &'a [u8]) -> &'a [u8] {
     kept.get(header.fixed_bytes()..).unwrap_or_default()
@@ -62,7 +62,8 @@ pub(super) fn reply<'a>(
     Step::Reply { tag, outcome, message }
 }
 
-/// How the request ended that a whole packet with this header answers, where it is one of those that nearly all are.
+/// Returns the outcome of the request that a whole packet with this header answers, where it is one of those that
+/// nearly all are.
 #[inline]
 pub(super) fn skimmed(header: &ReplyHeader) -> Option<Skimmed> {
     match (header.opcode, header.status) {
@@ -73,7 +74,8 @@ pub(super) fn skimmed(header: &ReplyHeader) -> Option<Skimmed> {
     }
 }
 
-/// How the request ended that `header` answers; a number is filled in later. The status decides, never the body.
+/// Returns the outcome of the request that `header` answers; a number is filled in later. The status decides, never the
+/// body.
 ///
 /// Where the condition of a verb did not hold, the status names the reason (the key exists, or does not), and the text
 /// protocol says NOT_STORED: that is taken for all protocols.

@@ -27,7 +27,7 @@ pub struct Binary {
     reading: Option<Tag>,
 }
 
-/// How far the replies to a multi-get have come.
+/// Progress of the replies to a multi-get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MultigetState {
     /// No item has come.

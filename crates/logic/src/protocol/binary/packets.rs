@@ -9,10 +9,10 @@ pub(super) const HEADER_BYTES: usize = 24;
 /// Longest key: the field has 16 bits, memcached takes as many as in its text protocol.
 pub(super) const KEY_MAX_BYTES: usize = 250;
 
-/// As much of a reply that is no item is kept; no server says more than this.
+/// Most bytes that are kept of a reply that is no item; no server says more than this.
 pub(super) const KEPT_MAX_BYTES: usize = 512;
 
-/// What a response begins with.
+/// First byte of a response.
 pub(super) const RESPONSE: u8 = 0x81;
 
 /// Command codes. The quiet form of a read is of use only in a multi-get, with the key in the reply.
@@ -43,7 +43,7 @@ pub(super) mod opcode {
     pub const GATKQ: u8 = 0x24;
 }
 
-/// Response codes.
+/// Response codes of servers.
 pub(super) mod status {
     pub const DONE: u16 = 0x00;
     pub const NOT_FOUND: u16 = 0x01;
@@ -135,8 +135,8 @@ impl ReplyHeader {
         usize::from(self.extras_bytes) + usize::from(self.key_bytes)
     }
 
-    /// Checks that the lengths agree and that such a reply can come, and returns how many bytes after the header the
-    /// codec wants to see in one piece.
+    /// Checks that the lengths agree and that such a reply can come. Returns the number of bytes after the header that
+    /// the codec needs in one piece.
     #[inline]
     fn check(&self) -> Result<usize, Malformed> {
         let body_bytes = self.body_bytes as usize;
@@ -183,10 +183,10 @@ pub(super) struct Cut {
     shown: bool,
 }
 
-/// Where in the stream of packets the next byte stands.
+/// Position of the next byte in the stream of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketPosition {
-    /// In a header or what belongs to it.
+    /// In a header, its extras or its key.
     Head,
     /// In a value that is passed on.
     Value,
@@ -194,7 +194,7 @@ pub(super) enum PacketPosition {
     Rest,
 }
 
-/// What comes next.
+/// The next part of the stream.
 pub(super) enum PacketEvent<'i> {
     /// All input was taken.
     Need,
@@ -202,7 +202,7 @@ pub(super) enum PacketEvent<'i> {
     Head(ReplyHeader, Option<&'i [u8]>),
     /// Some bytes of its value.
     Value(&'i [u8]),
-    /// Its value is complete.
+    /// The packet's value is complete.
     ValueEnd,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Decoder {
     value: PassingValue,
 }
 
-/// Where in the stream of replies the next byte stands.
+/// Position of the next byte in the stream of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MetaPosition {
     /// In a line.
@@ -44,13 +44,13 @@ enum MetaPosition {
 enum PassingValue {
     /// A read of one key with this finding.
     Whole(Found),
-    /// A multi-get.
+    /// A multi-get's read of one key.
     Part,
     /// None: the value is dropped.
     Dropped,
 }
 
-/// What a line means to the codec.
+/// Meaning of a line to the codec.
 enum Meaning {
     /// The line is dropped, or more has to be read.
     Nothing,
@@ -202,7 +202,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// What a whole line means.
+    /// Returns the meaning of a whole line.
     #[inline]
     fn meaning(&mut self, reply: &MetaReply) -> Result<Meaning, Malformed> {
         match (reply.code, reply.asked) {

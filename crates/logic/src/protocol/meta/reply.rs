@@ -14,7 +14,7 @@ pub enum OpaqueKind {
     Part = b'p',
     /// Any way of storing.
     Store = b's',
-    /// A removal.
+    /// A removal of a key.
     Delete = b'd',
     /// incr or decr.
     Count = b'c',
@@ -44,7 +44,7 @@ impl OpaqueKind {
 pub enum ReplyCode {
     /// `VA`: a value of this size follows.
     Value(u32),
-    /// `HD`: done.
+    /// `HD`: the request is done.
     Done,
     /// `EN`: nothing there to read.
     Miss,
@@ -67,7 +67,7 @@ pub struct MetaReply {
     pub code: ReplyCode,
     /// The kind and the tag of the request that the line answers; `None` where it carries no opaque.
     pub asked: Option<(OpaqueKind, Tag)>,
-    /// Where in the line the key stands; empty where it was not sent.
+    /// Range of the key in the line; empty where it was not sent.
     pub key: (usize, usize),
     /// Whether the key is in base64.
     pub key_encoded: bool,
@@ -75,7 +75,7 @@ pub struct MetaReply {
     pub cas: u64,
     /// The client's flags.
     pub client_flags: u32,
-    /// Where in the line the server's words begin; its end where there are none.
+    /// Offset in the line at which the server's words begin; its end where there are none.
     pub text_at: usize,
     won: bool,
     stale: bool,
@@ -106,7 +106,7 @@ pub fn whole(bytes: &[u8], tag: Tag) -> Option<(Skimmed, &[u8])> {
     Some((Skimmed { outcome: Outcome::Miss, items: 0 }, rest))
 }
 
-/// What follows a line that ends with the number of this tag.
+/// Returns the bytes behind a line that ends with the number of this tag.
 #[inline]
 fn opaque_end(bytes: &[u8], tag: Tag) -> Option<&[u8]> {
     let (number, digits) = lines::decimal(bytes)?;
@@ -204,7 +204,7 @@ impl MetaReply {
         Ok(self)
     }
 
-    /// What the read has found whose VA line this is.
+    /// Returns the finding of the read that this VA line answers.
     #[inline]
     pub fn found(&self) -> Found {
         match (self.won, self.stale, self.recaching) {

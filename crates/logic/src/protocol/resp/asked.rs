@@ -21,7 +21,7 @@ pub(super) enum ExpectedReply {
     Touched,
     /// INCRBY and DECRBY: the number.
     Counted,
-    /// PING: words.
+    /// PING: a string of words.
     Pong,
     /// A command of a template, whose reply may have any form.
     Any,

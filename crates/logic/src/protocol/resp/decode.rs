@@ -48,7 +48,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Ok(true)
     }
 
-    /// What a value means whose first line has come.
+    /// Returns the meaning of a value whose first line has come.
     #[inline]
     pub(super) fn meaning(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         if let ValueHead::Attribute(values) = head {

@@ -31,9 +31,9 @@ pub type Resp3 = Resp<3>;
 #[derive(Debug)]
 pub struct Resp<const VERSION: u8> {
     lines: Lines,
-    /// What was asked and is not answered, oldest first.
+    /// The expected replies of unanswered requests, oldest first.
     asked: VecDeque<ExpectedReply>,
-    /// What only some connections need.
+    /// State that only some connections need.
     rare: Option<Box<Rare>>,
     /// The command of [`Verb::Command`].
     template: Option<Arc<Template>>,
@@ -41,7 +41,7 @@ pub struct Resp<const VERSION: u8> {
     field_bytes: u32,
     /// Values that are still to come and are dropped.
     skip: u64,
-    /// How the oldest request ends when the dropped values have come.
+    /// Outcome of the oldest request when the dropped values have come.
     ending: Option<Outcome>,
     /// Bytes of the string being received that are still to come.
     left: u32,
@@ -49,7 +49,7 @@ pub struct Resp<const VERSION: u8> {
     passing: Passing,
 }
 
-/// Where in the stream of replies the next byte stands.
+/// Position of the next byte in the stream of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RespPosition {
     /// In the first line of a value.
@@ -62,20 +62,20 @@ enum RespPosition {
     Feed,
 }
 
-/// What the string being received belongs to.
+/// The reply that the string being received belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passing {
     /// A read of one key.
     Whole,
-    /// A multi-get.
+    /// The reply to a multi-get.
     Part,
-    /// An error.
+    /// The words of an error.
     Words,
     /// Nothing: the string is dropped.
     Dropped,
 }
 
-/// What a line means to the codec.
+/// Meaning of a line to the codec.
 enum Meaning {
     /// More has to be read.
     Nothing,

@@ -2,14 +2,14 @@
 
 use crate::protocol::{Fault, Malformed, Outcome, Skimmed, lines};
 
-/// What a value is, as its first line says.
+/// Type of a value, from its first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueHead {
     /// A simple string, and whether it is `OK`.
     Status(bool),
     /// A simple error.
     Error(Fault),
-    /// An integer.
+    /// An integer number.
     Integer(i64),
     /// A bulk string of so many bytes, which follow.
     String(u32),
@@ -122,12 +122,12 @@ fn string_len(digits: &[u8]) -> Result<u32, Malformed> {
     lines::whole_decimal(digits).and_then(|len| u32::try_from(len).ok()).ok_or_else(|| no_length(digits))
 }
 
-/// How many values follow, where each entry has `each`.
+/// Returns the number of values that follow, where each entry has `each`.
 fn count(digits: &[u8], each: u64) -> Result<u64, Malformed> {
     lines::whole_decimal(digits).and_then(|count| count.checked_mul(each)).ok_or_else(|| no_length(digits))
 }
 
-/// What is wrong with a length.
+/// Returns the fault of a length.
 #[cold]
 fn no_length(digits: &[u8]) -> Malformed {
     Malformed(match digits {
@@ -157,8 +157,8 @@ fn is_big_number(text: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// What kind of failure an error is, by its first word. Redis gives all errors without a word of their own the word
-/// `ERR`.
+/// Returns the fault that an error stands for, by its first word. Redis gives all errors without a word of their own
+/// the word `ERR`.
 pub(super) fn fault(words: &[u8]) -> Fault {
     let end = words.iter().position(|&byte| byte == b' ').unwrap_or(words.len());
     match &words[..end] {

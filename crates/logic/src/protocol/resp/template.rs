@@ -54,7 +54,7 @@ pub enum TemplateError {
     NoCommand,
     /// A place with an unknown name.
     Place(String),
-    /// A command whose replies cannot be told apart from those of other requests.
+    /// A command whose replies cannot be distinguished from those of other requests.
     Unsuitable(&'static str),
 }
 

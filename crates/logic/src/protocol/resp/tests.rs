@@ -53,7 +53,7 @@ fn after<const VERSION: u8>(ops: &[Op<'_>]) -> Resp<VERSION> {
     codec
 }
 
-/// What the reply to `op` reads as, in every cut and in both versions.
+/// Returns the steps that the reply to `op` makes, in every cut and in both versions.
 fn answer(op: Op<'_>, stream: &str) -> Vec<Seen> {
     let seen = every_cut_with(|| after::<2>(&[op]), stream.as_bytes());
     assert_eq!(every_cut_with(|| after::<3>(&[op]), stream.as_bytes()), seen, "{stream:?}");
@@ -501,7 +501,7 @@ fn another_dialect_is_named() {
     }
 }
 
-/// What the fuzz target's codecs have written.
+/// Returns a codec after the requests of the fuzz target.
 fn asked_much() -> Resp3 {
     after(&[
         op(Verb::Get),

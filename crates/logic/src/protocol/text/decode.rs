@@ -13,7 +13,7 @@ pub(super) struct ReplyReader {
     pub(super) found: bool,
 }
 
-/// Where in the stream of replies the next byte stands.
+/// Position of the next byte in the stream of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextPosition {
     /// In a line.
@@ -134,7 +134,7 @@ impl ReplyReader {
     }
 }
 
-/// What follows the item that `bytes` begin with, if all of it is there.
+/// Returns the bytes behind the item that `bytes` begin with, if all of it is there.
 #[inline]
 pub(super) fn after_item(bytes: &[u8]) -> Option<&[u8]> {
     let rest = bytes.strip_prefix(b"VALUE ")?;
@@ -148,7 +148,7 @@ pub(super) fn after_item(bytes: &[u8]) -> Option<&[u8]> {
     value.get(usize::try_from(u32::try_from(size).ok()?).ok()?..)?.strip_prefix(b"\r\n")
 }
 
-/// What a VALUE line says.
+/// The fields of a VALUE line.
 struct ItemLine<'a> {
     key: &'a [u8],
     flags: u32,

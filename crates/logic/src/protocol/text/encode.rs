@@ -6,14 +6,14 @@ use crate::protocol::{Expect, Keys, Op, Refused, Verb, lines};
 /// Longest command line other than get and gets: memcached closes a connection that sends more without a line end.
 const COMMAND_MAX_BYTES: usize = 2048;
 
-/// How command lines other than those of reads are written.
+/// Style of command lines other than those of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandStyle {
-    /// As the protocol document has them.
+    /// Command lines as in the protocol document.
     Plain,
-    /// With a blank at their end, as mcperf writes them.
+    /// Command lines with a blank at their end, as mcperf writes them.
     Blank,
-    /// With a blank at their end, and `xxx` for `set`.
+    /// Command lines with a blank at their end, and `xxx` for `set`.
     Bogus,
 }
 
@@ -135,7 +135,7 @@ fn check_key(key: &[u8]) -> Result<(), Refused> {
     if lines::is_word(key) { Ok(()) } else { Err(refused_key(key)) }
 }
 
-/// What is wrong with a key.
+/// Returns the fault of a key.
 #[cold]
 fn refused_key(key: &[u8]) -> Refused {
     Refused(match key.len() {

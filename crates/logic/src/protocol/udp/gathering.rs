@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::shape::{END, ItemExtent, Shape, shape};
 use crate::protocol::Keys;
 
-/// What a datagram added to a reply.
+/// Effect of a datagram on a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// The datagram is the next one of its message.
@@ -25,7 +25,7 @@ pub enum Gathered<'a> {
         /// The bytes of the reply, as over TCP.
         bytes: &'a [u8],
         /// Whether each value certainly has its own bytes. Values of several datagrams carry no mark of their key, and
-        /// after losses or disorder two of one length cannot be told apart.
+        /// after losses or disorder two of one length cannot be distinguished.
         sure: bool,
         /// Whether its values have their own bytes if nothing was overtaken: all keys were found, and the datagrams
         /// came in an order in which they may have been sent.
@@ -44,9 +44,9 @@ pub enum Gathered<'a> {
 pub struct Gathering {
     /// The keys of a multi-get, end to end; empty for other requests.
     keys: Vec<u8>,
-    /// Where each key ends, and whether its item came.
+    /// End of each key in `keys`, and whether its item came.
     asked: Vec<(u32, bool)>,
-    /// What the datagrams carry, in the order in which they came.
+    /// The payloads of the datagrams, in the order in which they came.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
     /// Number of pieces that are no copies.
@@ -66,7 +66,7 @@ pub struct Gathering {
 struct Piece {
     sequence: u16,
     total: u16,
-    /// Where it lies in the bytes.
+    /// Beginning of the piece in the bytes.
     start: usize,
     end: usize,
     /// Whether equal bytes came before in this place, from another value that is equal or from a datagram that came
@@ -153,8 +153,8 @@ impl Gathering {
         self.pieces.iter().filter(move |piece| piece.sequence == sequence && piece.total == total)
     }
 
-    /// Which of the keys asked for the item of a first piece has, and its length; `Some(None)` for what is no item,
-    /// `None` when that has come before.
+    /// Index of the key to which the item of a first piece belongs, and the item's length; `Some(None)` for what is no
+    /// item, `None` when that has come before.
     fn place_item(&mut self, total: u16, payload: &[u8], copy: bool) -> Option<Option<(usize, usize)>> {
         let Some(ItemExtent { key, len_bytes }) = ItemExtent::of(payload) else {
             return (!copy).then_some(None);
@@ -201,7 +201,7 @@ impl Gathering {
         }
     }
 
-    /// How many datagrams are known to be missing. Of messages without a single datagram nothing is known.
+    /// Number of datagrams that are known to be missing. Of messages without a single datagram nothing is known.
     pub fn missing(&self) -> u64 {
         let mut places: Vec<(u16, u16, bool)> =
             self.pieces.iter().map(|piece| (piece.total, piece.sequence, piece.copy)).collect();

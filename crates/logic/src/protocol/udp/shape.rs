@@ -1,16 +1,16 @@
-//! How far the bytes of a reply go, looked at without a codec.
+//! Extent of a reply, looked at without a codec.
 
 use crate::protocol::lines;
 
 /// The last line of a whole reply to a read.
 pub(super) const END: &[u8] = b"END\r\n";
 
-/// How far bytes of a reply go, looked at without a codec.
+/// Extent of a reply, looked at without a codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Whole items, then the end of the reply; also any reply that is no read's, and what only a codec can judge.
     Ended {
-        /// How many items.
+        /// Number of items.
         items: usize,
     },
     /// The bytes are whole items, and nothing follows them.
@@ -19,7 +19,7 @@ pub enum Shape {
     Cut,
 }
 
-/// How far these bytes of a reply go.
+/// Returns the extent of the reply in these bytes.
 pub fn shape(mut bytes: &[u8]) -> Shape {
     let mut items = 0;
     while bytes.starts_with(b"VALUE ") {
