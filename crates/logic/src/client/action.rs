@@ -41,7 +41,7 @@ pub enum Action<'a> {
     DoneUntil(Nanos),
 }
 
-/// What a phase assigns to one client.
+/// The work that a phase assigns to one client.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseAssignment {
     /// Seed, group, phase and client, from which the client's draws follow.

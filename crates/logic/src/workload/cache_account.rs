@@ -11,7 +11,7 @@ pub(super) struct CacheAccount {
     pub(super) noted: CacheCounts,
     /// The keys that the worker stored or found.
     pub(super) stores: OwnStores,
-    /// How much sooner than its expiry, in nanoseconds, a server may let a key expire.
+    /// Time, in nanoseconds, by which a server may let a key expire before its expiry.
     pub(super) early_ns: Nanos,
 }
 

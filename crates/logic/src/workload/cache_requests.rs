@@ -26,8 +26,8 @@ pub(crate) struct AskedKey<'a> {
 }
 
 impl RequestMaker {
-    /// Counts what reads miss and why, in the phases that draw from a mix, where `counts` says so. `whole_seconds` says whether
-    /// the server counts the time in seconds, as memcached does.
+    /// Counts the misses of reads and their causes, in the phases that draw from a mix, where `counts` is set.
+    /// `whole_seconds` is set for a server that counts the time in seconds, as memcached does.
     pub fn with_cache_counts(mut self, counts: bool, whole_seconds: bool) -> RequestMaker {
         self.cache = counts.then(|| Box::new(CacheAccount::new(whole_seconds)));
         self

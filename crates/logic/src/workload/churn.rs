@@ -17,7 +17,7 @@ const LIVES: u64 = 0x6c_6976_6573;
 pub struct AskedAt {
     /// Nanoseconds from the beginning of the phase.
     pub since_ns: Nanos,
-    /// Requests of all clients since keys change, as far as the client that asks can tell.
+    /// Requests of all clients since keys change, as far as the asking client knows.
     pub requests: u64,
 }
 

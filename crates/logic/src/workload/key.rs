@@ -26,8 +26,8 @@ const SHORT_BYTES: usize = 64;
 /// Names the draws of key sizes among all draws from the data seed.
 const KEY_SIZES: u64 = 0x6b65_7973;
 
-/// What a record is for; each kind has its own range of indexes, so that every operation finds a value that it can work
-/// on and every reply can be checked.
+/// The purpose of a record; each kind has its own range of indexes, so that every operation finds a value that it can
+/// work on and every reply can be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// Read, stored, removed and touched.

@@ -1,4 +1,4 @@
-//! Which operation a request asks, and in which of the key spaces.
+//! The choice of a request's operation, and of its key space.
 
 use crate::plan::{Fill, Mix};
 use crate::protocol::Verb;

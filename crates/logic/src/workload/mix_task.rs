@@ -9,7 +9,7 @@ use crate::workload::mix::MixTable;
 use crate::workload::popularity::{Chooser, Latest};
 use crate::workload::unstored::Unstored;
 
-/// Which key of which request.
+/// The place of a key in a request of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyAt {
     /// Number of the request among its client's.

@@ -1,4 +1,4 @@
-//! What is asked: which operation, which key, which value.
+//! The requests that are asked: their operations, keys and values.
 
 mod cache_account;
 pub mod cache_counts;

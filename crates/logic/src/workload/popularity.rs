@@ -1,4 +1,4 @@
-//! How requests spread over the records, and which record a draw asks for.
+//! The spread of requests over the records, and the record that a draw asks for.
 
 mod latest;
 mod ranks;
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(hashes, [6_284_781_860_667_377_211, 8_517_097_267_634_966_620, 1_820_151_046_732_198_393]);
     }
 
-    /// Of 1,000 records the hottest gets 3.78 % of the requests of YCSB, where zipf:0.99 over the records would give it
+    /// The hottest of 1,000 records gets 3.78 % of the requests of YCSB, where zipf:0.99 over the records would give it
     /// 12.9 %.
     #[test]
     fn the_hottest_record_of_ycsb_gets_the_share_of_the_folded_law() {

@@ -28,7 +28,7 @@ pub(crate) struct Records {
     pub(super) bare_counters: bool,
 }
 
-/// What a request writes, beside its key.
+/// A request's write, beside its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Write {
     pub(crate) verb: Verb,

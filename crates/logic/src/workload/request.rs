@@ -27,20 +27,20 @@ use crate::workload::verify::stale::{Mark, RunMark};
 use crate::workload::window::WindowMaker;
 use crate::workload::window_requests::WindowRequests;
 
-/// What incr adds and decr takes away.
+/// The number that incr adds and decr subtracts.
 const DELTA: u64 = 1;
 
 /// Digits from which short values of a trace are cut: each cut is a number below 2^64.
 const COUNTER_DIGITS: &[u8] = b"10000000000000000000";
 
-/// What a request remembers for checks of its answer.
+/// State of a request for checks of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
-    /// Nothing.
+    /// The answer is not checked.
     None,
     /// The version that the request writes.
     Write(Version),
-    /// How many writes were known to be stored when this read was asked.
+    /// Number of writes that were known to be stored when this read was asked.
     Read(Mark),
     /// Length of the value in bytes, or the number, of a request of a sequence.
     Length(u64),
@@ -50,17 +50,17 @@ pub enum CheckState {
     Counted,
 }
 
-/// What is to be done with an answer, beside measuring it.
+/// The use of an answer, beside measuring it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AnswerUse {
-    /// Nothing.
+    /// The answer is only measured.
     None,
-    /// Its items are told apart, since the client acts on what is missing.
+    /// The answer's items are matched to keys, since the client acts on missing items.
     Items,
-    /// Its values are checked too.
+    /// The answer's values are checked too.
     Verify,
-    /// Its client has a window and checks the items itself.
+    /// The answer's client has a window and checks the items itself.
     Window,
 }
 
@@ -72,7 +72,7 @@ pub struct RequestMaker {
     pub(crate) checks: ReadChecks,
     pub(crate) routing: Routing,
     buffer: RequestBuffer,
-    /// What only clients with windows ask.
+    /// Requests that only clients with windows ask.
     window: Option<Box<WindowRequests>>,
     /// The account of the cache; `None` if nothing is counted.
     pub(super) cache: Option<Box<CacheAccount>>,
@@ -173,7 +173,7 @@ impl RequestMaker {
         self.task.rows_mut().lateness.starved_ns += time_ns;
     }
 
-    /// How late the requests of the last part of a trace were asked; `None` where none is replayed.
+    /// Lateness of the requests of the last part of a trace; `None` where none is replayed.
     pub fn lateness(&self) -> Option<Lateness> {
         self.task.has_rows().then(|| self.task.rows().lateness)
     }
@@ -414,7 +414,7 @@ impl RequestMaker {
         }
     }
 
-    /// What is to be done with the answer to a read of so many keys.
+    /// Returns the use of the answer to a read of `keys` keys.
     #[inline]
     pub(crate) fn answer_use(&self, keys: u16, bits: u64) -> AnswerUse {
         if self.checks.is_checked(bits) {
@@ -526,7 +526,8 @@ impl RequestMaker {
     }
 }
 
-/// The number of requests of all clients when client `number` asks its request number `asked`, as far as this client can tell.
+/// The number of requests of all clients when client `number` asks its request number `asked`, as far as this client
+/// knows.
 fn all_requests(asked: u64, routing: &Routing, number: u64) -> u64 {
     asked.saturating_mul(routing.clients).saturating_add(number)
 }

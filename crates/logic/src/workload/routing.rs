@@ -1,4 +1,4 @@
-//! How the requests of a phase are dealt: which record a client's request is about, and which lane it takes.
+//! The dealing of a phase's requests: the record that a client's request is about, and the lane that it takes.
 
 use crate::client::route::{Lane, Rounds, Router};
 use crate::plan::share::rank_among_mates;

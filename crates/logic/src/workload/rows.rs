@@ -17,7 +17,7 @@ pub const ROWS_MAX: usize = 4_096;
 /// The time after its due time, in nanoseconds, from which on a request counts as late when it is sent.
 const LATE_NS: Nanos = 10 * MILLISECOND;
 
-/// No place.
+/// The index that stands for no place.
 const NONE: u32 = u32::MAX;
 
 /// Requests of a trace on their way to a worker.
@@ -36,7 +36,7 @@ pub struct RowBatch {
 pub struct BatchRow {
     /// Due time, in nanoseconds from the beginning of its part.
     pub due_ns: Nanos,
-    /// Its time in the trace, in nanoseconds from the first row that is kept.
+    /// Time of the row in the trace, in nanoseconds from the first row that is kept.
     pub at_ns: Nanos,
     /// Number of its client among those of its worker.
     pub client: u32,
@@ -100,14 +100,14 @@ pub(crate) enum NextRow {
     None,
 }
 
-/// How late the requests of a trace were sent.
+/// Lateness of the requests of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
     /// Requests that were sent more than 10 ms after they were due.
     pub late_rows: u64,
     /// The greatest time from when a request was due until it was sent, in nanoseconds.
     pub latest_ns: Nanos,
-    /// How long the worker had no request left although the trace went on, in nanoseconds.
+    /// Time for which the worker had no request left although the trace went on, in nanoseconds.
     pub starved_ns: Nanos,
 }
 
@@ -125,7 +125,7 @@ impl Lateness {
 pub struct AskedRows {
     /// Number of the requests.
     pub requests: u64,
-    /// Their keys.
+    /// Keys of the requests.
     pub keys: DistinctKeys,
     /// The latest time in the trace of one of them, in nanoseconds from the first row that is kept.
     pub covered_ns: Nanos,
@@ -156,7 +156,7 @@ pub(crate) struct Rows {
     is_over: bool,
     /// Whether requests are due as soon as their client is free.
     is_fast: bool,
-    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
+    /// Time from a miss until the key is stored, in nanoseconds; `None` where it is not.
     pub(super) read_through: Option<Nanos>,
     /// The delays in seconds, where they differ.
     pub(super) fill_delay_s: Option<Dist>,

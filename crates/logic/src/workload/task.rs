@@ -43,7 +43,7 @@ pub(crate) struct Task {
     losses: Vec<Loss>,
 }
 
-/// What the clients do in a phase.
+/// The work of the clients in a phase.
 #[derive(Debug)]
 pub(super) enum TaskKind {
     /// Nothing: connections are opened.
@@ -197,7 +197,7 @@ impl Task {
         matches!(&self.kind, TaskKind::Replay(cursor) if cursor.is_exhausted())
     }
 
-    /// How many rows of the worker's part of a trace wait to be asked; `None` where nothing is replayed.
+    /// Number of rows of the worker's part of a trace that wait to be asked; `None` where nothing is replayed.
     pub(crate) fn rows_left(&self) -> Option<u64> {
         let TaskKind::Replay(cursor) = &self.kind else { return None };
         Some(cursor.rows_left())
@@ -420,7 +420,7 @@ impl Task {
         self.mix().scans
     }
 
-    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
+    /// Time from a miss until the key is stored, in nanoseconds; `None` where it is not.
     #[inline]
     pub(crate) fn read_through(&self) -> Option<Nanos> {
         match &self.kind {
@@ -446,7 +446,7 @@ impl Task {
         }
     }
 
-    /// How a missed key is stored.
+    /// The way in which a missed key is stored.
     pub(crate) fn fill(&self) -> Fill {
         match &self.kind {
             TaskKind::Mix(mix) => mix.fill,
@@ -455,7 +455,7 @@ impl Task {
         }
     }
 
-    /// How long after a miss the key is stored that 64 random bits stand for, in nanoseconds; `None` where it is not.
+    /// Time from a miss until the key is stored that 64 random bits stand for, in nanoseconds; `None` where it is not.
     pub(crate) fn fill_delay(&self, bits: u64) -> Option<Nanos> {
         let mean = self.read_through()?;
         let delay = match &self.kind {
@@ -470,7 +470,7 @@ impl Task {
         }
     }
 
-    /// What the reads of this phase ask beyond the value.
+    /// The questions that reads of this phase ask beside the value.
     #[inline]
     pub(super) fn meta(&self) -> MetaAsk {
         match &self.kind {

@@ -141,7 +141,7 @@ impl RecordedKeys {
     }
 }
 
-/// How far a worker's part of a trace is replayed.
+/// Progress of the replay of a worker's part of a trace.
 #[derive(Debug)]
 pub(super) struct TraceCursor {
     pub(super) trace: Arc<Trace>,
@@ -149,7 +149,7 @@ pub(super) struct TraceCursor {
     pub(super) next: u64,
     /// Rows from one of the worker's rows to its next.
     step: u64,
-    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
+    /// Time from a miss until the key is stored, in nanoseconds; `None` where it is not.
     pub(super) read_through: Option<Nanos>,
 }
 
@@ -166,7 +166,7 @@ impl TraceCursor {
         self.next >= self.trace.len()
     }
 
-    /// How many rows wait to be asked.
+    /// Number of rows that wait to be asked.
     pub(super) fn rows_left(&self) -> u64 {
         self.trace.len().saturating_sub(self.next).div_ceil(self.step)
     }

@@ -17,7 +17,7 @@ pub const HEADER_BYTES: usize = 24;
 /// The last four bytes of every header.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"pum1");
 
-/// Largest value in bytes: the largest that memcached can be told to take (`-I`).
+/// Largest value in bytes: the greatest item limit of memcached (`-I`).
 pub const VALUE_MAX_BYTES: u64 = 1 << 30;
 
 /// Largest piece for append and prepend, in bytes.
@@ -40,7 +40,7 @@ const OFFSETS: u64 = 1 << 16;
 /// about as large as the values that a run really meets.
 const TAIL: u64 = u64::MAX - (1 << 34);
 
-/// These name the draws for values among all draws from the data seed.
+/// Names of the draws for values among all draws from the data seed.
 const VALUE_SIZES: u64 = 0x73_697a_6573;
 const SPOTS: u64 = 0x73_706f_7473;
 const BLOCK: u64 = 0x62_6c6f_636b;
@@ -49,7 +49,7 @@ const SHORTS: u64 = 0x73_686f_7274;
 /// Room for the bytes of a value that are not shared.
 pub type HeaderBuffer = [u8; HEADER_BYTES];
 
-/// Which write a value comes from: the writer's number in the high 24 bits and its count of writes in the low 40.
+/// The write that a value comes from: the writer's number in the high 24 bits and its count of writes in the low 40.
 /// Counts begin above 0; `0` is what was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u64);
@@ -61,7 +61,7 @@ impl Version {
     /// Largest number of a writer.
     pub const WRITER_MAX: u32 = (1 << 24) - 1;
 
-    /// Largest count.
+    /// Largest count of a writer's writes.
     pub const COUNT_MAX: u64 = (1 << 40) - 1;
 
     /// The version of a writer's write.
@@ -349,7 +349,7 @@ impl ValueMaker {
 pub(crate) struct Spot(u64);
 
 impl Spot {
-    /// Where in the block the frame's bytes begin.
+    /// Offset in the block at which the frame's bytes begin.
     #[inline]
     pub(crate) fn offset(self) -> u64 {
         self.0 % OFFSETS

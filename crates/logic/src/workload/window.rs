@@ -18,7 +18,7 @@ pub const TABLE_BYTES: usize = 10 << 20;
 /// The longest value in bytes.
 pub const VALUE_MAX_BYTES: usize = 1 << 20;
 
-/// Bytes at the beginning of a key that tell it from all others.
+/// Bytes at the beginning of a key that make it unique.
 pub const PREFIX_BYTES: usize = 8;
 
 /// Seconds after which objects expire that are set to expire.
@@ -33,7 +33,7 @@ const LETTERS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno
 /// Bits that the numbers in front of keys have.
 const PREFIX_BITS: u32 = 56;
 
-/// These name the draws among all draws from the seed.
+/// Names of the draws among all draws from the seed.
 const TABLE: u64 = 0x7461_626c;
 const STARTS: u64 = 0x7374_6172;
 const KEYS: u64 = 0x6b65_7973;
@@ -52,7 +52,7 @@ pub struct WindowMaker {
 /// One place of every window, with the lengths that all objects at this place have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Where the key's piece begins, before it moves on.
+    /// Beginning of the key's piece, before it moves on.
     pub key_at: u32,
     /// Length of an object's value in bytes.
     pub value_bytes: u32,
@@ -62,7 +62,7 @@ pub struct Slot {
     pub expires: bool,
 }
 
-/// What checks found, and what is counted for memaslap's report alone.
+/// Findings of checks, and counts for memaslap's report alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowCounts {
@@ -107,10 +107,10 @@ impl WindowCounts {
     }
 }
 
-/// What a check found that failed.
+/// Finding of a check that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was wrong.
+    /// The flaw of the answer.
     pub flaw: Flaw,
     /// The number in front of the key.
     pub prefix: u64,
@@ -126,7 +126,7 @@ pub struct Finding {
     pub read_at: Nanos,
 }
 
-/// What was wrong with an answer.
+/// A flaw of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// The value was another one.
@@ -207,7 +207,7 @@ pub fn step_back(at: u32) -> u32 {
     at.checked_sub(1).unwrap_or(TABLE_BYTES as u32 - 1)
 }
 
-/// What finding, or not finding, an object means whose last set began at `set_at`.
+/// Returns the flaw in finding, or not finding, an object whose last set began at `set_at`.
 pub fn judge_expiry(found: bool, set_at: Nanos, read_at: Nanos) -> Option<Flaw> {
     let age_s = read_at.saturating_sub(set_at) / crate::time::SECOND;
     let expiry_s = u64::from(EXPIRY_S);
@@ -259,8 +259,8 @@ fn lengths(ranges: &[Lengths], count: usize, seed: u64, purpose: u64) -> Vec<u32
     lengths
 }
 
-/// How many of `count` objects each range gets: shares are taken to three decimals, and what is left over after whole
-/// objects goes to those with the largest remainders.
+/// Returns the number of `count` objects that each range gets: shares are taken to three decimals, and what is left
+/// over after whole objects goes to those with the largest remainders.
 fn apportion(ranges: &[Lengths], count: usize) -> Vec<usize> {
     let thousandths = |range: &Lengths| libm::round(range.share * 1000.0).max(0.0) as u128;
     let mut weights: Vec<u128> = ranges.iter().map(thousandths).collect();

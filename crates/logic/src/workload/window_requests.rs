@@ -10,13 +10,13 @@ pub struct WindowRequests {
     maker: WindowMaker,
     /// The keys of the get that is being made, one after the other.
     keys: Vec<u8>,
-    /// Where each of the keys ends, in bytes.
+    /// End of each of the keys, in bytes.
     ends: Vec<u32>,
     /// The key of the set that is being made.
     key: KeyBuffer,
-    /// What was counted since the counts were last taken.
+    /// Counts since they were last taken.
     pub(crate) counts: WindowCounts,
-    /// Checks that failed since the findings were last taken, where failed checks are told in full.
+    /// Checks that failed since the findings were last taken, where failed checks are reported in full.
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -44,7 +44,7 @@ impl WindowRequests {
         std::mem::take(&mut self.counts)
     }
 
-    /// Takes the checks that failed since the last call, where failed checks are told in full.
+    /// Takes the checks that failed since the last call, where failed checks are reported in full.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.findings)
     }

@@ -56,7 +56,7 @@ impl Latest {
 mod tests {
     use super::*;
 
-    /// How often each rank from the newest record on is drawn, of `draws` draws.
+    /// Number of times that each rank from the newest record on is drawn, of `draws` draws.
     fn counts(records: u64, own: u64, exponent: f64, draws: u64) -> Vec<f64> {
         let (latest, stream) = (Latest::new(records, exponent), Stream::from_seed(3));
         let mut counts = vec![0.0; (records + own) as usize];

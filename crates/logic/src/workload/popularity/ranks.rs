@@ -129,7 +129,7 @@ fn edge(before: u64, until: u64, part: usize, parts: usize) -> u64 {
     (libm::round(edge) as u64).clamp(before, until)
 }
 
-/// Where a rank lies between two others, from 0 to 1, by its logarithm.
+/// Place of a rank between two others, from 0 to 1, by its logarithm.
 fn log_place(before: u64, until: u64, rank: u64) -> f64 {
     let low = before as f64;
     libm::log(rank as f64 / low) / libm::log(until as f64 / low)

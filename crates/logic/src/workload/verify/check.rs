@@ -7,21 +7,21 @@ use crate::workload::value::{
     COUNTER_MAX_BYTES, FrameHeader, HEADER_BYTES, HeaderBuffer, MAGIC, ValueMaker, Version,
 };
 
-/// What is wrong with a value.
+/// Damage of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Damage {
-    /// It does not carry the mark of a frame.
+    /// The value does not carry the mark of a frame.
     Magic,
-    /// Its tag does not fit: the header was changed, or it is another key's value, or that of other data.
+    /// The value's tag does not fit: the header was changed, or the value is another key's or that of other data.
     Tag,
-    /// It is longer or shorter than its frames say.
+    /// The value is longer or shorter than its frames say.
     Length,
     /// A byte behind the header differs from what was written.
     Bytes,
-    /// It is too short for a frame, and not what short values of this key begin with.
+    /// The value is too short for a frame, and not the beginning of this key's short values.
     Prefix,
-    /// It is not a number of 64 bits followed by spaces.
+    /// The value is not a number of 64 bits followed by spaces.
     Counter,
 }
 
@@ -39,7 +39,7 @@ impl Damage {
     }
 }
 
-/// What a check found.
+/// Result of the check of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueVerdict {
     /// A whole write of this key, by any process with this data seed.
@@ -51,7 +51,7 @@ pub enum ValueVerdict {
     /// Too short for a frame: its bytes are right as far as they go. That it is older than it should be, or that its
     /// end is missing, cannot be seen.
     Short,
-    /// Not what was written.
+    /// A value that was not written so.
     Bad(Damage),
 }
 
@@ -77,7 +77,7 @@ pub struct Check {
     damage: Option<Damage>,
 }
 
-/// What a value should consist of.
+/// The form that a value should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Frame,

@@ -1,5 +1,5 @@
-//! Which reads are checked, which requests are counted when they are answered, and which writes are known to be stored when a
-//! read is sent.
+//! The reads that are checked, the requests that are counted when they are answered, and the writes that are known to
+//! be stored when a read is sent.
 
 use crate::rng::unit;
 use crate::workload::verify::stale::{RunMark, Witness};

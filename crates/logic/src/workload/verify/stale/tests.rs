@@ -482,7 +482,7 @@ enum Action {
     StrangerWrites,
 }
 
-/// What happens, and how often: common things prevail, so that most stories get somewhere.
+/// Actions and their frequencies: common things prevail, so that most stories get somewhere.
 const ACTIONS: [(Action, u32); 11] = [
     (Action::Write, 4),
     (Action::Add, 1),

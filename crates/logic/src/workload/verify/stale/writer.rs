@@ -10,7 +10,7 @@ use crate::workload::value::Version;
 pub struct RunMark {
     /// Number of client 0's writer.
     pub(super) first_writer: u32,
-    /// What all writers begin to count at; at least 1.
+    /// First count of every writer; at least 1.
     pub(super) first_count: u64,
 }
 
@@ -45,12 +45,12 @@ pub struct Writer {
     lost: Lost,
 }
 
-/// What was known when a write was sent.
+/// Facts that were known when a write was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     /// All counts below had an end.
     pub(super) until: u64,
-    /// Of those, the ones without an answer.
+    /// Lost writes among these counts: those without an answer.
     pub(super) lost: Lost,
 }
 
