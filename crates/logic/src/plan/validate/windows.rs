@@ -1,5 +1,5 @@
-//! Checks that clients can have windows of objects, as memaslap's have. The front of memaslap
-//! checks its options in memaslap's words; these checks are for saved plans.
+//! Checks that clients can have windows of objects, as memaslap's have. The front of memaslap checks its options in
+//! memaslap's words; these checks are for saved plans.
 
 use super::bounds::{CLIENTS_MAX, refuse, share, within};
 use super::field::Field;
