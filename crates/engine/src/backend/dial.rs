@@ -13,7 +13,7 @@ use super::transmit::TransmitStamps;
 use super::{ConnId, Reason, Target};
 use crate::sys::{self, Address};
 
-/// How long a full unix listener is left alone, in nanoseconds.
+/// Pause before a full unix listener is tried again, in nanoseconds.
 const UNIX_RETRY_NS: Nanos = MILLISECOND;
 
 /// Receive buffer of a datagram socket where the plan names none. Datagrams beyond the buffer are lost, and all
@@ -28,11 +28,11 @@ pub struct Dialled {
     pub socket: OwnedFd,
     /// The socket stamps what it receives.
     pub stamped: bool,
-    /// How far the opening came.
+    /// Progress of the opening.
     pub stage: DialStage,
 }
 
-/// How far the opening of a connection came.
+/// Progress of the opening of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialStage {
     /// The connection is being opened or is open: the socket becomes writable, or has an error.

@@ -30,7 +30,7 @@ const DATAGRAMS_MAX: u32 = 64;
 /// Most reports of readiness taken with one system call.
 const READY_MAX: usize = 256;
 
-/// How often in a row the socket of a worker's only connection is read without asking for readiness.
+/// Most times in a row that the socket of a worker's only connection is read without asking for readiness.
 const TRIES: u32 = 16;
 
 /// Token of the alarm. No connection has it, since there are never 2^32 slots.
@@ -55,7 +55,7 @@ pub struct Epoll {
     transmit: Option<Box<TransmitStamps>>,
     slots: Vec<Slot>,
     ready: Box<[Ready; READY_MAX]>,
-    /// How many of `ready` wait for [`Backend::drain`].
+    /// Number of entries of `ready` that wait for [`Backend::drain`].
     ready_count: usize,
     /// Connections that the next drain serves without a report of the kernel: they have more to read, or are broken.
     again: Vec<ConnId>,
@@ -66,7 +66,7 @@ pub struct Epoll {
     scratch: Box<[u8]>,
     /// A read of the connection in slot 0, whose bytes are in `scratch`, for the next [`Backend::drain`].
     held: Option<HeldRead>,
-    /// How often in a row the only connection was read without asking for readiness.
+    /// Number of times in a row that the only connection was read without asking for readiness.
     tries: u32,
 }
 
@@ -77,7 +77,7 @@ struct HeldRead {
     read: Nanos,
 }
 
-/// How the backend sleeps until a point of time.
+/// The way in which the backend sleeps until a point of time.
 enum Sleeper {
     /// The kernel's wait takes nanoseconds.
     Fine,
@@ -257,7 +257,7 @@ impl Epoll {
 
     /// Whether to read the socket without asking for readiness, which saves a system call where a worker has only ever
     /// had one connection and spins for its bytes. Now and then readiness is asked for all the same, since it also
-    /// tells other events.
+    /// reports other events.
     #[inline]
     fn tries_straight(&mut self, wait_limit: WaitLimit) -> bool {
         let [slot] = &self.slots[..] else { return false };

@@ -62,7 +62,7 @@ pub enum Target {
 /// The result of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// How many bytes the kernel took. When they are fewer than were offered, the socket is full and
+    /// Number of bytes that the kernel took. When they are fewer than were offered, the socket is full and
     /// [`Event::Writable`] follows; the next send begins with the bytes that were not taken. The number is also 0 when
     /// the connection broke; [`Event::Closed`] follows then.
     pub taken: usize,
@@ -70,7 +70,7 @@ pub struct Handed {
     pub at: Nanos,
 }
 
-/// How to close.
+/// The way to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
     /// The connection is closed in order, or as the socket's linger option says.
@@ -107,7 +107,7 @@ pub struct TlsHandshake {
     pub resumed: bool,
 }
 
-/// What happened on a connection.
+/// An event on a connection.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The connection is open.
@@ -198,8 +198,8 @@ pub trait Backend {
     /// Compares the wall clock and the monotonic clock again, after a receive stamp that is impossible.
     fn mend_stamps(&mut self) {}
 
-    /// What a connection that is being opened waits for, as a clause about the server; `None` where only the silence of
-    /// the server is known.
+    /// The obstacle to a connection that is being opened, as a clause about the server; `None` where only the silence
+    /// of the server is known.
     fn obstacle(&self, _conn: ConnId) -> Option<&'static str> {
         None
     }

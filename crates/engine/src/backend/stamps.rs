@@ -9,14 +9,14 @@ use pummel_logic::time::{Nanos, SECOND};
 
 use crate::sys;
 
-/// How far apart the two monotonic readings around a wall reading may lie, in nanoseconds. Without this check a
+/// Greatest distance of the two monotonic readings around a wall reading, in nanoseconds. Without this check a
 /// comparison was wrong by up to 4.9 ms, where the thread was preempted between its readings.
 const BRACKET_NS: Nanos = 200;
 
-/// How often the comparison is tried before the narrowest is taken, which bounds its cost on slow clocks.
+/// Most tries of the comparison before the narrowest is taken, which bounds its cost on slow clocks.
 const TRIES_MAX: u32 = 200;
 
-/// How long a comparison is valid, in nanoseconds, since the wall clock is slewed and set during a run.
+/// Time for which a comparison is valid, in nanoseconds, since the wall clock is slewed and set during a run.
 const RENEW_NS: Nanos = SECOND;
 
 /// The socket that keeps the kernel stamping. The kernel begins to stamp some time after the first socket asked for it,

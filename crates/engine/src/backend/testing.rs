@@ -1,4 +1,4 @@
-//! What the tests of backends share: a listener, an open connection, and checks beyond the contract.
+//! Shared parts of the tests of backends: a listener, an open connection, and checks beyond the contract.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

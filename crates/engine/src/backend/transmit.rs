@@ -25,7 +25,7 @@ const READS_KEPT: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mark(pub u64);
 
-/// What the kernel said of a marked send.
+/// The kernel's report of a marked send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransmitStamp {
     /// The last byte left.
@@ -81,7 +81,7 @@ impl TransmitStamps {
         TransmitStamps { points: TransmitPoints { scheduled, card: false }, connections: Vec::new() }
     }
 
-    /// Also requests the network card's stamps of sent and received packets, if `card` is set.
+    /// Requests the network card's stamps of sent and received packets too, if `card` is set.
     pub fn with_card(mut self, card: bool) -> TransmitStamps {
         self.points.card = card;
         self

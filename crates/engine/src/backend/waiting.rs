@@ -1,5 +1,5 @@
-//! How a worker waits for a point of time: it sleeps, spins, sleeps until shortly before it and spins for the rest, or
-//! spins for a moment and sleeps for the rest.
+//! The waits of a worker for a point of time: it sleeps, spins, sleeps until shortly before it and spins for the rest,
+//! or spins for a moment and sleeps for the rest.
 
 use pummel_logic::plan::Wait;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
@@ -10,8 +10,8 @@ use crate::sys::WaitLimit;
 /// second, spinning costs more than it gains.
 const MARGIN_NS: (Nanos, Nanos) = (50 * MICROSECOND, 200 * MICROSECOND);
 
-/// How long [`Wait::Brief`] spins before it sleeps, in nanoseconds. The late wake-up after that time, which may take 50
-/// us on a virtual machine, costs a twentieth of the time at most, and the core is free for others meanwhile.
+/// Time for which [`Wait::Brief`] spins before it sleeps, in nanoseconds. The late wake-up after that time, which may
+/// take 50 us on a virtual machine, costs a twentieth of the time at most, and the core is free for others meanwhile.
 const BRIEF_NS: Nanos = MILLISECOND;
 
 /// The margin before the first sleep, in nanoseconds.
@@ -27,7 +27,8 @@ const STEPS_LATE: Nanos = 99;
 #[derive(Clone, Debug)]
 pub struct WaitStrategy {
     wait: Wait,
-    /// How long before the time [`Wait::Auto`] stops sleeping: the 99th percentile of its own overshoot, bounded.
+    /// Time before the end of a wait at which [`Wait::Auto`] stops sleeping: the 99th percentile of its own overshoot,
+    /// bounded.
     margin_ns: Nanos,
     /// When the last allowed sleep ends.
     wake_at: Nanos,
@@ -52,7 +53,7 @@ impl WaitStrategy {
         }
     }
 
-    /// How long to sleep at most at `now`, so that the worker is awake at `until`.
+    /// Returns the longest sleep at `now` after which the worker is awake at `until`.
     #[inline]
     pub fn wait_limit(&mut self, now: Nanos, until: Nanos) -> WaitLimit {
         self.wake_at = NEVER;

@@ -106,7 +106,7 @@ impl Chance {
         if low == high { low } else { low + below(self.bits(), high - low + 1) }
     }
 
-    /// How many of `len_bytes` go at once: all, or, with the chance `cut`, at least 1 and not all.
+    /// Returns the number of `len_bytes` that go at once: all, or, with the chance `cut`, at least 1 and not all.
     pub(super) fn piece(&mut self, len_bytes: usize, cut: f64) -> usize {
         if len_bytes > 1 && self.happens(cut) {
             1 + below(self.bits(), len_bytes as u64 - 1) as usize

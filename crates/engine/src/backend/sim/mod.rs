@@ -79,7 +79,7 @@ struct ClientEnd {
 /// Bytes that arrived together.
 struct Piece {
     bytes: Vec<u8>,
-    /// How many of the bytes were read.
+    /// Number of bytes that were read.
     taken: usize,
     arrived: Nanos,
 }
@@ -134,7 +134,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// The peer.
+    /// The peer of the connections.
     pub fn peer(&self) -> &P {
         &self.peer
     }

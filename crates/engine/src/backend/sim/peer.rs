@@ -44,7 +44,7 @@ impl Peer for Box<dyn Peer + '_> {
     }
 }
 
-/// What a peer does with a request to connect.
+/// A peer's reaction to a request to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The peer takes the connection.
@@ -55,7 +55,7 @@ pub enum Admission {
     Ignore,
 }
 
-/// What a peer does next on a connection.
+/// The next action of a peer on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The peer does nothing before this time unless bytes are received. [`NEVER`] stands for nothing at all until
@@ -76,7 +76,7 @@ pub fn datagram_to_client(datagram: &[u8], out: &mut Vec<u8>) {
 /// A peer that sends received bytes back after a fixed time.
 #[derive(Debug, Default)]
 pub struct Echo {
-    /// How long the peer takes for each piece, in nanoseconds.
+    /// Time that the peer takes for each piece, in nanoseconds.
     pub think_ns: Nanos,
     owed: BTreeMap<(u32, u32), VecDeque<Owed>>,
 }

@@ -15,7 +15,7 @@ pub(super) struct Backlog {
     records: VecDeque<Record>,
 }
 
-/// How much of a record the kernel has not taken.
+/// The bytes of a record that the kernel has not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     sealed: usize,

@@ -60,7 +60,7 @@ struct Link {
     tls: ClientConnection,
     /// Encrypted bytes that were not taken. At most [`SEALED_MAX`] of the plain bytes in them are the caller's.
     backlog: Backlog,
-    /// Whether the inner backend owes an [`Event::Writable`].
+    /// Whether an [`Event::Writable`] of the inner backend is to come.
     blocked: bool,
     /// Whether the caller is owed an [`Event::Writable`].
     owes_writable: bool,
@@ -70,7 +70,7 @@ struct Link {
     heard: bool,
     /// When the handshake began; [`NEVER`] before that.
     began: Nanos,
-    /// How TLS ended, where that was not handed over yet.
+    /// The end of TLS, where it was not handed over yet.
     ending: Option<Ending>,
 }
 

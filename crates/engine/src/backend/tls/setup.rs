@@ -28,7 +28,7 @@ const SESSIONS_MAX: usize = 256;
 /// A function that returns the content of the file at a path.
 pub type FileReader = dyn Fn(&str) -> io::Result<Vec<u8>> + Send + Sync;
 
-/// What the TLS connections of a run share.
+/// The settings that the TLS connections of a run share.
 #[derive(Clone, Debug)]
 pub struct Setup {
     config: ClientConfig,
@@ -66,7 +66,7 @@ pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<Serv
     })
 }
 
-/// Which name the certificate of a server must be for.
+/// The name that the certificate of a server must be for.
 #[derive(Clone, Debug)]
 enum Names {
     /// One name for all servers.
@@ -82,16 +82,16 @@ pub enum TlsError {
     Unreadable {
         /// Path of the file.
         path: String,
-        /// Why not.
+        /// The error of the read.
         error: io::Error,
     },
     /// A file does not hold what it should.
     Content {
         /// Path of the file.
         path: String,
-        /// What the file should hold.
+        /// The content that the file should have.
         wanted: &'static str,
-        /// What is wrong with the file.
+        /// The fault of the file.
         error: String,
     },
     /// There is a certificate without a key, or a key without a certificate.
@@ -102,26 +102,26 @@ pub enum TlsError {
         cert: String,
         /// Path of the key.
         key: String,
-        /// Why not.
+        /// The error of rustls.
         error: rustls::Error,
     },
     /// The system has no certificates of authorities.
     NoAuthorities,
     /// A name is neither one of the domain name system nor an IP address.
     Name {
-        /// The name.
+        /// Name that was given.
         name: String,
     },
     /// A unix socket has no name that a certificate could be for.
     Nameless {
-        /// The server.
+        /// Name of the server.
         server: String,
     },
     /// Servers with different names are at one address, so that it is not known which name is to be proved there.
     TwoNames {
-        /// The names.
+        /// Names of the servers.
         names: [String; 2],
-        /// The address.
+        /// Address of the servers.
         address: SocketAddr,
     },
 }

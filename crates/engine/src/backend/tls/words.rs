@@ -15,7 +15,7 @@ const RECORD_KINDS: std::ops::RangeInclusive<u8> = 20..=24;
 pub(super) const SILENCE: &str =
     "the server took the connection and did not complete the TLS handshake in time";
 
-/// How TLS ended on a connection that was still open.
+/// The end of TLS on a connection that was still open.
 #[derive(Debug)]
 pub(super) enum Ending {
     /// The server ended TLS in order.

@@ -14,7 +14,7 @@ struct Facts {
     release: Option<String>,
     /// kernel.io_uring_disabled: 1 for users outside of a group, 2 for all users.
     disabled: Option<String>,
-    /// How much memory may be locked, in bytes.
+    /// Bytes of memory that may be locked.
     locked_max: u64,
 }
 

@@ -74,7 +74,7 @@ const DATAGRAMS: u8 = 32;
 /// Flag: the socket reports transmit stamps, which set the error bit of its readiness.
 const TRANSMITS: u8 = 64;
 
-/// How operations name a connection's socket: by its registered number, or by its descriptor.
+/// The name of a connection's socket in operations: its registered number, or its descriptor.
 enum Handle {
     Fixed(types::Fixed),
     Fd(types::Fd),

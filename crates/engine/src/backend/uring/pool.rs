@@ -46,9 +46,9 @@ pub struct Pool {
     entries: Pages,
     /// [`BUFFERS_MAX`] buffers, of which the kernel writes to those that are lent.
     buffers: Pages,
-    /// How many buffers were ever lent. Their numbers are those below this one.
+    /// Number of buffers that were ever lent. Their numbers are those below this one.
     known: u16,
-    /// How many times a buffer was lent, including those that the next [`Pool::lend`] makes known.
+    /// Number of times that a buffer was lent, including those that the next [`Pool::lend`] makes known.
     tail: u16,
 }
 
@@ -73,7 +73,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// How many buffers there are, lent or not.
+    /// Number of buffers, lent or not.
     #[cfg(test)]
     pub fn known(&self) -> u16 {
         self.known

@@ -48,8 +48,8 @@ pub struct Ring {
     ring: IoUring,
     /// Whether the kernel's wait takes a point of time instead of a duration.
     absolute: bool,
-    /// The descriptor that is registered under each index, which the kernel reads when it is told of a change. Empty
-    /// without registration.
+    /// The descriptor that is registered under each index, which the kernel reads when a change is announced to it.
+    /// Empty without registration.
     files: Box<[RawFd]>,
     /// The error of handing over a full queue, which the next entry returns.
     trouble: Option<io::Error>,
