@@ -20,7 +20,7 @@ pub type Connections = Vec<Option<(u64, TcpCounters)>>;
 /// that is connected stays so to its end.
 pub type Known = Vec<u64>;
 
-/// Which connections are the run's own: those to `servers`, but for those with the cookies in `without`.
+/// The connections that are the run's own: those to `servers`, but for those with the cookies in `without`.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'a> {
     /// Addresses of the servers.
@@ -87,7 +87,7 @@ fn unmapped(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }
 
-/// What was counted between two readings. A connection that the first reading lacks began in between; of one that the
+/// Counts between two readings. A connection that the first reading lacks began in between; of one that the
 /// second lacks nothing is known.
 pub fn between(before: &Connections, after: &Connections) -> Option<ConnectionEvidence> {
     let mut sum = ConnectionEvidence { lost: Some(0), ..ConnectionEvidence::default() };

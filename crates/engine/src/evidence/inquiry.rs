@@ -16,17 +16,17 @@ use crate::backend::{Backend, Close, ConnId, Event, Reason};
 use crate::resolve::Server;
 use crate::worker::trouble::Trouble;
 
-/// How often a side connection is opened in a run, at most.
+/// Most openings of a side connection in a run.
 const TRIES_MAX: u32 = 10;
 
-/// How often a server may close a side connection without a word when it is asked, and is asked again. Proxies do that with
-/// questions that they do not know.
+/// Most times that a server may close a side connection without a word when it is asked, and is asked again. Proxies do
+/// that with questions that they do not know.
 const SHUNNED_MAX: u32 = 2;
 
-/// How long a wait lasts at most before the inquiry looks whether it is to go on.
+/// Longest wait before the inquiry looks whether it is to go on, in nanoseconds.
 const LOOK_NS: Nanos = 10 * MILLISECOND;
 
-/// Why a server tells nothing that closes the connection when it is asked.
+/// Reason for the silence of a server that closes the connection when it is asked.
 const SHUNNED: &str = "the server closed the connection without a word when it was asked for its statistics, as a proxy does \
                        that does not know the question";
 
@@ -40,16 +40,16 @@ pub struct Inquiry<B> {
     handshake: Arc<Handshake>,
     dialect: Dialect,
     sides: Vec<Side>,
-    /// What happened on the connections, to be handled after the drain.
+    /// Events on the connections, to be handled after the drain.
     events: Vec<(ConnId, Happened)>,
 }
 
-/// What a server told in one reading.
+/// The facts that a server reported in one reading.
 #[derive(Clone, Debug)]
 pub struct Told {
     /// When the reply was read, on the monotonic clock.
     pub at: Nanos,
-    /// The counters.
+    /// The server's counters.
     pub facts: Facts,
     /// The reader's own work at the server until then.
     pub own: OwnWork,
@@ -59,12 +59,12 @@ pub struct Told {
 struct Side {
     state: SideState,
     generation: u32,
-    /// The backend has told that the connection is over; events from before that may be handled still.
+    /// Whether the backend has reported the end of the connection; events from before may be handled still.
     is_over: bool,
     /// The address of the server that is tried next, by its number.
     attempt: usize,
     tries: u32,
-    /// How often the server closed the connection without a word when it was asked, and has never answered.
+    /// Number of times that the server closed the connection without a word when it was asked, before it ever answered.
     shunned: u32,
     /// Addresses that were refused in this reading.
     refused: usize,
@@ -76,10 +76,10 @@ struct Side {
     wanted: bool,
     /// The connection was opened anew in this reading, since it was found to be over.
     reopened: bool,
-    /// What the server was asked once: its settings.
+    /// The server's settings, which it is asked for once.
     settings: Option<Facts>,
     told: Option<Told>,
-    /// Why the server tells nothing, as a sentence without its full stop.
+    /// Reason why the server reports nothing, as a sentence without its full stop.
     trouble: Option<String>,
     /// The last refusal of a server that is not closed yet; one that is full refuses before it closes.
     refusal: Vec<u8>,
@@ -207,7 +207,7 @@ impl<B: Backend> Inquiry<B> {
         self.work(until, &|| true, |_| false)
     }
 
-    /// Begins a reading: every server is asked for its counters, and for its settings where it did not tell them yet.
+    /// Begins a reading: every server is asked for its counters, and for its settings where it did not report them yet.
     /// Connections that are closed are opened again, within the limit of tries.
     pub fn ask(&mut self) {
         // What an earlier reading left unanswered would answer this one.
@@ -219,8 +219,8 @@ impl<B: Backend> Inquiry<B> {
         self.begin_reading(Occasion::Ends);
     }
 
-    /// Begins a reading like [`Inquiry::ask`], but for servers that still owe the answers of an earlier reading: those, when
-    /// they come, are taken for this one.
+    /// Begins a reading like [`Inquiry::ask`], but for servers whose answers to an earlier reading are outstanding:
+    /// those answers, when they come, are taken for this one.
     pub fn ask_those_that_answered(&mut self) {
         self.begin_reading(Occasion::Within);
     }
@@ -253,13 +253,13 @@ impl<B: Backend> Inquiry<B> {
         self.work(until, goes_on, |side| !side.wanted || side.trouble.is_some())
     }
 
-    /// Whether server number `server` has told its counters, or cannot.
+    /// Whether server number `server` has reported its counters, or cannot.
     pub fn has(&self, server: usize) -> bool {
         let side = &self.sides[server];
         !side.wanted || side.trouble.is_some()
     }
 
-    /// Ends a reading: what server number `server` told, or why it told nothing.
+    /// Ends a reading: the facts that server number `server` reported, or why there are none.
     ///
     /// # Errors
     /// Returns the reason as a sentence without its full stop.
@@ -278,7 +278,7 @@ impl<B: Backend> Inquiry<B> {
         })
     }
 
-    /// The settings of server number `server`; empty where it does not tell them.
+    /// The settings of server number `server`; empty where it does not report them.
     pub fn settings(&self, server: usize) -> Facts {
         self.sides[server].settings.clone().unwrap_or_default()
     }

@@ -47,7 +47,7 @@ impl Intervals {
         self.next_at
     }
 
-    /// How long an interval is.
+    /// Length of an interval, in nanoseconds.
     pub fn every_ns(&self) -> Nanos {
         self.every_ns
     }
@@ -58,7 +58,7 @@ impl Intervals {
         self.next_at = self.began.saturating_add((passed + 1).saturating_mul(self.every_ns));
     }
 
-    /// Takes in what a server told, if it told something. `reading` says what two readings mean.
+    /// Takes in the facts that a server reported, if there are some. `reading` makes the difference of two reports.
     pub fn take_in(
         &mut self,
         server: usize,
@@ -81,7 +81,7 @@ impl Intervals {
         self.stats.iter().map(|stats| stats.intervals.last().cloned()).collect()
     }
 
-    /// What all servers told.
+    /// Returns the intervals of all servers.
     pub fn into_stats(self) -> Vec<ServerStats> {
         self.stats
     }

@@ -23,7 +23,7 @@ const CGROUP_DEPTH_MAX: usize = 32;
 /// The machine at one moment. A figure that cannot be read has its reason in its place.
 pub struct MachineReading {
     at: Nanos,
-    /// How long the reading took.
+    /// Time that the reading took, in nanoseconds.
     took_ns: Nanos,
     workers: Vec<Option<ThreadTimes>>,
     cpu_ticks: Result<CpuTicks, String>,
@@ -121,7 +121,7 @@ impl Machine {
         after.iter().filter_map(used).collect()
     }
 
-    /// What happened between two readings.
+    /// Changes of the machine between two readings.
     pub fn between(&self, before: MachineReading, after: MachineReading) -> MachineEvidence {
         let mut unread = Vec::new();
         let workers = workers_between(&before.workers, &after.workers, &mut unread);

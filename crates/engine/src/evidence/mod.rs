@@ -21,6 +21,6 @@ pub use self::moments::{Moment, Moments};
 pub use self::newest::Newest;
 pub use self::observer::{Observed, Seen, observe};
 
-/// How long the beginning of a measured phase, and the closing of connections after it, wait for a reading at most. A
-/// reading that takes longer goes on beside the phase, and says so by leaving out what can then not be compared.
+/// Longest time that the beginning of a measured phase, and the closing of connections after it, wait for a reading. A
+/// reading that takes longer goes on beside the phase, and leaves out the figures that can then not be compared.
 pub const BARRIER_MAX: Duration = Duration::from_millis(150);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How long a worker that waits for the observer sleeps before it looks whether the run was stopped.
+/// Pause of a worker that waits for the observer, before it looks whether the run was stopped.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A moment of a run, in their order.

@@ -35,19 +35,19 @@ use crate::clock;
 use crate::resolve::Server;
 use crate::sys;
 
-/// How long the connections to servers may take to open, in nanoseconds.
+/// Longest time that the connections to servers may take to open, in nanoseconds.
 const OPEN_MAX_NS: Nanos = SECOND;
 
-/// How long the replies of healthy servers may take, in nanoseconds. Phases wait for them that long.
+/// Longest time for the replies of healthy servers, in nanoseconds. Phases wait that long for them.
 const REPLY_NS: Nanos = 100 * MILLISECOND;
 
-/// How long a server may take that does not answer, in nanoseconds; nothing waits for it.
+/// Longest time for a server that does not answer, in nanoseconds; nothing waits for it.
 const SILENCE_NS: Nanos = SECOND;
 
-/// How long after a server that was full refused a question it is asked again, in nanoseconds.
+/// Time after which a server that was full and refused a question is asked again, in nanoseconds.
 const AGAIN_NS: Nanos = 50 * MILLISECOND;
 
-/// What an observer looks at.
+/// The servers that an observer looks at, and its way to them.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The servers that are asked.
@@ -62,12 +62,12 @@ pub struct Observed {
     pub asks_all: bool,
 }
 
-/// What an observer saw of a run.
+/// Findings of an observer in a run.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The evidence; `None` if no measured phase began.
     pub evidence: Option<Evidence>,
-    /// What each server told of its limit of connections behind a run of which it refused some; empty for other runs.
+    /// The limit of connections that each server reports behind a run of which it refused some; empty for other runs.
     pub limits: Vec<ConnectionLimit>,
 }
 
@@ -130,7 +130,7 @@ struct Observer<B> {
     eviction_watch: Option<EvictionWatch>,
 }
 
-/// What was seen at one moment.
+/// Readings at one moment.
 struct Sight {
     /// When the run no longer waited for the look, on the monotonic clock.
     released_at: Nanos,
@@ -138,14 +138,14 @@ struct Sight {
     servers: Vec<ServerSight>,
 }
 
-/// What was seen of one server at one moment.
+/// Readings of one server at one moment.
 struct ServerSight {
     told: Result<Told, String>,
     /// Whether the server answered before the run went on.
     is_in_time: bool,
     /// The threads of the server's process; absent for a server on another machine.
     threads: Option<Result<Threads, String>>,
-    /// What the server's listening sockets have turned away; absent where that is not known.
+    /// Attempts that the server's listening sockets have turned away; absent where the number is not known.
     listen_drops: Option<u64>,
 }
 
@@ -349,7 +349,7 @@ impl<B: Backend> Observer<B> {
         self.intervals = Some(intervals);
     }
 
-    /// The settings that a server told; none where it is not asked here.
+    /// The settings that a server reported; none where it is not asked here.
     fn settings_of(&self, number: usize) -> Facts {
         match (&self.inquiry, self.asked[number]) {
             (Some(inquiry), Some(side)) => inquiry.settings(side),
@@ -418,7 +418,7 @@ impl<B: Backend> Observer<B> {
         }
     }
 
-    /// Whether a server has told its counters, or is not asked.
+    /// Whether a server has reported its counters, or is not asked.
     fn has_told(&self, number: usize) -> bool {
         match (&self.inquiry, self.asked[number]) {
             (Some(inquiry), Some(side)) => inquiry.has(side),
@@ -426,7 +426,7 @@ impl<B: Backend> Observer<B> {
         }
     }
 
-    /// What is known of a server now. Its threads are read where its process is not known yet.
+    /// Readings of a server now. Its threads are read where its process is not known yet.
     fn sight_of(
         &mut self,
         number: usize,
@@ -452,7 +452,7 @@ impl<B: Backend> Observer<B> {
         ServerSight { told, is_in_time, threads, listen_drops }
     }
 
-    /// What was seen before and after the measured phases; `None` where one of the two is missing. `in_time` says whether
+    /// Evidence from before and after the measured phases; `None` where one of the two readings is missing. `in_time`:
     /// the run waited until both readings were taken.
     fn evidence(mut self, in_time: bool) -> Option<Evidence> {
         let (before, after) = (self.before.take()?, self.after.take()?);

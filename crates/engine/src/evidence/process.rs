@@ -101,7 +101,7 @@ fn tcp_listeners(pid: u32, table: &str) -> Vec<(u16, u64)> {
 }
 
 /// The attempts to connect that the listening sockets of a server on this machine turned away until now; `None` where it has none
-/// in this network namespace, or where the kernel does not tell.
+/// in this network namespace, or where the kernel does not report them.
 pub fn listen_drops(server: &Server) -> Option<u64> {
     let mut found: Vec<Listener> = Vec::new();
     for place in addresses_of(server) {
@@ -131,7 +131,7 @@ pub fn threads_of(pid: u32) -> Option<BTreeMap<u32, ThreadTimes>> {
     (!threads.is_empty()).then_some(threads)
 }
 
-/// The resident memory of a process in bytes; `None` where the kernel does not tell.
+/// The resident memory of a process in bytes; `None` where the kernel does not report it.
 pub fn resident_bytes_of(pid: u32) -> Option<u64> {
     resident_bytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }

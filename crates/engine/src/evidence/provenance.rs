@@ -155,7 +155,7 @@ fn cards() -> Vec<CardFacts> {
     names.map(|name| card(CLASS, name, &qdiscs)).collect()
 }
 
-/// What is known of a card.
+/// The facts of a network card.
 fn card(class: &str, name: String, qdiscs: &BTreeMap<String, String>) -> CardFacts {
     let folder = format!("{class}/{name}");
     let queues = names_in(format!("{folder}/queues"));

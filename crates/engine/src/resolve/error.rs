@@ -30,7 +30,7 @@ pub enum ConnectError {
     },
     /// No source address is of the kind (IPv4 or IPv6) of any address of the server.
     SourceKind {
-        /// The server.
+        /// Name of the server.
         server: String,
     },
     /// The system allows fewer descriptors than the connections need.

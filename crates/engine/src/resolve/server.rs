@@ -58,7 +58,7 @@ pub struct Server {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServerAddress {
-    /// Not empty.
+    /// Addresses of TCP, at least one.
     Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
 }
@@ -164,7 +164,7 @@ impl Server {
         }
     }
 
-    /// Whether the server takes a TCP connection within `patience`.
+    /// Whether the server takes a TCP connection within `patience`, a timeout for all its addresses together.
     pub fn takes_streams(&self, patience: Duration) -> bool {
         let ServerAddress::Tcp(addresses) = &self.address else { return true };
         let share = patience / addresses.len() as u32;
