@@ -32,7 +32,7 @@ use crate::worker::message_sender::QueuedMessage;
 use crate::worker::messages::{LoadEnd, PhaseEnd, PhaseSilence, WorkerEnd, WorkerMessage, WorkerRefusals};
 use crate::worker::trouble::Trouble;
 
-/// How often the collecting thread checks whether the run is to be stopped.
+/// Interval at which the collecting thread checks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);
 
 /// Gives an emptied interval back to its worker.
@@ -93,7 +93,7 @@ pub(super) struct Collector<'a, 'w> {
     sum: IntervalSum,
     /// Requests that have ended, for each phase that is not recorded.
     ended: Vec<u64>,
-    /// How many workers have ended each phase.
+    /// Number of workers that have ended each phase.
     through: Vec<usize>,
     /// Connections of each phase that were lost and not replaced.
     dead: Vec<u64>,
@@ -101,7 +101,7 @@ pub(super) struct Collector<'a, 'w> {
     missing: u64,
     /// Length of the measured phase under way.
     elapsed_ns: Nanos,
-    /// How many nanoseconds late the last worker began the phase under way.
+    /// Nanoseconds by which the last worker was late for the phase under way.
     late_ns: Nanos,
     /// Lengths of the measured phases before the one under way, together.
     before_ns: Nanos,
@@ -120,13 +120,13 @@ pub(super) struct Collector<'a, 'w> {
     stopped_at: Option<Nanos>,
     /// Requests of phases in which the observer does not look.
     unobserved: Tally,
-    /// How busy each worker was, by its number, in the recorded phases that it has ended.
+    /// Times of each worker, by its number, in the recorded phases that it has ended.
     times: BTreeMap<usize, WorkerTime>,
     /// CPU time that the process had used when a recorded phase began, or when a worker ended it.
     cpu: CpuTime,
-    /// What ends phases before their time.
+    /// The conditions that end phases before their time.
     early_end: EarlyEnd,
-    /// What changes the rate by hand; `None` where nothing does.
+    /// The control that changes the rate by hand; `None` where there is none.
     rate_control: Option<RateControl>,
     /// The phase of the open slices, where that is a warm-up that is looked at.
     warm_up: Option<usize>,
@@ -136,7 +136,7 @@ pub(super) struct Collector<'a, 'w> {
     interrupted: bool,
     /// The reason why no server reports its evictions, if the warm-up waits for one.
     untold: Option<String>,
-    /// How late the requests of a trace were sent.
+    /// Lateness of the requests of a trace.
     lateness: Lateness,
     asked_rows: AskedRows,
 }
@@ -605,7 +605,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             .then(|| format!("the warm-up (--trace-warmup) took all {rows} rows of the trace"))
     }
 
-    /// How the run ended, for its status and its reason.
+    /// The end of the run, for its status and its reason.
     fn run_end(&self) -> RunEnd {
         let context = self.context;
         let workers = self.spares.len();
@@ -635,7 +635,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 }
 
-/// What a worker knows of the refusals of a server, as a part of the measurement.
+/// A worker's refusals of a server, as a part of the measurement.
 fn refusal_of(known: WorkerRefusals) -> Refusal {
     Refusal {
         server: known.server,

@@ -51,9 +51,9 @@ pub(super) struct HostSetup {
 
 /// The observation of a run by its observer.
 pub(super) struct Observation {
-    /// What is observed.
+    /// The servers that are observed.
     pub(super) observed: Observed,
-    /// What workers and the observer tell each other.
+    /// The moments of the run, shared by workers and the observer.
     pub(super) moments: Moments,
     /// The latest statistics of the servers within the measured phases.
     pub(super) newest: Newest,
@@ -68,10 +68,10 @@ pub(super) struct Process<'a> {
     pub(super) gate: &'a dyn Gate,
 }
 
-/// What all workers of a run are made from.
+/// The common inputs of all workers of a run.
 pub(super) struct RunContext<'a> {
     pub(super) plan: &'a Plan,
-    /// How each phase is dealt to the clients.
+    /// The dealing of each phase to the clients.
     pub(super) phases: Vec<PhaseShare<'a>>,
     /// The pace of each group's requests in each phase; `None` in closed loop.
     pub(super) paces: Vec<Vec<Option<Pace>>>,
@@ -185,7 +185,7 @@ impl<'a> RunContext<'a> {
         })
     }
 
-    /// What carries a phase's requests to a server.
+    /// The transport of a phase's requests to a server.
     pub(super) fn transport_of(&self, phase: &Phase, server: u32) -> Transport {
         match phase.work {
             Work::Load(_) => self.servers[server as usize].loading(),

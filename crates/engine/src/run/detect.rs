@@ -1,4 +1,4 @@
-//! What servers speak, found out before a run on connections of their own.
+//! Detection of servers' protocols before a run, on connections of their own.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -14,16 +14,16 @@ use crate::backend::{Backend, Close, ConnId, Event, Reason};
 use crate::resolve::{Server, Sources};
 use crate::worker::trouble::Trouble;
 
-/// How long an answer is waited for at least: longer than any round trip, and short enough for a person.
+/// Shortest time to wait for an answer: longer than any round trip, and short enough for a person.
 const WAIT_MIN_NS: Nanos = SECOND;
 
-/// How long a connection, with its TLS handshake, may take to open at most, and how long an answer is waited for at most.
+/// Longest time for a connection to open, with its TLS handshake, and for an answer to come.
 const WAIT_MAX_NS: Nanos = 60 * SECOND;
 
 /// Longest answer that is kept, in bytes.
 const ANSWER_MAX_BYTES: usize = 128 * 1024;
 
-/// What is asked of which servers.
+/// The question to servers: their protocol and software.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inquiry {
     /// The servers, in the forms of a Plan.
@@ -32,8 +32,8 @@ pub struct Inquiry {
     pub socket: Socket,
     /// Encryption, as the run will have it.
     pub tls: Option<TlsOptions>,
-    /// How long a connection may take to open and the first question to be answered, in nanoseconds; at least 1 s is waited,
-    /// and at most 60 s.
+    /// Longest time for a connection to open and the first question to be answered, in nanoseconds; at least 1 s is
+    /// waited, and at most 60 s.
     pub timeout_ns: Nanos,
 }
 
@@ -42,25 +42,25 @@ pub struct Inquiry {
 pub enum Undetected {
     /// A server cannot be reached from here, for this reason; the run says more.
     Unreachable {
-        /// The server.
+        /// Name of the server.
         server: String,
         /// The reason, as a sentence without its full stop.
         why: String,
     },
     /// A server answers no question of any protocol.
     Foreign {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// What it did instead, as the end of a sentence whose subject is the server.
+        /// The reaction of the server instead, as the end of a sentence whose subject is the server.
         did: String,
         /// The server waits for no TLS handshake: it completed one, or sent words without encryption of its own.
         wants_no_tls: bool,
     },
     /// A server refuses this client whatever it is asked.
     Refused {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// Its words, whole.
+        /// The server's words, whole.
         said: String,
     },
     /// Two servers speak different protocols.
@@ -133,11 +133,11 @@ fn of_server(inquiry: &Inquiry, name: &str) -> Result<Spoken, Undetected> {
     }
 }
 
-/// What a server does when it is asked for its version before anything else.
+/// A server's reaction to being asked for its version before anything else.
 pub(super) enum FirstAnswer {
-    /// It answers, in this protocol.
+    /// The server answers, in this protocol.
     Spoken(Spoken),
-    /// It does something else, as the end of a sentence whose subject is the server.
+    /// The server does something else, as the end of a sentence whose subject is the server.
     Other(String),
 }
 
@@ -166,7 +166,7 @@ pub(super) fn first_answer<B: Backend>(
 struct Side<'a, B> {
     backend: B,
     server: &'a Server,
-    /// How long a connection may take to open, and an answer to a question that has to be answered.
+    /// Longest time for a connection to open, and for an answer to a question that has to be answered.
     wait_ns: Nanos,
     /// A connection is open when its TLS handshake is over.
     is_encrypted: bool,
@@ -177,9 +177,9 @@ struct Side<'a, B> {
     is_over: bool,
 }
 
-/// What came of a question.
+/// The result of a question.
 enum Answer {
-    /// These bytes, and what they say.
+    /// The bytes that came, and their meaning.
     Read(Vec<u8>, Reading),
     /// The connection closed before the answer was complete.
     Closed(Vec<u8>),
@@ -287,7 +287,7 @@ impl<'a, B: Backend> Side<'a, B> {
         }
     }
 
-    /// How long the answer to a question is waited for. A server that is slow has answered the first question late; the
+    /// Longest wait for the answer to a question. A server that is slow has answered the first question late; the
     /// others are for servers that do not answer it.
     fn patience(&self, question: Question) -> Nanos {
         match question {
@@ -296,7 +296,7 @@ impl<'a, B: Backend> Side<'a, B> {
         }
     }
 
-    /// What a RESP server tells of its software, on the connection that is open.
+    /// Adds the software that a RESP server reports, on the connection that is open.
     fn with_software(&mut self, conn: ConnId, spoken: Spoken) -> Spoken {
         if spoken.protocol != Protocol::Resp2 || spoken.login.is_some() || self.is_over {
             return spoken;
@@ -341,7 +341,7 @@ impl<'a, B: Backend> Side<'a, B> {
     }
 }
 
-/// What a server did instead of an answer, as the end of a sentence, and whether it sent words.
+/// A server's reaction instead of an answer, as the end of a sentence, and whether it sent words.
 fn words_of(answer: &Answer) -> (String, bool) {
     let (bytes, end) = match answer {
         Answer::Read(bytes, _) => (bytes, ""),

@@ -1,5 +1,5 @@
 //! The ends of phases that are found while they go on: that of a warm-up and that of the measurement. A process that has a part of
-//! the plan hears them from another one.
+//! the plan gets them from another one.
 
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -10,12 +10,12 @@ use pummel_measure::uncertainty::{EarlyEnds, lead_ns};
 use super::context::RunContext;
 use crate::clock;
 
-/// How long before its end a phase's end is known where clocks are simulated, in nanoseconds.
+/// Time before its end at which a phase's end is known where clocks are simulated, in nanoseconds.
 const AHEAD_SIMULATED_NS: Nanos = 20 * MILLISECOND;
 
 /// The phase under way, and what decides when it is over.
 pub(super) struct EarlyEnd {
-    /// The phase.
+    /// Index of the phase.
     phase: usize,
     /// When the phase began, on the monotonic clock, and the meeting before it.
     began: (Nanos, u64),

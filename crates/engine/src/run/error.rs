@@ -27,7 +27,7 @@ pub enum RunError {
     Login {
         /// The server in the Plan.
         server: String,
-        /// The reason.
+        /// Reason for the refusal.
         why: LoginUnsent,
     },
     /// The kernel refused an operation, with a description of the operation.

@@ -26,7 +26,7 @@ pub struct Inputs {
     /// The commands that change the rate while the run is measured; `None` where the rate is that of the Plan. The Plan is one of open loop
     /// with one rate, whose clients stay, and with one measured phase that has an end in time.
     pub steering: Option<Arc<Steering>>,
-    /// What reads the files of TLS that the Plan names; `None` for the file system.
+    /// The reader of the TLS files that the Plan names; `None` for the file system.
     pub tls_files: Option<Arc<FileReader>>,
 }
 
@@ -34,7 +34,7 @@ pub struct Inputs {
 pub type Permit = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 impl fmt::Debug for Inputs {
-    /// Without the password.
+    /// Formats the number of rows, and never the password.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.trace.as_ref().map(|trace| trace.len());
         to.debug_struct("Inputs").field("trace_rows", &rows).finish_non_exhaustive()

@@ -32,11 +32,11 @@ use crate::worker::{ClientEntry, PhaseWorker};
 /// Nanoseconds between the meeting of the workers and the beginning of a phase, so that no worker is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
 
-/// How late a worker may be for the beginning of a phase, in nanoseconds, before the phase begins anew: longer than a busy machine
-/// lets a thread wait, so that what a user sees of the load does not depend on it.
+/// Most nanoseconds that a worker may be late for the beginning of a phase before the phase begins anew: longer than a
+/// busy machine lets a thread wait, so that what a user sees of the load does not depend on it.
 const LATE_MAX_NS: Nanos = 100 * MILLISECOND;
 
-/// How often a phase begins at most.
+/// Most beginnings of a phase.
 const BEGINNINGS_MAX: usize = 10;
 
 /// A function that makes the backend of a worker from the worker's number, on the worker's thread. It is no type

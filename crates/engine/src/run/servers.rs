@@ -14,7 +14,7 @@ use crate::backend::waiting::Cores;
 use crate::resolve::{self, ConnectError, Server, Sources};
 use crate::sys;
 
-/// How many nanoseconds to wait for a server that is measured over UDP to take a TCP connection, over which it is then
+/// Longest wait, in nanoseconds, for a server that is measured over UDP to take a TCP connection, over which it is then
 /// loaded.
 const LISTEN_MAX_NS: Nanos = SECOND;
 

@@ -39,7 +39,7 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
         .churn_limits(churn_limits_of(context, number))
 }
 
-/// What a worker is made of beside its codec and its backend.
+/// The parts of a worker beside its codec and its backend.
 struct WorkerParts {
     setup: WorkerSetup,
     maker: RequestMaker,

@@ -129,7 +129,7 @@ impl Start<'_, '_> {
     }
 }
 
-/// What the plan of a run asks of its codec.
+/// The options of a run's codec, from its plan.
 fn codec_options(context: &RunContext<'_>) -> CodecOptions {
     let plan = context.plan;
     let sequence = plan.sequence();
@@ -250,8 +250,8 @@ fn spawn_observer<'scope, 'a: 'scope>(
 }
 
 impl ObserverThread<'_, '_> {
-    /// What the observer saw, with the requests that this process sent meanwhile. `asks_limits`: servers are asked for their
-    /// limits of connections.
+    /// The findings of the observer, with the requests that this process sent meanwhile. `asks_limits`: servers are
+    /// asked for their limits of connections.
     fn seen(self, our_requests: OurRequests, asks_limits: bool) -> Seen {
         if asks_limits {
             self.end.0.note_refusals();

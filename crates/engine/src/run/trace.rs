@@ -27,10 +27,10 @@ const BLOCK_BYTES: usize = 1 << 18;
 /// Batches on their way to one worker at most.
 const QUEUE_BATCHES: usize = ROWS_MAX / BATCH_ROWS;
 
-/// How long the end of a run waits for the reader to end.
+/// Longest wait of the end of a run for the reader to end.
 const END_WAIT: Duration = Duration::from_secs(2);
 
-/// How long the reader waits before it looks again whether a worker has room.
+/// Pause of the reader before it looks again whether a worker has room.
 const FULL_WAIT: Duration = Duration::from_micros(200);
 
 /// The files of a trace, unpacked.
@@ -189,7 +189,7 @@ struct Dealer {
 }
 
 impl Drop for Dealer {
-    /// Tells that the reader did not come to an end, unless it told how it ended.
+    /// Reports that the reader did not come to an end, unless it reported its end.
     fn drop(&mut self) {
         if !self.has_told_end {
             let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +238,7 @@ impl Dealer {
         }
     }
 
-    /// Reads a file to its end. Returns whether more is wanted. What is left out is told once.
+    /// Reads a file to its end. Returns whether more is wanted. Rows that are left out are reported once.
     fn read_file(&mut self, number: usize, is_first_pass: bool) -> io::Result<bool> {
         let name = if self.is_anonymous { "(a file)".to_owned() } else { self.files.name(number) };
         let named = |error: io::Error| {

@@ -1,4 +1,4 @@
-//! What a run tells its caller while it goes on.
+//! Events of a run for its caller.
 
 use pummel_logic::plan::{Phase, RatePoint};
 use pummel_logic::time::Nanos;
@@ -11,7 +11,7 @@ use crate::worker::messages::{ConnectionEvent, Departure, Row};
 
 /// Receives the events of a run. All methods are called on the thread that runs the Plan.
 pub trait Watch {
-    /// What the run hands over beside the figures.
+    /// The data that the run hands over beside the figures.
     fn wants(&self) -> Wants {
         Wants { rows: false, departures: false, keep: Keep::Figures, outstanding: false, connections: false }
     }
@@ -51,8 +51,9 @@ pub trait Watch {
     /// one of them is lost.
     fn members(&mut self, _members: &[MemberFacts]) {}
 
-    /// The servers told their counters within the measured phases: the newest interval of each, by its number among the servers
-    /// that are asked; `None` for one that has told none. Only the process that asks all servers hears of them.
+    /// The servers reported their counters within the measured phases: the newest interval of each, by its number among
+    /// the servers that are asked; `None` for one that has reported none. Only the process that asks all servers gets
+    /// them.
     fn server_intervals(&mut self, _newest: &[Option<ServerInterval>]) {}
 
     /// A check of a client with a window failed, on this connection, counted from 1 over all threads.
@@ -84,14 +85,14 @@ pub struct MemberFacts {
     pub is_lost: bool,
 }
 
-/// What a [`Watch`] asks for.
+/// The data that a [`Watch`] asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
     /// Whether every request of the measured phase is handed over.
     pub rows: bool,
     /// Whether every departure of a client in the measured phase is handed over.
     pub departures: bool,
-    /// What the slices keep.
+    /// The parts that slices keep.
     pub keep: Keep,
     /// Whether the number of outstanding requests of a client is recorded with each new request.
     pub outstanding: bool,
