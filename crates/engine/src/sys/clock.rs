@@ -42,17 +42,17 @@ pub fn wall_ns() -> Nanos {
 /// A date and time in the time zone of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTime {
-    /// Year.
+    /// Year of the date.
     pub year: i32,
     /// Month, from 1.
     pub month: i32,
     /// Day of the month, from 1.
     pub day: i32,
-    /// Hour.
+    /// Hour, from 0 to 23.
     pub hour: i32,
-    /// Minute.
+    /// Minute, from 0 to 59.
     pub minute: i32,
-    /// Second.
+    /// Second, from 0 to 60.
     pub second: i32,
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel says of network devices: by ethtool's calls, and by rtnetlink.
+//! Facts of network devices from the kernel: by ethtool's calls, and by rtnetlink.
 
 use std::ffi::{c_ulong, c_void};
 use std::io;
@@ -17,21 +17,21 @@ const SIOCETHTOOL: c_ulong = 0x8946;
 pub enum EthtoolQuestion {
     /// The driver (`struct ethtool_drvinfo`, 196 bytes).
     Driver = 0x03,
-    /// How long the device waits before it interrupts (`struct ethtool_coalesce`, 92 bytes).
+    /// Time that the device waits before it interrupts (`struct ethtool_coalesce`, 92 bytes).
     Coalescing = 0x0e,
-    /// Whether checksums of received packets are the device's work (`struct ethtool_value`, 8 bytes; as the next ones).
+    /// Checksums of received packets by the device (`struct ethtool_value`, 8 bytes; as the next ones).
     ReceiveChecksums = 0x14,
-    /// Whether checksums of sent packets are.
+    /// Checksums of sent packets by the device.
     TransmitChecksums = 0x16,
-    /// Whether packets may be gathered from several places.
+    /// Packets that are gathered from several places.
     ScatterGather = 0x18,
-    /// Whether segmentation of TCP is the device's work.
+    /// Segmentation of TCP by the device.
     TcpSegmentation = 0x1e,
-    /// Whether the kernel cuts packets as late as it can.
+    /// Cutting of packets by the kernel, as late as it can.
     GenericSegmentation = 0x23,
-    /// Whether the kernel joins received packets.
+    /// Joining of received packets by the kernel.
     GenericReceive = 0x2b,
-    /// Which stamps the device can take (`struct ethtool_ts_info`, 44 bytes).
+    /// The stamps that the device can take (`struct ethtool_ts_info`, 44 bytes).
     Stamps = 0x41,
 }
 
@@ -70,14 +70,14 @@ fn call(name: &str, number: c_ulong, data: *mut c_void) -> io::Result<()> {
     Ok(())
 }
 
-/// Number of the call that tells how a card is set up to stamp packets (linux/sockios.h).
+/// Number of the call for a card's setting of packet stamps (linux/sockios.h).
 const SIOCGHWTSTAMP: c_ulong = 0x89b1;
 
-/// How the device with this name is set up to stamp packets: the kind of stamps for sent packets and the filter of received
-/// ones (`struct hwtstamp_config` of linux/net_tstamp.h).
+/// Returns the setting of packet stamps of the device with this name: the kind of stamps for sent packets and the
+/// filter of received ones (`struct hwtstamp_config` of linux/net_tstamp.h).
 ///
 /// # Errors
-/// Returns ENODEV where there is no such device, EOPNOTSUPP where its driver does not tell, and an error of kind
+/// Returns ENODEV where there is no such device, EOPNOTSUPP where its driver does not report it, and an error of kind
 /// `InvalidInput` for a name that is too long for a device.
 pub fn stamp_setting(name: &str) -> io::Result<(u32, u32)> {
     // Flags, the kind of stamps, and the filter; longer than the structure.

@@ -43,7 +43,7 @@ impl Ready {
     }
 }
 
-/// How long a wait for readiness may last.
+/// Longest wait for readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitLimit {
     /// The wait only checks for readiness.

@@ -1,4 +1,4 @@
-//! What the kernel says of connections, threads and addresses of this process.
+//! Facts of this process's connections, threads and addresses, from the kernel.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -9,7 +9,7 @@ use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
 
 use super::check;
 
-/// What the kernel counted on one TCP connection since it was opened.
+/// The kernel's counts on one TCP connection since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpCounters {
     /// Segments that were sent again.
@@ -35,7 +35,7 @@ pub fn thread_number() -> u32 {
     unsafe { libc::gettid() }.unsigned_abs()
 }
 
-/// How many clock ticks the kernel counts in a second (USER_HZ).
+/// Number of clock ticks that the kernel counts in a second (USER_HZ).
 pub fn ticks_per_second() -> u64 {
     // SAFETY: sysconf takes a plain number.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };

@@ -1,4 +1,4 @@
-//! Sockets that listen, as the kernel tells about them (sock_diag(7)).
+//! Sockets that listen, from the kernel (sock_diag(7)).
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -37,7 +37,7 @@ const MESSAGES_MAX: usize = 256;
 /// The TCP sockets of this network namespace that listen on a port.
 ///
 /// # Errors
-/// Returns the error of the socket, and ENOENT where the kernel cannot tell (no CONFIG_INET_DIAG).
+/// Returns the error of the socket, and ENOENT where the kernel lacks CONFIG_INET_DIAG.
 pub fn listening(port: u16) -> io::Result<Vec<Listener>> {
     let mut found = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {

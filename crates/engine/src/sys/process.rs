@@ -159,7 +159,7 @@ pub fn kernel_release() -> Option<String> {
     Some(release.trim().to_owned())
 }
 
-/// Whether nothing could be written to standard output when the process began: it was closed, or open for reading alone.
+/// Set if nothing could be written to standard output when the process began: it was closed, or open for reading alone.
 static NO_STDOUT: AtomicBool = AtomicBool::new(false);
 
 /// Called by the system before `main`, like every function that this section names. Rust's own start comes later and

@@ -9,7 +9,7 @@ use pummel_logic::time::MILLISECOND;
 
 use super::check;
 
-/// How often the process was asked to end.
+/// Number of times that the process was asked to end.
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 
 /// The signal that asked first; 0 where none has.
@@ -74,7 +74,7 @@ pub fn report_file_size_limit() -> io::Result<()> {
     set_action(libc::SIGXFSZ, take_no_notice)
 }
 
-/// How often the process was asked to end since [`on_interrupt`] was called.
+/// Number of times that the process was asked to end since [`on_interrupt`] was called.
 pub fn interrupts() -> u32 {
     INTERRUPTS.load(Ordering::Relaxed)
 }

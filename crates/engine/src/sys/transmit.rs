@@ -33,7 +33,7 @@ const ORIGIN_STAMP: u8 = 4;
 const POINT_SENT: u32 = 0;
 const POINT_SCHEDULED: u32 = 1;
 
-/// Where on its way out a byte was stamped.
+/// The point on its way out at which a byte was stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransmitPoint {
     /// The packet entered the queueing discipline of the device.
@@ -44,7 +44,7 @@ pub enum TransmitPoint {
     Card,
 }
 
-/// Which points of a send are stamped, beside the one at which the driver hands it to the device.
+/// The points of a send that are stamped, beside the one at which the driver hands it to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitPoints {
     /// Stamp the moment at which packets enter the queueing discipline.
@@ -60,7 +60,7 @@ pub enum QueuedError {
     Stamp {
         /// Offset of the stamped byte in the stream, modulo 2^32, or the number of the stamped datagram.
         id: u32,
-        /// Where the stamp was taken.
+        /// The point at which the stamp was taken.
         point: TransmitPoint,
         /// The wall clock then, in nanoseconds; for a card its own clock.
         wall: Nanos,
