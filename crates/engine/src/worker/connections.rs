@@ -26,12 +26,12 @@ pub enum ConnectionState {
     Full,
 }
 
-/// What happens to a connection.
+/// A change of a connection's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionChange {
     /// The client asks for the connection, which has to wait for its turn.
     Enqueue,
-    /// The backend is told to open the connection.
+    /// The backend begins to open the connection.
     Dial,
     /// The server has taken the connection and has to agree to a handshake.
     Shake,
@@ -70,7 +70,7 @@ impl ConnectionState {
         }
     }
 
-    /// Whether the connection is being opened: the backend was told to open it, and it takes no request yet.
+    /// Whether the connection is being opened: the backend has begun to open it, and it takes no request yet.
     pub const fn is_opening(self) -> bool {
         matches!(self, ConnectionState::Opening | ConnectionState::Handshake)
     }
@@ -94,7 +94,7 @@ pub struct Connection<C> {
     generation: u32,
     /// Index of its client in the worker.
     pub client: u32,
-    /// Which of its client's lanes the connection is.
+    /// The lane of its client that the connection is.
     pub lane: Lane,
     state: ConnectionState,
     /// The timing wheel has an entry for the slot.
@@ -105,20 +105,21 @@ pub struct Connection<C> {
     pub congested: bool,
     /// The earlier attempts to open the connection.
     pub history: AttemptHistory,
-    /// When the backend was told to open the connection, also after the connection was opened.
+    /// When the backend began to open the connection, also after the connection was opened.
     opening_since: Nanos,
-    /// How far the handshake has come; only in [`ConnectionState::Handshake`].
+    /// Progress of the handshake; only in [`ConnectionState::Handshake`].
     handshake: Option<Box<PendingHandshake>>,
 }
 
 /// The earlier attempts to open a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttemptHistory {
-    /// Which of the server's addresses is tried next.
+    /// Index of the server's address that is tried next.
     pub attempt: u32,
     /// Failed attempts to open the connection since it was open.
     pub failures: u32,
-    /// How often in a row the server closed the connection without having replied on it, up to the greatest number of the type.
+    /// Number of times in a row that the server closed the connection without having replied on it, up to the greatest
+    /// number of the type.
     pub failures_without_reply: u16,
     /// The server refused the connection the last time that it ended: it took the connection, and said that it takes no more.
     pub refused: bool,
@@ -135,7 +136,7 @@ pub struct AttemptHistory {
 }
 
 impl AttemptHistory {
-    /// How many failures in a row decide how long a new attempt waits.
+    /// Number of failures in a row that decides how long a new attempt waits.
     pub fn failures_in_a_row(&self) -> u32 {
         self.failures.max(u32::from(self.failures_without_reply))
     }
@@ -171,7 +172,7 @@ impl<C: Codec> Connection<C> {
         self
     }
 
-    /// Notes that the backend is told at `at` to open the connection. Returns whether the connection can be opened in
+    /// Notes that the backend begins at `at` to open the connection. Returns whether the connection can be opened in
     /// its state. This is where every connection begins, and so where its session does: whoever closed the slot's last
     /// connection, nothing of that one reaches this one.
     pub fn dial(&mut self, at: Nanos) -> bool {
@@ -214,14 +215,14 @@ impl<C> Connection<C> {
         self.state.is_opening().then_some(self.opening_since)
     }
 
-    /// Since when the connection, which is being opened, waits for its server: since the backend was told to open it, or
+    /// Since when the connection, which is being opened, waits for its server: since the backend began to open it, or
     /// since the handshake was sent; `None` where it is not being opened.
     pub fn waits_to_open_since(&self) -> Option<Nanos> {
         let shakes_since = self.handshake.as_ref().map_or(0, |handshake| handshake.begun());
         self.opening_since().map(|since| since.max(shakes_since))
     }
 
-    /// When the backend was last told to open the connection.
+    /// When the backend last began to open the connection.
     pub fn dialled_at(&self) -> Nanos {
         self.opening_since
     }

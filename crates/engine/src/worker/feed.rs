@@ -11,10 +11,10 @@ use pummel_logic::workload::rows::RowBatch;
 
 use crate::worker::state::WorkerState;
 
-/// How often a worker looks for requests where nothing else wakes it.
+/// Interval at which a worker looks for requests where nothing else wakes it.
 const LOOK_NS: Nanos = MILLISECOND;
 
-/// How long a worker with a simulated clock waits for the reader, which runs in real time.
+/// Longest wait of a worker with a simulated clock for the reader, which runs in real time.
 const SIMULATED_WAIT: Duration = Duration::from_secs(5);
 
 /// The state that the reader of a trace shares with a worker.

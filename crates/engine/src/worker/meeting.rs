@@ -18,7 +18,7 @@ pub struct Meeting {
     ends_at: CachePadded<AtomicU64>,
 }
 
-/// Whether a worker can begin the next phase.
+/// Readiness of a worker for the next phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// The worker can begin.

@@ -18,7 +18,7 @@ pub const MESSAGES_WAITING_MAX: usize = 1024;
 /// A message that waits to be received. It takes room in the queue if it may be dropped.
 #[derive(Debug)]
 pub struct QueuedMessage {
-    /// The message.
+    /// The message itself.
     pub message: WorkerMessage,
     /// Room in the queue, given back when the message is dropped after it was received.
     _space: Option<QueueSpace>,

@@ -92,7 +92,7 @@ pub enum WorkerMessage {
     Slice {
         /// Index of the phase in the Plan.
         phase: usize,
-        /// The slice.
+        /// Figures of the slice.
         interval: Box<Interval>,
         /// Number of the worker.
         worker: usize,
@@ -116,7 +116,7 @@ pub enum WorkerMessage {
     Finding {
         /// Number of the connection over all threads, from 1.
         connection: u64,
-        /// What the check found.
+        /// Finding of the check.
         finding: Box<Finding>,
     },
     /// A server sent an error to a client with a window.
@@ -130,7 +130,7 @@ pub enum WorkerMessage {
     Connection {
         /// Index of the server in the Plan.
         server: u32,
-        /// Whether the connection was lost or is open again.
+        /// The event of the connection.
         event: ConnectionEvent,
     },
     /// A connection is lost and is not opened again.
@@ -139,7 +139,7 @@ pub enum WorkerMessage {
     Done(Box<WorkerEnd>),
 }
 
-/// Whether a connection was lost or is open again.
+/// An event of a connection to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
     /// The connection was open, and is lost.
@@ -148,7 +148,7 @@ pub enum ConnectionEvent {
     Back,
 }
 
-/// What a worker knows at the end of a phase.
+/// A worker's facts at the end of a phase.
 #[derive(Debug)]
 pub struct PhaseEnd {
     /// Number of the worker.
@@ -163,27 +163,27 @@ pub struct PhaseEnd {
     pub begin: Nanos,
     /// When the time of the phase was over, on the monotonic clock; the greatest number where only its requests end it.
     pub end: Nanos,
-    /// How long the phase took.
+    /// Length of the phase, in nanoseconds.
     pub elapsed_ns: Nanos,
-    /// How long after that beginning the worker began the phase.
+    /// Nanoseconds after that beginning at which the worker began the phase.
     pub late_ns: Nanos,
     /// From the beginning of the phase to the last reply.
     pub answered_ns: Nanos,
-    /// How busy the worker was.
+    /// Busy time and whole time of the worker.
     pub time: WorkerTime,
     /// Connections that were open when the phase began.
     pub open: u64,
-    /// Those of them on which the server had sent nothing by then.
+    /// Open connections among them on which the server had sent nothing by then.
     pub unheard: u64,
     /// The time that requests were in flight in the phase and its drain, by counts.
     pub flight: FlightTime,
-    /// What the phase stored, where it stores records, whether it is recorded or not.
+    /// Results of storing, where the phase stores records, whether it is recorded or not.
     pub load: Option<Box<LoadEnd>>,
-    /// What was left undone in the phase.
+    /// Work that was left undone in the phase.
     pub fate: PhaseFate,
 }
 
-/// What a phase that stores records did, on one worker.
+/// Results of a phase that stores records, on one worker.
 #[derive(Debug, Default)]
 pub struct LoadEnd {
     /// The outcomes of its requests.
@@ -194,7 +194,7 @@ pub struct LoadEnd {
     pub messages: Messages,
 }
 
-/// What was left undone in a phase, on one worker.
+/// Work that was left undone in a phase, on one worker.
 #[derive(Debug)]
 pub struct PhaseFate {
     /// Lanes of clients that were lost and not opened again, at the end of the phase.
@@ -203,7 +203,7 @@ pub struct PhaseFate {
     pub missing: u64,
     /// Requests that were left out because they would have been late.
     pub skipped: u64,
-    /// Those of the skipped requests whose number follows from the mean gap.
+    /// Part of the skipped requests whose number follows from the mean gap.
     pub skipped_estimated: u64,
     /// Requests that were sent again because the first attempt was lost.
     pub repeated: u64,
@@ -222,14 +222,14 @@ pub struct PhaseSilence {
     pub turned_away: bool,
 }
 
-/// What one worker knows of a server that took connections and then refused them.
+/// One worker's facts of a server that took connections and then refused them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerRefusals {
     /// Index of the server in the Plan.
     pub server: u32,
     /// Connections of the worker to the server that were opened or refused.
     pub connections: u64,
-    /// Those of them that the server refused the last time, and has not taken since.
+    /// Connections among them that the server refused the last time, and has not taken since.
     pub refused: u64,
     /// Connections that the server took and then refused.
     pub attempts: u64,
@@ -237,16 +237,16 @@ pub struct WorkerRefusals {
     pub words: Vec<u8>,
 }
 
-/// What a worker knows at the end of the run.
+/// A worker's facts at the end of the run.
 #[derive(Debug, Default)]
 pub struct WorkerEnd {
     /// Number of the worker.
     pub worker: usize,
     /// Attempts to open a connection that failed.
     pub failed: u64,
-    /// Those of the failed attempts that the peer refused or reset.
+    /// Failed attempts that the peer refused or reset.
     pub turned_away: u64,
-    /// Those of the failed attempts for which no local port was free.
+    /// Failed attempts for which no local port was free.
     pub no_port: u64,
     /// The servers that took connections and then refused them; a refused connection is a failed attempt.
     pub refusals: Vec<WorkerRefusals>,
@@ -254,16 +254,16 @@ pub struct WorkerEnd {
     pub lost: u64,
     /// Lost connections that were opened again.
     pub reconnected: u64,
-    /// How long opening a connection took.
+    /// Times to open a connection, in nanoseconds.
     pub connect: Histogram,
-    /// How long that took, by server; the first
+    /// Times to open a connection, by server; the first
     /// [`SERVERS_TIMED_MAX`](pummel_measure::connections::SERVERS_TIMED_MAX) of them.
     pub connect_by_server: Vec<CoarseHistogram>,
-    /// How long TLS handshakes took.
+    /// Times of TLS handshakes, in nanoseconds.
     pub handshake: Histogram,
-    /// How many TLS handshakes resumed a session.
+    /// TLS handshakes that resumed a session.
     pub resumed: u64,
-    /// How late the requests of a trace were sent; `None` without a trace.
+    /// Lateness of the requests of a trace; `None` without a trace.
     pub lateness: Option<Lateness>,
     /// The requests of a trace that were asked; `None` without a trace.
     pub asked_rows: Option<Box<AskedRows>>,
@@ -273,7 +273,7 @@ pub struct WorkerEnd {
     pub rows_dropped: u64,
     /// Other messages that were dropped.
     pub messages_dropped: u64,
-    /// What the checks of values found.
+    /// Findings of the checks of values.
     pub verify: Verify,
     /// The counts of datagrams.
     pub udp: udp::DatagramCounts,

@@ -58,10 +58,10 @@ const LOOKS_MAX: usize = 64;
 /// For how long nothing comes from servers that have refused all the connections that they refuse, in nanoseconds.
 const QUIET_NS: Nanos = 100 * MILLISECOND;
 
-/// How long a worker waits for refusals, in nanoseconds.
+/// Longest wait of a worker for refusals, in nanoseconds.
 const REFUSALS_MAX_NS: Nanos = SECOND;
 
-/// How many connections are served by one look at the least, however many have something to read.
+/// Least number of connections that are served by one look, however many have something to read.
 const SERVED_BY_A_LOOK: usize = 64;
 
 /// One thread's backend, clients, connections and measurements.
@@ -76,7 +76,8 @@ pub struct Worker<C, B> {
     follower: Option<Box<Follower>>,
 }
 
-/// What the phases of a run ask of a worker, whatever its codec and its backend: the way through the phases is compiled once.
+/// The steps of a run's phases on a worker, whatever its codec and its backend: the way through the phases is compiled
+/// once.
 pub trait PhaseWorker {
     /// Begins part `part` of a trace with the phase that follows.
     fn begin_part(&mut self, part: u32);
@@ -86,8 +87,8 @@ pub trait PhaseWorker {
 
     /// Opens every connection. Returns early when a connection cannot be opened, or is lost, since the run then does not
     /// go on; clients with windows go on without those of their number that lost a connection which was open. A
-    /// connection that was open and that its server closed meanwhile is opened again in the phases that follow, where
-    /// patience with a server ends: a server that refuses it would be asked without an end here.
+    /// connection that was open and that its server closed meanwhile is opened again in the phases that follow, which
+    /// give a server up: one that refuses it would be asked without an end here.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is counted
@@ -129,8 +130,8 @@ pub trait PhaseWorker {
     /// errors here.
     fn work(&mut self, meeting: &Meeting, end: Nanos) -> io::Result<()>;
 
-    /// Whether the next phase can begin: every connection is open or will be opened again. Clients with windows do
-    /// without those of their number whose connections were lost after they had been opened.
+    /// Readiness of the worker for the next phase: every connection is open or will be opened again. Clients with
+    /// windows do without those of their number whose connections were lost after they had been opened.
     fn readiness(&self) -> Readiness;
 
     /// The reporter of this worker.
@@ -218,8 +219,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Ok(())
     }
 
-    /// Takes the refusals that lie unread, since connections that are refused may be the reason why the run is over. What cannot
-    /// be waited for any more is not told.
+    /// Takes the refusals that lie unread, since connections that are refused may be the reason why the run is over.
+    /// Refusals that cannot be waited for any more are not reported.
     fn take_last_refusals(&mut self) {
         if !self.state.limits.reconnect && self.state.unheard() > 0 {
             self.state.is_opening = true;

@@ -32,7 +32,7 @@ pub struct Openings {
     to_send: Vec<ConnId>,
     /// Queued connections: from when on each may be opened, its slot, and its generation when it was queued.
     queue: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
-    /// How many connections are being opened.
+    /// Number of connections that are being opened.
     under_way: usize,
 }
 

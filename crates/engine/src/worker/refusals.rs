@@ -20,10 +20,10 @@ const WORDS_MAX_BYTES: usize = 200;
 pub struct Refusals {
     /// The servers that have refused connections, by their indexes in the Plan.
     servers: BTreeMap<u32, ServerRefusals>,
-    /// What was said on connections that are open still, by their slots: that they are too many.
+    /// Words on connections that are open still, by their slots: that they are too many.
     said: HashMap<u32, Vec<u8>>,
     /// The connections that their servers ended without a word and without an answer, by their slots: they were refused too where
-    /// the server says so to others later. Those that are opened again are left out.
+    /// the server refuses others with words later. Those that are opened again are left out.
     wordless: HashMap<u32, u32>,
     /// Spreads the attempts to open refused connections.
     chance: Stream,
@@ -35,7 +35,7 @@ pub struct Refusals {
 struct ServerRefusals {
     /// Connections that the server took and then refused.
     attempts: u64,
-    /// Its words.
+    /// Words of the server.
     words: Vec<u8>,
     /// Refusals of the row under way.
     row: u32,

@@ -11,10 +11,10 @@ use pummel_logic::workload::request::{AnswerUse, RequestMaker};
 
 use crate::worker::reporter::WorkerReporter;
 
-/// What is wrong with an item that its request did not ask for, or not as often.
+/// Fault of an item that its request did not ask for, or not as often.
 const UNASKED_VALUE: Malformed = Malformed("a value that was not asked for, or not so often");
 
-/// What a load model counts of replies beside what every model counts. The choice is a type, so that a model without
+/// A load model's counts of replies beside those of every model. The choice is a type, so that a model without
 /// windows has no branch for them where a reply is handled.
 pub trait ReplyAccount {
     /// Whether clients have windows, whose counts and findings are reported with each answer.

@@ -1,4 +1,4 @@
-//! What a worker is made from: its limits, its clients and the endpoints of their connections.
+//! The parts that a worker is made from: its limits, its clients and the endpoints of their connections.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::resolve::Server;
 /// The times and counts that bound what a worker does.
 #[derive(Clone, Debug)]
 pub struct WorkerLimits {
-    /// How long a request may take, and the opening of a connection.
+    /// Longest time for a request, and for the opening of a connection, in nanoseconds.
     pub timeout_ns: Nanos,
     /// Whether connections that the server closed are opened again.
     pub reconnect: bool,
     /// Whether servers are asked not to answer any measured request, so that only the connections that a server takes
     /// show that it is there.
     pub unanswered: bool,
-    /// How long a phase waits for its last replies.
+    /// Longest wait of a phase for its last replies, in nanoseconds.
     pub drain_ns: Nanos,
-    /// How long a server may be silent while records are stored.
+    /// Longest silence of a server while records are stored, in nanoseconds.
     pub load_patience_ns: Nanos,
-    /// How long a server may be silent in any other phase that ends by the number of its requests alone.
+    /// Longest silence of a server in any other phase that ends by the number of its requests alone, in nanoseconds.
     pub patience_ns: Nanos,
     /// Most random draws to count the requests that a client was to send and did not.
     pub unsent_draws_max: u64,
@@ -46,13 +46,13 @@ pub struct WorkerSetup {
     pub handshake: Arc<Handshake>,
 }
 
-/// Where a connection goes.
+/// The destination of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoint {
     /// Index of the server in the Plan.
     pub server: u32,
     /// Rank of the connection among those to its server, over all threads, from 0; it selects the source address.
     pub rank: u64,
-    /// What carries its requests.
+    /// The transport of its requests.
     pub transport: Transport,
 }

@@ -1,4 +1,4 @@
-//! How long each server has been silent, as one worker sees it. A run gives up a server that is silent for too long.
+//! The silence of each server, as one worker sees it. A run gives up a server that is silent for too long.
 
 use pummel_logic::time::{NEVER, Nanos};
 
@@ -53,10 +53,10 @@ impl Silence {
         (known.heard, known.heard_in) = (at, slot as u32);
     }
 
-    /// Notes that what was asked of a server at `since`, on the connection in `slot`, got no reply. A server that replied
+    /// Notes that a request to a server at `since`, on the connection in `slot`, got no reply. A server that replied
     /// on another connection after that time was there, so that such a miss proves no silence, unless most connections of
     /// the server had one since: it stopped behind that reply. Requests that were sent before the last reply on their own
-    /// connection wait behind it, and the server owes their replies since then.
+    /// connection wait behind it, and the server's replies to them are due since then.
     pub fn missed(&mut self, server: u32, slot: usize, since: Nanos) {
         let known = &mut self.servers[server as usize];
         if since < known.heard && slot as u32 != known.heard_in {
@@ -110,7 +110,7 @@ impl Silence {
         self.servers.iter_mut().for_each(|known| known.is_closed = false);
     }
 
-    /// How long a server has sent no reply to its requests, in nanoseconds; 0 when it replies, or has no request.
+    /// Time for which a server has sent no reply to its requests, in nanoseconds; 0 when it replies, or has no request.
     pub fn of(&self, server: u32, now: Nanos) -> Nanos {
         match self.servers[server as usize] {
             ServerSilence { missed: NEVER, .. } => 0,

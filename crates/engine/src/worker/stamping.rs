@@ -16,7 +16,7 @@ use pummel_measure::transmit::{Departure, TransmitTimes};
 
 use crate::backend::{Backend, ConnId, Mark, TransmitStamp};
 
-/// How long the card's stamp of an answered request is waited for, in nanoseconds.
+/// Longest wait for the card's stamp of an answered request, in nanoseconds.
 const LATE_MAX_NS: Nanos = SECOND;
 
 /// Most answered requests of one worker that wait for their card stamps; beyond that the oldest is given up.

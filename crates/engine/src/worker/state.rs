@@ -27,7 +27,7 @@ const SLEEP_MAX_NS: Nanos = 50 * pummel_logic::time::MILLISECOND;
 /// A client, and when the worker polls it next.
 #[derive(Debug)]
 pub struct ClientEntry {
-    /// The client.
+    /// The client itself.
     pub client: Client,
     /// When the client asked to be woken; [`NEVER`] if the client is not in the queue of due times.
     pub(super) due: Nanos,
@@ -104,7 +104,7 @@ pub struct WorkerState<C> {
     pub silence: Silence,
     /// The codec that new connections get copies of.
     pub codec: C,
-    /// How long a server may be silent before its connections are not opened again.
+    /// Longest silence of a server before its connections are not opened again, in nanoseconds.
     pub patience_ns: Nanos,
     /// When bytes were last read, on the monotonic clock.
     pub read_at: Nanos,
@@ -255,7 +255,7 @@ impl<C: Codec> WorkerState<C> {
         self.entries.iter().any(|entry| entry.client.lost_lanes() > 0)
     }
 
-    /// Notes that the replies that a connection owes, if any, will not come.
+    /// Notes that the outstanding replies of a connection, if any, will not come.
     pub fn miss(&mut self, slot: usize) {
         let since = self.connections[slot].session.deadline(0);
         if since != NEVER {

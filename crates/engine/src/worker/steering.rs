@@ -17,7 +17,7 @@ use crate::worker::state::WorkerState;
 /// The rate that all workers follow.
 #[derive(Debug)]
 pub struct SteeredRate {
-    /// How often the rate was changed.
+    /// Number of changes of the rate.
     version: AtomicU64,
     /// The moment of the last change, in nanoseconds from the beginning of the measured phase, and the rate with all changes.
     state: Mutex<(Nanos, Arc<RateCurve>)>,

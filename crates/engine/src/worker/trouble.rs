@@ -27,7 +27,7 @@ const MALFORMED_BYTES: usize = 40;
 
 impl Trouble {
     /// The trouble that a peer sent these bytes, which the protocol does not allow. `is_greeting`: they are the first on
-    /// their connection. A greeting in words is kept whole, since it tells who is there.
+    /// their connection. A greeting in words is kept whole, since it names the server.
     pub fn malformed(Malformed(what): Malformed, bytes: &[u8], is_greeting: bool) -> Trouble {
         let shown = match words(bytes).filter(|_| is_greeting) {
             Some(greeting) => greeting.into_bytes(),
@@ -36,8 +36,9 @@ impl Trouble {
         Trouble::Malformed(what, shown)
     }
 
-    /// The loss of a connection to a server that has sent these errors. A server that is full says so before it closes a
-    /// connection, which is an error of the first request where one was sent by then.
+    /// Adds the words of a server that is full, where they are among its errors, to the loss of a connection. A full
+    /// server sends them before it closes a connection: as an error of the first request, where one was sent by
+    /// then.
     pub fn after<'a>(self, mut errors: impl Iterator<Item = &'a [u8]>) -> Trouble {
         match self {
             Trouble::Lost(reason @ Reason { words: None, .. }) => {
@@ -101,7 +102,7 @@ pub fn not_allowed(what: &str, bytes: &[u8]) -> String {
     format!("the server sent what the protocol does not allow ({what}): \"{}\"", bytes.escape_ascii())
 }
 
-/// How Redis begins what it says to all clients from elsewhere in its protected mode, unasked.
+/// The beginning of Redis's message in its protected mode to all clients from elsewhere, unasked.
 const DENIED: &[u8] = b"-DENIED";
 
 /// The words for an attempt to connect for which this machine had no port.
@@ -111,11 +112,11 @@ const NO_PORT: &str = "no local port is free; --linger 0 gives the ports of clos
 /// The words for a source that is no address of this machine.
 const NOT_OURS: &str = "the address of --source is not one of this machine";
 
-/// What memcached and Redis send, unasked, on a connection beyond their limit of connections.
+/// The unasked messages of memcached and Redis on a connection beyond their limit of connections.
 const FULL: [(&[u8], &str); 2] =
     [(b"ERROR ", "Too many open connections"), (b"ERR ", "max number of clients")];
 
-/// What can be done about an error of the system, where that is not obvious.
+/// The remedy for an error of the system, where it is not obvious.
 fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EMFILE) => {
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(of(libc::EADDRNOTAVAIL), "the address of --source is not one of this machine");
     }
 
-    /// What Redis says in its protected mode, in short.
+    /// The message of Redis in its protected mode, in short.
     const DENIED_LINE: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is enabled and no password is \
                                  set for the default user. NOTE: You only need to do one of the above things in order for the \
                                  server to start accepting connections from the outside.\r\n";

@@ -30,7 +30,7 @@ use crate::worker::trouble::{Trouble, says_full};
 /// Most clients that come in one turn, so that the others are served as well.
 const SPAWNS_PER_TURN: usize = 64;
 
-/// What is wrong with the first words of a server that takes no more connections.
+/// Fault of the first words of a server that takes no more connections.
 const FULL: Malformed = Malformed("a reply to no request");
 
 /// The load model of clients that come and go in the phases that [`Churning::begin_phase`] begins. In all other phases,
@@ -38,7 +38,7 @@ const FULL: Malformed = Malformed("a reply to no request");
 #[derive(Debug)]
 pub struct Churning {
     limits: ChurnLimits,
-    /// Which client comes next; `None` in phases where clients stay.
+    /// The source of the next clients; `None` in phases where clients stay.
     spawner: Option<Spawner>,
     slots: Slots,
     /// The lifetime of the client in each slot.
@@ -46,11 +46,11 @@ pub struct Churning {
     /// The number and the endpoint of each client that is there in phases where clients stay, by its slot. Noted when the first
     /// client comes that does not stay.
     staying: Vec<(u64, Endpoint)>,
-    /// How many clients have an open connection.
+    /// Number of clients that have an open connection.
     open: u64,
     /// Requests that are never made, because their servers were given up.
     missing: u64,
-    /// Which of a server's addresses worked last.
+    /// Index of the server's address that worked last.
     attempt: u32,
     /// When the next client comes, or the phase ends; [`NEVER`] where a client has to depart first, and in phases where
     /// clients stay.

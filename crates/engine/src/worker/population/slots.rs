@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
-/// How long after a shortage of descriptors one client more than there were may come, in nanoseconds, and how long
-/// after it the next one. A run that asks for too many descriptors then fails about once a second in each worker.
+/// Time after a shortage of descriptors until one client more than there were may come, in nanoseconds, and from there
+/// until the next one. A run that asks for too many descriptors then fails about once a second in each worker.
 const SHORTAGE_NS: Nanos = SECOND;
 
 /// The slots of a worker's churning clients.

@@ -21,17 +21,17 @@ pub struct ChurnLimits {
     pub group: usize,
     /// Most clients at one time.
     pub limit: usize,
-    /// This worker's number, and how many workers there are: the clients are dealt to them in turn.
+    /// This worker's number, and the number of workers: the clients are dealt to them in turn.
     pub turn: (u64, u64),
     /// Outstanding requests of a connection for which memory is taken beforehand.
     pub depth: usize,
     /// The mark of the run, where values are checked and writers have to be distinguished.
     pub mark: Option<RunMark>,
-    /// What carries the requests.
+    /// The transport of the requests.
     pub transport: Transport,
 }
 
-/// What churning clients do in a phase.
+/// The work of churning clients in a phase.
 #[derive(Debug)]
 pub struct ChurnPhase {
     /// Seed, group and phase of the random draws. The number of each client is filled in.
@@ -71,7 +71,7 @@ pub enum SpawnSchedule {
 #[derive(Debug)]
 pub struct Spawner {
     phase: ChurnPhase,
-    /// This worker's number, and how many workers there are.
+    /// This worker's number, and the number of workers.
     turn: (u64, u64),
     /// Number of the client that comes next, over all workers, and when it is due; `None` where no other client comes.
     next: Option<(u64, Nanos)>,

@@ -1,4 +1,4 @@
-//! What a worker reports of its connections, of clients that come and go, and of the messages of servers.
+//! A worker's reports of its connections, of clients that come and go, and of the messages of servers.
 
 use pummel_logic::protocol::udp;
 use pummel_logic::time::Nanos;
@@ -17,7 +17,7 @@ use crate::worker::trouble::Trouble;
 /// Most different messages of servers that are kept, and most bytes of each: what Redis says of its protected mode has some 990.
 const MESSAGES: (usize, usize) = (8, 1_024);
 
-/// How often an equal message of servers is passed on at once.
+/// Number of equal messages of servers that are passed on at once.
 const COMPLAINTS: u64 = 10;
 
 impl WorkerReporter {

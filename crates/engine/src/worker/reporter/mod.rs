@@ -33,7 +33,7 @@ use crate::worker::trouble::Trouble;
 /// The length of a turn, in nanoseconds, beyond which it counts as a stall.
 const STALL_NS: Nanos = MILLISECOND;
 
-/// How often the progress of a phase that is not recorded is reported, in nanoseconds.
+/// Interval at which the progress of a phase that is not recorded is reported, in nanoseconds.
 const PROGRESS_NS: Nanos = 100 * MILLISECOND;
 
 /// Intervals that one worker has from the start: the worker writes to one, another is with the collecting thread, and
@@ -43,7 +43,7 @@ pub const INTERVALS_AT_START: usize = 3;
 /// Rows that are handed over together at most.
 const ROWS: usize = 4096;
 
-/// How a phase is reported.
+/// The report of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportMode {
     /// The phase is counted.
@@ -82,7 +82,7 @@ pub struct WorkerReporter {
     flight: FlightAccount,
     /// Time of turns with work, in nanoseconds.
     busy_ns: Nanos,
-    /// This turn has work.
+    /// Whether this turn has work.
     busy: bool,
     abandoning: bool,
     /// Whether receive stamps are expected.
@@ -116,7 +116,7 @@ pub struct WorkerReporter {
     end: WorkerEnd,
     /// The connections that servers took and then refused.
     pub(super) refusals: Refusals,
-    /// What the phase has stored, where it stores records.
+    /// Results of storing, where the phase stores records.
     load: Option<Box<LoadEnd>>,
     /// Records that the last phase stored, where it was a load.
     stored: u64,
@@ -126,7 +126,7 @@ pub struct WorkerReporter {
     late: Option<u32>,
 }
 
-/// What a worker reports.
+/// Options of a worker's reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportOptions {
     /// Connections whose values are checked; 0 where no values are checked.
@@ -155,7 +155,7 @@ pub struct ReportOptions {
     pub times_servers: bool,
     /// Beginnings of the parts of a measured phase, in nanoseconds from its beginning; empty if it has no parts.
     pub parts: Vec<Nanos>,
-    /// Which requests are stamped when they leave, and the seed of the Plan; `None` where none are.
+    /// The requests that are stamped when they leave, and the seed of the Plan; `None` where none are.
     pub sampling: Option<(TransmitSampling, u64)>,
     /// The seed of what this worker draws for itself.
     pub seed: u64,

@@ -1,4 +1,4 @@
-//! What a worker reports of each request.
+//! A worker's reports of each request.
 
 use pummel_logic::connection::inflight::{CheckState, Ticket};
 use pummel_logic::connection::session::{Answer, Stamp};
@@ -314,7 +314,7 @@ impl WorkerReporter {
     }
 }
 
-/// How long a request was in flight, in nanoseconds; 0 for one that was never sent.
+/// Time that a request was in flight, in nanoseconds; 0 for one that was never sent.
 fn flight_ns(answer: &Answer<'_>) -> Nanos {
     if answer.sent == NEVER { 0 } else { answer.read.saturating_sub(answer.sent) }
 }

@@ -22,7 +22,7 @@ struct PassingValue {
     /// Index of the value's key.
     key: u64,
     check: Check,
-    /// What the read that asked for the value knew when it was sent.
+    /// State of the read that asked for the value, from when it was sent.
     check_state: CheckState,
 }
 
