@@ -153,8 +153,8 @@ impl Client {
         }
     }
 
-    /// Tells the writer what became of the versions of a write. `first` is the version of its first key; each further key has
-    /// the next version.
+    /// Reports the fate of a write's versions to the writer. `first` is the version of its first key; each further key
+    /// has the next version.
     pub(super) fn settle(
         &mut self,
         lane: Lane,

@@ -32,7 +32,7 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Holes {
     list: VecDeque<Hole>,
-    /// Their lengths together.
+    /// The sum of their lengths, in bytes.
     len: usize,
 }
 

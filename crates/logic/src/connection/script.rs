@@ -89,7 +89,7 @@ struct Stage<'a, C> {
     now: Nanos,
 }
 
-/// By number of the request, whether it ended.
+/// Whether each request ended, by its number.
 struct Ends(Vec<bool>);
 
 impl<'a, C: Codec> Stage<'a, C> {

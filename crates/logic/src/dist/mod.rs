@@ -205,7 +205,7 @@ impl Dist {
         }
     }
 
-    /// By how much to multiply what is drawn, cut off at 0, to make its mean `mean`; none where no factor does that,
+    /// Factor for draws, cut off at 0, that makes their mean `mean`; none where no factor does that,
     /// because the mean is 0 or infinite.
     pub fn factor_to_mean(&self, mean: f64) -> Option<f64> {
         let own = self.mean_from_zero();

@@ -66,7 +66,7 @@ pub struct Style {
     /// last bytes name the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_bytes: Option<u32>,
-    /// By how many percent of itself an expiry is longer or shorter at most, 0 to 100; every length in between is as likely.
+    /// Most percent of itself by which an expiry is longer or shorter, 0 to 100; every length in between is as likely.
     #[serde(skip_serializing_if = "is_zero")]
     pub expiry_jitter_percent: u32,
 }

@@ -141,7 +141,7 @@ pub struct Sequence {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Gap {
-    /// Always this number.
+    /// A fixed number.
     Fixed(f64),
     /// Between the first, which is included, and the second.
     Uniform(f64, f64),

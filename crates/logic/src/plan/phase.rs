@@ -55,7 +55,7 @@ pub struct Replay {
     pub path: String,
     /// The format of the lines: the number of mutilate's option `--twitter_trace`, 0 to 2.
     pub format: u32,
-    /// After a miss, store the missed key after this delay.
+    /// Delay after which a missed key is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_through_ns: Option<Nanos>,
     /// Every line is a read, also one that stores.
@@ -123,7 +123,7 @@ pub struct Mix {
     /// churn, so that a warm-up and the phases after it request the same keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<KeyChurn>,
-    /// After a miss, store the missed key after this delay.
+    /// Delay after which a missed key is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_through_ns: Option<Nanos>,
     /// The way in which a missed key is stored.
@@ -200,10 +200,10 @@ impl Mix {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
-    /// After this time: requests due later are not part of the phase.
+    /// Time of the phase: requests due later are not part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<Nanos>,
-    /// After so many requests over all clients.
+    /// Number of requests of all clients together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
 }

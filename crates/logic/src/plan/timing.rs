@@ -12,10 +12,10 @@ struct Patience {
     least_ns: Nanos,
 }
 
-/// For how long a server may be silent while records are stored.
+/// Longest silence of a server while records are stored.
 const LOAD_PATIENCE: Patience = Patience { timeouts: 3, least_ns: 3 * SECOND };
 
-/// For how long a server may be silent otherwise, and also while records are stored where connections are opened again:
+/// Longest silence of a server otherwise, and also while records are stored where connections are opened again:
 /// a server then may take its time to come back.
 const PATIENCE: Patience = Patience { timeouts: 10, least_ns: 10 * SECOND };
 

@@ -132,7 +132,7 @@ pub enum WithinSecond {
     Spread,
     /// At sorted uniform draws.
     Poisson,
-    /// All at its beginning.
+    /// All of them at the beginning of the second.
     Burst,
 }
 

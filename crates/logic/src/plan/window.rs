@@ -61,7 +61,7 @@ pub struct Pool {
     pub sockets: u32,
     /// Number of neighbouring clients that share one server; the servers are dealt to such blocks in turn.
     pub block: u32,
-    /// One more, by UDP, which gets take; sets take the others.
+    /// Whether there is one more socket, by UDP, which gets take; sets take the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub datagrams: bool,
     /// Every client talks to all servers, which replicate among themselves.

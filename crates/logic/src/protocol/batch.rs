@@ -73,7 +73,7 @@ struct Quiet {
     /// The words of the first of these errors.
     fault: Option<Fault>,
     words: Vec<u8>,
-    /// There was one at least.
+    /// Whether there was a request without reply.
     was_asked: bool,
     /// Whether the codec has to ask.
     inquires: bool,

@@ -44,7 +44,7 @@ pub fn reply(outcome: Outcome) -> Seen {
     Seen::Reply { tag: None, outcome, message: Vec::new() }
 }
 
-/// Everything that `codec` finds when the stream arrives in these pieces.
+/// Returns the steps that `codec` finds when the stream arrives in these pieces.
 ///
 /// # Panics
 /// When the codec breaks its contract: it leaves input and asks for more, shows an empty or too long body, or never
@@ -155,7 +155,7 @@ fn push_seen(seen: &mut Vec<Seen>, step: Step<'_>, body_left: &mut u64) {
     }
 }
 
-/// Everything that a new codec finds in `stream`, in one piece.
+/// Returns the steps that a new codec finds in `stream`, in one piece.
 pub fn read<C: Codec>(stream: &[u8]) -> Vec<Seen> {
     read_from(&mut C::new(), &[stream])
 }

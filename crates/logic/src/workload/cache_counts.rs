@@ -36,7 +36,7 @@ pub(crate) enum MissCause {
     Absent,
     /// The worker's last store of the key had outlived its expiry.
     Expired,
-    /// Nothing of that is known.
+    /// The cause is not known.
     Other,
 }
 

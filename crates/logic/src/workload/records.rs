@@ -22,7 +22,7 @@ pub(crate) struct Records {
     pub(super) values: ValueMaker,
     pub(super) spaces: Spaces,
     expiry_s: Dist,
-    /// By what share of itself an expiry is longer or shorter at most.
+    /// Greatest share of itself by which an expiry is longer or shorter.
     expiry_jitter: f64,
     /// Counters are stored as numbers alone, without the blanks behind them.
     pub(super) bare_counters: bool,

@@ -178,7 +178,7 @@ struct Slot {
 }
 
 impl Rows {
-    /// No request yet, at a worker of `clients` clients, which have these places.
+    /// Rows without a request, at a worker of `clients` clients, which have these places.
     pub(crate) fn new(places: Arc<[u32]>, clients: usize) -> Rows {
         Rows {
             places,

@@ -13,7 +13,7 @@ use crate::plan::{
 };
 use crate::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, typed_time};
 
-/// By what share of itself the rate of a group may differ from the mean of its rate over time.
+/// Greatest difference between the rate of a group and the mean of its rate over time, as a share of the rate.
 const MEAN_ERROR_MAX: f64 = 1e-6;
 
 /// Refuses a load that changes where it cannot be kept.

@@ -44,7 +44,7 @@ enum Part {
 /// Why a text is no template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateError {
-    /// There is no word in it.
+    /// The command has no word.
     Empty,
     /// A quote is not closed.
     Open,

@@ -4,7 +4,7 @@ use super::RECORDS_MAX;
 use super::zipf::Zipf;
 use crate::rng::Stream;
 
-/// By how much the next law covers more records than the one before it.
+/// Factor between the records of a law and those of the next.
 const GROWTH: u64 = 2;
 
 /// Zipf's law over the present number of records, which grows: the law over the next larger number of a row that doubles, of which
