@@ -50,7 +50,7 @@ pub struct UnixRetries {
 }
 
 impl UnixRetries {
-    /// No connection waits.
+    /// Retries without a connection that waits.
     pub fn new() -> UnixRetries {
         UnixRetries { waiting: Vec::new(), at: NEVER }
     }

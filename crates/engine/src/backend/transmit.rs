@@ -76,7 +76,7 @@ struct UnderWay {
 }
 
 impl TransmitStamps {
-    /// No marked send. `scheduled` asks also for stamps where packets enter the queueing discipline.
+    /// Stamps of no marked send. `scheduled` asks also for stamps where packets enter the queueing discipline.
     pub fn new(scheduled: bool) -> TransmitStamps {
         TransmitStamps { points: TransmitPoints { scheduled, card: false }, connections: Vec::new() }
     }

@@ -17,7 +17,7 @@ const BRIEF_NS: Nanos = MILLISECOND;
 /// The margin before the first sleep, in nanoseconds.
 const MARGIN_FIRST_NS: Nanos = 100 * MICROSECOND;
 
-/// By how many nanoseconds a sleep that ended within the margin shortens the margin. A longer sleep lengthens the
+/// Nanoseconds by which a sleep that ended within the margin shortens the margin. A longer sleep lengthens the
 /// margin by 99 times as much, so that it settles where one sleep in a hundred is longer: at the 99th percentile.
 const STEP_NS: Nanos = 100;
 const STEPS_LATE: Nanos = 99;

@@ -70,7 +70,7 @@ impl Moments {
         self.threads.iter().map(number).collect()
     }
 
-    /// Says that a moment has come. Moments never go back.
+    /// Announces that a moment has come. Moments never go back.
     pub fn announce(&self, moment: Moment) {
         let mut state = self.lock();
         state.announced = state.announced.max(moment);
@@ -103,7 +103,7 @@ impl Moments {
         self.lock().late
     }
 
-    /// Says that a server took connections of the run and then refused them.
+    /// Notes that a server took connections of the run and then refused them.
     pub fn note_refusals(&self) {
         self.lock().refused = true;
     }
@@ -150,7 +150,7 @@ impl Moments {
         self.lock().untold.clone()
     }
 
-    /// Says that the observer has looked at a moment.
+    /// Notes that the observer has looked at a moment.
     pub fn set_observed(&self, moment: Moment) {
         self.lock().observed = moment;
         self.changed.notify_all();

@@ -29,8 +29,8 @@ pub fn is_local(server: &Server) -> bool {
     })
 }
 
-/// The number of a server's process, which the server says in `facts`, once it is found to be the server's: it has the socket that
-/// listens, or, where that cannot be seen, it is as old as the server says and has the name of one.
+/// The number of a server's process, which the server reports in `facts`, once it is found to be the server's: it has
+/// the socket that listens, or, where that cannot be seen, it is as old as the server reports and has the name of one.
 ///
 /// # Errors
 /// Returns why the process cannot be believed to be the server's, as a sentence without its full stop.

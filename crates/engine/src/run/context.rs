@@ -309,7 +309,7 @@ fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
     Ok(values.of_zeros(if stores { sequence::largest(sequence.sizes, draws) } else { 0 }))
 }
 
-/// For each group, which servers its clients go to.
+/// Returns the router of each group's clients.
 fn routers_of(plan: &Plan) -> Vec<Router> {
     let router = |block: u32| Router::new(plan.route, &plan.servers).in_blocks(block.into());
     plan.groups.iter().map(|group| router(group.policy.block)).collect()

@@ -293,8 +293,8 @@ impl PhaseRunner<'_, '_> {
         }
     }
 
-    /// For how long keys have changed before a phase that begins at `begin`, in nanoseconds; `None` where they change in no phase
-    /// before it. The plan's times count where it says them, so that keys follow from the plan alone.
+    /// Time for which keys have changed before a phase that begins at `begin`, in nanoseconds; `None` where they change
+    /// in no phase before it. The plan's times count where it says them, so that keys follow from the plan alone.
     fn churned_before(&mut self, phase: usize, begin: Nanos) -> Option<Nanos> {
         let plan = self.context.plan;
         let since = self.churns_since;

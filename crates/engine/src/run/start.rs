@@ -223,7 +223,7 @@ struct ObserverThread<'scope, 'a> {
     end: EndOfObservation<'a>,
 }
 
-/// Tells an observer that the run is over, also when the run does not get as far as its workers.
+/// Signals the end of the run to the observer, also when the run does not get as far as its workers.
 struct EndOfObservation<'a>(&'a Moments);
 
 impl Drop for EndOfObservation<'_> {

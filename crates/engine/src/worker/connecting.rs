@@ -45,7 +45,7 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Tells the backend at `at` to open a connection to its server's address number `attempt`. The attempt times out
+    /// Begins at `at` to open a connection to its server's address number `attempt`. The attempt times out
     /// as if it had begun at `since`. Returns whether the connection was in a state to be opened.
     pub fn dial(
         &mut self,

@@ -25,7 +25,7 @@ pub const NO_INDEX: u64 = u64::MAX;
 pub struct Row {
     /// When the request was due by the arrival process.
     pub due: Nanos,
-    /// From when on only the generator delayed the request.
+    /// When the generator alone began to delay the request.
     pub ready: Nanos,
     /// The clock before the system call that took its first byte; the greatest number if no byte was taken.
     pub sent: Nanos,
@@ -167,7 +167,7 @@ pub struct PhaseEnd {
     pub elapsed_ns: Nanos,
     /// Nanoseconds after that beginning at which the worker began the phase.
     pub late_ns: Nanos,
-    /// From the beginning of the phase to the last reply.
+    /// Time from the beginning of the phase to the last reply, in nanoseconds.
     pub answered_ns: Nanos,
     /// Busy time and whole time of the worker.
     pub time: WorkerTime,

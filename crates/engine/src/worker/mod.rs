@@ -55,7 +55,7 @@ use crate::worker::steering::{Follower, SteeredRate};
 /// Most looks for what lies unread when few connections are open: the largest socket buffers are empty after fewer.
 const LOOKS_MAX: usize = 64;
 
-/// For how long nothing comes from servers that have refused all the connections that they refuse, in nanoseconds.
+/// Silence of servers after which they have refused all the connections that they refuse, in nanoseconds.
 const QUIET_NS: Nanos = 100 * MILLISECOND;
 
 /// Longest wait of a worker for refusals, in nanoseconds.
@@ -544,7 +544,7 @@ fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nan
     state.reporter.end_phase(over, fate);
 }
 
-/// Says of a worker's state whether its turns end.
+/// Decides by a worker's state whether its turns end.
 type Enough<'a, C> = dyn FnMut(&WorkerState<C>) -> bool + 'a;
 
 /// When a phase ends, and when its last replies are given up.
@@ -552,7 +552,7 @@ type Enough<'a, C> = dyn FnMut(&WorkerState<C>) -> bool + 'a;
 struct Bounds {
     end: Nanos,
     drain_end: Nanos,
-    /// The other workers know that this worker has nothing left to do.
+    /// Whether the other workers know that this worker has nothing left to do.
     idle: bool,
 }
 

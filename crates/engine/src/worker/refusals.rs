@@ -9,7 +9,8 @@ use crate::worker::messages::WorkerRefusals;
 use crate::worker::opening::retry_pause;
 use crate::worker::trouble::{said_to_be_full, says_full};
 
-/// For how long a refusal belongs to a row of them, in nanoseconds: longer than the longest pause between two attempts.
+/// Time for which a refusal belongs to a row of them, in nanoseconds: longer than the longest pause between two
+/// attempts.
 const ROW_NS: Nanos = 2 * SECOND;
 
 /// Most bytes of a server's words that are kept.
@@ -46,7 +47,7 @@ struct ServerRefusals {
 }
 
 impl Refusals {
-    /// No refusals yet. `chance` spreads the attempts that follow later ones.
+    /// Refusals without an entry. `chance` spreads the attempts that follow later ones.
     pub fn new(chance: Stream) -> Refusals {
         Refusals {
             servers: BTreeMap::new(),

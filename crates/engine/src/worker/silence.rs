@@ -14,8 +14,8 @@ struct ServerSilence {
     heard: Nanos,
     /// The slot of the connection on which that reply came.
     heard_in: u32,
-    /// Since when the server owed a reply that did not come; [`NEVER`] if there is none. A time before the last reply
-    /// does not count.
+    /// Since when a reply of the server is due that did not come; [`NEVER`] if there is none. A time before the last
+    /// reply does not count.
     missed: Nanos,
     /// The connections to the server.
     connections: u32,

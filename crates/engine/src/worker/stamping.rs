@@ -65,7 +65,7 @@ struct Late {
 }
 
 impl Stamping {
-    /// No request under way, of a plan with this seed.
+    /// Stamping without a request under way, of a plan with this seed.
     pub fn new(sampling: TransmitSampling, seed: u64) -> Stamping {
         Stamping {
             sampling,

@@ -389,7 +389,7 @@ impl<C: Codec> WorkerState<C> {
         self.reporter.ended(ended, now);
     }
 
-    /// Tells a client that one of its lanes is closed. The client may open the lane again if `again` is set.
+    /// Notifies a client that one of its lanes is closed. The client may open the lane again if `again` is set.
     pub fn close_lane(&mut self, slot: usize, again: bool) {
         let (client, lane) = self.owner(slot);
         self.entries[client].client.handle_closed(lane, again, &mut self.maker);

@@ -25,7 +25,7 @@ const SEALED_MAX: usize = 64 * 1024;
 /// Most plain bytes of one record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 * 1024;
 
-/// By how many nanoseconds a receive stamp may be out of its bounds.
+/// Nanoseconds by which a receive stamp may be out of its bounds.
 const STAMP_SLACK_NS: Nanos = MICROSECOND;
 
 /// A backend that speaks TLS over another backend.

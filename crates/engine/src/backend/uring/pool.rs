@@ -33,7 +33,7 @@ pub const CONTROL_BYTES: usize = 32;
 /// Room for the receive stamp of a socket that has transmit stamps (three stamps in one control message).
 pub const CONTROL_MAX_BYTES: usize = 64;
 
-/// From one buffer to the next: an odd number of cache lines, so that the beginnings of buffers, which are all that
+/// Distance between two buffers: an odd number of cache lines, so that the beginnings of buffers, which are all that
 /// small replies touch, do not meet in the same sets of the cache.
 const STRIDE_BYTES: usize = HEADER_BYTES + CONTROL_MAX_BYTES + PAYLOAD_BYTES + 112;
 

@@ -27,7 +27,7 @@ struct PassingValue {
 }
 
 impl ValueChecks {
-    /// No check under way, on the connections in `slots` slots. Slots are added later where `grows` is set.
+    /// Checks of no value, on the connections in `slots` slots. Slots are added later where `grows` is set.
     pub fn new(slots: usize, grows: bool) -> ValueChecks {
         ValueChecks { passing: vec![None; slots], grows }
     }
