@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(refused.end_round(0), &expected("no connection"));
             assert_eq!(uncounted.end_round(0), &expected("its statistics have no such count"));
         }
-        // A server that has told once may be silent for as long as it takes.
+        // A server that has reported once may be silent for as long as it takes.
         let mut once = EvictionWatch::new(1);
         once.take_in(0, Ok(told(0)), reading);
         for _ in 0..100 {

@@ -544,7 +544,7 @@ impl<B: Backend> Inquiry<B> {
             (Question::Info, Ok(facts)) if facts.is_empty() => self.ask_plainly(number),
             (_, Ok(mut facts)) => {
                 facts.add_all(&std::mem::take(&mut side.beside));
-                // The counters do not include the command that tells them.
+                // The counters do not include the command that reports them.
                 side.told = Some(Told { at: read, facts, own: own_before });
                 side.tries = 0;
                 side.wanted = false;

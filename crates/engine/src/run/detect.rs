@@ -171,7 +171,7 @@ struct Side<'a, B> {
     /// A connection is open when its TLS handshake is over.
     is_encrypted: bool,
     generation: u32,
-    /// Bytes that came together with the news that the connection is open: a greeting.
+    /// Bytes that came together with the opening of the connection: a greeting.
     greeting: Vec<u8>,
     /// The connection under way is over; nothing may be sent on it.
     is_over: bool,
@@ -216,7 +216,7 @@ impl<'a, B: Backend> Side<'a, B> {
             if let Answer::Read(_, Reading::Refused(said)) = answer {
                 return Err(Undetected::Refused { server: self.server.name().to_owned(), said });
             }
-            // What is said to the first question tells most: it is text.
+            // The answer to the first question says most: it is text.
             did.get_or_insert_with(|| words_of(&answer));
         }
         let (did, in_words) = did.unwrap_or_default();

@@ -139,7 +139,7 @@ mod tests {
             found => found.unwrap(),
         };
         assert_eq!(found, [Listener { address: place.ip(), dropped: 0 }]);
-        // Nobody accepts: the queue of 128 fills, and further attempts are turned away.
+        // Nothing accepts: the queue of 128 fills, and further attempts are turned away.
         let mut held = Vec::new();
         while let Ok(stream) = TcpStream::connect_timeout(&place, Duration::from_millis(100)) {
             held.push(stream);

@@ -91,7 +91,7 @@ fn card_flags(card: bool) -> u32 {
 /// Returns the error of `setsockopt`: EINVAL when the kernel lacks a flag or the socket is not connected, ENOPROTOOPT or
 /// EOPNOTSUPP when this kind of socket lacks the option.
 pub fn set_transmit_reports(socket: BorrowedFd<'_>, card: bool) -> io::Result<()> {
-    // With a card both stamps of a send are wanted, and the kernel leaves its own out unless it is told so.
+    // With a card both stamps of a send are wanted, and the kernel leaves its own out without this flag.
     let both = if card { OPT_TX_SWHW } else { 0 };
     let flags = RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY | card_flags(card) | both;
     // Before Linux 6.2 ids count from what was acknowledged, which is the same where nothing was sent.

@@ -37,7 +37,7 @@ struct Piece {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Period {
     length_ns: Nanos,
-    /// Requests in it.
+    /// Requests of one period.
     requests: f64,
 }
 

@@ -89,7 +89,7 @@ struct Stage<'a, C> {
     now: Nanos,
 }
 
-/// Whether each request ended, by its number.
+/// The end of each request, by its number.
 struct Ends(Vec<bool>);
 
 impl<'a, C: Codec> Stage<'a, C> {

@@ -155,7 +155,7 @@ pub fn software(bytes: &[u8]) -> Option<Option<String>> {
         let mut lines = section.split(|&byte| byte == b'\n');
         lines.find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b"_version:")).map(quoted)
     };
-    // Valkey also tells the version of Redis that it is compatible with.
+    // Valkey also reports the version of Redis that it is compatible with.
     let named =
         ["valkey", "redis"].into_iter().find_map(|name| Some(format!("{name} {}", version_of(name)?)));
     Some(named)

@@ -255,7 +255,7 @@ mod tests {
             mix.read_through_ns = read_through_ns;
             need_bytes(&plan)
         };
-        // Misses are told apart where keys are stored after them, which needs a table besides.
+        // Misses are distinguished where keys are stored after them, which needs a table besides.
         let waiting =
             |clients, delay_ns| need(clients, Some(delay_ns)) - need(clients, None) - OWN_STORES_BYTES;
         assert_eq!(waiting(1, 0), FOLLOW_UP_BYTES, "one store, at once");

@@ -33,7 +33,7 @@ pub enum Popularity {
     /// Zipf's law backwards from the newest record: the client's own records ([`Mix::inserts`](super::Mix::inserts)) from the last
     /// one on, and then the records from the last one on. Record 0 is the coldest.
     Latest {
-        /// 0 to 3.
+        /// The exponent, 0 to 3.
         exponent: f64,
     },
     /// The first records are hot, the others cold; within both parts all records are equally popular.

@@ -24,9 +24,9 @@ pub struct Router {
 /// The rule that chooses the lane of a request.
 #[derive(Clone, Debug)]
 enum Rule {
-    /// The only one.
+    /// The only lane.
     Own,
-    /// One after the other.
+    /// The lanes one after the other.
     Turns,
     Modulo,
     Ketama(Ring),

@@ -408,7 +408,7 @@ impl WithCodec for Asking<'_> {
                 let Some(ticket) = asked else { continue };
                 written.requests += 1;
                 now += MILLISECOND;
-                // Every second read that may be told so is to renew what it read.
+                // Every second read that may be asked to renew what it read is asked to.
                 answer(&mut client, &mut maker, &ticket, renews && written.requests & 1 == 1, now);
             }
         }
