@@ -121,7 +121,7 @@ pub enum Event<'a> {
         bytes: &'a mut [u8],
         /// When the kernel received the newest byte, on the monotonic clock; `None` without a receive stamp.
         stamp: Option<Nanos>,
-        /// The clock when the worker read them.
+        /// The clock when the worker read the bytes.
         read: Nanos,
     },
     /// The socket takes bytes again after a short send.

@@ -25,7 +25,7 @@ pub type Known = Vec<u64>;
 pub struct Own<'a> {
     /// Addresses of the servers.
     pub servers: &'a HashSet<SocketAddr>,
-    /// Cookies of other connections to them.
+    /// Cookies of other connections to the servers.
     pub without: &'a HashSet<u64>,
 }
 

@@ -79,7 +79,7 @@ pub struct MemberFacts {
     pub name: String,
     /// Greatest error of the measured difference between its clock and that of the controller, in nanoseconds.
     pub clock_error_ns: Nanos,
-    /// Number of its worker threads.
+    /// Number of the process's worker threads.
     pub threads: u32,
     /// Whether it is lost, or left before the end.
     pub is_lost: bool,

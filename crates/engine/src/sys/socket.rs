@@ -273,7 +273,7 @@ fn stamp_of(message: &libc::msghdr) -> Option<Nanos> {
 pub struct ReceiveStamps {
     /// The wall clock when the kernel received the newest segment.
     pub kernel: Option<Nanos>,
-    /// The clock of the network card when it received that.
+    /// The clock of the network card when it received that segment.
     pub card: Option<Nanos>,
 }
 

@@ -49,7 +49,7 @@ pub enum TransmitPoint {
 pub struct TransmitPoints {
     /// Stamp the moment at which packets enter the queueing discipline.
     pub scheduled: bool,
-    /// Stamp the moment at which the card sends them.
+    /// Stamp the moment at which the card sends packets.
     pub card: bool,
 }
 

@@ -92,7 +92,7 @@ pub struct Connection<C> {
     /// The bytes that wait to be sent, and the requests that are outstanding.
     pub session: Session<C>,
     generation: u32,
-    /// Index of its client in the worker.
+    /// Index of the connection's client in the worker.
     pub client: u32,
     /// The lane of its client that the connection is.
     pub lane: Lane,

@@ -76,7 +76,7 @@ pub enum WorkerMessage {
         phase: usize,
         /// When the phase begins, on the monotonic clock.
         at: Nanos,
-        /// CPU time that the process had used before it.
+        /// CPU time that the process had used before the phase.
         cpu: CpuTime,
         /// The number of the meeting before the phase.
         round: u64,
@@ -186,7 +186,7 @@ pub struct PhaseEnd {
 /// Results of a phase that stores records, on one worker.
 #[derive(Debug, Default)]
 pub struct LoadEnd {
-    /// The outcomes of its requests.
+    /// The outcomes of the phase's requests.
     pub counts: Counts,
     /// Bytes that the worker sent.
     pub sent_bytes: u64,

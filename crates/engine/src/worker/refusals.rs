@@ -42,7 +42,7 @@ struct ServerRefusals {
     row: u32,
     /// When that row began.
     since: Nanos,
-    /// When the last of them came.
+    /// When the last refusal of the row came.
     last: Nanos,
 }
 

@@ -53,6 +53,6 @@ pub struct Endpoint {
     pub server: u32,
     /// Rank of the connection among those to its server, over all threads, from 0; it selects the source address.
     pub rank: u64,
-    /// The transport of its requests.
+    /// The transport of the connection's requests.
     pub transport: Transport,
 }

@@ -27,7 +27,7 @@ struct Piece {
     at_ns: Nanos,
     /// Requests before the piece.
     before: f64,
-    /// Requests per nanosecond at its beginning.
+    /// Requests per nanosecond at the piece's beginning.
     rate: f64,
     /// Growth of the requests per nanosecond in a nanosecond.
     slope: f64,

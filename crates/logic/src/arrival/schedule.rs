@@ -98,7 +98,7 @@ pub struct Schedule {
     process: Process,
     /// Number of the next request.
     i: u64,
-    /// When it is due.
+    /// Due time of the next request.
     due_ns: Nanos,
 }
 

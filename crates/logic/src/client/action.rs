@@ -29,7 +29,7 @@ pub enum Action<'a> {
     Unsent {
         /// Operation of the request.
         verb: Verb,
-        /// When it was due.
+        /// When the request was due.
         due: Nanos,
     },
     /// Poll the client again at this time or after an event; [`NEVER`] means only after an event.

@@ -18,7 +18,7 @@ pub(super) enum LaneState {
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) state: LaneState,
-    /// Number of its server in the Plan.
+    /// Number of the lane's server in the Plan.
     pub(super) server: u32,
     /// The last attempt to open it failed, after it had been open.
     pub(super) down: bool,

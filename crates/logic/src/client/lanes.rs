@@ -20,7 +20,7 @@ use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 /// State of the lanes that a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passage {
-    /// All of them are open since this time.
+    /// All lanes of the request are open since this time.
     Open(Nanos),
     /// A lane is not open, and the request waits for it.
     Later,

@@ -54,7 +54,7 @@ const SKIP_DRAWS_MAX: u64 = 1_024;
 /// One virtual user.
 #[derive(Debug)]
 pub struct Client {
-    /// Number in its group, over all threads and agents.
+    /// Number of the client in its group, over all threads and agents.
     number: u64,
     /// Lane 0, which is all that most clients have.
     first: Socket,
@@ -62,7 +62,7 @@ pub struct Client {
     many: Option<Box<Many>>,
     assignment: PhaseAssignment,
     draws: DrawStreams,
-    /// When its requests are due; `None` in closed loop.
+    /// Due times of the client's requests; `None` in closed loop.
     schedule: Option<Schedule>,
     /// Requests of the schedule that were asked, or left out.
     issued: u64,
@@ -358,13 +358,13 @@ impl Client {
         !self.slots.is_free() && !self.is_splitting()
     }
 
-    /// Number in its group, over all threads and agents.
+    /// Number of the client in its group, over all threads and agents.
     #[inline]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Index of its group in the Plan.
+    /// Index of the client's group in the Plan.
     #[inline]
     pub fn group(&self) -> usize {
         self.assignment.place.group as usize

@@ -27,7 +27,7 @@ pub(super) struct NextRequest {
     pub(super) verb: Verb,
     /// Number of the draw that the request comes from.
     pub(super) index: u64,
-    /// Index of its (first) key.
+    /// Index of the request's (first) key.
     pub(super) key: u64,
     pub(super) cas: u64,
     pub(super) origin: Origin,

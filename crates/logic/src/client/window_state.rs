@@ -77,13 +77,13 @@ pub(super) struct Lanes {
 /// One object of the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
-    /// Number of its key among those of all clients.
+    /// Number of the object's key among those of all clients.
     pub(super) number: u64,
-    /// When its last set began.
+    /// When the object's last set began.
     pub(super) set_at: Nanos,
     pub(super) key_at: u32,
     pub(super) value_at: u32,
-    /// The server that took it.
+    /// The server that took the object.
     pub(super) server: u32,
     pub(super) state: ObjectState,
     /// Whether another value was stored under its key before.
@@ -93,7 +93,7 @@ pub(super) struct Object {
 /// State of an object at its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectState {
-    /// No set under its key was sent.
+    /// No set under the object's key was sent.
     Fresh,
     /// The server holds it, unless it was thrown out or has expired.
     Present,

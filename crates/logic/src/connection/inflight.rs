@@ -46,11 +46,11 @@ pub enum Origin {
     Arrival,
     /// The arrival of a request was due that several lanes share; this request is the part of one lane.
     Part,
-    /// The answer to another request made it necessary.
+    /// The answer to another request made this one necessary.
     FollowUp,
     /// The request stores a key that a read missed.
     Fill,
-    /// An event of the plan asks for it.
+    /// An event of the plan asks for the request.
     Event,
     /// The request stores a key after a read of it, and both are a pair.
     PairEnd,

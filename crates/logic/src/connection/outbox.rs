@@ -32,7 +32,7 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Holes {
     list: VecDeque<Hole>,
-    /// The sum of their lengths, in bytes.
+    /// The sum of the ranges' lengths, in bytes.
     len: usize,
 }
 

@@ -150,9 +150,9 @@ pub enum Burst {
 pub struct BurstStates {
     /// Factor of the rate while the burst is on, above 1.
     pub factor: f64,
-    /// Mean time that it is on, in nanoseconds.
+    /// Mean time that the burst is on, in nanoseconds.
     pub on_ns: Nanos,
-    /// Mean time that it is off, in nanoseconds.
+    /// Mean time that the burst is off, in nanoseconds.
     pub off_ns: Nanos,
 }
 

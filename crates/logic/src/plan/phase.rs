@@ -155,7 +155,7 @@ pub struct Mix {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fill {
-    /// Whatever is there by now.
+    /// Store the value whatever is there by now.
     #[default]
     Set,
     /// Only if the key is not stored: of several clients that missed it, the first one stores it.

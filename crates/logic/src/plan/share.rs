@@ -32,7 +32,7 @@ pub struct ProcessShare {
 /// One client of a Plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId {
-    /// Index of its group in the Plan.
+    /// Index of the client's group in the Plan.
     pub group: usize,
     /// Number of the client in its group, from 0, over all processes.
     pub number: u64,
@@ -152,7 +152,7 @@ pub struct PhaseShare<'a> {
 pub struct ClientShare {
     /// Requests that it makes; the greatest number where only the time of the phase ends it.
     pub requests: u64,
-    /// Most requests that it has outstanding.
+    /// Most requests that the client has outstanding.
     pub depth: u32,
     /// Most repetitions of requests whose first attempt got lost.
     pub repeats: u64,

@@ -19,7 +19,7 @@ pub enum Found {
     Recaching,
     /// A value that was marked as stale.
     Stale,
-    /// The right to renew it.
+    /// The right to renew a value, or to make one.
     Win,
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct EventRequest {
     /// Due time, in nanoseconds from the beginning of the phase.
     pub(crate) at_ns: Nanos,
     pub(crate) verb: Verb,
-    /// Index of its key.
+    /// Index of the request's key.
     pub(crate) key: u64,
     pub(crate) lane: Lane,
 }

@@ -34,11 +34,11 @@ pub struct RowBatch {
 /// One request of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchRow {
-    /// Due time, in nanoseconds from the beginning of its part.
+    /// Due time, in nanoseconds from the beginning of the row's part.
     pub due_ns: Nanos,
     /// Time of the row in the trace, in nanoseconds from the first row that is kept.
     pub at_ns: Nanos,
-    /// Number of its client among those of its worker.
+    /// Number of the row's client among those of its worker.
     pub client: u32,
     /// Operation of the request.
     pub verb: Verb,

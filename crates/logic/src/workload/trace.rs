@@ -171,7 +171,7 @@ impl TraceCursor {
         self.trace.len().saturating_sub(self.next).div_ceil(self.step)
     }
 
-    /// Leaves out so many rows.
+    /// Leaves out this number of rows.
     pub(super) fn pass(&mut self, rows: u64) {
         self.next += rows * self.step;
     }

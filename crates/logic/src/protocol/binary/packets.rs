@@ -200,7 +200,7 @@ pub(super) enum PacketEvent<'i> {
     Need,
     /// A packet begins. The bytes after the header are here where they lie in the input, else in [`Packets::kept`].
     Head(ReplyHeader, Option<&'i [u8]>),
-    /// Some bytes of its value.
+    /// Some bytes of the packet's value.
     Value(&'i [u8]),
     /// The packet's value is complete.
     ValueEnd,

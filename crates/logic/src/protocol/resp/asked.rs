@@ -36,7 +36,7 @@ pub(super) struct Rare {
     pub(super) spare: Option<Read>,
     /// Whether the array of the oldest has begun.
     pub(super) reading: bool,
-    /// Number of its elements that have come.
+    /// Number of elements of that array that have come.
     pub(super) passed: usize,
     /// Whether one of its elements was a value.
     pub(super) found: bool,

@@ -135,7 +135,7 @@ fn check_flags(op: &Op<'_>) -> Result<(), Refused> {
 #[derive(Clone, Copy)]
 enum Expiry {
     Never,
-    /// After so many seconds.
+    /// After this number of seconds.
     In(u64),
     /// At this second of Unix time.
     At(u64),

@@ -43,7 +43,7 @@ fn shows(key: &str, value: &[u8]) -> Vec<Seen> {
     if value.is_empty() { vec![item] } else { vec![item, Seen::Body(value.to_vec())] }
 }
 
-/// A codec that has written these.
+/// Returns a codec that has written these requests.
 fn after<const VERSION: u8>(ops: &[Op<'_>]) -> Resp<VERSION> {
     let mut codec = Resp::with_template(Arc::new(Template::parse("LLEN __key__").expect("a command")));
     let mut out = Outbox::default();
