@@ -165,7 +165,7 @@ pub struct PhaseEnd {
     pub end: Nanos,
     /// Length of the phase, in nanoseconds.
     pub elapsed_ns: Nanos,
-    /// Nanoseconds after that beginning at which the worker began the phase.
+    /// Nanoseconds after the beginning of the phase at which the worker began it.
     pub late_ns: Nanos,
     /// Time from the beginning of the phase to the last reply, in nanoseconds.
     pub answered_ns: Nanos,
@@ -173,7 +173,7 @@ pub struct PhaseEnd {
     pub time: WorkerTime,
     /// Connections that were open when the phase began.
     pub open: u64,
-    /// Open connections among them on which the server had sent nothing by then.
+    /// Open connections on which the server had sent nothing when the phase began.
     pub unheard: u64,
     /// The time that requests were in flight in the phase and its drain, by counts.
     pub flight: FlightTime,
@@ -229,7 +229,7 @@ pub struct WorkerRefusals {
     pub server: u32,
     /// Connections of the worker to the server that were opened or refused.
     pub connections: u64,
-    /// Connections among them that the server refused the last time, and has not taken since.
+    /// Connections that the server refused the last time, and has not taken since.
     pub refused: u64,
     /// Connections that the server took and then refused.
     pub attempts: u64,

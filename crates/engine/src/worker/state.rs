@@ -95,9 +95,9 @@ pub struct WorkerState<C> {
     pub active: usize,
     /// Lanes that were lost and are not opened again, in the whole run.
     pub lanes_lost: u64,
-    /// Lanes among them that were never open.
+    /// Lost lanes that were never open.
     pub lanes_unopened: u64,
-    /// Lanes among the lost ones whose servers refused them.
+    /// Lost lanes whose servers refused them.
     pub lanes_refused: u64,
     /// The worker opens its connections, and does so to the end where servers refuse some, so that all refusals are known.
     pub is_opening: bool,

@@ -7,7 +7,7 @@
 use super::{Fault, Outcome, Tag};
 use std::collections::VecDeque;
 
-/// Findings of a read so far, the weakest first. The outcome of a read of many keys is the strongest finding
+/// Findings of a read, the weakest first. The outcome of a read of many keys is the strongest finding
 /// among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
@@ -97,7 +97,7 @@ pub enum Blame {
 pub struct Batches {
     /// Requests that get a reply, so far; the number of the next.
     asked: u32,
-    /// Requests of these that are answered; the number of the oldest that is not.
+    /// Answered requests, so far; the number of the oldest that is not answered.
     answered: u32,
     waiting: Option<Box<Waiting>>,
 }

@@ -23,7 +23,7 @@ pub use self::verb::Verb;
 /// Number that a request carries and its reply repeats, in protocols that have one.
 pub type Tag = u32;
 
-/// Number of replies that an encoded request gets.
+/// The reply that an encoded request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The server sends one reply.

@@ -207,7 +207,7 @@ pub fn step_back(at: u32) -> u32 {
     at.checked_sub(1).unwrap_or(TABLE_BYTES as u32 - 1)
 }
 
-/// Returns the flaw in finding, or not finding, an object whose last set began at `set_at`.
+/// Returns the flaw, if it is one, of finding or not finding an object whose last set began at `set_at`.
 pub fn judge_expiry(found: bool, set_at: Nanos, read_at: Nanos) -> Option<Flaw> {
     let age_s = read_at.saturating_sub(set_at) / crate::time::SECOND;
     let expiry_s = u64::from(EXPIRY_S);

@@ -48,9 +48,9 @@ pub struct Writer {
 /// Facts that were known when a write was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// All counts below had an end.
+    /// A count; the writes of all counts below it had an end.
     pub(super) until: u64,
-    /// Lost writes among these counts: those without an answer.
+    /// Lost writes below `until`: those without an answer.
     pub(super) lost: Lost,
 }
 
