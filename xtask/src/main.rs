@@ -9,6 +9,7 @@ mod floors;
 mod hostile;
 mod instructions;
 mod network;
+mod prose;
 mod sbom;
 mod truth;
 mod verdicts;
@@ -32,6 +33,7 @@ Commands of the project:
   cargo xtask instructions [OPTIONS]
                                   instructions that a request costs, by callgrind (`--help` lists the options)
   cargo xtask proto               makes the Rust of the agents' protocol from crates/tool/proto/agent.proto
+  cargo xtask prose               doc comments that do not name their thing first (`--help` says which)
   cargo xtask sbom FILE           writes what the released program is made of (CycloneDX)
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask verdicts [OPTIONS]  the limit that runs name beside the one that was staged, with real servers (`--help` lists
@@ -110,6 +112,11 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
             Ok(options) => instructions::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
+        ["prose"] => prose::run(root)?,
+        ["prose", "--help" | "-h"] => {
+            print!("{}", prose::HELP);
+            true
+        }
         ["truth", "--help" | "-h"] => {
             print!("{}", truth::HELP);
             true
@@ -138,7 +145,7 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
         ["proto"] => ci::cargo(root, &["run", "--quiet", "--package", "agent-proto"])?,
         ["ci"] => ci::run(root, ci::Tests::Run)?,
         ["ci", "--no-tests"] => ci::run(root, ci::Tests::Skip)?,
-        ["floors" | "ci" | "proto" | "sbom", ..] => {
+        ["floors" | "ci" | "prose" | "proto" | "sbom", ..] => {
             return Ok(Verdict::Usage(format!(
                 "`{}` does not take this: {}",
                 words[0],

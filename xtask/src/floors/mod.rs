@@ -112,7 +112,11 @@ pub fn run(root: &Path) -> io::Result<bool> {
     Ok(findings.is_empty())
 }
 
-fn sources(root: &Path, directory: &str, files: &mut Vec<String>) -> io::Result<()> {
+/// Adds the paths of the Rust sources in a directory of the repository, in order, but for generated ones.
+///
+/// # Errors
+/// Returns an error when a directory cannot be read.
+pub fn sources(root: &Path, directory: &str, files: &mut Vec<String>) -> io::Result<()> {
     let mut names: Vec<_> = fs::read_dir(root.join(directory))?.collect::<Result<_, _>>()?;
     names.sort_by_key(fs::DirEntry::file_name);
     for entry in names {
