@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::floors;
+use crate::{floors, prose};
 
 /// Whether the tests are one of the steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub enum Tests {
 enum Work {
     /// cargo, with these arguments.
     Cargo(&'static [&'static str]),
-    /// The check of the floors, in this process.
-    Floors,
+    /// A check of the sources, in this process.
+    Check(fn(&Path) -> io::Result<bool>),
 }
 
-const STEPS: [(&str, Work); 6] = [
+const STEPS: [(&str, Work); 7] = [
     ("formatting", Work::Cargo(&["fmt", "--all", "--check"])),
     (
         "code of the agents' protocol",
@@ -31,7 +31,8 @@ const STEPS: [(&str, Work); 6] = [
     ),
     ("lints", Work::Cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])),
     ("lints without agents", Work::Cargo(WITHOUT_AGENTS)),
-    ("floors", Work::Floors),
+    ("floors", Work::Check(floors::run)),
+    ("prose", Work::Check(prose::run)),
     (TESTS, Work::Cargo(&["test", "--workspace", "--no-fail-fast"])),
 ];
 
@@ -54,7 +55,7 @@ pub fn run(root: &Path, tests: Tests) -> io::Result<bool> {
         let begin = Instant::now();
         let passed = match work {
             Work::Cargo(arguments) => cargo(root, arguments)?,
-            Work::Floors => floors::run(root)?,
+            Work::Check(check) => check(root)?,
         };
         good &= passed;
         let word = if passed { "passed " } else { "FAILED " };

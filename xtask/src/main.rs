@@ -24,7 +24,7 @@ Commands of the project:
 
   cargo xtask floors              what may know what, and which calls are banned where
   cargo xtask floors --circles    circles of files that name each other's items, of every crate, as a report
-  cargo xtask ci [--no-tests]     formatting, lints, floors, tests; --no-tests where they have just been run
+  cargo xtask ci [--no-tests]     formatting, lints, floors, prose, tests; --no-tests where they have just been run
   cargo xtask bench [OPTIONS]     CPU, throughput and memory beside the floor, on this machine
                                   (`cargo xtask bench --help` lists the options)
   cargo xtask coverage [OPTIONS]  how often the printed intervals contain the truth (`--help` lists the options)
