@@ -11,6 +11,8 @@ mod instructions;
 mod network;
 mod prose;
 mod sbom;
+mod size;
+mod sources;
 mod truth;
 mod verdicts;
 mod workloads;
@@ -35,6 +37,7 @@ Commands of the project:
   cargo xtask proto               makes the Rust of the agents' protocol from crates/tool/proto/agent.proto
   cargo xtask prose               doc comments that do not name their thing first (`--help` says which)
   cargo xtask sbom FILE           writes what the released program is made of (CycloneDX)
+  cargo xtask size                lines of code, tests and comments by crate, and words of the documents
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask verdicts [OPTIONS]  the limit that runs name beside the one that was staged, with real servers (`--help` lists
                                   the options)
@@ -78,6 +81,10 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
         ["floors"] => floors::run(root)?,
         ["floors", "--circles"] => {
             floors::print_circles(root)?;
+            true
+        }
+        ["size"] => {
+            size::run(root)?;
             true
         }
         ["bench", "--help" | "-h"] => {
@@ -145,7 +152,7 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
         ["proto"] => ci::cargo(root, &["run", "--quiet", "--package", "agent-proto"])?,
         ["ci"] => ci::run(root, ci::Tests::Run)?,
         ["ci", "--no-tests"] => ci::run(root, ci::Tests::Skip)?,
-        ["floors" | "ci" | "prose" | "proto" | "sbom", ..] => {
+        ["floors" | "ci" | "prose" | "proto" | "sbom" | "size", ..] => {
             return Ok(Verdict::Usage(format!(
                 "`{}` does not take this: {}",
                 words[0],
