@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::floors;
+use crate::sources;
 
 pub const HELP: &str = "\
 cargo xtask prose
@@ -34,8 +34,8 @@ const WORDS_MIN: usize = 3;
 /// Lists the doc comments that do not name their thing first; says whether there are none.
 pub fn run(root: &Path) -> io::Result<bool> {
     let mut files = Vec::new();
-    for folder in FOLDERS.iter().filter(|folder| root.join(folder).is_dir()) {
-        floors::sources(root, folder, &mut files)?;
+    for folder in FOLDERS {
+        files.extend(sources::files(root, folder, "rs")?);
     }
     let mut count = 0;
     for file in &files {

@@ -3,6 +3,8 @@
 //! The only floor that talks to the kernel. A [`Plan`](pummel_logic::plan::Plan) comes in, a measurement goes out; all
 //! unsafe code is in [`sys`] and [`backend`].
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod backend;
 pub mod clock;
 pub mod evidence;

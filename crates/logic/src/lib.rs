@@ -8,12 +8,16 @@
 //! that a codec of [`protocol`] writes and reads.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod arrival;
+#[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod client;
+#[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod connection;
 pub mod dist;
 pub mod plan;
+#[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod protocol;
 pub mod rng;
 pub mod secrets;

@@ -9,6 +9,7 @@
 //! the [`evidence`]. [`compare`] and [`rate_search`] judge several runs.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod agents;
 pub mod calibration;

@@ -12,6 +12,7 @@
 //! Reading begins at [`Host`]; `dialects` says how one parser stands before all protocols, and [`fault`] what can go wrong.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod binary;
 mod context;

@@ -9,6 +9,7 @@
 //! workload.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod fit;
 pub mod trace;

@@ -8,9 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use super::paths::{self, Path};
-use super::place::{Finding, Place};
-use super::tokens::{self, Kind, Token};
+use super::finding::Finding;
+use super::names::{Module, Names};
 
 /// Files each of which can be reached from each other one by the items that they name.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,24 +57,13 @@ impl fmt::Display for Circle {
     }
 }
 
-/// The circles among the files of one crate, given as their places and texts. Only files that are shipped and are no tests
-/// are looked at, and of two roots only the library's, because no file can name what is in the other.
-pub fn find(files: &[(&Place, &str)]) -> Vec<Circle> {
-    let has_library = files.iter().any(|(place, _)| place.file.ends_with("/src/lib.rs"));
-    let counts = |place: &Place| {
-        place.is_shipped && !place.is_test && !(has_library && place.file.ends_with("/src/main.rs"))
-    };
-    let sources: Vec<Source<'_>> = files
-        .iter()
-        .filter(|(place, _)| counts(place))
-        .map(|(place, text)| Source::read(place, text))
-        .collect();
-    let names = Names::of(&sources);
-    let edges = edges(&sources, &names);
-    let reached: Vec<HashSet<usize>> = (0..sources.len()).map(|from| reached_from(from, &edges)).collect();
+/// The circles among files of one crate, each given as its path and what it names.
+pub fn find(files: &[(&str, &Names)]) -> Vec<Circle> {
+    let edges = edges(files, &Crate::of(files));
+    let reached: Vec<HashSet<usize>> = (0..files.len()).map(|from| reached_from(from, &edges)).collect();
     let mut circles = Vec::new();
     let mut placed = HashSet::new();
-    for file in 0..sources.len() {
+    for file in 0..files.len() {
         let members: BTreeSet<usize> =
             reached[file].iter().copied().filter(|other| reached[*other].contains(&file)).collect();
         if members.is_empty() || !placed.insert(members.clone()) {
@@ -83,53 +71,14 @@ pub fn find(files: &[(&Place, &str)]) -> Vec<Circle> {
         }
         let inside = edges.iter().filter(|((from, to), _)| members.contains(from) && members.contains(to));
         let edges = inside.map(|((from, to), items)| Edge {
-            from: sources[*from].place.file.clone(),
-            to: sources[*to].place.file.clone(),
+            from: files[*from].0.to_owned(),
+            to: files[*to].0.to_owned(),
             items: items.clone(),
         });
         circles.push(Circle { edges: edges.collect() });
     }
     circles
 }
-
-/// A file of the crate.
-struct Source<'a> {
-    place: &'a Place,
-    /// The tokens of the file, without those of tests.
-    tokens: Vec<Token>,
-    paths: Vec<Path>,
-}
-
-impl<'a> Source<'a> {
-    fn read(place: &'a Place, text: &str) -> Source<'a> {
-        let mut tokens = tokens::read(text);
-        tokens.retain(|token| !token.in_test);
-        let paths = paths::find(&tokens, &place.module);
-        Source { place, tokens, paths }
-    }
-
-    /// The first line that uses the name of a re-export as one of the file's own words.
-    fn line_of_use(&self, name: &str) -> Option<usize> {
-        let mut at = 0;
-        while at < self.tokens.len() {
-            let token = &self.tokens[at];
-            if token.is_word("use") && !self.tokens.get(at + 1).is_some_and(|next| next.is_mark('<')) {
-                at += self.tokens[at..].iter().position(|token| token.is_mark(';')).unwrap_or_default();
-            }
-            let is_part = at > 0
-                && (self.tokens[at - 1].is_mark('.')
-                    || self.tokens[at - 1].is_mark(':') && { at > 1 && self.tokens[at - 2].is_mark(':') });
-            if token.is_word(name) && !is_part {
-                return Some(token.line);
-            }
-            at += 1;
-        }
-        None
-    }
-}
-
-/// A module, by the path from the crate's root.
-type Module = Vec<String>;
 
 /// What a path leads to.
 enum Found {
@@ -139,7 +88,8 @@ enum Found {
 }
 
 /// Every name of a crate.
-struct Names {
+#[derive(Default)]
+struct Crate {
     modules: HashSet<Module>,
     /// Items by module and name, each with the index of its file.
     items: HashMap<(Module, String), usize>,
@@ -150,64 +100,19 @@ struct Names {
 /// Most imports that a path may lead through, so that imports of each other end.
 const IMPORTS_MAX: usize = 32;
 
-impl Names {
-    fn of(sources: &[Source<'_>]) -> Names {
-        let mut names =
-            Names { modules: HashSet::from([Vec::new()]), items: HashMap::new(), imports: HashMap::new() };
-        for (file, source) in sources.iter().enumerate() {
-            names.modules.insert(source.place.module.clone());
-            names.take_items(file, source);
-            for path in &source.paths {
+impl Crate {
+    fn of(files: &[(&str, &Names)]) -> Crate {
+        let mut all = Crate { modules: HashSet::from([Vec::new()]), ..Crate::default() };
+        for (index, (_, names)) in files.iter().enumerate() {
+            all.modules.extend(names.modules.iter().cloned());
+            all.items.extend(names.items.iter().map(|item| (item.clone(), index)));
+            for path in &names.paths {
                 if let Some(import) = &path.import {
-                    names.imports.insert((path.scope.clone(), import.name.clone()), path.parts.clone());
+                    all.imports.insert((path.scope.clone(), import.clone()), path.parts.clone());
                 }
             }
         }
-        names
-    }
-
-    /// Notes the items of a file, and its inline modules with theirs.
-    fn take_items(&mut self, file: usize, source: &Source<'_>) {
-        let tokens = &source.tokens;
-        let mut module = source.place.module.clone();
-        // Index behind each inline module that is open.
-        let mut ends = Vec::new();
-        let mut at = 0;
-        while at < tokens.len() {
-            while ends.last().is_some_and(|end| *end <= at + 1) {
-                ends.pop();
-                module.pop();
-            }
-            let word_at = |at: usize| tokens.get(at).and_then(Token::word);
-            match &tokens[at].kind {
-                Kind::Mark('{' | '(' | '[') => at = tokens::group_end(tokens, at).max(at + 1) - 1,
-                Kind::Word(word) if word == "mod" => {
-                    if let Some(name) = word_at(at + 1)
-                        && tokens.get(at + 2).is_some_and(|token| token.is_mark('{'))
-                    {
-                        module.push(name.to_owned());
-                        self.modules.insert(module.clone());
-                        ends.push(tokens::group_end(tokens, at + 2));
-                        at += 2;
-                    }
-                }
-                Kind::Word(word) if word == "macro_rules" => {
-                    if let Some(name) = word_at(at + 2) {
-                        self.items.insert((module.clone(), name.to_owned()), file);
-                    }
-                }
-                Kind::Word(word) if DEFINING.contains(&word.as_str()) => {
-                    let skip = usize::from(word_at(at + 1) == Some("mut"));
-                    if let Some(name) = word_at(at + 1 + skip)
-                        && !DEFINING.contains(&name)
-                    {
-                        self.items.insert((module.clone(), name.to_owned()), file);
-                    }
-                }
-                _ => {}
-            }
-            at += 1;
-        }
+        all
     }
 
     /// What a path that stands in the module `scope` leads to; `None` where it leads out of the crate or to nothing that
@@ -239,25 +144,22 @@ impl Names {
     }
 }
 
-/// Words before the name of an item.
-const DEFINING: [&str; 8] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static"];
-
 /// From one file to another, with the items that make the edge and the first line that names each.
 type Edges = BTreeMap<(usize, usize), BTreeMap<String, usize>>;
 
-fn edges(sources: &[Source<'_>], names: &Names) -> Edges {
+fn edges(files: &[(&str, &Names)], all: &Crate) -> Edges {
     let mut edges = Edges::new();
-    for (from, source) in sources.iter().enumerate() {
-        for path in source.paths.iter().filter(|path| !path.glob) {
-            let Some(Found::Item(to)) = names.find(&path.scope, &path.parts, 0) else { continue };
+    for (from, (_, names)) in files.iter().enumerate() {
+        for path in names.paths.iter().filter(|path| !path.glob) {
+            let Some(Found::Item(to)) = all.find(&path.scope, &path.parts, 0) else { continue };
             let line = match &path.import {
-                Some(import) if import.is_exported => source.line_of_use(&import.name),
+                // A re-export is knowledge only where its own file uses it.
+                Some(import) if path.is_exported => names.words.get(import).copied(),
                 _ => Some(path.line),
             };
             if let Some(line) = line.filter(|_| to != from) {
-                let name =
-                    path.parts.iter().filter(|part| *part != "crate").cloned().collect::<Vec<_>>().join("::");
-                edges.entry((from, to)).or_default().entry(name).or_insert(line);
+                let name = path.parts.iter().filter(|part| *part != "crate").cloned().collect::<Vec<_>>();
+                edges.entry((from, to)).or_default().entry(name.join("::")).or_insert(line);
             }
         }
     }
@@ -278,21 +180,20 @@ fn reached_from(from: usize, edges: &Edges) -> HashSet<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::floors;
+    use crate::floors::names::ReadSource;
+    use crate::sources;
 
     /// The circles of a crate of these files, each as its edges without their lines.
     fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
-        let places: Vec<Place> = files
-            .iter()
-            .map(|(name, _)| Place::inside("crates/logic", &format!("crates/logic/src/{name}")))
-            .collect();
-        let files: Vec<(&Place, &str)> =
-            places.iter().zip(files).map(|(place, (_, text))| (place, *text)).collect();
+        let texts = files.iter().map(|(name, text)| (format!("crates/logic/src/{name}"), (*text).to_owned()));
+        let read = ReadSource::all(sources::of_texts("crates/logic", texts).unwrap()).unwrap();
         let short = |file: &str| file.trim_start_matches("crates/logic/src/").to_owned();
         let words = |edge: &Edge| {
             let items: Vec<&str> = edge.items.keys().map(String::as_str).collect();
             format!("{} -> {}: {}", short(&edge.from), short(&edge.to), items.join(" "))
         };
-        find(&files).iter().map(|circle| circle.edges.iter().map(words).collect()).collect()
+        floors::circles_in(&read).iter().map(|circle| circle.edges.iter().map(words).collect()).collect()
     }
 
     fn none(files: &[(&str, &str)]) {

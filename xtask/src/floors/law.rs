@@ -20,25 +20,11 @@ pub struct Floor {
     pub banned_paths: &'static [(&'static str, &'static str)],
     /// What is allowed although a banned path covers it.
     pub allowed_paths: &'static [&'static str],
-    /// Macros that may not be called.
-    pub banned_macros: &'static [&'static str],
     /// Modules of pure functions, by their rows in `modules`, that name no file, environment, process or clock.
     pub pure: &'static [&'static str],
-    /// Modules that read what a peer sent, where `unwrap` and `expect` may not be called.
-    pub peer_data: &'static [&'static str],
 }
 
-/// The crates whose files name no items of each other in circles, by their directories. The list only grows.
-pub const WITHOUT_CIRCLES: &[&str] = &[
-    "crates/logic",
-    "crates/measure",
-    "crates/traffic",
-    "crates/testserver",
-    "crates/engine",
-    "crates/tool",
-];
-
-/// The crates that a release is made of.
+/// The crates that a release is made of. In none of them may files name each other's items in a circle.
 pub const FLOORS: [Floor; 6] = [LOGIC, MEASURE, TRAFFIC, TESTSERVER, ENGINE, TOOL];
 
 const LOGIC: Floor = Floor {
@@ -73,9 +59,7 @@ const LOGIC: Floor = Floor {
     unsafe_code: &[],
     banned_paths: WORLD,
     allowed_paths: DATA,
-    banned_macros: PRINTING,
     pure: &[],
-    peer_data: &["protocol", "connection", "client"],
 };
 
 const MEASURE: Floor =
@@ -92,7 +76,7 @@ const TESTSERVER: Floor = Floor {
 };
 
 /// What holds in the pure crates above the logic, whose modules have no order.
-const LOGIC_ABOVE: Floor = Floor { modules: &[], peer_data: &[], ..LOGIC };
+const LOGIC_ABOVE: Floor = Floor { modules: &[], ..LOGIC };
 
 /// Packages of the world outside, which no pure crate may use.
 const OUTSIDE: &[&str] =
@@ -159,9 +143,7 @@ const ENGINE: Floor = Floor {
     unsafe_code: &["sys", "backend"],
     banned_paths: &[],
     allowed_paths: &[],
-    banned_macros: PRINTING,
     pure: &[],
-    peer_data: &[],
 };
 
 const TOOL: Floor = Floor {
@@ -477,7 +459,6 @@ const TOOL: Floor = Floor {
     unsafe_code: &[],
     banned_paths: &[],
     allowed_paths: &[],
-    banned_macros: &["dbg"],
     pure: &[
         "live",
         "metrics",
@@ -494,7 +475,6 @@ const TOOL: Floor = Floor {
         "report",
         "values",
     ],
-    peer_data: &[],
 };
 
 /// What a pure module may not name, and why. The floors below ban more for whole crates.
@@ -508,5 +488,3 @@ pub const IMPURE: &[(&str, &str)] = &[
     ("std::time::SystemTime::now", "an event comes with its moment"),
     ("pummel_engine::clock", "an event comes with its moment"),
 ];
-
-const PRINTING: &[&str] = &["println", "eprintln", "print", "eprint", "dbg"];

@@ -1,81 +1,39 @@
 //! Checks the dependencies in a crate's Cargo.toml against the floors.
 
+use toml::{Table, Value};
+
+use super::finding::Finding;
 use super::law::{FLOORS, Floor};
-use super::place::Finding;
 
 /// Every dependency in the manifest `text`, of any kind, that this floor may not have.
 ///
-/// Reads the lines of the manifest, not TOML in full: tables `[dependencies]`, `[target.x.dev-dependencies]` and
-/// `[dependencies.name]`, with keys such as `name = ...`, `name.workspace = true` and `"name" = ...`.
-pub fn check(floor: &Floor, file: &str, text: &str) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut table = Table::Other;
-    for (index, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        let mut names: Vec<String> = Vec::new();
-        if let Some(header) = line.strip_prefix('[') {
-            table = Table::of(header.trim_end_matches(']'));
-            names.extend(table.own_name());
-        } else if table == Table::Dependencies {
-            names.extend(key(line));
-        }
-        if table != Table::Other {
-            names.extend(renamed(line));
-        }
-        for name in names.iter().filter(|name| !may_depend(floor, name)) {
-            let sentence =
-                format!("{} may not depend on `{name}`: it belongs to another floor.", floor.package);
-            findings.push(Finding { file: file.to_owned(), line: index + 1, sentence });
-        }
-    }
-    findings
+/// # Errors
+/// Returns an error when the text is no TOML.
+pub fn check(floor: &Floor, file: &str, text: &str) -> Result<Vec<Finding>, toml::de::Error> {
+    let mut names = Vec::new();
+    dependencies(&text.parse()?, &mut names);
+    let wrong = names.into_iter().filter(|name| !may_depend(floor, name)).map(|name| {
+        let line = text.lines().position(|line| line.contains(&name)).map_or(1, |index| index + 1);
+        let sentence = format!("{} may not depend on `{name}`: it belongs to another floor.", floor.package);
+        Finding { file: file.to_owned(), line, sentence }
+    });
+    Ok(wrong.collect())
 }
 
-#[derive(PartialEq)]
-enum Table {
-    /// Names of dependencies are its keys.
-    Dependencies,
-    /// The section describes the dependency of this name.
-    Dependency(String),
-    Other,
-}
-
-impl Table {
-    fn of(header: &str) -> Table {
-        let mut parts = header.split('.').rev().map(unquoted);
-        let (last, before) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        if last.ends_with("dependencies") {
-            Table::Dependencies
-        } else if before.ends_with("dependencies") {
-            Table::Dependency(last.to_owned())
-        } else {
-            Table::Other
-        }
-    }
-
-    fn own_name(&self) -> Option<String> {
-        match self {
-            Table::Dependency(name) => Some(name.clone()),
-            _ => None,
+/// Takes the packages in the tables of dependencies, also in those of a target.
+fn dependencies(table: &Table, names: &mut Vec<String>) {
+    for (key, value) in table {
+        match value.as_table() {
+            Some(inner) if key.ends_with("dependencies") => names.extend(inner.iter().map(package)),
+            Some(inner) => dependencies(inner, names),
+            None => {}
         }
     }
 }
 
-fn key(line: &str) -> Option<String> {
-    let (left, _) = line.split_once('=')?;
-    let name = unquoted(left.split('.').next().unwrap_or_default());
-    (!name.is_empty()).then(|| name.to_owned())
-}
-
-/// The package behind a dependency under another name: `package = "name"`.
-fn renamed(line: &str) -> Option<String> {
-    let (_, behind) = line.split_once("package")?;
-    let value = behind.trim_start().strip_prefix('=')?.trim_start().strip_prefix('"')?;
-    value.split('"').next().map(str::to_owned)
-}
-
-fn unquoted(text: &str) -> &str {
-    text.trim().trim_matches(['"', '\''])
+/// The package behind a dependency, which may have another name.
+fn package((name, dependency): (&String, &Value)) -> String {
+    dependency.get("package").and_then(Value::as_str).unwrap_or(name).to_owned()
 }
 
 fn may_depend(floor: &Floor, name: &str) -> bool {
@@ -89,7 +47,7 @@ mod tests {
 
     fn lines(package: &str, text: &str) -> Vec<usize> {
         let floor = FLOORS.iter().find(|floor| floor.package == package).unwrap();
-        check(floor, "Cargo.toml", text).iter().map(|finding| finding.line).collect()
+        check(floor, "Cargo.toml", text).unwrap().iter().map(|finding| finding.line).collect()
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The contract of [`Codec`] as functions that tests and fuzz targets run.
 
+// A law that does not hold ends the test.
+#![allow(clippy::expect_used)]
+
 use super::{Codec, Expect, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag};
 use crate::connection::outbox::Outbox;
 use std::io::IoSlice;
