@@ -10,5 +10,6 @@ pub mod clock;
 pub mod evidence;
 pub mod resolve;
 pub mod run;
+mod side_connections;
 pub mod sys;
 pub mod worker;

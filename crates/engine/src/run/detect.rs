@@ -1,17 +1,19 @@
 //! Detection of servers' protocols before a run, on connections of their own.
 
 use std::fmt;
-use std::io::IoSlice;
+use std::io;
+use std::sync::Arc;
 
 use pummel_logic::plan::detect::{self, Question, Reading, Spoken};
 use pummel_logic::plan::{Clock, Protocol, Socket, TlsOptions, Wait};
-use pummel_logic::protocol::Fault;
-use pummel_logic::time::{Nanos, SECOND};
+use pummel_logic::protocol::handshake::Handshake;
+use pummel_logic::time::{NEVER, Nanos, SECOND};
 
+use crate::backend::Backend;
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
-use crate::backend::{Backend, Close, ConnId, Event, Reason};
-use crate::resolve::{Server, Sources};
+use crate::resolve::{self, Server, Sources};
+use crate::side_connections::{Failure, Limits, SideConnections, SideEvent};
 use crate::worker::trouble::Trouble;
 
 /// Shortest time to wait for an answer: longer than any round trip, and short enough for a person.
@@ -65,6 +67,8 @@ pub enum Undetected {
     },
     /// Two servers speak different protocols.
     Different(Box<[(String, Spoken); 2]>),
+    /// The user ended the question.
+    Interrupted,
 }
 
 impl fmt::Display for Undetected {
@@ -86,20 +90,23 @@ impl fmt::Display for Undetected {
                     second.words()
                 )
             }
+            Undetected::Interrupted => to.write_str("interrupted"),
         }
     }
 }
 
-/// Asks every server what it speaks. Returns the answer of the first where all agree on the protocol; a server that wants
-/// a login is the answer before all others.
+/// Asks all servers at once what they speak, until `goes_on` returns false. Returns the answer of the first where all agree on the
+/// protocol; a server that wants a login is the answer before all others.
 ///
 /// # Errors
 /// Returns [`Undetected::Unreachable`] when no connection to a server can be opened, [`Undetected::Foreign`] for a server
-/// that answers nothing known in time, [`Undetected::Refused`] for one that refuses this client, and [`Undetected::Different`] for servers that do not agree.
-pub fn detect(inquiry: &Inquiry) -> Result<(String, Spoken), Undetected> {
+/// that answers nothing known in time, [`Undetected::Refused`] for one that refuses this client, [`Undetected::Different`] for
+/// servers that do not agree, and [`Undetected::Interrupted`] when `goes_on` returned false before that was known. The first
+/// server of the inquiry with an error decides.
+pub fn detect(inquiry: &Inquiry, goes_on: &dyn Fn() -> bool) -> Result<(String, Spoken), Undetected> {
     let mut first: Option<(String, Spoken)> = None;
-    for name in &inquiry.servers {
-        let spoken = of_server(inquiry, name)?;
+    for (name, answer) in inquiry.servers.iter().zip(answers(inquiry, goes_on)) {
+        let spoken = answer?;
         match &first {
             Some(known) if known.1.protocol != spoken.protocol => {
                 return Err(Undetected::Different(Box::new([known.clone(), (name.clone(), spoken)])));
@@ -114,246 +121,325 @@ pub fn detect(inquiry: &Inquiry) -> Result<(String, Spoken), Undetected> {
     })
 }
 
-fn of_server(inquiry: &Inquiry, name: &str) -> Result<Spoken, Undetected> {
-    let unreachable = |why: String| Undetected::Unreachable { server: name.to_owned(), why };
-    let sources = Sources::parse(&inquiry.socket.source).map_err(|error| unreachable(error.to_string()))?;
-    let server = Server::resolve(name, &sources).map_err(|error| unreachable(error.to_string()))?;
-    let epoll = || {
-        Epoll::new(Wait::Block, Clock::User, &inquiry.socket).map_err(|error| unreachable(error.to_string()))
-    };
-    let wait_ns = inquiry.timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS);
-    match &inquiry.tls {
-        None => Side::new(epoll()?, &server, wait_ns).ask(),
-        Some(options) => {
-            let setup = Setup::new(options, std::slice::from_ref(&server));
-            let setup = setup.map_err(|error| unreachable(error.to_string()))?;
-            let side = Side::new(Tls::new(epoll()?, &setup), &server, wait_ns);
-            Side { is_encrypted: true, ..side }.ask()
+/// The answers of the servers in their order, up to the first that cannot be asked.
+fn answers(inquiry: &Inquiry, goes_on: &dyn Fn() -> bool) -> Vec<Result<Spoken, Undetected>> {
+    let mut servers = Vec::new();
+    let mut unasked = None;
+    for name in &inquiry.servers {
+        let sources = Sources::parse(&inquiry.socket.source);
+        match sources.and_then(|sources| Server::resolve(name, &sources)) {
+            Ok(server) => servers.push(server),
+            Err(error) => {
+                unasked = Some(unreachable(name, error.to_string()));
+                break;
+            }
         }
+    }
+    let asked = ask(inquiry, servers.as_slice().into(), goes_on);
+    let known = servers.iter().zip(asked).map(|(server, answer)| {
+        let server = server.name();
+        answer.map_err(|why| match why {
+            Unanswered::Unreachable(why) => unreachable(server, why),
+            Unanswered::Refused(said) => Undetected::Refused { server: server.to_owned(), said },
+            Unanswered::Foreign { did, is_in_words } => {
+                let wants_no_tls = inquiry.tls.is_some() || is_in_words;
+                Undetected::Foreign { server: server.to_owned(), did, wants_no_tls }
+            }
+            Unanswered::Interrupted => Undetected::Interrupted,
+        })
+    });
+    known.chain(unasked.map(Err)).collect()
+}
+
+fn unreachable(server: &str, why: String) -> Undetected {
+    Undetected::Unreachable { server: server.to_owned(), why }
+}
+
+fn ask(
+    inquiry: &Inquiry,
+    servers: Arc<[Server]>,
+    goes_on: &dyn Fn() -> bool,
+) -> Vec<Result<Spoken, Unanswered>> {
+    let of_none =
+        |error: String| servers.iter().map(|_| Err(Unanswered::Unreachable(error.clone()))).collect();
+    let epoll = match Epoll::new(Wait::Block, Clock::User, &inquiry.socket) {
+        Ok(epoll) => epoll,
+        Err(error) => return of_none(error.to_string()),
+    };
+    let timeout_ns = inquiry.timeout_ns;
+    let Some(options) = &inquiry.tls else {
+        return ask_all(epoll, &servers, timeout_ns, &Question::ALL, goes_on);
+    };
+    match Setup::new(options, &servers) {
+        Ok(setup) => ask_all(Tls::new(epoll, &setup), &servers, timeout_ns, &Question::ALL, goes_on),
+        Err(error) => of_none(error.to_string()),
     }
 }
 
-/// A server's reaction to being asked for its version before anything else.
-pub(super) enum FirstAnswer {
-    /// The server answers, in this protocol.
-    Spoken(Spoken),
-    /// The server does something else, as the end of a sentence whose subject is the server.
-    Other(String),
+/// Why it is not known what a server speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// No connection to the server can be opened, for this reason, a sentence without its full stop.
+    Unreachable(String),
+    /// The server refuses this client whatever it is asked, in these words.
+    Refused(String),
+    /// The server answers no question.
+    Foreign {
+        /// What it did instead, as the end of a sentence whose subject is the server.
+        did: String,
+        /// It sent words.
+        is_in_words: bool,
+    },
+    /// The user ended the question.
+    Interrupted,
 }
 
-/// Asks a server for its version in memcached's text protocol, on a connection of its own.
-///
-/// # Errors
-/// Returns the reason, as a sentence without its full stop, when no connection to the server can be opened.
-pub(super) fn first_answer<B: Backend>(
+/// Puts these questions to all servers at once, each on a connection of its own, until every server has answered one of them, or
+/// the first of those without an answer is known, or `goes_on` returns false. A RESP server is also asked for its software.
+pub(super) fn ask_all<B: Backend>(
     backend: B,
-    server: &Server,
+    servers: &Arc<[Server]>,
     timeout_ns: Nanos,
-) -> Result<FirstAnswer, String> {
-    let mut side = Side::new(backend, server, timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS));
-    let conn = side.open().map_err(|reason| Trouble::NotOpened(reason).to_string())?;
-    let question = Question::Version;
-    let answer = side.put(conn, question, |bytes| detect::read(question, bytes));
-    side.backend.close(conn, Close::Fin);
-    Ok(match answer {
-        Answer::Read(_, Reading::Spoken(spoken)) => FirstAnswer::Spoken(spoken),
-        Answer::Read(_, Reading::Refused(said)) => FirstAnswer::Other(format!("said \"{said}\"")),
-        answer => FirstAnswer::Other(words_of(&answer).0),
-    })
+    questions: &'static [Question],
+    goes_on: &dyn Fn() -> bool,
+) -> Vec<Result<Spoken, Unanswered>> {
+    resolve::allow_descriptors(servers.len() as u64, 1);
+    let wait_ns = timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS);
+    let limits = Limits { open_ns: wait_ns, received_bytes: ANSWER_MAX_BYTES };
+    let connections = SideConnections::new(backend, Arc::clone(servers), Arc::new(Handshake::none()), limits);
+    let sides = servers.iter().map(|_| Side::default()).collect();
+    let mut asking = Asking { connections, questions, wait_ns, sides };
+    let waited = asking.work(goes_on);
+    let unknown = || match &waited {
+        Ok(()) => Unanswered::Interrupted,
+        Err(error) => Unanswered::Unreachable(error.to_string()),
+    };
+    asking.sides.into_iter().map(|side| side.answer.unwrap_or_else(|| Err(unknown()))).collect()
 }
 
-/// The side connections to one server, one after the other.
-struct Side<'a, B> {
-    backend: B,
-    server: &'a Server,
-    /// Longest time for a connection to open, and for an answer to a question that has to be answered.
+/// The questions to some servers.
+struct Asking<B> {
+    connections: SideConnections<B>,
+    questions: &'static [Question],
+    /// How long an answer to a question is waited for that has to be answered.
     wait_ns: Nanos,
-    /// A connection is open when its TLS handshake is over.
-    is_encrypted: bool,
-    generation: u32,
-    /// Bytes that came together with the opening of the connection: a greeting.
-    greeting: Vec<u8>,
-    /// The connection under way is over; nothing may be sent on it.
-    is_over: bool,
+    sides: Vec<Side>,
 }
 
-/// The result of a question.
-enum Answer {
-    /// The bytes that came, and their meaning.
-    Read(Vec<u8>, Reading),
-    /// The connection closed before the answer was complete.
+/// What is known of one server.
+#[derive(Default)]
+struct Side {
+    /// Index of the question under way.
+    question: usize,
+    /// What a RESP server speaks, while it is asked for its software.
+    spoken: Option<Spoken>,
+    /// What the server did when it was asked first, which tells most: that question is text.
+    did: Option<(String, bool)>,
+    answer: Option<Result<Spoken, Unanswered>>,
+}
+
+/// What a server did instead of an answer.
+enum Instead {
+    /// It sent these bytes.
+    Sent(Vec<u8>),
+    /// It closed the connection before the answer was complete.
     Closed(Vec<u8>),
-    /// No more came in time.
+    /// It sent no more in time.
     Silent(Vec<u8>),
 }
 
-impl<'a, B: Backend> Side<'a, B> {
-    fn new(backend: B, server: &'a Server, wait_ns: Nanos) -> Side<'a, B> {
-        Side {
-            backend,
-            server,
-            wait_ns,
-            is_encrypted: false,
-            generation: 0,
-            greeting: Vec::new(),
-            is_over: false,
-        }
-    }
-
-    fn ask(mut self) -> Result<Spoken, Undetected> {
-        let unreachable =
-            |why: String| Undetected::Unreachable { server: self.server.name().to_owned(), why };
-        let mut did: Option<(String, bool)> = None;
-        for question in Question::ALL {
-            let conn = self.open().map_err(|reason| unreachable(Trouble::NotOpened(reason).to_string()))?;
-            let answer = self.put(conn, question, |bytes| detect::read(question, bytes));
-            if let Answer::Read(_, Reading::Spoken(spoken)) = answer {
-                let spoken = self.with_software(conn, spoken);
-                self.backend.close(conn, Close::Fin);
-                return Ok(spoken);
-            }
-            self.backend.close(conn, Close::Fin);
-            if let Answer::Read(_, Reading::Refused(said)) = answer {
-                return Err(Undetected::Refused { server: self.server.name().to_owned(), said });
-            }
-            // The answer to the first question says most: it is text.
-            did.get_or_insert_with(|| words_of(&answer));
-        }
-        let (did, in_words) = did.unwrap_or_default();
-        Err(Undetected::Foreign {
-            server: self.server.name().to_owned(),
-            did,
-            wants_no_tls: self.is_encrypted || in_words,
-        })
-    }
-
-    /// Opens a connection to one of the server's addresses.
-    fn open(&mut self) -> Result<ConnId, Reason> {
-        let mut last = None;
-        for attempt in 0..self.server.addresses().max(1) {
-            self.generation += 1;
-            self.is_over = false;
-            self.greeting.clear();
-            let conn = ConnId { slot: 0, generation: self.generation };
-            self.backend.open(conn, &self.server.target(0, attempt));
-            let until = self.backend.now().saturating_add(self.wait_ns);
-            let mut opened = None;
-            self.turn(conn, until, &mut |event| {
-                opened = Some(match event {
-                    Event::Closed(reason) => Err(reason),
-                    _ => Ok(()),
-                });
-                true
-            });
-            match opened {
-                Some(Ok(())) => return Ok(conn),
-                Some(Err(reason)) => last = Some(reason),
-                None => self.backend.close(conn, Close::Fin),
-            }
-        }
-        Err(last.unwrap_or(Reason::new(Fault::Timeout, 0)))
-    }
-
-    /// Sends a question and reads its answer as far as `read` wants it.
-    fn put(&mut self, conn: ConnId, question: Question, read: impl Fn(&[u8]) -> Reading) -> Answer {
-        let mut bytes = std::mem::take(&mut self.greeting);
-        let mut reading = if bytes.is_empty() { Reading::More } else { read(&bytes) };
-        if reading != Reading::More {
-            return Answer::Read(bytes, reading);
-        }
-        if self.is_over {
-            return Answer::Closed(bytes);
-        }
-        // A question fits into the buffer of a socket that has sent nothing.
-        self.backend.send(conn, &[IoSlice::new(question.bytes())]);
-        let until = self.backend.now().saturating_add(self.patience(question));
-        let mut is_closed = false;
-        self.turn(conn, until, &mut |event| {
-            match event {
-                Event::Received { bytes: more, .. } if bytes.len() < ANSWER_MAX_BYTES => {
-                    bytes.extend_from_slice(more);
-                    reading = read(&bytes);
+impl<B: Backend> Asking<B> {
+    fn work(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
+        (0..self.sides.len()).for_each(|number| self.connections.dial(number));
+        while !self.is_over() && goes_on() {
+            self.connections.wait(NEVER)?;
+            while let Some((number, event)) = self.connections.poll() {
+                match event {
+                    SideEvent::Open => self.put(number, self.questions[self.sides[number].question]),
+                    SideEvent::Received(_) => self.read(number),
+                    SideEvent::Late => {
+                        let received = self.connections.received(number).to_vec();
+                        self.go_on(number, &Instead::Silent(received));
+                    }
+                    SideEvent::Closed(failure, received) => self.closed(number, failure, received),
                 }
-                Event::Closed(_) => is_closed = true,
-                _ => {}
             }
-            is_closed || reading != Reading::More
-        });
-        self.greeting.clear();
-        match reading {
-            Reading::More if is_closed => Answer::Closed(bytes),
-            Reading::More => Answer::Silent(bytes),
-            reading => Answer::Read(bytes, reading),
         }
+        Ok(())
     }
 
-    /// Longest wait for the answer to a question. A server that is slow has answered the first question late; the
-    /// others are for servers that do not answer it.
-    fn patience(&self, question: Question) -> Nanos {
-        match question {
+    /// Whether all have answered, or the first server without an answer is known.
+    fn is_over(&self) -> bool {
+        let mut answers = self.sides.iter().map_while(|side| side.answer.as_ref());
+        answers.any(Result::is_err) || self.sides.iter().all(|side| side.answer.is_some())
+    }
+
+    fn put(&mut self, number: usize, question: Question) {
+        // A server that is slow has answered the first question late; the others are for servers that do not answer it.
+        let within_ns = match question {
             Question::Version | Question::Info => self.wait_ns,
             Question::Ping | Question::BinaryVersion => WAIT_MIN_NS,
-        }
-    }
-
-    /// Adds the software that a RESP server reports, on the connection that is open.
-    fn with_software(&mut self, conn: ConnId, spoken: Spoken) -> Spoken {
-        if spoken.protocol != Protocol::Resp2 || spoken.login.is_some() || self.is_over {
-            return spoken;
-        }
-        let answer = self.put(conn, Question::Info, |bytes| match detect::software(bytes) {
-            None => Reading::More,
-            Some(_) => Reading::Foreign,
-        });
-        let Answer::Read(bytes, _) = answer else { return spoken };
-        // Redis refuses a command that it does not know before it asks for a login.
-        let login = match detect::read(Question::Info, &bytes) {
-            Reading::Spoken(refusal) => refusal.login,
-            Reading::More | Reading::Refused(_) | Reading::Foreign => None,
         };
-        Spoken { software: detect::software(&bytes).flatten(), login, ..spoken }
+        self.connections.expect(number, within_ns);
+        self.connections.say(number, question.bytes());
     }
 
-    /// Hands the events of a connection to `handle` until it returns true or `until` has come.
-    fn turn(&mut self, conn: ConnId, until: Nanos, handle: &mut dyn FnMut(Event<'_>) -> bool) {
-        let mut is_done = false;
-        let mut is_over = false;
-        while !is_done && !is_over && self.backend.now() < until {
-            if self.backend.wait(until).is_err() {
-                break;
-            }
-            self.backend.drain(&mut |id, event| {
-                if id == conn {
-                    is_over |= matches!(event, Event::Closed(_));
-                    match &event {
-                        Event::Received { bytes, .. }
-                            if is_done && self.greeting.len() < ANSWER_MAX_BYTES =>
-                        {
-                            self.greeting.extend_from_slice(bytes);
-                        }
-                        _ => {}
-                    }
-                    is_done = is_done || handle(event);
-                }
-            });
+    fn read(&mut self, number: usize) {
+        let received = self.connections.received(number);
+        let side = &mut self.sides[number];
+        if let Some(spoken) = &side.spoken {
+            let Some(software) = detect::software(received) else { return };
+            // Redis refuses a command that it does not know before it asks for a login.
+            let login = match detect::read(Question::Info, received) {
+                Reading::Spoken(refusal) => refusal.login,
+                Reading::More | Reading::Refused(_) | Reading::Foreign => None,
+            };
+            let spoken = Spoken { software, login, ..spoken.clone() };
+            return self.end(number, Ok(spoken));
         }
-        self.is_over |= is_over;
+        match detect::read(self.questions[side.question], received) {
+            Reading::More => {}
+            Reading::Spoken(spoken) if spoken.protocol == Protocol::Resp2 && spoken.login.is_none() => {
+                side.spoken = Some(spoken);
+                let count = received.len();
+                self.connections.take(number, count);
+                self.put(number, Question::Info);
+            }
+            Reading::Spoken(spoken) => self.end(number, Ok(spoken)),
+            Reading::Refused(said) => self.end(number, Err(Unanswered::Refused(said))),
+            Reading::Foreign => {
+                let received = received.to_vec();
+                self.go_on(number, &Instead::Sent(received));
+            }
+        }
+    }
+
+    fn closed(&mut self, number: usize, failure: Failure, received: Vec<u8>) {
+        match failure {
+            Failure::NotOpened(reason) => {
+                let why = Trouble::NotOpened(reason).to_string();
+                self.end(number, Err(Unanswered::Unreachable(why)));
+            }
+            Failure::Lost(_) => self.go_on(number, &Instead::Closed(received)),
+            Failure::Refused(_) | Failure::TooLong => self.go_on(number, &Instead::Sent(received)),
+        }
+    }
+
+    /// Puts the next question to a server that did not answer the one under way.
+    fn go_on(&mut self, number: usize, instead: &Instead) {
+        let side = &mut self.sides[number];
+        if let Some(spoken) = side.spoken.take() {
+            return self.end(number, Ok(spoken));
+        }
+        let (did, is_in_words) = side.did.get_or_insert_with(|| words_of(instead)).clone();
+        side.question += 1;
+        if side.question == self.questions.len() {
+            return self.end(number, Err(Unanswered::Foreign { did, is_in_words }));
+        }
+        self.connections.close(number);
+        self.connections.dial(number);
+    }
+
+    fn end(&mut self, number: usize, answer: Result<Spoken, Unanswered>) {
+        self.connections.close(number);
+        self.sides[number].answer = Some(answer);
     }
 }
 
-/// A server's reaction instead of an answer, as the end of a sentence, and whether it sent words.
-fn words_of(answer: &Answer) -> (String, bool) {
-    let (bytes, end) = match answer {
-        Answer::Read(bytes, _) => (bytes, ""),
-        Answer::Closed(bytes) => (bytes, " and closed the connection"),
-        Answer::Silent(bytes) => (bytes, " and no more"),
+/// What a server did instead of an answer, as the end of a sentence, and whether it sent words.
+fn words_of(instead: &Instead) -> (String, bool) {
+    let (bytes, end) = match instead {
+        Instead::Sent(bytes) => (bytes, ""),
+        Instead::Closed(bytes) => (bytes, " and closed the connection"),
+        Instead::Silent(bytes) => (bytes, " and no more"),
     };
     let words = detect::words(bytes);
     let is_in_words = words.is_some();
-    let did = match answer {
-        Answer::Closed(bytes) if bytes.is_empty() => "closed the connection".to_owned(),
-        Answer::Silent(bytes) if bytes.is_empty() => "sent nothing".to_owned(),
+    let did = match instead {
+        Instead::Closed(bytes) if bytes.is_empty() => "closed the connection".to_owned(),
+        Instead::Silent(bytes) if bytes.is_empty() => "sent nothing".to_owned(),
         _ => format!("sent \"{}\"{end}", words.unwrap_or_else(|| detect::quoted(bytes))),
     };
     (did, is_in_words)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// How many questions the servers of a test have received.
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+    /// A server that sends this after what it receives first.
+    fn server(answer: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let name = listener.local_addr().unwrap().to_string();
+        let serve = move |mut stream: TcpStream| {
+            if matches!(stream.read(&mut [0; 256]), Ok(1..)) {
+                let _ = stream.write_all(answer);
+                ASKED.fetch_add(1, Ordering::Relaxed);
+            }
+            while matches!(stream.read(&mut [0; 256]), Ok(1..)) {}
+        };
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                thread::spawn(move || serve(stream));
+            }
+        });
+        name
+    }
+
+    fn inquiry(servers: Vec<String>, timeout_ns: Nanos) -> Inquiry {
+        Inquiry { servers, socket: Socket::default(), tls: None, timeout_ns }
+    }
+
+    #[test]
+    fn servers_are_asked_at_once_and_silence_is_waited_for_once() {
+        let servers: Arc<[Server]> =
+            (0..20).map(|_| Server::resolve(&server(b""), &Sources::default()).unwrap()).collect();
+        let epoll = Epoll::new(Wait::Block, Clock::User, &Socket::default()).unwrap();
+        let began = Instant::now();
+        let answers = ask_all(epoll, &servers, SECOND, &[Question::Version], &|| true);
+        // One after the other they take 20 s.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        let silent = Unanswered::Foreign { did: "sent nothing".to_owned(), is_in_words: false };
+        assert_eq!(answers[0], Err(silent));
+    }
+
+    #[test]
+    fn a_wish_to_end_ends_the_wait_for_a_silent_server() {
+        let asked = inquiry(vec![server(b"VERSION 1.6.18\r\n"), server(b"")], 60 * SECOND);
+        let before = ASKED.load(Ordering::Relaxed);
+        let began = Instant::now();
+        let goes_on = || ASKED.load(Ordering::Relaxed) < before + 2;
+        let answer = detect(&asked, &goes_on);
+        assert!(matches!(answer, Err(Undetected::Interrupted)), "{answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn the_first_server_without_an_answer_decides_before_later_ones_have_answered() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let asked = inquiry(vec![free.clone(), server(b"")], 60 * SECOND);
+        let began = Instant::now();
+        match detect(&asked, &|| true) {
+            Err(Undetected::Unreachable { server, .. }) => assert_eq!(server, free),
+            other => panic!("{other:?}"),
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn a_server_that_wants_a_login_is_the_answer_before_others() {
+        let open = server(b"VERSION 1.6.18\r\n");
+        let closed = server(b"CLIENT_ERROR unauthenticated\r\n");
+        let (name, spoken) = detect(&inquiry(vec![open, closed.clone()], SECOND), &|| true).unwrap();
+        assert_eq!((name, spoken.protocol, spoken.login.is_some()), (closed, Protocol::Text, true));
+    }
 }

@@ -30,6 +30,8 @@ pub enum RunError {
         /// Reason for the refusal.
         why: LoginUnsent,
     },
+    /// The user ended it before it began.
+    Interrupted,
     /// The kernel refused an operation, with a description of the operation.
     Kernel(&'static str, io::Error),
 }
@@ -76,6 +78,7 @@ impl fmt::Display for RunError {
                 write!(to, "{server} is on this machine, and nothing may be sent there")
             }
             RunError::Login { server, why } => why.write(server, to),
+            RunError::Interrupted => to.write_str("interrupted"),
             RunError::Kernel(what, error) => write!(to, "{what}: {error}"),
         }
     }

@@ -1,10 +1,12 @@
 //! The question to memcached whether it demands a login, before one is sent: a server without users stores it as an item.
 
 use std::io;
+use std::sync::Arc;
 
+use pummel_logic::plan::detect::Question;
 use pummel_logic::plan::{Plan, Protocol};
 
-use super::detect::{self, FirstAnswer};
+use super::detect::{self, Unanswered};
 use super::error::{LoginUnsent, RunError};
 use crate::backend::Backend;
 use crate::resolve::Server;
@@ -14,34 +16,34 @@ fn is_stored_where_not_demanded(plan: &Plan) -> bool {
     plan.login.is_some() && matches!(plan.protocol, Protocol::Text | Protocol::Meta)
 }
 
-/// Makes sure that every server demands the login of a plan, where one that does not would store it. `backend` makes the
-/// connections for the question.
+/// Makes sure that every server demands the login of a plan, where one that does not would store it. All servers are asked at
+/// once, on connections of `backend`, until `goes_on` returns false.
 ///
 /// # Errors
-/// Returns [`RunError::Login`] for the first server that does not say that it demands a login, and [`RunError::Kernel`] when no
-/// backend can be made.
+/// Returns [`RunError::Login`] for the first server that does not say that it demands a login, [`RunError::Interrupted`] when
+/// `goes_on` returned false before all had said so, and [`RunError::Kernel`] when no backend can be made.
 pub(super) fn ensure_demanded<B: Backend>(
     plan: &Plan,
-    servers: &[Server],
-    backend: &dyn Fn() -> io::Result<B>,
+    servers: &Arc<[Server]>,
+    backend: impl FnOnce() -> io::Result<B>,
+    goes_on: &dyn Fn() -> bool,
 ) -> Result<(), RunError> {
     if !is_stored_where_not_demanded(plan) {
         return Ok(());
     }
-    for server in servers {
-        let backend = backend().map_err(|error| {
-            RunError::Kernel("the servers cannot be asked whether they demand a login", error)
-        })?;
-        let why = match detect::first_answer(backend, server, plan.timeout_ns) {
-            Ok(FirstAnswer::Spoken(spoken)) if spoken.protocol == Protocol::Text => match spoken.login {
-                Some(_) => continue,
-                None => LoginUnsent::NotDemanded,
-            },
-            Ok(FirstAnswer::Spoken(spoken)) => {
-                LoginUnsent::Unknown(format!("answered as {}", spoken.words()))
-            }
-            Ok(FirstAnswer::Other(did)) => LoginUnsent::Unknown(did),
-            Err(why) => LoginUnsent::Unreachable(why),
+    let backend = backend().map_err(|error| {
+        RunError::Kernel("the servers cannot be asked whether they demand a login", error)
+    })?;
+    let answers = detect::ask_all(backend, servers, plan.timeout_ns, &[Question::Version], goes_on);
+    for (server, answer) in servers.iter().zip(answers) {
+        let why = match answer {
+            Ok(spoken) if spoken.protocol == Protocol::Text && spoken.login.is_some() => continue,
+            Ok(spoken) if spoken.protocol == Protocol::Text => LoginUnsent::NotDemanded,
+            Ok(spoken) => LoginUnsent::Unknown(format!("answered as {}", spoken.words())),
+            Err(Unanswered::Refused(said)) => LoginUnsent::Unknown(format!("said \"{said}\"")),
+            Err(Unanswered::Foreign { did, .. }) => LoginUnsent::Unknown(did),
+            Err(Unanswered::Unreachable(why)) => LoginUnsent::Unreachable(why),
+            Err(Unanswered::Interrupted) => return Err(RunError::Interrupted),
         };
         return Err(RunError::Login { server: server.name().to_owned(), why });
     }

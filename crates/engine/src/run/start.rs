@@ -93,14 +93,15 @@ impl Start<'_, '_> {
         backend: &MakeBackend<'_, B>,
     ) -> Result<Measurement, RunError> {
         let plan = self.plan;
-        let reached: Vec<Server> = match plan.server_stats_at.is_empty() {
-            true => host.servers.to_vec(),
-            false => [&host.servers[..], &host.asked[..]].concat(),
+        let reached: Arc<[Server]> = match plan.server_stats_at.is_empty() {
+            true => Arc::clone(&host.servers),
+            false => [&host.servers[..], &host.asked[..]].concat().into(),
         };
         let epoll = || Epoll::new(Wait::Block, Clock::User, &plan.socket);
+        let goes_on = || !(self.stop)();
         match &plan.tls {
             None => {
-                login_demand::ensure_demanded(plan, &reached, &epoll)?;
+                login_demand::ensure_demanded(plan, &reached, epoll, &goes_on)?;
                 self.speaking(host, backend)
             }
             Some(options) => {
@@ -109,7 +110,8 @@ impl Start<'_, '_> {
                     None => Setup::new(options, &reached),
                 };
                 let setup = setup.map_err(RunError::Tls)?;
-                login_demand::ensure_demanded(plan, &reached, &|| Ok(Tls::new(epoll()?, &setup)))?;
+                let asking = || Ok(Tls::new(epoll()?, &setup));
+                login_demand::ensure_demanded(plan, &reached, asking, &goes_on)?;
                 let host = HostSetup { tls: Some(setup.clone()), ..host };
                 self.speaking(host, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
             }

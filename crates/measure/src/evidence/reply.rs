@@ -62,9 +62,10 @@ pub enum Question {
 }
 
 /// The occasion on which a question is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Occasion {
     /// The first reading of a server.
+    #[default]
     First,
     /// A reading before or after the measured phase.
     Ends,

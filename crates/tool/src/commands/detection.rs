@@ -1,6 +1,6 @@
 //! The question to servers which protocol they speak, put before the job of a command line is made.
 
-use pummel_engine::run;
+use pummel_engine::{run, sys};
 
 use crate::job::detection::Detection;
 use crate::job::result_files::ResultFiles;
@@ -17,5 +17,7 @@ pub fn detected<A: Detectable>(typed: &Typed<A>, inputs: &FrontInputs) -> (Typed
         }
         None => ResultFiles::check(&job.outputs.files).err().map(|error| error.to_string()),
     };
-    with_protocol(typed, inputs, &run::detect, &unwritable)
+    // Where signals are not counted, one ends the process.
+    let ask = |inquiry: &run::Inquiry| run::detect(inquiry, &|| sys::interrupts() == 0);
+    with_protocol(typed, inputs, &ask, &unwritable)
 }

@@ -18,6 +18,8 @@ pub enum Detection {
     Assumed(String),
     /// No run can begin, for this reason.
     Refused(Obstacle),
+    /// The user ended the question.
+    Interrupted,
 }
 
 impl Detection {
@@ -33,6 +35,7 @@ impl Detection {
                 (protocol, Detection::Refused(wants_login(&server, &said, protocol)))
             }
             Ok((_, spoken)) => (spoken.protocol, Detection::Found(spoken.words())),
+            Err(Undetected::Interrupted) => (assumed, Detection::Interrupted),
             Err(why @ Undetected::Unreachable { .. }) => (assumed, Detection::Assumed(why.to_string())),
             Err(why @ Undetected::Different(_)) => {
                 let hint = "measure them one after the other";

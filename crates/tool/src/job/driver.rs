@@ -344,10 +344,12 @@ impl<'a> Driver<'a> {
     /// What the servers of a plan were found to speak, where they were asked.
     ///
     /// # Errors
-    /// Returns [`NotRun::Server`] where what was found lets no run begin.
+    /// Returns [`NotRun::Server`] where what was found lets no run begin, and [`NotRun::Interrupted`] where the user ended the
+    /// question.
     fn detected(&mut self, plan: &Plan, style: &mut dyn Style) -> Result<Option<String>, NotRun> {
         match self.detection.clone() {
             Detection::Refused(why) => return Err(NotRun::Server(why)),
+            Detection::Interrupted => return Err(NotRun::Interrupted),
             Detection::Found(words) => return Ok(Some(words)),
             // In this process the run meets the same obstacle, and tells it.
             Detection::Assumed(why) if self.job.fleet.is_some() => {

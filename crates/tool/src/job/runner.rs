@@ -99,6 +99,15 @@ fn login_obstacle(reason: String, why: &LoginUnsent) -> Obstacle {
     Obstacle::with_hint(reason, hint)
 }
 
+impl From<RunError> for NotRun {
+    fn from(error: RunError) -> NotRun {
+        match error {
+            RunError::Interrupted => NotRun::Interrupted,
+            error => NotRun::Here(error),
+        }
+    }
+}
+
 #[cfg(feature = "agents")]
 impl From<StartError> for NotRun {
     fn from(error: StartError) -> NotRun {
@@ -160,8 +169,7 @@ impl Runner {
     ) -> Result<Measurement, NotRun> {
         match self {
             Runner::Here => {
-                let mut measured =
-                    Run::new(plan).with_inputs(inputs).start(watch, stop).map_err(NotRun::Here)?;
+                let mut measured = Run::new(plan).with_inputs(inputs).start(watch, stop)?;
                 note_build(&mut measured);
                 Ok(measured)
             }

@@ -1,7 +1,11 @@
 //! Who may come in: logins of every protocol, with the servers that ask for them.
 
+use std::io::Read;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
 use crate::common::redis::Redis;
-use crate::common::{Ended, Memcached, pummel};
+use crate::common::{Ended, Memcached, Running, pummel};
 use tempfile::TempDir;
 
 /// Files with passwords.
@@ -172,6 +176,29 @@ fn a_login_is_not_sent_to_what_does_not_say_that_it_demands_one() {
     let ended = passwords.run("127.0.0.1:1", "text", "joe", "joespassword").expect(1);
     let said = &ended.errors;
     assert!(said.contains("nothing listens there") && said.contains("hint: is the server running"), "{said}");
+}
+
+#[test]
+fn an_interrupt_ends_the_question_whether_a_login_is_demanded_and_no_login_is_sent() {
+    let passwords = Passwords::new();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("it is bound");
+    let run = Running::start(&format!(
+        "run -s {address} --protocol text -n 100 --timeout 60s --quiet --user joe --password-file {}",
+        passwords.file("joespassword")
+    ));
+    let (mut asked, _) = silent.accept().expect("the question's connection");
+    let mut question = [0; 9];
+    asked.read_exact(&mut question).expect("a question");
+    assert_eq!(&question, b"version\r\n");
+    let interrupted = Instant::now();
+    run.process.interrupt();
+    let ended = run.end().expect(130);
+    assert!(interrupted.elapsed() < Duration::from_secs(20), "{:?}", interrupted.elapsed());
+    assert_eq!(ended.json().text("status"), "interrupted");
+    let mut rest = Vec::new();
+    asked.read_to_end(&mut rest).expect("the end of the connection");
+    assert_eq!(rest, b"");
 }
 
 /// Clients that come and go and are not let in: each is counted once, and the run ends with the server's words.

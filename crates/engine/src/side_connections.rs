@@ -1,0 +1,486 @@
+//! Connections to servers beside those of the load: one to each server, all of them on one backend and one thread.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use pummel_logic::protocol::Fault;
+use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+
+use crate::backend::{Backend, Close, ConnId, Event, Reason};
+use crate::resolve::Server;
+
+/// Longest wait after which a caller can look whether it is to go on, in nanoseconds.
+const LOOK_NS: Nanos = 10 * MILLISECOND;
+
+/// The limits of side connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time that a connection to one address may take to open, with its TLS handshake, in nanoseconds.
+    pub open_ns: Nanos,
+    /// Most bytes that are kept of what a server sent and the caller has not taken.
+    pub received_bytes: usize,
+}
+
+/// The side connections to some servers, which are named by their numbers. All are closed at first.
+pub struct SideConnections<B> {
+    backend: B,
+    servers: Arc<[Server]>,
+    handshake: Arc<Handshake>,
+    limits: Limits,
+    sides: Vec<SideConnection>,
+    /// Events that the caller was not told yet.
+    events: VecDeque<(ConnId, Happened)>,
+}
+
+/// The side connection to one server.
+struct SideConnection {
+    state: State,
+    generation: u32,
+    /// The backend has reported the end of the connection; events from before that may be handled still.
+    is_over: bool,
+    /// The address of the server that is tried next, by its number.
+    attempt: usize,
+    /// Addresses that did not take the connection since it was dialled.
+    refused: usize,
+    /// Connections that were opened so far.
+    opened: u64,
+    /// When the wait for the connection or for an answer ends, on the monotonic clock.
+    deadline: Nanos,
+    /// Bytes that wait to be sent.
+    out: Vec<u8>,
+    /// Bytes that were received and not taken.
+    received: Vec<u8>,
+}
+
+enum State {
+    Closed,
+    Opening,
+    Handshake(Box<HandshakeReader>),
+    Open,
+}
+
+enum Happened {
+    Opened,
+    Received(Vec<u8>, Nanos),
+    Writable,
+    Closed(Reason),
+    Late,
+}
+
+/// What happened on a side connection.
+#[derive(Debug)]
+pub enum SideEvent {
+    /// The connection is open, and the server has let it in.
+    Open,
+    /// More was received, at this time on the monotonic clock.
+    Received(Nanos),
+    /// The answer did not come before the deadline. The connection is still open.
+    Late,
+    /// The connection is closed, for this reason, and these bytes had been received and not taken.
+    Closed(Failure, Vec<u8>),
+}
+
+/// Why a side connection is closed.
+#[derive(Debug)]
+pub enum Failure {
+    /// No address of the server took the connection; the reason of the last one.
+    NotOpened(Reason),
+    /// The connection broke, or was closed by the server.
+    Lost(Reason),
+    /// The server refused the login.
+    Refused(HandshakeRefused),
+    /// The server sent more than is kept.
+    TooLong,
+}
+
+impl SideConnection {
+    fn new() -> SideConnection {
+        SideConnection {
+            state: State::Closed,
+            generation: 0,
+            is_over: false,
+            attempt: 0,
+            refused: 0,
+            opened: 0,
+            deadline: NEVER,
+            out: Vec::new(),
+            received: Vec::new(),
+        }
+    }
+
+    fn id(&self, number: usize) -> ConnId {
+        ConnId { slot: number as u32, generation: self.generation }
+    }
+
+    /// Whether this is the connection that is open, or being opened.
+    fn is(&self, conn: ConnId) -> bool {
+        self.generation == conn.generation && !matches!(self.state, State::Closed)
+    }
+
+    /// Forgets the connection, and returns what was received and not taken.
+    fn forget(&mut self) -> Vec<u8> {
+        self.state = State::Closed;
+        self.deadline = NEVER;
+        self.out.clear();
+        std::mem::take(&mut self.received)
+    }
+}
+
+impl<B: Backend> SideConnections<B> {
+    /// Side connections to these servers, each of which begins with this handshake.
+    pub fn new(
+        backend: B,
+        servers: Arc<[Server]>,
+        handshake: Arc<Handshake>,
+        limits: Limits,
+    ) -> SideConnections<B> {
+        let sides = servers.iter().map(|_| SideConnection::new()).collect();
+        SideConnections { backend, servers, handshake, limits, sides, events: VecDeque::new() }
+    }
+
+    /// The backend of the connections.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The time on the monotonic clock.
+    pub fn now(&self) -> Nanos {
+        self.backend.now()
+    }
+
+    /// The connections that are open, or being opened.
+    pub fn connections(&self) -> impl Iterator<Item = ConnId> {
+        let has_socket = |side: &SideConnection| !matches!(side.state, State::Closed);
+        let of_servers = self.sides.iter().enumerate();
+        of_servers.filter(move |(_, side)| has_socket(side)).map(|(number, side)| side.id(number))
+    }
+
+    /// Whether server number `number` has let its connection in.
+    pub fn is_open(&self, number: usize) -> bool {
+        matches!(self.sides[number].state, State::Open)
+    }
+
+    /// Whether there is no connection to server number `number`, nor one being opened.
+    pub fn is_closed(&self, number: usize) -> bool {
+        matches!(self.sides[number].state, State::Closed)
+    }
+
+    /// The number of connections that server number `number` has taken so far.
+    pub fn opened(&self, number: usize) -> u64 {
+        self.sides[number].opened
+    }
+
+    /// Opens the connection to server number `number`, which is closed. Its addresses are tried in turn, each once.
+    pub fn dial(&mut self, number: usize) {
+        self.sides[number].refused = 0;
+        self.dial_next(number);
+    }
+
+    fn dial_next(&mut self, number: usize) {
+        let now = self.backend.now();
+        let side = &mut self.sides[number];
+        side.generation = side.generation.wrapping_add(1);
+        side.state = State::Opening;
+        side.is_over = false;
+        side.deadline = now.saturating_add(self.limits.open_ns);
+        let target = self.servers[number].target(0, side.attempt);
+        self.backend.open(side.id(number), &target);
+    }
+
+    /// Closes the connection to server number `number`.
+    pub fn close(&mut self, number: usize) {
+        let side = &mut self.sides[number];
+        if !matches!(side.state, State::Closed) && !side.is_over {
+            self.backend.close(side.id(number), Close::Fin);
+        }
+        side.forget();
+    }
+
+    /// Sends these bytes on the connection to server number `number`, which is open.
+    pub fn say(&mut self, number: usize, bytes: &[u8]) {
+        self.sides[number].out.extend_from_slice(bytes);
+        self.send(number);
+    }
+
+    /// Lets [`SideEvent::Late`] follow unless the deadline is set anew in the next `within_ns` nanoseconds.
+    pub fn expect(&mut self, number: usize, within_ns: Nanos) {
+        self.sides[number].deadline = self.backend.now().saturating_add(within_ns);
+    }
+
+    /// The bytes that server number `number` sent and that were not taken.
+    pub fn received(&self, number: usize) -> &[u8] {
+        &self.sides[number].received
+    }
+
+    /// Takes the first `count` bytes off those that were received from server number `number`.
+    pub fn take(&mut self, number: usize, count: usize) {
+        self.sides[number].received.drain(..count);
+    }
+
+    /// Waits until something happens, at most until the time `until`, and for 10 ms at most, so that the caller can look whether
+    /// it is to go on. Returns the time.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel when it refuses to wait.
+    pub fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        let look_at = self.backend.now().saturating_add(LOOK_NS);
+        let now = self.backend.wait(until.min(look_at))?;
+        let events = &mut self.events;
+        self.backend.drain(&mut |conn, event| {
+            let happened = match event {
+                Event::Opened { .. } => Happened::Opened,
+                Event::Received { bytes, read, .. } => Happened::Received(bytes.to_vec(), read),
+                Event::Writable => Happened::Writable,
+                Event::Closed(reason) => Happened::Closed(reason),
+            };
+            events.push_back((conn, happened));
+        });
+        // Nothing is sent to a connection that is over, also where it was opened in the same turn.
+        for (conn, happened) in &self.events {
+            if let (Happened::Closed(_), Some(side)) = (happened, self.sides.get_mut(conn.slot as usize)) {
+                side.is_over |= side.generation == conn.generation;
+            }
+        }
+        let sides = self.sides.iter().enumerate();
+        self.events.extend(sides.filter(|(_, side)| side.deadline <= now).map(|(number, side)| {
+            // What came in the same turn is handled first.
+            (side.id(number), Happened::Late)
+        }));
+        Ok(now)
+    }
+
+    /// The next event, with the number of its server; `None` once all that is known was told.
+    pub fn poll(&mut self) -> Option<(usize, SideEvent)> {
+        while let Some((conn, happened)) = self.events.pop_front() {
+            let number = conn.slot as usize;
+            // A connection that the caller has closed may have events from before.
+            let is_current = self.sides.get(number).is_some_and(|side| side.is(conn));
+            if let Some(event) = is_current.then(|| self.handle(number, happened)).flatten() {
+                return Some((number, event));
+            }
+        }
+        None
+    }
+
+    fn handle(&mut self, number: usize, happened: Happened) -> Option<SideEvent> {
+        match happened {
+            Happened::Opened => {
+                let side = &mut self.sides[number];
+                side.opened += 1;
+                if self.handshake.is_none() {
+                    return Some(self.let_in(number));
+                }
+                side.state = State::Handshake(Box::new(self.handshake.reader()));
+                side.out.extend_from_slice(self.handshake.bytes());
+                self.send(number);
+                None
+            }
+            Happened::Writable => {
+                self.send(number);
+                None
+            }
+            Happened::Received(bytes, read) => self.receive(number, &bytes, read),
+            Happened::Closed(reason) => self.closed(number, reason),
+            Happened::Late => self.late(number),
+        }
+    }
+
+    fn let_in(&mut self, number: usize) -> SideEvent {
+        let side = &mut self.sides[number];
+        (side.state, side.deadline) = (State::Open, NEVER);
+        SideEvent::Open
+    }
+
+    fn send(&mut self, number: usize) {
+        let side = &mut self.sides[number];
+        if side.out.is_empty() || side.is_over {
+            return;
+        }
+        let handed = self.backend.send(side.id(number), &[IoSlice::new(&side.out)]);
+        side.out.drain(..handed.taken);
+    }
+
+    fn receive(&mut self, number: usize, bytes: &[u8], read: Nanos) -> Option<SideEvent> {
+        let side = &mut self.sides[number];
+        if side.received.len() + bytes.len() > self.limits.received_bytes {
+            return self.give_up(number, Failure::TooLong);
+        }
+        side.received.extend_from_slice(bytes);
+        let State::Handshake(reader) = &mut side.state else { return Some(SideEvent::Received(read)) };
+        let mut rest = side.received.as_slice();
+        let progress = reader.handle_received(&mut rest);
+        let taken = side.received.len() - rest.len();
+        match progress {
+            Ok(progress) => {
+                side.received.drain(..taken);
+                (progress == HandshakeProgress::Done).then(|| self.let_in(number))
+            }
+            Err(refused) => self.give_up(number, Failure::Refused(refused)),
+        }
+    }
+
+    /// Closes the connection for a reason of this side.
+    fn give_up(&mut self, number: usize, failure: Failure) -> Option<SideEvent> {
+        let received = std::mem::take(&mut self.sides[number].received);
+        self.close(number);
+        Some(SideEvent::Closed(failure, received))
+    }
+
+    /// Takes in the end of a connection. One that was not opened is tried at the next address.
+    fn closed(&mut self, number: usize, reason: Reason) -> Option<SideEvent> {
+        let side = &mut self.sides[number];
+        let was_opening = matches!(side.state, State::Opening);
+        let received = side.forget();
+        if !was_opening {
+            return Some(SideEvent::Closed(Failure::Lost(reason), received));
+        }
+        side.attempt += 1;
+        side.refused += 1;
+        if side.refused < self.servers[number].addresses() {
+            self.dial_next(number);
+            return None;
+        }
+        Some(SideEvent::Closed(Failure::NotOpened(reason), received))
+    }
+
+    fn late(&mut self, number: usize) -> Option<SideEvent> {
+        let now = self.backend.now();
+        let side = &mut self.sides[number];
+        if side.deadline > now {
+            return None;
+        }
+        side.deadline = NEVER;
+        match side.state {
+            State::Closed => None,
+            State::Open => Some(SideEvent::Late),
+            State::Opening | State::Handshake(_) => {
+                self.backend.close(side.id(number), Close::Fin);
+                self.closed(number, Reason::new(Fault::Timeout, 0))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use pummel_logic::plan::{Clock, Socket, Wait};
+    use pummel_logic::protocol::handshake::Credentials;
+    use pummel_logic::time::SECOND;
+
+    use super::*;
+    use crate::backend::epoll::Epoll;
+    use crate::resolve::Sources;
+
+    /// A side connection to a server of the test, which keeps at most 8 bytes.
+    fn connections(handshake: Handshake) -> (SideConnections<Epoll>, TcpListener) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let name = listener.local_addr().unwrap().to_string();
+        let servers = [Server::resolve(&name, &Sources::default()).unwrap()];
+        let epoll = Epoll::new(Wait::Block, Clock::User, &Socket::default()).unwrap();
+        let limits = Limits { open_ns: 30 * SECOND, received_bytes: 8 };
+        (SideConnections::new(epoll, servers.into(), Arc::new(handshake), limits), listener)
+    }
+
+    /// Waits for the next event, for 30 s at most.
+    fn next(connections: &mut SideConnections<Epoll>) -> SideEvent {
+        let until = connections.now() + 30 * SECOND;
+        loop {
+            if let Some((_, event)) = connections.poll() {
+                return event;
+            }
+            assert!(connections.wait(until).unwrap() < until, "nothing happens");
+        }
+    }
+
+    /// Dials the server, and returns its end of the connection.
+    fn dialled(connections: &mut SideConnections<Epoll>, listener: &TcpListener) -> TcpStream {
+        connections.dial(0);
+        listener.accept().unwrap().0
+    }
+
+    #[test]
+    fn a_connection_begins_anew_with_each_dial() {
+        let (mut connections, listener) = connections(Handshake::none());
+        let mut first = dialled(&mut connections, &listener);
+        assert!(matches!(next(&mut connections), SideEvent::Open));
+        first.write_all(b"old").unwrap();
+        assert!(matches!(next(&mut connections), SideEvent::Received(_)));
+        assert_eq!(connections.received(0), b"old");
+        // What comes from a connection that was closed meanwhile belongs to no other.
+        first.write_all(b"older").unwrap();
+        while connections.events.is_empty() {
+            let soon = connections.now() + SECOND;
+            connections.wait(soon).unwrap();
+        }
+        connections.close(0);
+        assert!(connections.poll().is_none() && connections.is_closed(0));
+        let mut second = dialled(&mut connections, &listener);
+        assert!(matches!(next(&mut connections), SideEvent::Open));
+        second.write_all(b"new").unwrap();
+        assert!(matches!(next(&mut connections), SideEvent::Received(_)));
+        assert_eq!((connections.received(0), connections.opened(0)), (&b"new"[..], 2));
+    }
+
+    #[test]
+    fn a_server_that_sends_more_than_is_kept_is_left() {
+        let (mut connections, listener) = connections(Handshake::none());
+        let mut server = dialled(&mut connections, &listener);
+        assert!(matches!(next(&mut connections), SideEvent::Open));
+        server.write_all(b"12345678").unwrap();
+        while connections.received(0).len() < 8 {
+            assert!(matches!(next(&mut connections), SideEvent::Received(_)));
+        }
+        server.write_all(b"9").unwrap();
+        let SideEvent::Closed(Failure::TooLong, received) = next(&mut connections) else {
+            panic!("a ninth byte is kept");
+        };
+        assert_eq!(received, b"12345678");
+        assert!(connections.is_closed(0));
+        assert_eq!(server.read(&mut [0; 1]).unwrap(), 0, "the server sees the end");
+    }
+
+    #[test]
+    fn a_silent_server_is_late_and_one_that_closes_is_lost_with_its_words() {
+        let (mut connections, listener) = connections(Handshake::none());
+        let mut server = dialled(&mut connections, &listener);
+        assert!(matches!(next(&mut connections), SideEvent::Open));
+        connections.say(0, b"question");
+        connections.expect(0, MILLISECOND);
+        assert!(matches!(next(&mut connections), SideEvent::Late));
+        assert!(connections.is_open(0));
+        server.read_exact(&mut [0; 8]).unwrap();
+        server.write_all(b"full").unwrap();
+        drop(server);
+        let closed = loop {
+            match next(&mut connections) {
+                SideEvent::Received(_) => {}
+                event => break event,
+            }
+        };
+        let SideEvent::Closed(Failure::Lost(_), received) = closed else { panic!("{closed:?}") };
+        assert_eq!(received, b"full");
+    }
+
+    #[test]
+    fn a_connection_is_open_once_the_server_has_let_it_in() {
+        let login = Credentials { user: b"", password: b"secret" };
+        for (reply, is_let_in) in [(&b"+OK\r\n"[..], true), (b"-NO\r\n", false)] {
+            let (mut connections, listener) = connections(Handshake::resp2(Some(login), 0));
+            let mut server = dialled(&mut connections, &listener);
+            server.write_all(reply).unwrap();
+            match next(&mut connections) {
+                SideEvent::Open => assert!(is_let_in && connections.is_open(0)),
+                SideEvent::Closed(Failure::Refused(_), _) => assert!(!is_let_in && connections.is_closed(0)),
+                other => panic!("{other:?}"),
+            }
+            let mut sent = [0; 32];
+            let count = server.read(&mut sent).unwrap();
+            assert!(sent[..count].windows(6).any(|word| word == b"secret"));
+        }
+    }
+}
