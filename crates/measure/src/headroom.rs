@@ -1,6 +1,6 @@
 //! Use of each resource in a run, and the resource that would be used up first.
 
-use super::limit::{Case, card_share, is_all_local};
+use super::limit::{Case, card_share};
 
 /// The use of one resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,10 +84,7 @@ impl ResourceUse {
 
     /// The network cards, where a server is behind one.
     fn cards_of(case: &Case<'_>) -> Vec<ResourceUse> {
-        if is_all_local(case) {
-            return Vec::new();
-        }
-        let of_machine = case.machines().flat_map(|machine| {
+        let of_machine = case.remote_machines().flat_map(|machine| {
             let cards = machine.network.iter().flat_map(|network| &network.cards);
             cards.filter_map(|card| {
                 let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));

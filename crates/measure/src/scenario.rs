@@ -140,6 +140,7 @@ impl Scenario {
             ..ConnectionEvidence::default()
         };
         let machine = MachineEvidence {
+            servers_are_local: Some(self.server.starts_with("127.0.0.1:")),
             span_ns,
             workers,
             cpus: 4,

@@ -136,6 +136,7 @@ impl Machine {
         let network = both(before.network, after.network, &mut unread);
         MachineEvidence {
             agent: None,
+            servers_are_local: None,
             span_ns: after.at.saturating_sub(before.at),
             workers,
             cpus: self.cpus.len() as u32,

@@ -17,7 +17,7 @@ use pummel_measure::evidence::proc::{ThreadTimes, threads_between};
 use pummel_measure::evidence::provenance::list_of;
 use pummel_measure::evidence::redis::OwnWork;
 use pummel_measure::evidence::reply::{Dialect, Question};
-use pummel_measure::evidence::{Evidence, ServerEvidence, ServerReading, memcached, redis};
+use pummel_measure::evidence::{Evidence, MachineEvidence, ServerEvidence, ServerReading, memcached, redis};
 use pummel_measure::misses::may_have_other_keys;
 
 use super::connections::{Connections, Known, Own};
@@ -27,7 +27,7 @@ use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
 use super::moments::{Moment, Moments};
 use super::newest::Newest;
-use super::process::{addresses_of, is_local, listen_drops, process_of, resident_bytes_of, threads_of};
+use super::process::{addresses_of, listen_drops, process_of, resident_bytes_of, threads_of};
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::{Backend, ConnId};
@@ -118,6 +118,8 @@ struct Observer<B> {
     dialect: Dialect,
     over_udp: bool,
     machine: Machine,
+    /// Whether all servers that get the load are local.
+    servers_are_local: bool,
     /// The processes of the servers that run on this machine, once they are found.
     pids: Vec<Option<u32>>,
     /// Why no server can be asked.
@@ -182,13 +184,14 @@ impl<B: Backend> Observer<B> {
         let eviction_watch = awaits_eviction.then(|| EvictionWatch::new(servers.len()));
         let mut mine: Vec<Server> = Vec::new();
         let asked = servers.iter().map(|server| {
-            (observed.asks_all || is_local(server)).then(|| {
+            (observed.asks_all || server.is_local()).then(|| {
                 mine.push(server.clone());
                 mine.len() - 1
             })
         });
         let asked = asked.collect();
         let dialect = Dialect::of(plan.protocol);
+        let servers_are_local = observed.loaded.iter().all(Server::is_local);
         let addresses = observed.loaded.iter().flat_map(addresses_of).collect();
         // A server that is no node of a cluster would count these questions among its errors.
         let of_nodes = [Question::SlotsByKeys, Question::SlotsByCpu];
@@ -209,6 +212,7 @@ impl<B: Backend> Observer<B> {
             dialect,
             over_udp: plan.uses_datagrams(),
             machine: Machine::new(),
+            servers_are_local,
             obstacle: error.map(|error| format!("no connection for its statistics: {error}")),
             before: None,
             after: None,
@@ -442,13 +446,13 @@ impl<B: Backend> Observer<B> {
         let server = &self.servers[number];
         let threads = match (threads, &told) {
             (Some(threads), _) => Some(threads),
-            (None, Ok(told)) if is_local(server) => Some(process_of(server, &told.facts).and_then(|pid| {
+            (None, Ok(told)) if server.is_local() => Some(process_of(server, &told.facts).and_then(|pid| {
                 self.pids[number] = Some(pid);
                 Threads::read(pid)
             })),
             (None, _) => None,
         };
-        let listen_drops = if is_local(server) { listen_drops(server) } else { None };
+        let listen_drops = if server.is_local() { listen_drops(server) } else { None };
         ServerSight { told, is_in_time, threads, listen_drops }
     }
 
@@ -458,7 +462,10 @@ impl<B: Backend> Observer<B> {
         let (before, after) = (self.before.take()?, self.after.take()?);
         let pairs = before.servers.into_iter().zip(after.servers).enumerate();
         let servers = pairs.map(|(number, pair)| self.server_evidence(number, pair, in_time)).collect();
-        let machine = self.machine.between(before.machine, after.machine);
+        let machine = MachineEvidence {
+            servers_are_local: Some(self.servers_are_local),
+            ..self.machine.between(before.machine, after.machine)
+        };
         let server_stats = self.intervals.map(Intervals::into_stats).unwrap_or_default();
         Some(Evidence { servers, machines: vec![machine], server_stats, ..Evidence::default() })
     }

@@ -21,16 +21,8 @@ const THREADS_READ_MAX: usize = 4096;
 /// Most descriptors of a process that are looked through for its listening socket.
 const DESCRIPTORS_MAX: usize = 200_000;
 
-/// Whether a server runs on this machine: behind a unix socket, or on an address of it.
-pub fn is_local(server: &Server) -> bool {
-    (0..server.addresses()).all(|attempt| match server.target(0, attempt) {
-        Target::Unix(_) => true,
-        Target::Tcp { address, .. } | Target::Udp { address, .. } => sys::is_own_address(address.ip()),
-    })
-}
-
-/// The number of a server's process, which the server reports in `facts`, once it is found to be the server's: it has
-/// the socket that listens, or, where that cannot be seen, it is as old as the server reports and has the name of one.
+/// The number of a server's process, which the server says in `facts`, once it is found to be the server's: it has the socket that
+/// listens, or, where that cannot be seen, it is as old as the server says and has the name of one.
 ///
 /// # Errors
 /// Returns why the process cannot be believed to be the server's, as a sentence without its full stop.

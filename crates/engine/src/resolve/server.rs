@@ -9,7 +9,7 @@ use pummel_logic::plan::Transport;
 
 use crate::backend::Target;
 use crate::resolve::error::ConnectError;
-use crate::sys::Address;
+use crate::sys::{self, Address};
 
 /// The addresses to connect from, which the connections of each server take in turn. May be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,10 +125,13 @@ impl Server {
         matches!(self.address, ServerAddress::Unix(_))
     }
 
-    /// Whether the server certainly runs on this machine: behind a unix socket or on a loopback address.
-    pub fn is_here(&self) -> bool {
+    /// Whether the server is local, which its resolved addresses decide and not its name: all of them are loopback or addresses of
+    /// this machine, or it is behind a unix socket.
+    pub fn is_local(&self) -> bool {
         match &self.address {
-            ServerAddress::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
+            ServerAddress::Tcp(addresses) => {
+                addresses.iter().all(|address| sys::is_own_address(address.ip()))
+            }
             ServerAddress::Unix(_) => true,
         }
     }
@@ -201,6 +204,8 @@ fn split(name: &str) -> Option<(&str, u16)> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
 
     fn address(text: &str) -> SocketAddr {
@@ -261,6 +266,29 @@ mod tests {
         for attempt in 0..4 {
             let expected = Target::Tcp { address: addresses[attempt % 2], source: None };
             assert_eq!(server.target(5, attempt), expected);
+        }
+    }
+
+    #[test]
+    fn a_server_is_local_by_its_address_and_not_by_its_name() {
+        let server = |name: &str, addresses: &[&str]| Server {
+            name: name.to_owned(),
+            address: ServerAddress::Tcp(addresses.iter().map(|text| address(text)).collect()),
+            sources: Sources::default(),
+            loading: Transport::Stream,
+        };
+        // The addresses of documents belong to no machine.
+        assert!(!server("127.x.example:7", &["192.0.2.1:7"]).is_local());
+        assert!(!server("localhost:7", &["192.0.2.1:7"]).is_local());
+        assert!(server("cache.example:7", &["127.0.0.5:7"]).is_local());
+        assert!(!server("cache.example:7", &["127.0.0.5:7", "192.0.2.1:7"]).is_local());
+        assert!(without_source("localhost:7").unwrap().is_local());
+        assert!(without_source("/run/memcached.sock").unwrap().is_local());
+        // Connecting a socket of UDP sends nothing, and finds the address of the card, if the machine has one.
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        if socket.connect("192.0.2.1:7").is_ok() {
+            let own = socket.local_addr().unwrap().ip();
+            assert!(without_source(&format!("{own}:7")).unwrap().is_local(), "{own}");
         }
     }
 

@@ -77,7 +77,7 @@ pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
         // The cores that the affinity and the control group of this process allow.
         allowed: thread::available_parallelism().map_or(1, |cpus| cpus.get()),
         workers: threads as usize,
-        servers: servers.iter().filter(|server| server.is_here()).count(),
+        servers: servers.iter().filter(|server| server.is_local()).count(),
     };
     cores.settle(wait)
 }

@@ -11,6 +11,10 @@ use pummel_logic::time::Nanos;
 pub struct MachineEvidence {
     /// Name of the agent; absent in a run without agents, and for the controller's own share.
     pub agent: Option<String>,
+    /// Whether all servers that the process loads are on its machine: their resolved addresses are loopback or addresses of the
+    /// machine, or they are behind unix sockets. Absent where that is not known.
+    #[serde(default)]
+    pub servers_are_local: Option<bool>,
     /// Time between the two readings, in nanoseconds.
     pub span_ns: Nanos,
     /// The client threads, in the order of the workers.

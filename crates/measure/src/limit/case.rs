@@ -95,6 +95,11 @@ impl<'a> Case<'a> {
         self.measurement.evidence.iter().flat_map(|seen| &seen.machines)
     }
 
+    /// The machines from which servers are reached over a network. Of a machine of which that is not known it is not claimed.
+    pub fn remote_machines(&self) -> impl Iterator<Item = &'a MachineEvidence> {
+        self.machines().filter(|machine| machine.servers_are_local == Some(false))
+    }
+
     /// Readings of the servers, but for those whose counters began anew.
     pub fn readings(&self) -> impl Iterator<Item = &'a ServerReading> {
         let servers = self.measurement.evidence.iter().flat_map(|seen| &seen.servers);

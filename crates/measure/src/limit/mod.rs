@@ -29,7 +29,7 @@ pub use self::finding::{Finding, Limit, Observation};
 pub use self::generator_rows::KeptBack;
 pub use self::lateness::Lateness;
 pub use self::load_rows::MISSES_SHARE;
-pub use self::network_rows::{card_share, is_all_local};
+pub use self::network_rows::card_share;
 pub use self::overload_rows::Overload;
 pub use self::server_use::{ServerUse, ThreadShare};
 pub use self::shares::FULL_SHARE;

@@ -81,23 +81,9 @@ pub fn card_share(card: &CardUse, span_ns: Nanos) -> Option<f64> {
     (share <= CARRIED_MAX).then_some(share)
 }
 
-/// Whether a server of the Plan is reached without a network.
-fn is_local(server: &str) -> bool {
-    let loopback = ["/", "127.", "localhost:", "[::1]"];
-    loopback.iter().any(|start| server.starts_with(start))
-}
-
-/// Whether all servers of the run are reached without a network.
-pub fn is_all_local(case: &Case<'_>) -> bool {
-    case.plan.servers.iter().all(|server| is_local(server))
-}
-
 /// Reports a card that carried all that it can, or more than the machine may send.
 pub fn bandwidth(case: &Case<'_>) -> Option<Finding> {
-    if is_all_local(case) {
-        return None;
-    }
-    case.machines().find_map(|machine| {
+    case.remote_machines().find_map(|machine| {
         machine.network.iter().flat_map(|network| &network.cards).find_map(|card| {
             let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
             if let Some(share) = card_share(card, machine.span_ns).filter(|share| *share > FULL_SHARE) {
@@ -149,7 +135,9 @@ pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
 
 /// Reports responses that consist of the way there and back.
 pub fn way(case: &Case<'_>) -> Option<Finding> {
-    if is_all_local(case) || case.servers_occupied().is_none_or(|share| share >= IDLE_SHARE) {
+    if case.remote_machines().next().is_none()
+        || case.servers_occupied().is_none_or(|share| share >= IDLE_SHARE)
+    {
         return None;
     }
     let connect_ns = case.measurement.connections.connect.quantile(0.5)?;

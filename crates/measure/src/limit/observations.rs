@@ -3,7 +3,7 @@
 use super::case::{Case, VISIBLE_SHARE};
 use super::finding::Observation;
 use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TCP_LIMITED_SHARE, WayOut};
-use super::network_rows::{LOST_SHARE, OTHERS_SHARE, card_share, is_all_local, others_requests};
+use super::network_rows::{LOST_SHARE, OTHERS_SHARE, card_share, others_requests};
 use super::server_rows::{BURST_RATIO, RUN_DELAY_SHARE, UNANSWERED_SHARE};
 use super::shares::{FULL_SHARE, TAKEN_SHARE, share_of};
 use crate::cross_checks::{LITTLE_ERROR_MAX, Waits, little_error, rounded_ns};
@@ -108,7 +108,7 @@ fn of_network(case: &Case<'_>) -> Vec<Observation> {
         };
         all.push(Observation::share("network", share(segments), LOST_SHARE, what));
     }
-    for machine in case.machines().filter(|_| !is_all_local(case)) {
+    for machine in case.remote_machines() {
         for card in machine.network.iter().flat_map(|network| &network.cards) {
             if let Some(share) = card_share(card, machine.span_ns) {
                 all.push(Observation::share(

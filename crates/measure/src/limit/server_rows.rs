@@ -6,7 +6,7 @@ use super::case::{BODY, Case};
 use super::cpu_time::DelayCause;
 use super::finding::{Finding, Limit};
 use super::generator_rows::TCP_LIMITED_SHARE;
-use super::network_rows::{IDLE_SHARE, is_all_local};
+use super::network_rows::IDLE_SHARE;
 use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, SPARE_SHARE, share_of};
 use crate::cross_checks::Waits;
@@ -158,8 +158,9 @@ impl FullQueue {
             return Some(FullQueue::OfServer(known));
         }
         // Of a server on another machine nothing is counted here.
-        let is_unknown = drops.iter().any(Option::is_none) && is_all_local(case);
-        let networks = case.machines().filter_map(|machine| machine.network.as_ref());
+        let is_unknown = drops.iter().any(Option::is_none);
+        let beside_servers = case.machines().filter(|machine| machine.servers_are_local == Some(true));
+        let networks = beside_servers.filter_map(|machine| machine.network.as_ref());
         let overflows = networks.map(|network| network.listen_overflows).max().unwrap_or(0);
         let is_ours = case.measurement.connections.turned_away > 0;
         (is_unknown && is_ours && overflows > 0).then_some(FullQueue::OfMachine(overflows))

@@ -2,7 +2,7 @@
 
 use super::{Case, CpuTaker, Limit, ROWS, Verdict};
 use crate::connections::Refusal;
-use crate::evidence::{CardUse, HostNetwork, ServerReading};
+use crate::evidence::{CardUse, HostNetwork, MachineEvidence, ServerReading};
 use crate::measurement::LoadResult;
 use crate::recorder::Span;
 use crate::scenario::{Scenario, closed, quiet};
@@ -990,6 +990,29 @@ fn keys_that_the_load_itself_took_away_or_never_stored_are_no_lost_records() {
     says(&with_part(&deletes), Limit::None, "none", &[]);
     let churns = |part: &mut Part| part.churn = Some(KeyChurn::usual());
     says(&with_part(&churns), Limit::None, "none", &[]);
+}
+
+#[test]
+fn limits_of_local_and_of_remote_servers_follow_their_addresses_and_are_not_claimed_where_these_are_not_known()
+ {
+    let run = carded(quiet(), 118_000_000 * quiet().length / SECOND, None);
+    // No name says where a server is.
+    let of = |server, servers_are_local| {
+        let run = Scenario { server, ..run.clone() };
+        run.machine(|machine| machine.servers_are_local = servers_are_local).verdict()
+    };
+    let has_card = |verdict: &Verdict| verdict.evidence.iter().any(|seen| seen.says.contains("eth0"));
+    for server in ["127.x.example:11211", "localhost:11211"] {
+        let remote = of(server, Some(false));
+        assert!(remote.row == "network-bandwidth" && has_card(&remote), "{remote:?}");
+        for unclaimed in [of(server, Some(true)), of(server, None)] {
+            assert!(unclaimed.row != "network-bandwidth" && !has_card(&unclaimed), "{unclaimed:?}");
+        }
+    }
+    // An older result does not have the fact.
+    let mut older = serde_json::to_value(&run.evidence.as_ref().expect("it was seen").machines[0]).unwrap();
+    older.as_object_mut().expect("fields").remove("servers_are_local");
+    assert_eq!(serde_json::from_value::<MachineEvidence>(older).unwrap().servers_are_local, None);
 }
 
 #[test]

@@ -128,6 +128,7 @@ pub fn evidence() -> Evidence {
         ..ServerEvidence::default()
     };
     let machine = MachineEvidence {
+        servers_are_local: Some(true),
         span_ns: 2 * SECOND,
         workers: vec![ThreadUse {
             name: "worker".to_owned(),

@@ -267,6 +267,8 @@ pub struct ThreadResult {
 pub struct MachineResult {
     /// The agent of the machine; null for this machine.
     pub agent: Option<String>,
+    /// Whether all servers that the machine loads are on it; null where that is not known.
+    pub servers_are_local: Option<bool>,
     /// Time between the readings.
     pub seconds: f64,
     /// The client threads.
@@ -463,6 +465,7 @@ impl MachineResult {
     fn of(machine: &MachineEvidence) -> MachineResult {
         MachineResult {
             agent: machine.agent.clone(),
+            servers_are_local: machine.servers_are_local,
             seconds: seconds(machine.span_ns),
             workers: machine.workers.iter().map(ThreadResult::of).collect(),
             cpus: machine.cpus,
