@@ -191,10 +191,6 @@ pub fn push_signed(out: &mut Outbox, number: i64) {
     out.push_decimal(number.unsigned_abs());
 }
 
-/// Refusal of a value whose line end is missing.
-pub const NO_VALUE_END: Malformed =
-    Malformed("a value is not followed by CR LF: its length is not what the server said");
-
 /// Takes lines off the input. A line that is whole stays where it is; only one that arrives in pieces is copied, into a
 /// buffer that exists from then on.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ pub mod meta;
 mod op;
 mod outcome;
 pub mod resp;
+mod sized_value;
 pub mod text;
 pub mod udp;
 mod verb;

@@ -3,6 +3,7 @@
 use super::reply::{self, MetaReply, OpaqueKind, ReplyCode};
 use crate::protocol::batch::{Batches, Blame, Found};
 use crate::protocol::lines::{self, Line, Lines};
+use crate::protocol::sized_value::{ValuePart, ValuePosition};
 use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Step, Tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -29,12 +30,8 @@ enum MetaPosition {
     Line,
     /// In the line that is the number after incr or decr.
     Number,
-    /// In the bytes of a value.
-    Body,
-    /// Before the carriage return after a value.
-    Return,
-    /// Before the line feed after a value.
-    Feed,
+    /// In a value, or in its line end.
+    Value(ValuePosition),
     /// In a line, after the errors whose requests have become known are reported.
     Failed,
 }
@@ -95,15 +92,16 @@ impl Decoder {
                         return Ok(Step::Reply { tag: None, outcome, message });
                     }
                 },
-                MetaPosition::Body => match (self.take_body(input), self.value) {
-                    ([], _) => return Ok(Step::Need),
-                    (_, PassingValue::Dropped) => continue,
-                    (bytes, _) => return Ok(Step::Body(bytes)),
-                },
-                MetaPosition::Return | MetaPosition::Feed => match (self.take_body_end(input)?, self.value) {
-                    (false, _) => return Ok(Step::Need),
-                    (true, PassingValue::Whole(found)) => return Ok(self.answer(found.outcome())),
-                    (true, _) => {}
+                MetaPosition::Value(ref mut position) => match position.take(&mut self.left, input)? {
+                    ValuePart::Need => return Ok(Step::Need),
+                    ValuePart::Bytes(_) if self.value == PassingValue::Dropped => continue,
+                    ValuePart::Bytes(bytes) => return Ok(Step::Body(bytes)),
+                    ValuePart::End => {
+                        self.place = MetaPosition::Line;
+                        if let PassingValue::Whole(found) = self.value {
+                            return Ok(self.answer(found.outcome()));
+                        }
+                    }
                 },
             }
             let Some(line) = self.take_line(input)? else { return Ok(Step::Need) };
@@ -171,38 +169,7 @@ impl Decoder {
         Step::Reply { tag: Some(self.tag), outcome, message: &[] }
     }
 
-    #[inline]
-    fn take_body<'i>(&mut self, input: &mut &'i [u8]) -> &'i [u8] {
-        let (body, rest) = input.split_at(input.len().min(self.left as usize));
-        *input = rest;
-        self.left -= body.len() as u32;
-        if self.left == 0 {
-            self.place = MetaPosition::Return;
-        }
-        body
-    }
-
-    /// Takes the line end after a value. Returns false where more bytes are needed.
-    #[inline]
-    fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
-        for (place, next, wanted) in [
-            (MetaPosition::Return, MetaPosition::Feed, b'\r'),
-            (MetaPosition::Feed, MetaPosition::Line, b'\n'),
-        ] {
-            if self.place != place {
-                continue;
-            }
-            let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
-            if byte != wanted {
-                return Err(lines::NO_VALUE_END);
-            }
-            *input = rest;
-            self.place = next;
-        }
-        Ok(true)
-    }
-
-    /// Returns the meaning of a whole line.
+    /// What a whole line means.
     #[inline]
     fn meaning(&mut self, reply: &MetaReply) -> Result<Meaning, Malformed> {
         match (reply.code, reply.asked) {
@@ -220,7 +187,6 @@ impl Decoder {
                     Ok(Meaning::Reply(Some(tag), outcome))
                 }
             },
-            // Also what me answers where there is no item.
             (ReplyCode::Miss, None) => {
                 self.batches.answer();
                 Ok(Meaning::Reply(None, Outcome::Miss))
@@ -240,7 +206,7 @@ impl Decoder {
     ) -> Result<Meaning, Malformed> {
         self.tag = tag;
         self.left = size;
-        self.place = if size > 0 { MetaPosition::Body } else { MetaPosition::Return };
+        self.place = MetaPosition::Value(ValuePosition::at_start(size));
         self.value = match kind {
             OpaqueKind::Read => PassingValue::Whole(reply.found()),
             OpaqueKind::Quiet => PassingValue::Dropped,

@@ -9,7 +9,7 @@ mod encode;
 mod reply;
 
 use self::decode::Decoder;
-use self::encode::{check_key, check_read, push_change, push_key, push_many, push_read};
+use self::encode::{check_read, push_change, push_many, push_read};
 use self::reply::OpaqueKind;
 use super::lines;
 use super::{Codec, Expect, Keys, Malformed, NOT_MEMCACHED, Op, Refused, Skimmed, Step, Tag, Verb};
@@ -95,19 +95,6 @@ impl Meta {
         let expect = lines::push_auth(user, password, out)?;
         self.decoder.batches.ask();
         Ok(expect)
-    }
-
-    /// Writes me, which asks for what the server knows of an item beside its value: a hit with the server's words, or
-    /// a miss. The reply carries no tag.
-    ///
-    /// # Errors
-    /// Returns [`Refused`] for a key that the protocol cannot carry.
-    pub fn encode_debug(&mut self, key: &[u8], out: &mut Outbox) -> Result<Expect, Refused> {
-        check_key(key)?;
-        push_key(b"me ", key, false, out);
-        out.push(b"\r\n");
-        self.decoder.batches.ask();
-        Ok(Expect::Reply)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::protocol::batch::Found;
 use crate::protocol::lines;
+use crate::protocol::sized_value::after_value;
 use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Tag};
 
 /// The kind of a request, as the first letter of its opaque names it.
@@ -95,9 +96,7 @@ pub fn whole(bytes: &[u8], tag: Tag) -> Option<(Skimmed, &[u8])> {
     if let Some(rest) = bytes.strip_prefix(b"VA ") {
         let (size, digits) = lines::decimal(rest)?;
         let value = opaque_end(rest.get(digits..)?.strip_prefix(b" f0 Or")?, tag)?;
-        let value_bytes = usize::try_from(u32::try_from(size).ok()?).ok()?;
-        let rest = value.get(value_bytes..)?.strip_prefix(b"\r\n")?;
-        return Some((Skimmed { outcome: Outcome::Hit, items: 1 }, rest));
+        return Some((Skimmed { outcome: Outcome::Hit, items: 1 }, after_value(value, size)?));
     }
     if let Some(rest) = bytes.strip_prefix(b"HD Os") {
         return Some((Skimmed { outcome: Outcome::Stored, items: 0 }, opaque_end(rest, tag)?));
@@ -141,7 +140,6 @@ impl MetaReply {
             b"MN" if rest.is_empty() => return Ok(MetaReply::new(ReplyCode::End, line)),
             b"OK" if rest.is_empty() => return plain(Outcome::Ok, line.len()),
             b"STORED" if rest.is_empty() => return plain(Outcome::Stored, line.len()),
-            b"ME" if rest.len() > 1 => return plain(Outcome::Hit, word_bytes + 1),
             b"VERSION" if rest.len() > 1 => return plain(Outcome::Ok, word_bytes + 1),
             b"ERROR" => return plain(Outcome::Error(Fault::Protocol), 0),
             b"CLIENT_ERROR" => return plain(Outcome::Error(Fault::Client), 0),

@@ -165,11 +165,6 @@ fn the_code_and_the_opaque_say_how_a_request_ended() {
 fn lines_without_an_opaque_answer_the_oldest_request() {
     for (line, outcome, message) in [
         ("EN", Outcome::Miss, ""),
-        (
-            "ME key exp=-1 la=0 cas=2 fetch=no cls=1 size=63",
-            Outcome::Hit,
-            "key exp=-1 la=0 cas=2 fetch=no cls=1 size=63",
-        ),
         ("VERSION 1.6.18", Outcome::Ok, "1.6.18"),
         ("STORED", Outcome::Stored, ""),
         ("OK", Outcome::Ok, ""),
@@ -406,13 +401,11 @@ fn a_long_error_text_is_cut_off() {
 }
 
 #[test]
-fn debug_and_authentication_are_written_too() {
+fn authentication_is_written_too() {
     let mut out = Outbox::default();
     let mut codec = Meta::new();
-    assert_eq!(codec.encode_debug(b"key", &mut out), Ok(Expect::Reply));
-    assert_eq!(codec.encode_debug(b"a b", &mut out), Ok(Expect::Reply));
     assert_eq!(codec.encode_auth(b"user", b"secret", 0, &mut out), Ok(Expect::Reply));
-    assert_eq!(sent(&out), b"me key\r\nme YSBi b\r\nset auth 0 0 11\r\nuser secret\r\n");
+    assert_eq!(sent(&out), b"set auth 0 0 11\r\nuser secret\r\n");
 }
 
 #[test]
@@ -455,7 +448,7 @@ proptest! {
         words in vec(prop_oneof![
             Just("VA "), Just("HD"), Just("EN"), Just("MN\r\n"), Just("0"), Just("2"), Just(" f0"), Just(" kYQ=="),
             Just(" b"), Just(" c1"), Just(" Or7"), Just(" Op7"), Just(" Oc7"), Just(" Oq7"), Just(" Os6"),
-            Just("\r\n"), Just("\n"), Just("42\r\n"), Just("SERVER_ERROR "), Just(" W"), Just("ME "),
+            Just("\r\n"), Just("\n"), Just("42\r\n"), Just("SERVER_ERROR "), Just(" W"),
         ], 0..24),
         lengths in vec(any::<u8>(), 0..7),
     ) {

@@ -3,7 +3,8 @@
 use super::asked::ExpectedReply;
 use super::reply::{self, ValueHead};
 use super::{Meaning, Passing, Resp, RespPosition};
-use crate::protocol::lines::{self, Line};
+use crate::protocol::lines::Line;
+use crate::protocol::sized_value::ValuePosition;
 use crate::protocol::{Fault, Malformed, Outcome, Step};
 
 impl<const VERSION: u8> Resp<VERSION> {
@@ -17,38 +18,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         self.lines.advance(input, reply::may_be_long)
     }
 
-    #[inline]
-    pub(super) fn take_body<'i>(&mut self, input: &mut &'i [u8]) -> &'i [u8] {
-        let (body, rest) = input.split_at(input.len().min(self.left as usize));
-        *input = rest;
-        self.left -= body.len() as u32;
-        if self.left == 0 {
-            self.place = RespPosition::Return;
-        }
-        body
-    }
-
-    /// Takes the line end after a string. Returns false where more bytes are needed.
-    #[inline]
-    pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
-        for (place, next, wanted) in [
-            (RespPosition::Return, RespPosition::Feed, b'\r'),
-            (RespPosition::Feed, RespPosition::Line, b'\n'),
-        ] {
-            if self.place != place {
-                continue;
-            }
-            let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
-            if byte != wanted {
-                return Err(lines::NO_VALUE_END);
-            }
-            *input = rest;
-            self.place = next;
-        }
-        Ok(true)
-    }
-
-    /// Returns the meaning of a value whose first line has come.
+    /// What a value means whose first line has come.
     #[inline]
     pub(super) fn meaning(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         if let ValueHead::Attribute(values) = head {
@@ -188,7 +158,7 @@ impl<const VERSION: u8> Resp<VERSION> {
     #[inline]
     pub(super) fn begin_string(&mut self, size: u32, passing: Passing) -> Meaning {
         self.left = size;
-        self.place = if size > 0 { RespPosition::Body } else { RespPosition::Return };
+        self.place = RespPosition::Value(ValuePosition::at_start(size));
         self.passing = passing;
         match passing {
             Passing::Whole | Passing::Part => return Meaning::Item(size),

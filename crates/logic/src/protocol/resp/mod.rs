@@ -14,6 +14,7 @@ use self::asked::{ExpectedReply, Rare};
 use self::encode::{encode_many, encode_other, push_bulk, push_field, push_set};
 use self::template::Template;
 use super::lines::Lines;
+use super::sized_value::{ValuePart, ValuePosition};
 use super::{Codec, Expect, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
 
@@ -54,12 +55,8 @@ pub struct Resp<const VERSION: u8> {
 enum RespPosition {
     /// In the first line of a value.
     Line,
-    /// In the bytes of a string.
-    Body,
-    /// Before the carriage return after a string.
-    Return,
-    /// Before the line feed after a string.
-    Feed,
+    /// In a string, or in its line end.
+    Value(ValuePosition),
 }
 
 /// The reply that the string being received belongs to.
@@ -131,23 +128,23 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
         loop {
             match self.place {
                 RespPosition::Line => {}
-                RespPosition::Body => match (self.take_body(input), self.passing) {
-                    ([], _) => return Ok(Step::Need),
-                    (bytes, Passing::Whole | Passing::Part) => return Ok(Step::Body(bytes)),
-                    (bytes, Passing::Words) => self.rare.get_or_insert_default().keep_words(bytes),
-                    (_, Passing::Dropped) => {}
+                RespPosition::Value(ref mut position) => match position.take(&mut self.left, input)? {
+                    ValuePart::Need => return Ok(Step::Need),
+                    ValuePart::Bytes(bytes) => match self.passing {
+                        Passing::Whole | Passing::Part => return Ok(Step::Body(bytes)),
+                        Passing::Words => {
+                            self.rare.get_or_insert_default().keep_words(bytes);
+                            continue;
+                        }
+                        Passing::Dropped => continue,
+                    },
+                    ValuePart::End => {
+                        self.place = RespPosition::Line;
+                        if let Some(outcome) = self.string_ends() {
+                            return Ok(self.reply(outcome, None));
+                        }
+                    }
                 },
-                RespPosition::Return | RespPosition::Feed => {
-                    if !self.take_body_end(input)? {
-                        return Ok(Step::Need);
-                    }
-                    if let Some(outcome) = self.string_ends() {
-                        return Ok(self.reply(outcome, None));
-                    }
-                }
-            }
-            if self.place != RespPosition::Line {
-                continue;
             }
             let Some(line) = self.take_line(input)? else { return Ok(Step::Need) };
             let head = reply::head(self.lines.line(line))?;

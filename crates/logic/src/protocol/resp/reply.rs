@@ -1,5 +1,6 @@
 //! The first line of a RESP value: its type, and the number in it.
 
+use crate::protocol::sized_value::after_value;
 use crate::protocol::{Fault, Malformed, Outcome, Skimmed, lines};
 
 /// Type of a value, from its first line.
@@ -91,8 +92,7 @@ pub(super) fn whole_value(bytes: &[u8], version: u8) -> Option<(Skimmed, &[u8])>
         return rest.strip_prefix(b"-1\r\n").map(|rest| (miss, rest));
     };
     let value = rest.get(digits..)?.strip_prefix(b"\r\n")?;
-    let rest = value.get(usize::try_from(u32::try_from(size).ok()?).ok()?..)?.strip_prefix(b"\r\n")?;
-    Some((Skimmed { outcome: Outcome::Hit, items: 1 }, rest))
+    Some((Skimmed { outcome: Outcome::Hit, items: 1 }, after_value(value, size)?))
 }
 
 /// The types that only RESP3 has.

@@ -1,6 +1,7 @@
 //! Replies of memcached's text protocol, line by line.
 
 use crate::protocol::lines;
+use crate::protocol::sized_value::{ValuePosition, after_value};
 use crate::protocol::{Fault, Malformed, Outcome, Step};
 
 /// The state of the reply that is being read.
@@ -18,12 +19,8 @@ pub(super) struct ReplyReader {
 pub(super) enum TextPosition {
     /// In a line.
     Line,
-    /// In the bytes of a value.
-    Body,
-    /// Before the carriage return after a value.
-    Return,
-    /// Before the line feed after a value.
-    Feed,
+    /// In a value, or in its line end.
+    Value(ValuePosition),
 }
 
 impl ReplyReader {
@@ -88,7 +85,7 @@ impl ReplyReader {
     fn begin<'l>(&mut self, item: ItemLine<'l>) -> Step<'l> {
         self.found = true;
         self.body_left = item.size;
-        self.place = if item.size > 0 { TextPosition::Body } else { TextPosition::Return };
+        self.place = TextPosition::Value(ValuePosition::at_start(item.size));
         Step::Item { tag: None, key: item.key, size: u64::from(item.size), cas: item.cas, flags: item.flags }
     }
 
@@ -97,40 +94,6 @@ impl ReplyReader {
     fn end(&mut self) -> Step<'static> {
         let found = std::mem::replace(&mut self.found, false);
         plain(if found { Outcome::Hit } else { Outcome::Miss })
-    }
-
-    #[inline]
-    pub(super) fn take_body<'i>(&mut self, input: &mut &'i [u8]) -> Step<'i> {
-        if input.is_empty() {
-            return Step::Need;
-        }
-        let (body, rest) = input.split_at(input.len().min(self.body_left as usize));
-        *input = rest;
-        self.body_left -= body.len() as u32;
-        if self.body_left == 0 {
-            self.place = TextPosition::Return;
-        }
-        Step::Body(body)
-    }
-
-    /// Takes the line end after a value. Returns false where more bytes are needed.
-    #[inline]
-    pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
-        if self.place == TextPosition::Return {
-            let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
-            if byte != b'\r' {
-                return Err(lines::NO_VALUE_END);
-            }
-            *input = rest;
-            self.place = TextPosition::Feed;
-        }
-        let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
-        if byte != b'\n' {
-            return Err(lines::NO_VALUE_END);
-        }
-        *input = rest;
-        self.place = TextPosition::Line;
-        Ok(true)
     }
 }
 
@@ -145,7 +108,7 @@ pub(super) fn after_item(bytes: &[u8]) -> Option<&[u8]> {
     // Flags are nearly always 0, and a CAS unique is there only for those who asked for it.
     let (size, digits) = lines::decimal(rest.get(key_bytes..)?.strip_prefix(b" 0 ")?)?;
     let value = rest.get(key_bytes + 3 + digits..)?.strip_prefix(b"\r\n")?;
-    value.get(usize::try_from(u32::try_from(size).ok()?).ok()?..)?.strip_prefix(b"\r\n")
+    after_value(value, size)
 }
 
 /// The fields of a VALUE line.

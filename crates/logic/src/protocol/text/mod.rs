@@ -7,6 +7,7 @@ use self::decode::{ReplyReader, TextPosition, after_item, foreign, is_error};
 pub use self::encode::BOGUS_WORD;
 use self::encode::{CommandStyle, encode_change, encode_read};
 use super::lines::{self, Lines};
+use super::sized_value::ValuePart;
 use super::{Codec, Expect, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
 
@@ -50,13 +51,11 @@ impl Codec for Text {
 
     #[inline]
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed> {
-        match self.reply.place {
-            TextPosition::Line => {}
-            TextPosition::Body => return Ok(self.reply.take_body(input)),
-            TextPosition::Return | TextPosition::Feed => {
-                if !self.reply.take_body_end(input)? {
-                    return Ok(Step::Need);
-                }
+        if let TextPosition::Value(position) = &mut self.reply.place {
+            match position.take(&mut self.reply.body_left, input)? {
+                ValuePart::Need => return Ok(Step::Need),
+                ValuePart::Bytes(bytes) => return Ok(Step::Body(bytes)),
+                ValuePart::End => self.reply.place = TextPosition::Line,
             }
         }
         if self.lines.at_start() {
