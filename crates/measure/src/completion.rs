@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::churn::Churn;
-use super::evidence::connection_limit::ConnectionLimit;
+use super::evidence::ConnectionLimit;
 use super::measurement::{Connections, LoadResult, Measurement};
 use super::recorder::Span;
 use super::words::{counted, grouped, was};

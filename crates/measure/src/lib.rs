@@ -33,7 +33,6 @@ pub mod limit;
 pub mod little;
 pub mod load;
 pub mod measurement;
-mod messages;
 pub mod misses;
 pub mod ops;
 pub mod outcome;

@@ -12,12 +12,12 @@ use crate::evidence::provenance::Provenance;
 use crate::flight::FlightTime;
 use crate::histogram::Histogram;
 use crate::interval::Interval;
-use crate::messages::count_message;
 use crate::parts::{ServerRecord, merge_servers};
 use crate::recorder::{OpRecord, Ops, Tally};
 use crate::replayed::Replayed;
 use crate::transmit::TransmitTimes;
 use crate::uncertainty::Windows;
+use crate::words::count_message;
 use pummel_logic::plan::memory::INTERVALS_KEPT_MAX;
 use pummel_logic::plan::{Clock, Plan, RatePoint};
 use pummel_logic::protocol::udp;
@@ -28,9 +28,9 @@ pub use crate::connections::Connections;
 pub use crate::counters::{Bytes, Samples, Stamps};
 pub use crate::generator::{Generator, WorkerTime};
 pub use crate::load::LoadResult;
-pub use crate::messages::MESSAGES_KEPT;
 pub use crate::slice::{Keep, Slice, SliceOp, SliceSketch};
 pub use crate::verify::{FAILED_KEYS_KEPT, FAILURES_SHOWN, Verify, WrongKey};
+pub use crate::words::MESSAGES_KEPT;
 
 /// The layout of a saved measurement that this version writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;

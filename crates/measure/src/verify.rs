@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::messages::printable;
+use crate::words::printable;
 use pummel_logic::rng::mix;
 
 /// The findings of the checks of answers.

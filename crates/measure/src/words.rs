@@ -1,4 +1,6 @@
-//! Numbers in the form of the sentences of reports.
+//! Numbers in the form of the sentences of reports, and messages of servers as text that is safe to show.
+
+use std::collections::BTreeMap;
 
 /// A count with commas between thousands.
 pub fn grouped(count: u64) -> String {
@@ -50,6 +52,25 @@ pub fn rate_text(rate: f64) -> String {
 pub fn capitalised(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The number of different messages of servers that are kept.
+pub const MESSAGES_KEPT: usize = 16;
+
+/// Adds a message of a server to those that are kept.
+pub(crate) fn count_message(kept: &mut BTreeMap<String, u64>, message: &[u8], count: u64) {
+    let text = printable(message);
+    if let Some(present) = kept.get_mut(&text) {
+        *present += count;
+    } else if kept.len() < MESSAGES_KEPT {
+        kept.insert(text, count);
+    }
+}
+
+/// Bytes as text that does nothing to a terminal: bytes that are no text, and control characters, are replaced.
+pub(crate) fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 #[cfg(test)]

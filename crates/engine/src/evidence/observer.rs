@@ -11,13 +11,14 @@ use std::time::Duration;
 use pummel_logic::plan::{Clock, Plan, Route, Wait};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_measure::evidence::connection_limit::ConnectionLimit;
 use pummel_measure::evidence::facts::Facts;
 use pummel_measure::evidence::proc::{ThreadTimes, threads_between};
 use pummel_measure::evidence::provenance::list_of;
 use pummel_measure::evidence::redis::OwnWork;
 use pummel_measure::evidence::reply::{Dialect, Question};
-use pummel_measure::evidence::{Evidence, MachineEvidence, ServerEvidence, ServerReading, memcached, redis};
+use pummel_measure::evidence::{
+    ConnectionLimit, Evidence, MachineEvidence, ServerEvidence, ServerReading, memcached, redis,
+};
 use pummel_measure::misses::may_have_other_keys;
 
 use super::connections::{Connections, Known, Own};

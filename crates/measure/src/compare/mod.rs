@@ -7,7 +7,6 @@
 
 mod change;
 mod distributions;
-mod holm;
 mod median;
 mod rank_sum;
 mod repetition;
@@ -16,8 +15,7 @@ mod signed_rank;
 pub use self::change::{
     Change, Design, RUNS_MAX, RUNS_TO_CLAIM, change_of, pairs_in_time, second_side_first,
 };
-pub use self::distributions::ALPHA;
-pub use self::holm::adjusted;
+pub use self::distributions::{ALPHA, adjusted};
 pub use self::median::{RUNS_FOR_INTERVAL, median, median_interval};
 pub use self::rank_sum::RankSum;
 pub use self::repetition::{Advice, Groups, RunFigure, RunSpread};

@@ -7,7 +7,6 @@
 //! figure of a run depends on them.
 
 pub mod card;
-pub mod connection_limit;
 pub mod facts;
 pub mod machine;
 pub mod memcached;
@@ -33,7 +32,8 @@ pub use self::machine::{CardUse, ConnectionEvidence, HostNetwork, MachineEvidenc
 pub use self::ours::{CpuCost, OurRequests};
 pub use self::probe::{Probe, ProbeHalf};
 pub use self::server::{
-    CommandTimes, ErrorCount, LatencyEvent, ServerCounts, ServerEvidence, ServerReading, SlowCommand,
+    CommandTimes, ConnectionLimit, ErrorCount, LatencyEvent, ServerCounts, ServerEvidence, ServerReading,
+    SlowCommand,
 };
 use self::server_stats::ServerStats;
 pub use self::slabs::SlabClass;

@@ -1,8 +1,7 @@
 //! Traces with columns between commas that a header names, or that are named by their numbers.
 
-use crate::trace::found::{ColumnKind as Kind, Found, Sink};
 use crate::trace::number::{date, decimal, whole, whole_32};
-use crate::trace::row::{KEY_MAX_BYTES, Row, VALUE_MAX_BYTES, is_key};
+use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES, is_key};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_logic::workload::hash::client_of_name;
@@ -12,6 +11,18 @@ const COLUMNS_MAX: usize = 64;
 
 /// The error for a header that names no trace: the expected form.
 pub type ColumnsError = String;
+
+/// The kinds of traces that have columns with names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ColumnKind {
+    /// CacheLib's key-value traces: operations in capitals, times in whole seconds; a read missed as often as its hits
+    /// are fewer than its requests, or, without a number of hits, if it has no size.
+    Kvcache,
+    /// CacheLib's CDN traces: every row is a read.
+    Cdn,
+    /// Traces of any other source, with names of pummel's choice.
+    Csv,
+}
 
 /// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,25 +50,32 @@ enum Column {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     columns: Vec<Column>,
-    kind: Kind,
+    kind: ColumnKind,
     /// Whether a time with a fraction was read: those without one are whole by chance.
     has_fractions: bool,
 }
 
 impl Columns {
+    /// The columns of a CDN trace without a header: timestamp, cacheKey, OpType, objectSize, responseSize, responseHeaderSize,
+    /// rangeStart, rangeEnd, TTL, SamplingRate, cacheHit, and what follows.
+    pub(super) fn of_cdn() -> Columns {
+        Columns::of_header(b"timestamp,cacheKey,OpType,objectSize,-,-,-,-,TTL,-,cacheHit,-", ColumnKind::Cdn)
+            .expect("these are the names of the format")
+    }
+
     /// The columns that a header names.
     ///
     /// # Errors
     /// Returns the names that a header of this kind has, if the line is not one.
-    pub(super) fn of_header(line: &[u8], kind: Kind) -> Result<Columns, ColumnsError> {
+    pub(super) fn of_header(line: &[u8], kind: ColumnKind) -> Result<Columns, ColumnsError> {
         let name = |name: &[u8]| column_of(kind, name.trim_ascii());
         let columns: Vec<Column> = line.split(|&byte| byte == b',').take(COLUMNS_MAX).map(name).collect();
         let columns = Columns { columns, kind, has_fractions: false };
         let has = |column: Column| columns.columns.contains(&column);
         let is_header = match kind {
-            Kind::Kvcache => has(Column::Key) && has(Column::Op) && has(Column::Size),
-            Kind::Cdn => has(Column::Key) && has(Column::Size),
-            Kind::Csv => has(Column::Key),
+            ColumnKind::Kvcache => has(Column::Key) && has(Column::Op) && has(Column::Size),
+            ColumnKind::Cdn => has(Column::Key) && has(Column::Size),
+            ColumnKind::Csv => has(Column::Key),
         };
         match is_header {
             true => Ok(columns),
@@ -75,7 +93,7 @@ impl Columns {
         let mut columns = Vec::new();
         for named in text.split(',') {
             let (name, number) = named.split_once('=').ok_or_else(wanted)?;
-            let column = column_of(Kind::Csv, name.as_bytes());
+            let column = column_of(ColumnKind::Csv, name.as_bytes());
             let number = whole(number.as_bytes()).filter(|number| (1..=COLUMNS_MAX as u64).contains(number));
             let place = number.ok_or_else(wanted)? as usize - 1;
             if column == Column::Ignored {
@@ -86,7 +104,7 @@ impl Columns {
             }
             columns[place] = column;
         }
-        let columns = Columns { columns, kind: Kind::Csv, has_fractions: false };
+        let columns = Columns { columns, kind: ColumnKind::Csv, has_fractions: false };
         if columns.columns.contains(&Column::Key) { Ok(columns) } else { Err(wanted()) }
     }
 
@@ -94,7 +112,7 @@ impl Columns {
     pub(super) fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Found {
         let Columns { columns, kind, has_fractions } = self;
         let mut row = Row { value_bytes: None, ..Row::read(&[]) };
-        let mut operation = (*kind == Kind::Cdn).then_some(Operation::Verb(Verb::Get));
+        let mut operation = (*kind == ColumnKind::Cdn).then_some(Operation::Verb(Verb::Get));
         let (mut key_bytes, mut hits, mut seen) = (0, None, 0);
         for (column, text) in columns.iter().zip(line.split(|&byte| byte == b',')) {
             seen += 1;
@@ -106,7 +124,7 @@ impl Columns {
                     row.key = text;
                     is_key(text)
                 }
-                Column::Op if *kind == Kind::Cdn => true,
+                Column::Op if *kind == ColumnKind::Cdn => true,
                 Column::Op => {
                     operation = operation_of(text);
                     operation.is_some()
@@ -173,11 +191,11 @@ impl Columns {
             Some(Operation::Other) => return Found::Skipped,
         }
         row.missed &= row.verb.reads();
-        if !row.verb.reads() || self.kind == Kind::Csv {
+        if !row.verb.reads() || self.kind == ColumnKind::Csv {
             sink(&row);
             return Found::Rows;
         }
-        let is_empty = self.kind == Kind::Kvcache && row.value_bytes == Some(0);
+        let is_empty = self.kind == ColumnKind::Kvcache && row.value_bytes == Some(0);
         let hits = hits.unwrap_or(if is_empty { 0 } else { row.count }).min(row.count);
         if hits < row.count {
             // A length of 0 is that of a value that was not found.
@@ -203,33 +221,35 @@ fn time(text: &[u8], (unit_ns, dates): (Nanos, bool), has_fractions: &mut bool, 
 }
 
 /// The content of a column with this name.
-fn column_of(kind: Kind, name: &[u8]) -> Column {
-    let seconds = Column::Time { unit_ns: SECOND, dates: kind == Kind::Csv };
+fn column_of(kind: ColumnKind, name: &[u8]) -> Column {
+    let seconds = Column::Time { unit_ns: SECOND, dates: kind == ColumnKind::Csv };
     match (kind, name) {
-        (Kind::Cdn, b"timestamp") | (Kind::Kvcache, b"op_time") => seconds,
-        (Kind::Cdn, b"cacheKey") | (Kind::Kvcache | Kind::Csv, b"key") => Column::Key,
-        (Kind::Cdn, b"OpType") | (Kind::Kvcache | Kind::Csv, b"op") => Column::Op,
-        (Kind::Cdn, b"objectSize") | (Kind::Kvcache | Kind::Csv, b"size") => Column::Size,
-        (Kind::Cdn, b"TTL") | (Kind::Kvcache | Kind::Csv, b"ttl") => Column::Ttl,
-        (Kind::Kvcache | Kind::Csv, b"key_size") => Column::KeySize,
-        (Kind::Kvcache, b"op_count") | (Kind::Csv, b"count") => Column::Count,
-        (Kind::Csv, b"time" | b"timestamp") => seconds,
-        (Kind::Csv, b"time_ms") => Column::Time { unit_ns: MILLISECOND, dates: false },
-        (Kind::Csv, b"time_us") => Column::Time { unit_ns: 1_000, dates: false },
-        (Kind::Csv, b"time_ns") => Column::Time { unit_ns: 1, dates: false },
-        (Kind::Csv, b"client") => Column::Client,
-        (Kind::Csv, b"missed") => Column::Missed,
-        (Kind::Kvcache, b"cache_hits") | (Kind::Cdn, b"cacheHit" | b"cache_hit") => Column::Hits,
+        (ColumnKind::Cdn, b"timestamp") | (ColumnKind::Kvcache, b"op_time") => seconds,
+        (ColumnKind::Cdn, b"cacheKey") | (ColumnKind::Kvcache | ColumnKind::Csv, b"key") => Column::Key,
+        (ColumnKind::Cdn, b"OpType") | (ColumnKind::Kvcache | ColumnKind::Csv, b"op") => Column::Op,
+        (ColumnKind::Cdn, b"objectSize") | (ColumnKind::Kvcache | ColumnKind::Csv, b"size") => Column::Size,
+        (ColumnKind::Cdn, b"TTL") | (ColumnKind::Kvcache | ColumnKind::Csv, b"ttl") => Column::Ttl,
+        (ColumnKind::Kvcache | ColumnKind::Csv, b"key_size") => Column::KeySize,
+        (ColumnKind::Kvcache, b"op_count") | (ColumnKind::Csv, b"count") => Column::Count,
+        (ColumnKind::Csv, b"time" | b"timestamp") => seconds,
+        (ColumnKind::Csv, b"time_ms") => Column::Time { unit_ns: MILLISECOND, dates: false },
+        (ColumnKind::Csv, b"time_us") => Column::Time { unit_ns: 1_000, dates: false },
+        (ColumnKind::Csv, b"time_ns") => Column::Time { unit_ns: 1, dates: false },
+        (ColumnKind::Csv, b"client") => Column::Client,
+        (ColumnKind::Csv, b"missed") => Column::Missed,
+        (ColumnKind::Kvcache, b"cache_hits") | (ColumnKind::Cdn, b"cacheHit" | b"cache_hit") => Column::Hits,
         _ => Column::Ignored,
     }
 }
 
 /// The names of a header, for error messages.
-fn expected(kind: Kind) -> &'static str {
+fn expected(kind: ColumnKind) -> &'static str {
     match kind {
-        Kind::Kvcache => "a header with key, op and size",
-        Kind::Cdn => "a header with cacheKey and objectSize, or twelve columns",
-        Kind::Csv => "a header with key, and any of time, op, size, ttl, client, key_size, count and missed",
+        ColumnKind::Kvcache => "a header with key, op and size",
+        ColumnKind::Cdn => "a header with cacheKey and objectSize, or twelve columns",
+        ColumnKind::Csv => {
+            "a header with key, and any of time, op, size, ttl, client, key_size, count and missed"
+        }
     }
 }
 
@@ -276,4 +296,10 @@ fn ttl(text: &[u8]) -> Option<u32> {
     }
     let (ttl_ns, _) = decimal(text, SECOND)?;
     u32::try_from(ttl_ns.div_ceil(SECOND)).ok()
+}
+/// Whether a line without a header before it is one of a CDN trace.
+pub(super) fn is_cdn_line(line: &[u8]) -> bool {
+    let columns = line.split(|&byte| byte == b',').count();
+    let first = line.split(|&byte| byte == b',').next().unwrap_or(&[]);
+    columns >= 12 && decimal(first, SECOND).is_some()
 }

@@ -1,9 +1,9 @@
 //! The detection of a trace's format from its first bytes.
 
 use crate::trace::format::{Format, Lines, Record};
-use crate::trace::found::Found;
 use crate::trace::ptr::MAGIC;
 use crate::trace::reader::BYTE_ORDER_MARK;
+use crate::trace::row::Found;
 
 /// Lines and records that are examined.
 const LOOKED_AT_MAX: usize = 32;

@@ -8,7 +8,6 @@ pub mod ahead;
 pub mod columns;
 pub mod detect;
 pub mod format;
-mod found;
 pub mod number;
 pub mod ptr;
 pub mod reader;

@@ -100,6 +100,11 @@ fn days_from_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     (era * 146_097 + day_of_era).checked_sub(719_468)
 }
 
+/// A number of seconds as nanoseconds.
+pub(super) fn seconds(number: u64) -> Option<Nanos> {
+    number.checked_mul(SECOND)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

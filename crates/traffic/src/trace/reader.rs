@@ -1,9 +1,8 @@
 //! The reader of a trace: bytes go in block by block, rows come out, and lines without a request are counted.
 
 use crate::trace::format::{Format, Lines, Record};
-use crate::trace::found::{Found, Sink};
 use crate::trace::ptr::{self, HEADER_BYTES, Header, RECORD_BYTES};
-use crate::trace::row::KEY_MAX_BYTES;
+use crate::trace::row::{Found, KEY_MAX_BYTES, Sink};
 
 /// Longest line in bytes; a longer one counts as a line without a request, and its rest is skipped.
 pub const LINE_MAX_BYTES: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! A recorded request, in the form that all formats of traces share.
+//! A recorded request, in the form that all formats of traces share, and the kind of what else a line or a record can be.
 
 use crate::trace::sizes::Store;
 use pummel_logic::protocol::Verb;
@@ -104,3 +104,21 @@ impl<'a> Row<'a> {
 pub fn is_key(key: &[u8]) -> bool {
     pummel_logic::protocol::lines::is_key(key)
 }
+
+/// The kind of a line or a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Requests, which were handed over.
+    Rows,
+    /// A line without a request: a header, an empty line, an end.
+    Nothing,
+    /// An operation that is not replayed.
+    Skipped,
+    /// Line or record that is no request of the format.
+    Bad,
+    /// A note that this many requests were not recorded.
+    Lost(u64),
+}
+
+/// A receiver of rows.
+pub(super) type Sink<'a> = dyn FnMut(&Row<'_>) + 'a;

@@ -1,7 +1,7 @@
 //! Records of libCacheSim's binary traces, little-endian and packed.
 
-use crate::trace::found::{Found, Sink, seconds};
-use crate::trace::row::{KEY_MAX_BYTES, Row, VALUE_MAX_BYTES};
+use crate::trace::number::seconds;
+use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 

@@ -2,9 +2,8 @@
 //! store, with the time to live that is left.
 
 use super::quoted::percent_decoded;
-use crate::trace::found::{Found, Sink, seconds};
-use crate::trace::number::{whole, whole_32};
-use crate::trace::row::{Row, VALUE_MAX_BYTES, is_key};
+use crate::trace::number::{seconds, whole, whole_32};
+use crate::trace::row::{Found, Row, Sink, VALUE_MAX_BYTES, is_key};
 use pummel_logic::protocol::Verb;
 
 /// Bytes of an item beside its key and value: the head, the end of the key, and the end of the value (`items.c`).

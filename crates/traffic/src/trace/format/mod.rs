@@ -1,7 +1,6 @@
 //! The formats of traces: a table of their names, and for each how a line or a record of it becomes a row.
 
 mod binary;
-mod cdn;
 mod metadump;
 mod monitor;
 mod mutilate;
@@ -11,8 +10,8 @@ mod watch;
 
 pub(super) use self::binary::Record;
 use self::watch::Watch;
-use crate::trace::columns::Columns;
-use crate::trace::found::{ColumnKind, Found, Sink};
+use crate::trace::columns::{ColumnKind, Columns, is_cdn_line};
+use crate::trace::row::{Found, Sink};
 
 /// A format of traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,8 +173,8 @@ impl Lines {
                     *columns = Some(header);
                     Found::Nothing
                 }
-                Err(_) if *kind == ColumnKind::Cdn && cdn::is_line(line) => {
-                    let fixed = columns.insert(cdn::columns());
+                Err(_) if *kind == ColumnKind::Cdn && is_cdn_line(line) => {
+                    let fixed = columns.insert(Columns::of_cdn());
                     fixed.line(line, sink)
                 }
                 Err(_) => Found::Bad,

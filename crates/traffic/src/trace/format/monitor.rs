@@ -1,9 +1,8 @@
 //! Lines of MONITOR (Redis, Valkey): `1339518090.420270 [0 127.0.0.1:60866] "set" "x" "6"`, with `+` in front when raw.
 
 use super::quoted::argument;
-use crate::trace::found::{Found, Sink};
 use crate::trace::number::{decimal, whole, whole_32};
-use crate::trace::row::{Row, VALUE_MAX_BYTES, is_key};
+use crate::trace::row::{Found, Row, Sink, VALUE_MAX_BYTES, is_key};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::workload::hash::client_of_name;

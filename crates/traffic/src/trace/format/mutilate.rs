@@ -1,7 +1,6 @@
 //! Lines of the recordings that mutilate's options `--read_file` and `--twitter_trace` name.
 
-use crate::trace::found::{Found, Sink};
-use crate::trace::row::{Row, is_key};
+use crate::trace::row::{Found, Row, Sink, is_key};
 use pummel_logic::protocol::Verb;
 
 /// The longest value that a line of format 1 asks for, in bytes: mutilate cuts longer ones.

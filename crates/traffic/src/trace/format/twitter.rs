@@ -1,8 +1,7 @@
 //! Lines of Twitter's traces (github.com/twitter/cache-trace): `time,key,key size,value size,client,operation,TTL`.
 
-use crate::trace::found::{Found, Sink, seconds};
-use crate::trace::number::{whole, whole_32};
-use crate::trace::row::{KEY_MAX_BYTES, Row, VALUE_MAX_BYTES, is_key};
+use crate::trace::number::{seconds, whole, whole_32};
+use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES, is_key};
 use pummel_logic::protocol::Verb;
 
 /// Takes in a line.

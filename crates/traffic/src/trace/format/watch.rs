@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::quoted::percent_decoded;
-use crate::trace::found::{Found, Sink};
 use crate::trace::number::{whole, whole_32};
-use crate::trace::row::{Row, VALUE_MAX_BYTES, is_key};
+use crate::trace::row::{Found, Row, Sink, VALUE_MAX_BYTES, is_key};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::workload::hash::hash_bytes;
