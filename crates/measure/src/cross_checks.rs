@@ -1,6 +1,6 @@
 //! Laws of queues that every run has to obey: a disagreement shows where the error is.
 
-use super::limit::Case;
+use super::limit::{Case, Judged};
 use super::little::little;
 use super::recorder::Span;
 use pummel_logic::plan::{Arrivals, Depth};
@@ -106,14 +106,15 @@ impl QueueFit {
 pub const LITTLE_REQUESTS_MIN: u64 = 10_000;
 
 /// The greatest disagreement with Little's law where the instrument works.
-pub const LITTLE_ERROR_MAX: f64 = 0.01;
+const LITTLE_ERROR_MAX: f64 = 0.01;
 
 /// The share by which the two accounts of Little's law disagree, where they have to agree: with 10,000 requests or more,
 /// of which none is without an answer. Absent elsewhere.
-pub fn little_error(case: &Case<'_>) -> Option<f64> {
+pub fn little_error(case: &Case<'_>) -> Option<Judged> {
     let accounts = little(case.measurement)?;
     let is_judged = accounts.requests >= LITTLE_REQUESTS_MIN && case.all.counts.unanswered() == 0;
-    is_judged.then(|| accounts.disagreement_percent() / 100.0)
+    let value = || accounts.disagreement_percent() / 100.0;
+    is_judged.then(|| Judged { value: value(), bound: LITTLE_ERROR_MAX })
 }
 
 /// A time as words for a formula's result, which is no whole number of nanoseconds.
@@ -179,7 +180,7 @@ mod tests {
             let area_ns = (sum(Span::Service) + sum(Span::Reaction)) * share;
             measurement.flight.requests = all.counts.requests();
             measurement.flight.area_ns = area_ns as u128;
-            little_error(&Case::of(&measurement, &run.plan(), &all))
+            little_error(&Case::of(&measurement, &run.plan(), &all)).map(|error| error.value)
         };
         let many = Scenario { rate: Some(5_000.0), ..quiet() };
         assert!(error(&many, 1.0).expect("20,000 requests") < 1e-6);

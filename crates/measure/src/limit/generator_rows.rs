@@ -2,21 +2,22 @@
 
 use super::case::{BODY, Case, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
 use super::finding::{Finding, Limit};
-use super::shares::{FULL_SHARE, TAKEN_SHARE, share_of};
+use super::shares::{FULL_SHARE, Judged, share_of};
 use super::worker_loss::{CpuTaker, WorkerLoss};
+use crate::evidence::ConnectionEvidence;
 use crate::figures::time_text;
 use crate::recorder::Span;
 use crate::words::{counted, grouped, percent};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 /// Share of the requests up to which lag is a statement about the tail, and no limit.
-pub const KEPT_BACK_SHARE: f64 = 0.05;
+const KEPT_BACK_SHARE: f64 = 0.05;
 /// Share of the time for which a closed loop may stand still without being slowed down.
 pub const STOOD_STILL_SHARE: f64 = 0.1;
 /// Mean length of stalled turns above which no work explains them, however many replies came together.
 const STOOD_STILL_MIN_NS: Nanos = 10 * MILLISECOND;
 /// Share of its busy time behind one limit from which on a connection is held up by it.
-pub const TCP_LIMITED_SHARE: f64 = 0.1;
+const TCP_LIMITED_SHARE: f64 = 0.1;
 
 /// Least number of sampled requests that show when requests left the machine.
 pub const OUT_SAMPLES_MIN: u64 = 20;
@@ -50,7 +51,7 @@ pub fn taken_loss<'c>(case: &'c Case<'_>) -> Option<&'c WorkerLoss> {
     // Of a closed loop that waits for both sides, the side that lost more of its time is the limit.
     let server_lost_more =
         case.is_closed && case.servers.iter().any(|server| server.run_delay() > worst.share);
-    (worst.share > TAKEN_SHARE && !case.server_is_full() && !server_lost_more && has_lag()).then_some(worst)
+    (worst.taken().is_beyond() && !case.server_is_full() && !server_lost_more && has_lag()).then_some(worst)
 }
 
 /// Reports CPU time that was taken from the generator where the load had to wait for it.
@@ -145,10 +146,19 @@ impl KeptBack {
         KeptBack { requests, share: if whole_ns > 0.0 { kept_ns / whole_ns } else { 0.0 } }
     }
 
+    /// The requests that were kept back, of all that were sent.
+    pub fn of_sent(&self, case: &Case<'_>) -> Judged {
+        Judged::share(self.requests, case.moments(Span::Lag).count, KEPT_BACK_SHARE)
+    }
+
+    /// The delay, of all responses.
+    pub fn of_responses(&self) -> Judged {
+        Judged { value: self.share, bound: VISIBLE_SHARE }
+    }
+
     /// Whether the delay is more than a statement about the tail.
     pub fn is_much(&self, case: &Case<'_>) -> bool {
-        let sent = case.moments(Span::Lag).count as f64;
-        self.requests as f64 > KEPT_BACK_SHARE * sent && self.share > VISIBLE_SHARE
+        self.of_sent(case).is_beyond() && self.of_responses().is_beyond()
     }
 }
 
@@ -220,7 +230,7 @@ pub struct WayOut {
     /// The median time from the send to the device, in nanoseconds.
     pub out_ns: Nanos,
     /// The median time from the send to the device, as a share of it and the median time from the device to the reply.
-    pub share: f64,
+    pub share: Judged,
 }
 
 impl WayOut {
@@ -232,14 +242,15 @@ impl WayOut {
         }
         let (out_ns, served_ns) = (times.out.quantile(0.5)?, times.served.quantile(0.5)?);
         let service_ns = out_ns as f64 + served_ns as f64;
-        Some(WayOut { out_ns, share: if service_ns > 0.0 { out_ns as f64 / service_ns } else { 0.0 } })
+        let share = if service_ns > 0.0 { out_ns as f64 / service_ns } else { 0.0 };
+        Some(WayOut { out_ns, share: Judged { value: share, bound: VISIBLE_SHARE } })
     }
 }
 
 /// Reports requests that were sent in time, and left the machine late.
 pub fn left_late(case: &Case<'_>) -> Option<Finding> {
     let way = WayOut::of(case)?;
-    let is_late = way.out_ns > SLIP_MIN_NS && way.share > VISIBLE_SHARE;
+    let is_late = way.out_ns > SLIP_MIN_NS && way.share.is_beyond();
     if !is_late || case.server_is_full() || case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() {
         return None;
     }
@@ -252,20 +263,31 @@ pub fn left_late(case: &Case<'_>) -> Option<Finding> {
         "The generator's kernel or its queueing discipline: half of the requests left the machine {} or more after they \
          were sent{place}; that is {} of their service time.",
         time_text(way.out_ns),
-        percent(way.share),
+        percent(way.share.value),
     );
     Some(Finding::new(Limit::Generator, says))
 }
 
+/// The part of their busy time in which connections were held up behind a limit, `limited_ns` in all; absent where they had nothing
+/// to send.
+pub fn held_up(case: &Case<'_>, limited_ns: fn(&ConnectionEvidence) -> Nanos) -> Option<Judged> {
+    let tcp = case.tcp().filter(|tcp| tcp.busy_ns > 0)?;
+    Some(Judged { value: share_of(limited_ns(&tcp), tcp.busy_ns), bound: TCP_LIMITED_SHARE })
+}
+
+/// The busy time with a full send buffer.
+pub fn send_buffer_full(case: &Case<'_>) -> Option<Judged> {
+    held_up(case, |tcp| tcp.sndbuf_limited_ns)
+}
+
 /// Reports data that waited for room in the send buffer.
 pub fn send_buffer(case: &Case<'_>) -> Option<Finding> {
-    let tcp = case.tcp()?;
-    let share = share_of(tcp.sndbuf_limited_ns, tcp.busy_ns);
-    (share > TCP_LIMITED_SHARE).then(|| {
+    let full = send_buffer_full(case)?;
+    full.is_beyond().then(|| {
         let says = format!(
             "The generator's send buffers: connections with data to send waited {} of that time for room in them. Larger ones \
              (--send-buffer) would help.",
-            percent(share)
+            percent(full.value)
         );
         Finding::new(Limit::Generator, says)
     })

@@ -8,7 +8,7 @@ use super::network_rows::IDLE_SHARE;
 use super::server_rows::is_steady;
 use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, SPARE_SHARE};
-use crate::cross_checks::{LITTLE_ERROR_MAX, little_error};
+use crate::cross_checks::little_error;
 use crate::evidence::ServerReading;
 use crate::figures::time_text;
 use crate::headroom::ResourceUse;
@@ -32,7 +32,7 @@ pub fn nothing_completed(case: &Case<'_>) -> Option<Finding> {
 
 /// Reports two accounts of the requests in flight that disagree, though they are one number by Little's law.
 pub fn instrument(case: &Case<'_>) -> Option<Finding> {
-    let error = little_error(case).filter(|error| *error > LITTLE_ERROR_MAX)?;
+    let error = little_error(case).filter(|error| error.is_beyond())?.value;
     let says = format!(
         "The instrument disagrees with itself: the requests in flight, by counting them and by adding up their times, are {} \
          apart (Little's law), so no limit is named.",

@@ -32,6 +32,6 @@ pub use self::load_rows::MISSES_SHARE;
 pub use self::network_rows::card_share;
 pub use self::overload_rows::Overload;
 pub use self::server_use::{ServerUse, ThreadShare};
-pub use self::shares::FULL_SHARE;
+pub use self::shares::{FULL_SHARE, Judged};
 pub use self::table::{ROWS, Row, Verdict};
 pub use self::worker_loss::{CpuTaker, WorkerLoss};

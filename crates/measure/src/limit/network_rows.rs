@@ -2,19 +2,19 @@
 
 use super::case::{Case, OUTWEIGHED};
 use super::finding::{Finding, Limit};
-use super::shares::FULL_SHARE;
-use crate::evidence::{CardUse, Evidence, ServerReading};
+use super::shares::Judged;
+use crate::evidence::{CardUse, ConnectionEvidence, Evidence, ServerReading};
 use crate::figures::{QUANTILES, Quantile, Unanswered, quantile as quantile_of, time_text};
 use crate::recorder::Span;
 use crate::words::{counted, grouped, percent};
 use pummel_logic::time::{MILLISECOND, Nanos, seconds};
 
 /// Share of our requests above which those of others disturb a run.
-pub const OTHERS_SHARE: f64 = 0.01;
+const OTHERS_SHARE: f64 = 0.01;
 /// Share of our new connections above which those of others disturb a run.
 pub const OTHERS_CONNECTIONS_SHARE: f64 = 0.1;
 /// Share of lost segments above which they make a tail.
-pub const LOST_SHARE: f64 = 0.001;
+const LOST_SHARE: f64 = 0.001;
 /// The least time after which TCP sends a segment again (RTO_MIN of Linux).
 pub const RTO_MIN_NS: Nanos = 200 * MILLISECOND;
 /// Share of the service that opening a connection takes from which on a response consists of the way.
@@ -25,6 +25,11 @@ pub const IDLE_SHARE: f64 = 0.6;
 /// Requests of others that a server counted: all but ours; absent where one of the two is not known.
 pub fn others_requests(reading: &ServerReading) -> Option<u64> {
     Some(reading.counts.requests?.saturating_sub(reading.our_requests?))
+}
+
+/// The requests of others besides ours.
+pub fn besides(others: u64, ours: u64) -> Judged {
+    Judged::share(others, ours, OTHERS_SHARE)
 }
 
 /// Reports clients that are not of this run and used a server.
@@ -39,9 +44,7 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
     let is_one = case.plan.servers.len() == 1;
     let seen = case.measurement.evidence.as_ref();
     let of_several = seen.and_then(Evidence::others_of_several);
-    if let Some((others, ours)) =
-        of_several.filter(|(others, ours)| *others as f64 > OTHERS_SHARE * *ours as f64)
-    {
+    if let Some((others, ours)) = of_several.filter(|(others, ours)| besides(*others, *ours).is_beyond()) {
         let others = counted(others, "request");
         let says = format!("Other clients used the servers too: {others} besides our {}.", grouped(ours));
         return Some(Finding::new(Limit::Others, says));
@@ -51,7 +54,7 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
         let opened = reading.counts.connections_opened.filter(|_| ours_stayed && is_one).unwrap_or(0);
         // Those of ours on which nothing had come by the first reading may have been counted behind it.
         let opened_by_others = opened.saturating_sub(connections.unheard);
-        let asked = counts.is_some_and(|(others, ours)| others as f64 > OTHERS_SHARE * ours as f64);
+        let asked = counts.is_some_and(|(others, ours)| besides(others, ours).is_beyond());
         let came = opened_by_others as f64 > OTHERS_CONNECTIONS_SHARE * connections.asked as f64;
         if !asked && !came {
             return None;
@@ -86,7 +89,8 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Finding> {
     case.remote_machines().find_map(|machine| {
         machine.network.iter().flat_map(|network| &network.cards).find_map(|card| {
             let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
-            if let Some(share) = card_share(card, machine.span_ns).filter(|share| *share > FULL_SHARE) {
+            let full = card_share(card, machine.span_ns).filter(|share| Judged::used(*share).is_beyond());
+            if let Some(share) = full {
                 let says =
                     format!("The network: {}{place} carried {} of what it can.", card.name, percent(share));
                 return Some(Finding::new(Limit::Network, says));
@@ -102,6 +106,11 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
+/// Segments of the run's connections that were lost, or sent again, of all that were sent.
+pub fn lost_share(segments: u64, tcp: &ConnectionEvidence) -> Judged {
+    Judged::share(segments, tcp.segments_out, LOST_SHARE)
+}
+
 /// Reports lost packets where the tail is as long as TCP waits until it sends them again. TCP also sends again what had
 /// arrived and was not acknowledged in time, as when a server stands still: that is no loss, and the peer reports it.
 pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
@@ -109,7 +118,7 @@ pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
     let timeouts: u64 = case.machines().filter_map(|machine| Some(machine.network.as_ref()?.timeouts)).sum();
     // The timers are those of the whole machine: without a segment of ours that was sent again they are not ours.
     let lost = match tcp.lost {
-        Some(lost) => lost as f64 > LOST_SHARE * tcp.segments_out as f64 || (timeouts > 0 && lost > 0),
+        Some(lost) => lost_share(lost, &tcp).is_beyond() || (timeouts > 0 && lost > 0),
         None => timeouts > 0 && tcp.retransmits > 0,
     };
     let (name, quantile) = QUANTILES[4];

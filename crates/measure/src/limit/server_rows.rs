@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::case::{BODY, Case};
 use super::cpu_time::DelayCause;
 use super::finding::{Finding, Limit};
-use super::generator_rows::TCP_LIMITED_SHARE;
+use super::generator_rows::held_up;
 use super::network_rows::IDLE_SHARE;
 use super::server_use::ServerUse;
-use super::shares::{FULL_SHARE, SPARE_SHARE, share_of};
+use super::shares::{FULL_SHARE, Judged, SPARE_SHARE};
 use crate::cross_checks::Waits;
 use crate::evidence::server::BackgroundSave;
 use crate::figures::{Figures, Quantile, time_text};
@@ -16,17 +16,15 @@ use crate::recorder::Span;
 use crate::words::{counted, grouped, percent, was};
 use pummel_logic::time::{Nanos, seconds};
 
-/// Share of its time that a serving thread may wait for a CPU without being slowed down.
-pub const RUN_DELAY_SHARE: f64 = 0.05;
 /// Factor between measured and predicted waits from which on something held up all requests together.
-pub const BURST_RATIO: f64 = 3.0;
+const BURST_RATIO: f64 = 3.0;
 /// Squared coefficient of variation of the service above which a server stands still at times. An exponential service
 /// has 1.
 pub const STEADY_VARIATION: f64 = 4.0;
 /// Share of taken slots above which requests wait, however steady the service is.
 pub const SLOTS_FULL_SHARE: f64 = 0.8;
 /// Share of requests without an answer above which that is a limit.
-pub const UNANSWERED_SHARE: f64 = 0.01;
+const UNANSWERED_SHARE: f64 = 0.01;
 
 /// Words of memcached and Redis on a connection that they refuse.
 const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients"];
@@ -173,16 +171,20 @@ impl FullQueue {
     }
 }
 
+/// The busy time with a full receive window.
+pub fn receive_window_full(case: &Case<'_>) -> Option<Judged> {
+    held_up(case, |tcp| tcp.rwnd_limited_ns)
+}
+
 /// Reports a server that did not read what was sent to it.
 pub fn receive_window(case: &Case<'_>) -> Option<Finding> {
-    let tcp = case.tcp()?;
-    let share = share_of(tcp.rwnd_limited_ns, tcp.busy_ns);
+    let full = receive_window_full(case)?;
     // A server whose thread is full reads late because of that.
-    (share > TCP_LIMITED_SHARE && !case.server_is_full()).then(|| {
+    (full.is_beyond() && !case.server_is_full()).then(|| {
         let says = format!(
             "The server did not read as fast as was sent: its receive window was full for {} of the time in which connections \
              had data to send.",
-            percent(share)
+            percent(full.value)
         );
         Finding::new(Limit::Server, says)
     })
@@ -250,7 +252,7 @@ pub fn cpu(case: &Case<'_>) -> Option<Finding> {
 /// Reports serving threads that waited for a CPU.
 pub fn run_delay(case: &Case<'_>) -> Option<Finding> {
     let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
-    (worst.run_delay() > RUN_DELAY_SHARE).then(|| {
+    worst.delayed().is_beyond().then(|| {
         let says = format!(
             "The machine of the server{}: one of its threads could have run for {} of its time and had no CPU{}.",
             named(case, worst),
@@ -277,17 +279,23 @@ pub fn is_steady(case: &Case<'_>) -> bool {
     case.slots_taken() > SLOTS_FULL_SHARE * slots || count == 0.0 || variation <= STEADY_VARIATION
 }
 
+/// The measured waits as a multiple of the predicted ones.
+pub fn burst(waits: &Waits) -> Judged {
+    Judged { value: waits.ratio(), bound: BURST_RATIO }
+}
+
 /// Reports a server that stood still at times, with requests that waited behind those that it kept.
 pub fn bursts(case: &Case<'_>) -> Option<Finding> {
     if case.is_closed || case.connections_made_the_wait() {
         return None;
     }
     let wait = case.waits()?;
-    let ratio = Waits::of(case).map(|waits| waits.ratio());
-    if is_steady(case) && ratio.is_none_or(|ratio| ratio <= BURST_RATIO) {
+    let ratio = Waits::of(case).map(|waits| burst(&waits)).filter(|ratio| ratio.is_beyond());
+    if is_steady(case) && ratio.is_none() {
         return None;
     }
-    let ratio = ratio.filter(|ratio| *ratio > BURST_RATIO).map_or_else(String::new, |ratio| {
+    let ratio = ratio.map_or_else(String::new, |ratio| {
+        let ratio = ratio.value;
         format!(", {ratio:.0} times as long as service times that are independent of each other make")
     });
     let says = format!(
@@ -358,14 +366,19 @@ pub fn waits_by_exclusion(case: &Case<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Server, says))
 }
 
+/// The requests without an answer; absent in a run without requests.
+pub fn unanswered_share(case: &Case<'_>) -> Option<Judged> {
+    let (counts, requests) = (&case.all.counts, case.all.counts.requests());
+    (requests > 0).then(|| Judged::share(counts.unanswered(), requests, UNANSWERED_SHARE))
+}
+
 /// Reports requests without an answer.
 pub fn unanswered(case: &Case<'_>) -> Option<Finding> {
-    let counts = &case.all.counts;
-    let share = counts.unanswered() as f64 / counts.requests().max(1) as f64;
-    (share > UNANSWERED_SHARE).then(|| {
+    let share = unanswered_share(case)?;
+    share.is_beyond().then(|| {
         let says = format!(
             "The server or the path to it, by exclusion: {} of the requests got no answer, and the generator's own lag was {}.",
-            percent(share),
+            percent(share.value),
             case.words_at(Span::Lag, BODY[1]),
         );
         Finding::new(Limit::Server, says)

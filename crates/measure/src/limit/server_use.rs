@@ -1,7 +1,7 @@
 //! The CPU that a server used, from its threads where they were seen, else from its own account.
 
 use super::cpu_time::DelayCause;
-use super::shares::{FULL_SHARE, SPARE_SHARE, WANTED_SHARE, share_of};
+use super::shares::{FULL_SHARE, Judged, RUN_DELAY_SHARE, SPARE_SHARE, WANTED_SHARE, share_of};
 use crate::evidence::{Evidence, ServerEvidence, ThreadUse};
 use pummel_logic::time::Nanos;
 
@@ -128,6 +128,11 @@ impl ServerUse {
     /// The greatest share of its time for which a serving thread waited for a CPU; 0 where that is not known.
     pub fn run_delay(&self) -> f64 {
         self.threads.iter().map(|thread| thread.run_delay).fold(0.0, f64::max)
+    }
+
+    /// The greatest share of its time for which a serving thread waited for a CPU, as evidence.
+    pub fn delayed(&self) -> Judged {
+        Judged { value: self.run_delay(), bound: RUN_DELAY_SHARE }
     }
 
     /// Share of the CPU of all serving threads that was used; absent where it is not known.

@@ -6,7 +6,6 @@ use super::case::Case;
 use super::cpu_time::{DelayCause, cpus_of};
 use super::finding::{Finding, Limit};
 use super::generator_rows::{place_of, taken_loss};
-use super::server_rows::RUN_DELAY_SHARE;
 use super::worker_loss::CpuTaker;
 use crate::evidence::provenance::list_of;
 use crate::figures::time_text;
@@ -35,7 +34,7 @@ pub fn closed_server_waits(case: &Case<'_>) -> Option<Finding> {
 /// Reports a client thread that used the CPU of a server.
 pub fn server_waits(case: &Case<'_>) -> Option<Finding> {
     let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
-    if worst.run_delay() <= RUN_DELAY_SHARE || worst.delay_cause != Some(DelayCause::Pummel) {
+    if !worst.delayed().is_beyond() || worst.delay_cause != Some(DelayCause::Pummel) {
         return None;
     }
     let name = if case.plan.servers.len() > 1 { format!(" {}", worst.address) } else { String::new() };

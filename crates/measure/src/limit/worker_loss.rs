@@ -1,7 +1,7 @@
 //! The time that client threads could have run and did not, because their CPU was taken away, and by whom.
 
 use super::cpu_time::{CpuTime, cpus_of};
-use super::shares::{CAUSE_SHARE, TAKEN_SHARE, share_of};
+use super::shares::{CAUSE_SHARE, Judged, TAKEN_SHARE, share_of};
 use crate::evidence::{Evidence, MachineEvidence};
 use crate::generator::Generator;
 use pummel_logic::time::Nanos;
@@ -53,6 +53,11 @@ impl CpuTaker {
 }
 
 impl WorkerLoss {
+    /// The share of their time that the client threads of the process lost.
+    pub fn taken(&self) -> Judged {
+        Judged { value: self.share, bound: TAKEN_SHARE }
+    }
+
     /// The losses of all processes of a run, as far as one of their figures is known.
     pub fn all_of(evidence: &Evidence) -> Vec<WorkerLoss> {
         evidence.machines.iter().filter_map(|machine| WorkerLoss::of(evidence, machine)).collect()
