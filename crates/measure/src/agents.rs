@@ -75,7 +75,7 @@ pub struct Lost {
 
 impl Agents {
     /// Whether every process sent what it measured at its end. Of one that was lost before only its slices are known.
-    pub fn have_all_told(&self) -> bool {
+    pub fn have_all_reported(&self) -> bool {
         self.members.iter().all(|member| member.lost.as_ref().is_none_or(|lost| lost.left))
     }
 

@@ -173,7 +173,7 @@ impl Summary {
         let until = UntilResult::of(measurement, plan, &all, totals.certainty.as_ref());
         let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
         let completed = all.counts.completed;
-        let is_cpu_known = measurement.agents.as_ref().is_none_or(Agents::have_all_told);
+        let is_cpu_known = measurement.agents.as_ref().is_none_or(Agents::have_all_reported);
         Summary {
             status: measurement.status,
             reason: measurement.reason.clone(),

@@ -514,8 +514,8 @@ mod tests {
             paused: vec![(SECOND / 10, 3 * MILLISECOND)],
             ..closed()
         };
-        let told = closed.summary().trust.says;
-        assert!(told.contains("not known"), "{told}");
+        let says = closed.summary().trust.says;
+        assert!(says.contains("not known"), "{says}");
     }
 
     #[test]

@@ -516,10 +516,10 @@ mod tests {
         };
         assert_eq!(machine.words(), "Linux 6.1, 4 CPUs (2 cores, SMT) of Xeon, under KVM");
         machine.anonymise();
-        let told = serde_json::to_string(&machine).expect("data");
-        assert!(!told.contains("db-7") && !told.contains("UUID") && !told.contains("eth0"), "{told}");
-        assert!(told.contains("ena") && told.contains("Xeon"), "{told}");
-        assert_eq!(serde_json::from_str::<Provenance>(&told).expect("it is read again"), machine);
+        let text = serde_json::to_string(&machine).expect("data");
+        assert!(!text.contains("db-7") && !text.contains("UUID") && !text.contains("eth0"), "{text}");
+        assert!(text.contains("ena") && text.contains("Xeon"), "{text}");
+        assert_eq!(serde_json::from_str::<Provenance>(&text).expect("it is read again"), machine);
         assert_eq!(Provenance::default().words(), "");
     }
 
@@ -530,7 +530,7 @@ mod tests {
         machine.cpu.mitigations.insert("a\u{1b}".to_owned(), "b\u{1b}".to_owned());
         machine.host = Some("h\u{1b}".to_owned());
         machine.clean(&|words| words.replace('\u{1b}', "?"));
-        let told = serde_json::to_string(&machine).expect("data");
-        assert!(!told.contains("u001b") && machine.cards.len() == CARDS_MAX, "{told}");
+        let text = serde_json::to_string(&machine).expect("data");
+        assert!(!text.contains("u001b") && machine.cards.len() == CARDS_MAX, "{text}");
     }
 }

@@ -326,8 +326,8 @@ mod tests {
         before.add(b"eventloop_duration_cmd_sum", b"1000");
         loops.add(b"eventloop_duration_cmd_sum", b"6000");
         assert_eq!(inside(&before, &loops), Some(5 * MILLISECOND));
-        let untold = facts("run_id:abc\nuptime_in_seconds:9");
-        assert_eq!(inside(&untold, &untold), None);
+        let unreported = facts("run_id:abc\nuptime_in_seconds:9");
+        assert_eq!(inside(&unreported, &unreported), None);
     }
 
     #[test]

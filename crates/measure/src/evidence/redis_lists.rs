@@ -33,7 +33,7 @@ fn name_of(text: &[u8]) -> Option<String> {
 }
 
 /// The facts of an answer to `SLOWLOG GET`: entries of id, Unix time in seconds, microseconds, and arguments.
-pub fn slow_commands_told(answer: &RespValue<'_>) -> Facts {
+pub fn reported_slow_commands(answer: &RespValue<'_>) -> Facts {
     let mut facts = Facts::default();
     for (number, entry) in answer.list().iter().take(SLOW_COMMANDS_MAX).enumerate() {
         let [id, at_s, took_us, arguments, ..] = entry.list() else { continue };
@@ -50,10 +50,11 @@ pub fn slow_commands_told(answer: &RespValue<'_>) -> Facts {
 /// The slow commands that came between two readings, the newest first; without those with which the server was asked.
 pub fn slow_commands(pair: &Pair<'_>) -> Vec<SlowCommand> {
     let id_of = |text: &str| field(text, "id")?.parse::<i64>().ok();
-    let told = |facts: &Facts| -> Vec<String> {
+    let reported = |facts: &Facts| -> Vec<String> {
         facts.beginning_with("slow_command_").map(|(_, text)| text.to_owned()).collect()
     };
-    let last_before = told(pair.before).iter().filter_map(|text| id_of(text)).max().filter(|_| !pair.anew);
+    let last_before =
+        reported(pair.before).iter().filter_map(|text| id_of(text)).max().filter(|_| !pair.anew);
     let command = |text: &String| {
         let name = field(text, "name")?;
         let is_new = last_before.is_none_or(|last| id_of(text) > Some(last));
@@ -65,14 +66,14 @@ pub fn slow_commands(pair: &Pair<'_>) -> Vec<SlowCommand> {
             took_ns: number("us")?.saturating_mul(MICROSECOND),
         })
     };
-    let mut commands: Vec<SlowCommand> = told(pair.after).iter().filter_map(command).collect();
+    let mut commands: Vec<SlowCommand> = reported(pair.after).iter().filter_map(command).collect();
     commands.sort_by_key(|command| std::cmp::Reverse(command.at_unix_s));
     commands
 }
 
 /// The facts of an answer to `LATENCY LATEST`: events of name, Unix time in seconds, and the last and the greatest time in
 /// milliseconds.
-pub fn events_told(answer: &RespValue<'_>) -> Facts {
+pub fn reported_events(answer: &RespValue<'_>) -> Facts {
     let mut facts = Facts::default();
     for event in answer.list().iter().take(NAMES_MAX) {
         let [name, at_s, latest_ms, most_ms, ..] = event.list() else { continue };
@@ -104,7 +105,7 @@ pub fn events(pair: &Pair<'_>) -> Vec<LatencyEvent> {
 
 /// The facts of an answer to `LATENCY HISTOGRAM`: for each command its calls and, by the upper bound of a cell in microseconds,
 /// how many calls took at most that.
-pub fn histograms_told(answer: &RespValue<'_>) -> Facts {
+pub fn reported_histograms(answer: &RespValue<'_>) -> Facts {
     let mut facts = Facts::default();
     for pair in answer.list().chunks_exact(2).take(HISTOGRAMS_MAX) {
         let Some(name) = pair[0].text().and_then(name_of) else { continue };
@@ -166,9 +167,9 @@ mod tests {
     use crate::evidence::resp_value::RespRead;
 
     #[track_caller]
-    fn told(bytes: &[u8], told: fn(&RespValue<'_>) -> Facts) -> Facts {
+    fn reported(bytes: &[u8], reported: fn(&RespValue<'_>) -> Facts) -> Facts {
         match RespValue::read(bytes) {
-            RespRead::Whole(value, _) => told(&value),
+            RespRead::Whole(value, _) => reported(&value),
             other => panic!("{other:?}"),
         }
     }
@@ -183,7 +184,8 @@ mod tests {
         let second = b"*4\r\n*6\r\n:7\r\n:103\r\n:20000\r\n*2\r\n$4\r\nKEYS\r\n$6\r\nsecret\r\n$3\r\na:1\r\n$0\r\n\r\n\
             *4\r\n:6\r\n:102\r\n:11\r\n*2\r\n$7\r\nSLOWLOG\r\n$3\r\nGET\r\n*4\r\n:5\r\n:101\r\n:12\r\n*1\r\n$6\r\na,id=9\r\n\
             *4\r\n:4\r\n:100\r\n:9000\r\n*1\r\n$3\r\nget\r\n";
-        let (before, after) = (told(first, slow_commands_told), told(second, slow_commands_told));
+        let (before, after) =
+            (reported(first, reported_slow_commands), reported(second, reported_slow_commands));
         assert!(!format!("{after:?}").contains("secret"));
         let seen = slow_commands(&pair(&before, &after));
         let of = |name: &str, at_unix_s, us| SlowCommand {
@@ -200,8 +202,8 @@ mod tests {
     #[test]
     fn latency_events_are_those_that_changed() {
         let event = |at: u32, ms: u32| format!("*4\r\n$7\r\ncommand\r\n:{at}\r\n:{ms}\r\n:900\r\n");
-        let before = told(format!("*1\r\n{}", event(5, 12)).as_bytes(), events_told);
-        let after = told(format!("*1\r\n{}", event(9, 30)).as_bytes(), events_told);
+        let before = reported(format!("*1\r\n{}", event(5, 12)).as_bytes(), reported_events);
+        let after = reported(format!("*1\r\n{}", event(9, 30)).as_bytes(), reported_events);
         let seen = events(&pair(&before, &after));
         let [LatencyEvent { name, at_unix_s: 9, latest_ns, greatest_ns }] = &seen[..] else {
             panic!("{seen:?}")
@@ -219,7 +221,7 @@ mod tests {
             let text: String =
                 cells.iter().map(|(bound, count)| format!(":{bound}\r\n:{count}\r\n")).collect();
             let head = "*2\r\n$3\r\nGET\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n";
-            told(format!("{head}*{}\r\n{text}", 2 * cells.len()).as_bytes(), histograms_told)
+            reported(format!("{head}*{}\r\n{text}", 2 * cells.len()).as_bytes(), reported_histograms)
         };
         // Of the 1,000 calls in between 900 took at most 4 us, 95 more at most 16, and 5 at most 1,056.
         let (before, after) = (
@@ -253,8 +255,11 @@ mod tests {
         for bytes in
             [&b"*1\r\n:1\r\n"[..], b":1\r\n", b"*2\r\n$3\r\nget\r\n:1\r\n", b"*1\r\n*3\r\n:1\r\n:2\r\n:3\r\n"]
         {
-            assert!(told(bytes, slow_commands_told).is_empty() && told(bytes, events_told).is_empty());
-            let pair_of = told(bytes, histograms_told);
+            assert!(
+                reported(bytes, reported_slow_commands).is_empty()
+                    && reported(bytes, reported_events).is_empty()
+            );
+            let pair_of = reported(bytes, reported_histograms);
             assert_eq!(at_most(&pair(&pair_of, &pair_of), "get", 0.5), None);
         }
     }

@@ -1,9 +1,9 @@
 //! Questions to a server for evidence, and the readers of its replies.
 
 use super::facts::Facts;
-use super::redis_lists::{SLOW_COMMANDS_MAX, events_told, histograms_told, slow_commands_told};
+use super::redis_lists::{SLOW_COMMANDS_MAX, reported_events, reported_histograms, reported_slow_commands};
 use super::resp_value::{RespRead, RespValue};
-use super::slots::{BY_CPU, BY_KEYS, slots_told};
+use super::slots::{BY_CPU, BY_KEYS, reported_slots};
 use crate::misses::usual_key;
 use pummel_logic::plan::Protocol;
 
@@ -200,10 +200,10 @@ pub fn read(question: Question, dialect: Dialect, bytes: &[u8]) -> Reply {
         (Dialect::Text, Question::UsualRecord) => read_metadata(bytes),
         (Dialect::Text, _) => read_text(bytes),
         (Dialect::Binary, _) => read_binary(bytes),
-        (Dialect::Resp, Question::SlowLog) => read_nested(bytes, slow_commands_told),
-        (Dialect::Resp, Question::LatencyEvents) => read_nested(bytes, events_told),
-        (Dialect::Resp, Question::LatencyHistograms) => read_nested(bytes, histograms_told),
-        (Dialect::Resp, Question::SlotsByCpu | Question::SlotsByKeys) => read_nested(bytes, slots_told),
+        (Dialect::Resp, Question::SlowLog) => read_nested(bytes, reported_slow_commands),
+        (Dialect::Resp, Question::LatencyEvents) => read_nested(bytes, reported_events),
+        (Dialect::Resp, Question::LatencyHistograms) => read_nested(bytes, reported_histograms),
+        (Dialect::Resp, Question::SlotsByCpu | Question::SlotsByKeys) => read_nested(bytes, reported_slots),
         (Dialect::Resp, _) => read_resp(bytes),
     }
 }
@@ -223,14 +223,14 @@ fn read_metadata(bytes: &[u8]) -> Reply {
     Reply::Facts(facts, taken)
 }
 
-/// Reads an answer of nested lists, which `told` turns into facts, or a refusal.
-fn read_nested(bytes: &[u8], told: fn(&RespValue<'_>) -> Facts) -> Reply {
+/// Reads an answer of nested lists, which `reported` turns into facts, or a refusal.
+fn read_nested(bytes: &[u8], reported: fn(&RespValue<'_>) -> Facts) -> Reply {
     if bytes.first() == Some(&b'-') {
         return read_resp(bytes);
     }
     match RespValue::read(bytes) {
         RespRead::More => Reply::More,
-        RespRead::Whole(value, len) => Reply::Facts(told(&value), len),
+        RespRead::Whole(value, len) => Reply::Facts(reported(&value), len),
         RespRead::Wrong => Reply::Malformed("what answers SLOWLOG, LATENCY or CLUSTER is no list"),
     }
 }

@@ -33,7 +33,7 @@ pub struct SlotUse {
 }
 
 /// The facts of an answer to `CLUSTER SLOT-STATS`: pairs of a slot and of names with numbers.
-pub fn slots_told(answer: &RespValue<'_>) -> Facts {
+pub fn reported_slots(answer: &RespValue<'_>) -> Facts {
     let mut facts = Facts::default();
     for entry in answer.list().iter().take(BY_CPU) {
         let [slot, figures] = entry.list() else { continue };
@@ -60,10 +60,10 @@ pub fn slots_told(answer: &RespValue<'_>) -> Facts {
 pub fn slots(pair: &Pair<'_>) -> Vec<SlotUse> {
     let number = |text: &str, name: &str| field(text, name)?.parse::<u64>().ok();
     let before = |slot: &str| pair.before.text(&format!("hash_slot_{slot}"));
-    let told_before =
+    let reported_before =
         || pair.before.beginning_with("hash_slot_").filter_map(|(_, text)| number(text, "cpu_us"));
     // Slots that are not in a list that is not full took nothing.
-    let least_us = if told_before().count() < BY_CPU { 0 } else { told_before().min().unwrap_or(0) };
+    let least_us = if reported_before().count() < BY_CPU { 0 } else { reported_before().min().unwrap_or(0) };
     let slot = |(slot, text): (&str, &str)| {
         let rise = |name: &str| {
             pair.difference(before(slot).and_then(|text| number(text, name)), number(text, name))
@@ -92,7 +92,7 @@ mod tests {
     use crate::evidence::resp_value::RespRead;
 
     /// The facts of an answer in RESP2 about these slots: number, keys, CPU time in microseconds and bytes that came.
-    fn told(slots: &[(u16, u64, u64, u64)]) -> Facts {
+    fn reported(slots: &[(u16, u64, u64, u64)]) -> Facts {
         let names = ["key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"];
         let slot = |(slot, keys, cpu_us, came): &(u16, u64, u64, u64)| {
             let figures: String = names
@@ -109,7 +109,7 @@ mod tests {
     fn facts_of(bytes: &[u8]) -> Facts {
         let RespRead::Whole(value, len) = RespValue::read(bytes) else { panic!("a whole answer") };
         assert_eq!(len, bytes.len());
-        slots_told(&value)
+        reported_slots(&value)
     }
 
     fn seen(before: &Facts, after: &Facts) -> Vec<SlotUse> {
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn the_busiest_slots_are_those_that_took_most_between_the_readings() {
-        let before = told(&[(7, 10, 9_000, 500), (3, 5, 100, 50)]);
-        let after = told(&[(7, 10, 9_100, 600), (3, 6, 2_100, 90), (16_383, 1, 40, 4)]);
+        let before = reported(&[(7, 10, 9_000, 500), (3, 5, 100, 50)]);
+        let after = reported(&[(7, 10, 9_100, 600), (3, 6, 2_100, 90), (16_383, 1, 40, 4)]);
         let [first, second, third] = seen(&before, &after)[..] else { panic!("three slots") };
         assert_eq!((first.slot, first.keys, first.cpu_at_least_ns), (3, 6, Some(2_000 * MICROSECOND)));
         assert_eq!((first.bytes_in, first.bytes_out), (Some(40), Some(40)));
@@ -135,7 +135,7 @@ mod tests {
         let full: Vec<(u16, u64, u64, u64)> = (0..BY_CPU as u16).map(|slot| (slot, 1, 1_000, 1)).collect();
         let mut later = full.clone();
         later[0] = (9_999, 1, 5_000, 1);
-        let found = seen(&told(&full), &told(&later));
+        let found = seen(&reported(&full), &reported(&later));
         assert_eq!((found[0].slot, found[0].cpu_at_least_ns), (9_999, Some(4_000 * MICROSECOND)));
         assert_eq!(found.len(), BY_KEYS);
     }

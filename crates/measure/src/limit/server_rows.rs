@@ -107,9 +107,9 @@ pub fn refused(case: &Case<'_>) -> Option<Finding> {
         .sum();
     // A full server turns away the connection for its statistics too; what it said on ours is known all the same.
     let messages = case.measurement.messages.iter();
-    let told = messages.filter(|(message, _)| FULL_WORDS.iter().any(|words| message.contains(words)));
+    let reported = messages.filter(|(message, _)| FULL_WORDS.iter().any(|words| message.contains(words)));
     let met = connections.refusals.iter().map(|refusal| refusal.attempts).sum();
-    let refused = refused.max(told.map(|(_, count)| count).sum()).max(met);
+    let refused = refused.max(reported.map(|(_, count)| count).sum()).max(met);
     let full = FullQueue::of(case);
     if failed == 0 || (refused == 0 && full.is_none()) {
         return None;

@@ -66,16 +66,16 @@ impl ServerUse {
         threads.sort_by(|one, other| other.cpu.total_cmp(&one.cpu));
         // memcached -t 1 has seven threads, of which one answers requests: the others must not look like idle ones.
         threads.truncate(serving_threads.map_or(usize::MAX, |count| count as usize));
-        let told = reading.filter(|reading| !reading.restarted && reading.span_ns > 0);
-        let share = |part: Option<Nanos>| Some(share_of(part?, told?.span_ns));
+        let reported = reading.filter(|reading| !reading.restarted && reading.span_ns > 0);
+        let share = |part: Option<Nanos>| Some(share_of(part?, reported?.span_ns));
         let unread = evidence.unread.clone().or_else(|| evidence.threads_unread.clone());
         ServerUse {
             address: evidence.address.clone(),
             serving_threads,
-            process: share(told.and_then(|reading| reading.cpu_ns)),
-            in_commands: share(told.and_then(|reading| reading.in_commands_ns))
+            process: share(reported.and_then(|reading| reading.cpu_ns)),
+            in_commands: share(reported.and_then(|reading| reading.in_commands_ns))
                 .filter(|share| *share <= ONE_AT_A_TIME_MAX),
-            main_thread: share(told.and_then(|reading| reading.main_thread_cpu_ns)),
+            main_thread: share(reported.and_then(|reading| reading.main_thread_cpu_ns)),
             threads,
             delay_cause: DelayCause::of(all, evidence),
             unread,

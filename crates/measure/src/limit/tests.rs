@@ -151,12 +151,12 @@ fn an_instrument_that_disagrees_with_itself_judges_nothing() {
 }
 
 #[test]
-fn a_cpu_that_was_taken_away_names_the_thief() {
+fn a_cpu_that_was_taken_away_names_the_taker() {
     let lagging = |run: Scenario| Scenario { lag: 30 * MICROSECOND, ..run }.seen(IDLE, 1);
     for run in [lagging(quiet()), lagging(closed())] {
         let part = run.length / 10;
-        let names = |run: Scenario, thief: &str| {
-            let words = ["The generator's CPU was taken away by", thief, "for 10 % of its time"];
+        let names = |run: Scenario, taker: &str| {
+            let words = ["The generator's CPU was taken away by", taker, "for 10 % of its time"];
             says(&run.verdict(), Limit::Generator, "generator-cpu-taken", &words);
         };
         // Steal is that of all four CPUs.

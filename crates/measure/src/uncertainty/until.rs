@@ -84,7 +84,7 @@ impl UntilResult {
         certainty: Option<&Certainty>,
     ) -> Option<UntilResult> {
         let until = plan.adaptive.until?;
-        if measurement.agents.as_ref().is_some_and(|agents| !agents.have_all_told()) {
+        if measurement.agents.as_ref().is_some_and(|agents| !agents.have_all_reported()) {
             return None;
         }
         let bounds = certainty.and_then(|_| bounds_of(measurement, all, until.quantile));

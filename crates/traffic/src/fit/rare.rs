@@ -27,7 +27,7 @@ const GAIN_LEAST: f64 = 2e-3;
 
 /// Gain in the logarithm of the likelihood from which on keys that are asked for once and never again are separated
 /// from rare ones: by chance alone it is so once in ten thousand traces (Wilks, 1938).
-const TOLD_APART: f64 = 7.0;
+const SEPARATION_GAIN: f64 = 7.0;
 
 /// Keys that are asked for equally often.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub(super) struct Class {
 
 /// The estimate of all keys from the keys that were seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Rare {
+pub(super) struct RareKeys {
     /// Keys that are asked for once and never again, where the trace separates them from rare ones.
     pub(super) once: f64,
     /// The most keys that may be asked for once and never again: more than `once` where the trace does not separate
@@ -53,7 +53,7 @@ pub(super) struct Rare {
 /// The rates behind groups of keys that were seen equally often: up to [`RARE_MAX`] times if keys stay, in any number
 /// if they have `lives`. Of the keys that were seen once, at most the share `once_max` are requested once and never
 /// again.
-pub(super) fn rates_behind(groups: &[Class], once_max: f64, lives: &Lives) -> Rare {
+pub(super) fn rates_behind(groups: &[Class], once_max: f64, lives: &Lives) -> RareKeys {
     let most = groups.iter().map(|group| group.rate).fold(0.0, f64::max);
     let bins = Bins::new(most, lives);
     let mut seen = vec![0.0; bins.len()];
@@ -63,7 +63,7 @@ pub(super) fn rates_behind(groups: &[Class], once_max: f64, lives: &Lives) -> Ra
         }
     }
     if seen.iter().all(|keys| *keys <= 0.0) {
-        return Rare::default();
+        return RareKeys::default();
     }
     let laws =
         Laws::of(grid(&bins, &seen, lives).into_iter().map(|rate| Law::new(rate, &bins, lives)).collect());
@@ -72,7 +72,7 @@ pub(super) fn rates_behind(groups: &[Class], once_max: f64, lives: &Lives) -> Ra
         return without.rare(&seen, &laws, 0.0);
     }
     let with = Mixture::of(&seen, &laws, once_max);
-    match with.likelihood - without.likelihood > TOLD_APART {
+    match with.likelihood - without.likelihood > SEPARATION_GAIN {
         true => with.rare(&seen, &laws, with.once),
         false => without.rare(&seen, &laws, with.once),
     }
@@ -181,7 +181,7 @@ impl Mixture {
     }
 
     /// The classes of records; `once_most` is the most that may be asked for once.
-    fn rare(&self, seen: &[f64], laws: &Laws, once_most: f64) -> Rare {
+    fn rare(&self, seen: &[f64], laws: &Laws, once_most: f64) -> RareKeys {
         let total: f64 = seen.iter().sum();
         let class = |(law, weight): (&Law, &f64)| Class { rate: law.rate, keys: weight / law.any };
         let mut classes: Vec<Class> = laws
@@ -192,7 +192,7 @@ impl Mixture {
             .filter(|class| class.keys.is_finite() && class.keys >= total * 1e-9)
             .collect();
         classes.reverse();
-        Rare { once: self.once, once_most, classes }
+        RareKeys { once: self.once, once_most, classes }
     }
 }
 
@@ -323,11 +323,11 @@ mod tests {
         groups.collect()
     }
 
-    fn keys(rare: &Rare) -> f64 {
+    fn keys(rare: &RareKeys) -> f64 {
         rare.classes.iter().map(|class| class.keys).sum()
     }
 
-    fn requests(rare: &Rare) -> f64 {
+    fn requests(rare: &RareKeys) -> f64 {
         rare.classes.iter().map(|class| class.keys * class.rate).sum::<f64>() + rare.once
     }
 
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn without_keys_nothing_is_behind_them() {
-        assert_eq!(rates_behind(&[], 1.0, &Lives::endless()), Rare::default());
+        assert_eq!(rates_behind(&[], 1.0, &Lives::endless()), RareKeys::default());
     }
 
     #[test]
@@ -369,9 +369,9 @@ mod tests {
             assert!((0.5..2.0).contains(&off), "{draws} of {keys}: {}", self::keys(&rare));
         }
         // Nothing was seen twice: that is separated from rare keys where it is of enough keys.
-        for (once, is_told) in [(30, false), (30_000, true)] {
+        for (once, is_separated) in [(30, false), (30_000, true)] {
             let rare = rates_behind(&groups(&[0.0, f64::from(once)]), 1.0, &Lives::endless());
-            assert_eq!(rare.once > 0.0, is_told, "{once}: {rare:?}");
+            assert_eq!(rare.once > 0.0, is_separated, "{once}: {rare:?}");
         }
     }
 

@@ -106,18 +106,21 @@ mod tests {
     }
 
     /// The keys of the rows that were passed on, with the length of the store that each got.
-    fn told(rows: &[Row<'_>]) -> Vec<(String, Option<u32>)> {
-        told_stores(rows).into_iter().map(|(key, store)| (key, store.and_then(|store| store.bytes))).collect()
+    fn reported(rows: &[Row<'_>]) -> Vec<(String, Option<u32>)> {
+        reported_stores(rows)
+            .into_iter()
+            .map(|(key, store)| (key, store.and_then(|store| store.bytes)))
+            .collect()
     }
 
-    fn told_stores(rows: &[Row<'_>]) -> Vec<(String, Option<Store>)> {
-        let (mut ahead, mut told) = (Ahead::default(), Vec::new());
+    fn reported_stores(rows: &[Row<'_>]) -> Vec<(String, Option<Store>)> {
+        let (mut ahead, mut reported) = (Ahead::default(), Vec::new());
         let mut note = |row: &Row<'_>, next: Option<Store>| {
-            told.push((String::from_utf8(row.key.to_vec()).unwrap(), next));
+            reported.push((String::from_utf8(row.key.to_vec()).unwrap(), next));
         };
         rows.iter().for_each(|row| ahead.take(row, &mut note));
         ahead.flush(&mut note);
-        told
+        reported
     }
 
     #[test]
@@ -135,11 +138,11 @@ mod tests {
         ];
         let expected =
             [("a", Some(10)), ("b", None), ("a", Some(10)), ("a", Some(10)), ("a", None), ("a", Some(20))];
-        let told = told(&rows);
-        for (found, (key, next)) in told.iter().zip(expected) {
+        let reported = reported(&rows);
+        for (found, (key, next)) in reported.iter().zip(expected) {
             assert_eq!((found.0.as_str(), found.1), (key, next));
         }
-        assert_eq!(told[6..], [("a".to_owned(), None), ("a".to_owned(), None)]);
+        assert_eq!(reported[6..], [("a".to_owned(), None), ("a".to_owned(), None)]);
     }
 
     #[test]
@@ -147,9 +150,9 @@ mod tests {
         let expiring = Row { ttl_s: 60, ..store(b"a", 10) };
         let known = Row { value_bytes: Some(7), ..Row::read(b"a") };
         let unsized_store = Row { verb: Verb::Set, ttl_s: 70, ..Row::read(b"b") };
-        let told = told_stores(&[known, Row::read(b"b"), expiring, unsized_store]);
-        assert_eq!(told[0].1, Some(Store { bytes: Some(10), ttl_s: Some(60) }));
-        assert_eq!(told[1].1, Some(Store { bytes: None, ttl_s: Some(70) }));
+        let reported = reported_stores(&[known, Row::read(b"b"), expiring, unsized_store]);
+        assert_eq!(reported[0].1, Some(Store { bytes: Some(10), ttl_s: Some(60) }));
+        assert_eq!(reported[1].1, Some(Store { bytes: None, ttl_s: Some(70) }));
     }
 
     #[test]
@@ -158,10 +161,10 @@ mod tests {
             let mut rows = vec![Row::read(b"a")];
             rows.extend((0..distance).map(|_| Row { value_bytes: Some(1), ..Row::read(b"other") }));
             rows.push(store(b"a", 10));
-            let told = told(&rows);
-            assert_eq!(told.len(), rows.len());
+            let reported = reported(&rows);
+            assert_eq!(reported.len(), rows.len());
             let is_seen = distance < ROWS_AHEAD;
-            assert_eq!(told[0], ("a".to_owned(), is_seen.then_some(10)), "{distance}");
+            assert_eq!(reported[0], ("a".to_owned(), is_seen.then_some(10)), "{distance}");
         }
     }
 
