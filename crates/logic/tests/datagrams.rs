@@ -6,9 +6,10 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
+use pummel_logic::plan::Transport;
 use pummel_logic::protocol::text::Text;
 use pummel_logic::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
-use pummel_logic::protocol::{Fault, Keys, Malformed, Op, Outcome, Value, Verb};
+use pummel_logic::protocol::{Codec, Fault, Keys, Malformed, Op, Outcome, Value, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 const MS: Nanos = MILLISECOND;
@@ -230,7 +231,7 @@ fn replies_find_their_requests_in_any_order() {
     assert_eq!(ends, [(2, Outcome::Number(17), 0), (1, Outcome::Miss, 0), (0, Outcome::Hit, 1)]);
     assert_eq!(story.told.stamps, [Stamp::Kernel; 3], "each datagram has its own");
     assert!(story.session.is_idle());
-    assert_eq!(story.session.datagram_counts().packet_disorder, 0);
+    assert_eq!(story.session.take_datagram_counts().packet_disorder, 0);
 }
 
 /// Replies of up to six datagrams in either framing.
@@ -297,7 +298,7 @@ fn in_order_every_value_is_checked() {
             for datagram in reply(0, framing, &found) {
                 story.receive(&datagram, 1);
             }
-            assert_eq!(story.session.datagram_counts().packet_disorder, 0, "{keys:?} {framing:?}");
+            assert_eq!(story.session.take_datagram_counts().packet_disorder, 0, "{keys:?} {framing:?}");
             // A single large value beside misses may be of two, of which the second half of one and the first of the
             // other got lost.
             let large = found.iter().flat_map(|(_, value)| value).any(|value| value.len() > 1300);
@@ -317,7 +318,7 @@ fn what_comes_late_twice_or_astray_is_counted_and_answers_nothing() {
     assert_eq!(story.receive(hit, 2), 0, "the same again");
     assert_eq!(story.receive(&message(77, b"END\r\n")[0], 3), 0, "nobody's");
     assert_eq!(story.receive(b"\0\0\0", 4), 0, "no frame");
-    let counts = story.session.datagram_counts();
+    let counts = story.session.take_datagram_counts();
     assert_eq!((counts.stray, counts.packet_disorder), (3, 3));
     assert_eq!(story.told.answers.len(), 1);
 }
@@ -335,14 +336,14 @@ fn a_timeout_gives_up_one_request_and_counts_what_is_missing_of_its_reply() {
     assert_eq!(story.session.handle_overdue(10 * MS, 12 * MS, &mut story.told), 2);
     let ends: Vec<_> = story.told.answers.iter().map(|(index, outcome, ..)| (*index, *outcome)).collect();
     assert_eq!(ends, [(0, Outcome::Error(Fault::Timeout)), (1, Outcome::Error(Fault::Timeout))]);
-    let counts = story.session.datagram_counts();
+    let counts = story.session.take_datagram_counts();
     assert_eq!(counts.udp_timeout, 2);
     assert_eq!(counts.packet_drop, 1 + large.len() as u64 - 2, "at least one of the first");
     assert_eq!(counts.packet_disorder, 1);
     assert_eq!(story.session.deadline(10 * MS), 19 * MS, "the third goes on");
     assert_eq!(story.receive(&large[1], 13 * MS), 0);
     assert_eq!(story.receive(&message(2, b"END\r\n")[0], 14 * MS), 1);
-    assert_eq!(story.session.datagram_counts().stray, 1);
+    assert_eq!(story.session.take_datagram_counts().stray, 1);
     assert!(story.session.is_idle());
 }
 
@@ -360,7 +361,7 @@ fn the_number_of_a_request_that_was_given_up_is_not_used_again() {
     }
     assert!(!numbers.contains(&0), "a late reply to it would be taken for another's");
     assert_eq!(story.receive(&message(0, b"END\r\n")[0], 9 * MS), 0);
-    assert_eq!(story.session.datagram_counts().stray, 1);
+    assert_eq!(story.session.take_datagram_counts().stray, 1);
 }
 
 #[test]
@@ -454,7 +455,7 @@ fn misses_that_lost_datagrams_could_be_are_counted_where_the_framing_leaves_it_o
         for datagram in reply(0, framing, &found) {
             story.receive(&datagram, 1);
         }
-        assert_eq!(story.session.datagram_counts().unclear_misses, unclear, "{framing:?}");
+        assert_eq!(story.session.take_datagram_counts().unclear_misses, unclear, "{framing:?}");
     }
 }
 
@@ -478,6 +479,7 @@ fn a_closed_session_goes_on_with_other_numbers() {
     story.get(&["a", "b"], 0);
     story.session.handle_closed(Fault::Refused, MS, &mut story.told);
     assert_eq!(story.told.answers[0].1, Outcome::Error(Fault::Refused));
+    story.session.begin_connection(Text::new(), Transport::Udp);
     story.get(&["a"], 2 * MS);
     assert_eq!(story.number_of(1), 1);
 }

@@ -4,6 +4,7 @@ use std::io::IoSlice;
 
 use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Owed, Ticket};
 use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
+use pummel_logic::plan::Transport;
 use pummel_logic::protocol::binary::Binary;
 use pummel_logic::protocol::meta::Meta;
 use pummel_logic::protocol::resp::{Resp2, Resp3};
@@ -506,6 +507,7 @@ fn a_closed_connection_ends_everything_that_it_owes_and_begins_anew() {
             "2 Error(Reset) sent never arrived 9 read 9 Nothing",
         ]
     );
+    story.session.begin_connection(Text::new(), Transport::Stream);
     assert!(story.session.is_idle() && !story.session.has_output());
     story.wire.clear();
     story.get("d", 20 * US).sent_all(21 * US).received("END\r\n", 22 * US, 22 * US);
@@ -861,7 +863,7 @@ fn a_session_that_begins_anew_knows_nothing_of_the_connection_before() {
     story.ask(two, 0).sent_all(US);
     story.received("VALUE a 0 3\r\none\r\nSERVER_ERROR busy\r\nEN", 2 * US, 3 * US);
     let before = story.session.is_idle();
-    story.session.begin_connection();
+    story.session.begin_connection(Text::new(), Transport::Stream);
     story.get("c", 4 * US).sent_all(5 * US).received(HIT.replace('a', "c").as_str(), 6 * US, 7 * US);
     assert!(before && story.session.is_idle());
     assert_eq!(story.told.memos, [true, true], "which values can be stale");

@@ -51,7 +51,7 @@ const LOGIC: Floor = Floor {
         ("workload::distinct", &[]),
         ("workload", &["client::route", "dist", "plan", "protocol", "rng", "time"]),
         ("connection::inflight", &["protocol", "time", "workload"]),
-        ("connection", &["protocol", "time"]),
+        ("connection", &["plan", "protocol", "time"]),
         ("unsent", &["arrival", "protocol", "time", "workload"]),
         ("client", &["arrival", "connection", "plan", "protocol", "rng", "time", "unsent", "workload"]),
         ("plan::validate", &["arrival", "client::route", "dist", "plan", "protocol", "time", "workload"]),

@@ -55,17 +55,18 @@ impl<C: Codec> WorkerState<C> {
         since: Nanos,
         backend: &mut dyn Backend,
     ) -> bool {
+        let Endpoint { server, rank, transport } = self.endpoints[slot];
         let connection = &mut self.connections[slot];
-        if !connection.dial(at) {
+        let was_congested = connection.congested;
+        if !connection.dial(at, self.codec.renew(), transport) {
             return false;
         }
-        self.congested -= usize::from(std::mem::take(&mut connection.congested));
+        self.congested -= usize::from(was_congested);
         self.reporter.refusals.begin_connection(slot);
         if !connection.in_wheel {
             connection.in_wheel = true;
             self.wheel.insert(slot as u32, since.saturating_add(self.limits.timeout_ns));
         }
-        let Endpoint { server, rank, transport } = self.endpoints[slot];
         let target = self.servers[server as usize].target_over(transport, rank, attempt as usize);
         backend.open(connection.id(slot), &target);
         true

@@ -166,22 +166,32 @@ impl<C: Codec> Connection<C> {
         }
     }
 
-    /// The connection, carried by `transport`.
-    pub fn carried_by(mut self, transport: Transport) -> Connection<C> {
-        self.session.carry_by_datagrams(transport == Transport::Udp);
-        self
-    }
-
-    /// Notes that the backend begins at `at` to open the connection. Returns whether the connection can be opened in
-    /// its state. This is where every connection begins, and so where its session does: whoever closed the slot's last
-    /// connection, nothing of that one reaches this one.
-    pub fn dial(&mut self, at: Nanos) -> bool {
-        let dialled = self.change(ConnectionChange::Dial).is_some();
-        if dialled {
-            self.opening_since = at;
-            self.session.begin_connection();
+    /// Notes that the backend is told at `at` to open the connection, whose session uses `codec` and `transport`. Returns
+    /// whether the connection can be opened in its state. This is where every connection begins, and so where all that belongs
+    /// to one does: whoever closed the slot's last connection, nothing of that one reaches this one.
+    pub fn dial(&mut self, at: Nanos, codec: C, transport: Transport) -> bool {
+        if self.change(ConnectionChange::Dial).is_none() {
+            return false;
         }
-        dialled
+        // All fields are named, so that a new one has to say whether it outlives the connection.
+        let Connection {
+            session,
+            generation: _,
+            client: _,
+            lane: _,
+            state: _,
+            in_wheel: _,
+            answered,
+            congested,
+            history,
+            opening_since,
+            handshake,
+        } = self;
+        session.begin_connection(codec, transport);
+        // A server that has answered on the last connection did not refuse that one.
+        history.refused &= !*answered;
+        (*answered, *congested, *opening_since, *handshake) = (false, false, at, None);
+        true
     }
 
     /// Whether the connection takes no request until its socket takes bytes.
@@ -262,7 +272,7 @@ impl<C> Connection<C> {
     pub fn open(&mut self) -> Option<Nanos> {
         self.change(ConnectionChange::Open)?;
         self.handshake = None;
-        (self.answered, self.history.failures) = (false, 0);
+        self.history.failures = 0;
         Some(self.opening_since)
     }
 
@@ -404,12 +414,12 @@ mod tests {
     fn a_session_begins_with_its_connection() {
         let mut connection = connection(ConnectionState::Closed);
         let mut sink = Nowhere;
-        assert!(connection.dial(1));
+        assert!(connection.dial(1, Text::new(), Transport::Stream));
         // Half a line that nothing was asked for.
         let chunk = || Chunk { bytes: b"EN", stamp: None, read: 2 };
         assert_eq!(connection.session.handle_received(chunk(), &mut sink), Ok(0));
         connection.close();
-        assert!(connection.dial(3));
+        assert!(connection.dial(3, Text::new(), Transport::Stream));
         let whole = Chunk { bytes: b"VERSION 1\r\n", stamp: None, read: 4 };
         let why = connection.session.handle_received(whole, &mut sink).expect_err("nothing was asked for");
         assert_eq!(why.0, "a reply to no request", "and no other word: {why:?}");

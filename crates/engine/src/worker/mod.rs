@@ -174,9 +174,6 @@ impl<C: Codec, B: Backend> Worker<C, B> {
 
     /// The worker, with a copy of this codec on every connection, so that the codec's settings hold for all of them.
     pub fn speaking(mut self, codec: &C) -> Worker<C, B> {
-        for connection in &mut self.state.connections {
-            connection.session.speak(codec.renew());
-        }
         self.state.codec = codec.renew();
         self
     }
@@ -236,7 +233,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self.take_last_refusals();
         for slot in 0..self.state.connections.len() {
             self.backend.close(self.state.id(slot), Close::Fin);
-            let counts = self.state.connections[slot].session.datagram_counts();
+            let counts = self.state.connections[slot].session.take_datagram_counts();
             self.state.reporter.add_datagrams(&counts);
         }
         self.state.reporter.note_asked(self.state.maker.lateness(), self.state.maker.asked_rows());
@@ -507,8 +504,7 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
             if connection.reset().is_opening() {
                 state.openings.end_one();
             }
-            state.reporter.add_datagrams(&connection.session.datagram_counts());
-            connection.session.carry_by_datagrams(transport == Transport::Udp);
+            state.reporter.add_datagrams(&connection.session.take_datagram_counts());
             let (client, lane) = state.owner(slot);
             state.entries[client].client.handle_closed(lane, true, &mut state.maker);
         }

@@ -126,11 +126,7 @@ impl<C: Codec> WorkerState<C> {
         WorkerState {
             wheel: TimingWheel::new(limits.timeout_ns, now),
             limits,
-            connections: endpoints
-                .iter()
-                .enumerate()
-                .map(|(slot, endpoint)| Connection::new(slot, lanes, depth).carried_by(endpoint.transport))
-                .collect(),
+            connections: (0..count).map(|slot| Connection::new(slot, lanes, depth)).collect(),
             lanes,
             endpoints,
             maker,

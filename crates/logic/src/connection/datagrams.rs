@@ -34,14 +34,16 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Drops all replies that have begun to arrive.
-    pub(super) fn forget(&mut self) {
-        self.gatherings.clear();
+    /// Begins anew for another connection. No reply goes on that has begun to arrive; what is known of the server and of requests
+    /// that were given up holds still.
+    pub(super) fn begin_connection(&mut self) {
+        let Datagrams { gatherings, spare: _, abandoned: _, counts: _, is_stream: _ } = self;
+        gatherings.clear();
     }
 
-    /// The counters of datagrams.
-    pub(super) fn counts(&self) -> DatagramCounts {
-        self.counts
+    /// Takes the counters of datagrams.
+    pub(super) fn take_counts(&mut self) -> DatagramCounts {
+        std::mem::take(&mut self.counts)
     }
 
     fn gathering(&mut self) -> Box<Gathering> {

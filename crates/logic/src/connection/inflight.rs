@@ -136,6 +136,12 @@ impl Inflight {
         Inflight { ring: VecDeque::with_capacity(depth), ..Inflight::default() }
     }
 
+    /// An empty ring at the beginning of a connection, made of the memory of this one, whose next request gets the tag `first`.
+    pub fn emptied(mut self, first: Tag) -> Inflight {
+        self.ring.clear();
+        Inflight { ring: self.ring, front: first, ..Inflight::default() }
+    }
+
     /// Whether nothing is owed.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -362,11 +368,6 @@ impl Inflight {
         bytes
     }
 
-    /// Continues the numbering of requests at `tag`; the ring must be empty.
-    pub fn restart_at(&mut self, tag: Tag) {
-        self.front = tag;
-    }
-
     /// The time in nanoseconds since which the oldest request waits; [`NEVER`] if none does.
     #[inline]
     pub fn oldest(&self) -> Nanos {
@@ -375,7 +376,7 @@ impl Inflight {
 
     /// Removes all requests at the end of a connection, and returns those that have not ended.
     pub fn drain(&mut self) -> impl Iterator<Item = Owed> + '_ {
-        (self.front, self.sent, self.start, self.silent) = (0, 0, 0, 0);
+        (self.front, self.sent, self.start, self.silent) = (self.next_tag(), 0, 0, 0);
         self.ring.drain(..).filter(|owed| owed.state != State::Finished)
     }
 

@@ -229,11 +229,10 @@ impl Outbox {
         self.bytes.truncate(self.taken + len_bytes);
     }
 
-    /// Forgets everything that waits.
-    pub fn clear(&mut self) {
+    /// An empty outbox, made of the memory of this one.
+    pub fn emptied(mut self) -> Outbox {
         self.bytes.clear();
-        self.taken = 0;
-        self.holes = None;
+        Outbox { bytes: self.bytes, ..Outbox::default() }
     }
 }
 

@@ -8,6 +8,7 @@ use std::io::IoSlice;
 use super::session::Session;
 use crate::connection::answer::{Answer, Chunk, Item, Sink, Stamp};
 use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::plan::Transport;
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::protocol::{Codec, Fault, Keys, Malformed, Op, Value, Verb};
 use crate::time::{NEVER, Nanos};
@@ -224,7 +225,7 @@ impl<'a, C: Codec> Stage<'a, C> {
                 let timeout = u64::from(age) * 100;
                 if self.session.deadline(timeout) <= self.now {
                     self.session.handle_timeout(timeout, self.now, &mut self.ends);
-                    self.check_closed();
+                    self.begin_connection();
                 }
             }
         }
@@ -232,6 +233,12 @@ impl<'a, C: Codec> Stage<'a, C> {
 
     fn close(&mut self, fault: Fault) {
         self.session.handle_closed(fault, self.now, &mut self.ends);
+        self.begin_connection();
+    }
+
+    fn begin_connection(&mut self) {
+        let transport = if self.session.is_over_datagrams() { Transport::Udp } else { Transport::Stream };
+        self.session.begin_connection(C::new(), transport);
         self.check_closed();
     }
 

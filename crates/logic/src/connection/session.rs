@@ -6,6 +6,7 @@ use super::answer::{TOO_MANY, UNASKED, UNFIT, arrived, ended, ending, pass_item}
 use super::datagrams::{DatagramExchange, Datagrams, next_datagram};
 use crate::connection::inflight::{Inflight, Owed, Ticket};
 use crate::connection::outbox::Outbox;
+use crate::plan::Transport;
 use crate::protocol::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag, udp};
 use crate::time::{NEVER, Nanos};
 
@@ -38,38 +39,31 @@ pub struct Session<C> {
 impl<C: Codec> Session<C> {
     /// A session at the beginning of a connection, with room for `depth` outstanding requests.
     pub fn new(depth: usize) -> Session<C> {
-        Session::with_codec(C::new(), depth)
+        let (outbox, owed) = (Outbox::with_capacity(64 * depth.min(16)), Inflight::with_capacity(depth));
+        Session::made_of(C::new(), outbox, owed, None)
     }
 
-    /// A session at the beginning of a connection that uses `codec`, with room for `depth` outstanding requests.
-    pub fn with_codec(codec: C, depth: usize) -> Session<C> {
+    /// A session over datagrams, with room for `depth` outstanding requests.
+    pub fn over_datagrams(depth: usize) -> Session<C> {
+        let mut session = Session::new(depth);
+        session.begin_connection(C::new(), Transport::Udp);
+        session
+    }
+
+    /// The session at the beginning of a connection. The arguments are all that one connection can leave to the next: empty
+    /// memory, the numbers of datagrams, and what is known of them.
+    fn made_of(codec: C, outbox: Outbox, owed: Inflight, datagrams: Option<Box<Datagrams>>) -> Session<C> {
         Session {
             codec,
-            outbox: Outbox::with_capacity(64 * depth.min(16)),
-            owed: Inflight::with_capacity(depth),
+            outbox,
+            owed,
             taken: 0,
             passing: None,
             wanted: false,
             doubtful: false,
             is_quiet: false,
-            datagrams: None,
+            datagrams,
         }
-    }
-
-    /// A session over datagrams, with room for `depth` outstanding requests.
-    pub fn over_datagrams(depth: usize) -> Session<C> {
-        Session { datagrams: Some(Box::default()), ..Session::new(depth) }
-    }
-
-    /// Switches the session to datagrams or to a stream, and resets it. No request may be outstanding.
-    pub fn carry_by_datagrams(&mut self, datagrams: bool) {
-        debug_assert!(self.is_idle());
-        if datagrams == self.datagrams.is_some() {
-            return;
-        }
-        self.begin_connection();
-        drop(self.owed.drain());
-        self.datagrams = datagrams.then(Box::default);
     }
 
     /// Whether requests and replies are datagrams, so that a late one harms no other.
@@ -78,9 +72,9 @@ impl<C: Codec> Session<C> {
         self.datagrams.is_some()
     }
 
-    /// The counters of datagrams, over all connections of this session.
-    pub fn datagram_counts(&self) -> udp::DatagramCounts {
-        self.datagrams.as_ref().map_or_else(udp::DatagramCounts::default, |datagrams| datagrams.counts())
+    /// Takes the counters of datagrams, over all connections of this session since they were taken last.
+    pub fn take_datagram_counts(&mut self) -> udp::DatagramCounts {
+        self.datagrams.as_mut().map_or_else(udp::DatagramCounts::default, |datagrams| datagrams.take_counts())
     }
 
     /// Gives up every request over datagrams that has taken `timeout` nanoseconds or longer at `at`, and returns their
@@ -111,27 +105,21 @@ impl<C: Codec> Session<C> {
         Some(DatagramExchange { codec, outbox, owed, taken, datagrams })
     }
 
-    /// Begins anew for another connection: of the one before nothing is left in the codec, in the bytes to be sent, and in what is
-    /// known of the order of replies. Over datagrams the numbers of requests go on, and so do the counters. No request may be
-    /// outstanding.
-    pub fn begin_connection(&mut self) {
+    /// Replaces the session by one at the beginning of a connection over `transport`, which uses `codec` and the memory of this
+    /// one. From one connection over datagrams to the next the numbers of requests go on, and so do the counters. No request
+    /// may be outstanding.
+    pub fn begin_connection(&mut self, codec: C, transport: Transport) {
         debug_assert!(self.is_idle());
-        let next = self.owed.next_tag();
-        drop(self.owed.drain());
-        self.codec = self.codec.renew();
-        self.outbox.clear();
-        (self.taken, self.passing) = (0, None);
-        (self.wanted, self.doubtful, self.is_quiet) = (false, false, false);
-        if let Some(datagrams) = &mut self.datagrams {
-            datagrams.forget();
-            self.owed.restart_at(next);
-        }
-    }
-
-    /// Replaces the codec. No request may have been queued.
-    pub fn speak(&mut self, codec: C) {
-        debug_assert!(self.is_idle() && self.outbox.is_empty());
-        self.codec = codec;
+        let (outbox, owed) = (std::mem::take(&mut self.outbox), std::mem::take(&mut self.owed));
+        let (datagrams, first) = match (transport, self.datagrams.take()) {
+            (Transport::Stream, _) => (None, 0),
+            (Transport::Udp, None) => (Some(Box::default()), 0),
+            (Transport::Udp, Some(mut datagrams)) => {
+                datagrams.begin_connection();
+                (Some(datagrams), owed.next_tag())
+            }
+        };
+        *self = Session::made_of(codec, outbox.emptied(), owed.emptied(first), datagrams);
     }
 
     /// Whether no request is unanswered.
@@ -345,28 +333,26 @@ impl<C: Codec> Session<C> {
         }
     }
 
-    /// Ends every outstanding request with `fault`, since the connection is closed, and resets the session.
+    /// Ends every outstanding request with `fault`, since the connection is closed. The session is used again when another
+    /// connection begins.
     pub fn handle_closed(&mut self, fault: Fault, at: Nanos, sink: &mut impl Sink) {
         self.end_all(at, |_| fault, sink);
     }
 
     /// Ends every outstanding request, since the oldest one took longer than `timeout` nanoseconds: late requests end
     /// with [`Fault::Timeout`], the others with [`Fault::Abandoned`]. Replies are matched by order, so nothing can be read
-    /// from the connection any more. The session is reset.
+    /// from the connection any more. The session is used again when another connection begins.
     pub fn handle_timeout(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) {
         let late = |owed: &Owed| owed.since().saturating_add(timeout) <= at;
         self.end_all(at, |owed| if late(owed) { Fault::Timeout } else { Fault::Abandoned }, sink);
     }
 
     fn end_all(&mut self, at: Nanos, fault: impl Fn(&Owed) -> Fault, sink: &mut impl Sink) {
-        let next = self.owed.next_tag();
         sink.broken_off();
         for owed in self.owed.drain() {
             sink.parted(owed.end <= self.taken);
             sink.answer(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing), &[]);
         }
-        self.owed.restart_at(next);
-        self.begin_connection();
     }
 
     /// The time in nanoseconds at which the oldest unanswered request has taken `timeout`; [`NEVER`] if no request is
