@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, SocketStamps, UnixRetries, reason};
-use super::slot::{self, Slot, SlotState};
+use super::dial::reason;
+use super::sockets::{BLOCKED, CARD, DATAGRAMS, STAMPED, Shortfall, Slot, SlotState, Sockets, TRANSMITS};
 use super::stamps::Stamps;
 use super::transmit::{Mark, TransmitStamp, TransmitStamps};
 use super::waiting::WaitStrategy;
@@ -48,12 +48,7 @@ pub struct Epoll {
     poller: Poller,
     sleeper: Sleeper,
     waiting: WaitStrategy,
-    options: Socket,
-    /// `None`: receive stamps are switched off.
-    stamps: Option<Stamps>,
-    /// `None`: transmit stamps are switched off.
-    transmit: Option<Box<TransmitStamps>>,
-    slots: Vec<Slot>,
+    sockets: Sockets,
     ready: Box<[Ready; READY_MAX]>,
     /// Number of entries of `ready` that wait for [`Backend::drain`].
     ready_count: usize,
@@ -61,8 +56,6 @@ pub struct Epoll {
     again: Vec<ConnId>,
     /// The list that `again` is exchanged with during a drain.
     again_spare: Vec<ConnId>,
-    /// Connections to unix listeners whose queue was full.
-    unix_retries: UnixRetries,
     scratch: Box<[u8]>,
     /// A read of the connection in slot 0, whose bytes are in `scratch`, for the next [`Backend::drain`].
     held: Option<HeldRead>,
@@ -85,21 +78,10 @@ enum Sleeper {
     Alarmed(Alarm),
 }
 
-/// Flag: a send was short, and [`Event::Writable`] is owed.
-const BLOCKED: u8 = 1;
 /// Flag: the slot is in `again`.
-const QUEUED: u8 = 2;
+const QUEUED: u8 = 32;
 /// Flag: the stream has ended or is about to end; see [`ENDING`].
-const ENDS: u8 = 4;
-/// Flag: the socket stamps received segments.
-const STAMPED: u8 = 8;
-/// Flag: each read is a datagram. An empty datagram is no end of the stream.
-const DATAGRAMS: u8 = 16;
-/// Flag: the socket reports transmit stamps, which set the error bit of its readiness.
-const TRANSMITS: u8 = 32;
-
-/// Flag: the socket has the stamps of the network card beside those of the kernel.
-const CARD: u8 = 64;
+const ENDS: u8 = 64;
 
 /// The end of a series of reads.
 enum ReadEnd {
@@ -118,8 +100,7 @@ impl Epoll {
     /// Returns the error of `epoll_create1`, `timerfd_create` or `socket` (EMFILE or ENFILE when no descriptor is
     /// left), or of `setsockopt` (ENOPROTOOPT when the kernel has no receive stamps).
     pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Epoll> {
-        let stamps = Stamps::of(receive_clock)?;
-        sys::sharpen_timers()?;
+        let sockets = Sockets::new(receive_clock, options)?;
         let poller = Poller::new()?;
         let mut ready = Box::new([Ready::NONE; READY_MAX]);
         let sleeper = match poller.wait_fine(&mut ready[..], WaitLimit::Look) {
@@ -130,15 +111,11 @@ impl Epoll {
             poller,
             sleeper,
             waiting: WaitStrategy::new(wait),
-            options: options.clone(),
-            stamps,
-            transmit: None,
-            slots: Vec::new(),
+            sockets,
             ready,
             ready_count: 0,
             again: Vec::new(),
             again_spare: Vec::new(),
-            unix_retries: UnixRetries::new(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             held: None,
             tries: 0,
@@ -147,23 +124,19 @@ impl Epoll {
 
     /// The socket of a connection; `None` when the connection is over.
     pub fn socket(&self, conn: ConnId) -> Option<BorrowedFd<'_>> {
-        let slot = self.slots.get(conn.slot as usize).filter(|slot| slot.generation == conn.generation)?;
+        let slots = &self.sockets.slots;
+        let slot = slots.get(conn.slot as usize).filter(|slot| slot.generation == conn.generation)?;
         slot.fd.as_ref().map(|fd| fd.as_fd())
     }
 
     /// The backend with transmit stamps, which need the kernel's clock for receive stamps.
-    pub fn with_transmit_stamps(self, transmit: Option<TransmitStamps>) -> Epoll {
-        Epoll { transmit: transmit.filter(|_| self.stamps.is_some()).map(Box::new), ..self }
-    }
-
-    /// The slot of a connection; `None` when the connection is over.
-    #[inline]
-    fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
-        slot::find(&mut self.slots, conn)
+    pub fn with_transmit_stamps(mut self, transmit: Option<TransmitStamps>) -> Epoll {
+        self.sockets.set_transmit_stamps(transmit);
+        self
     }
 
     fn look_again(&mut self, conn: ConnId) {
-        if let Some(slot) = self.slot(conn)
+        if let Some(slot) = self.sockets.find(conn)
             && !slot.is(QUEUED)
         {
             slot.flags |= QUEUED;
@@ -171,38 +144,22 @@ impl Epoll {
         }
     }
 
-    /// Makes the socket, begins to connect it, and registers it.
-    fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
-        let stamps = SocketStamps::of(self.stamps.is_some(), self.transmit.as_deref());
-        let dialled = dial::dial(target, &self.options, stamps)?;
-        let slot = &mut self.slots[conn.slot as usize];
-        let socket = slot.fd.insert(dialled.socket);
-        if dialled.stamped {
-            slot.flags |= if stamps == SocketStamps::Card { CARD } else { STAMPED };
-        }
-        if matches!(target, Target::Udp { .. }) {
-            slot.flags |= DATAGRAMS;
-        }
-        if self.unix_retries.wait(conn, target, dialled.stage, clock::now()) {
-            return Ok(());
-        }
-        // The socket is registered after connect(), since it reports before that it is hung up.
-        self.poller.add(socket.as_fd(), INTEREST, token(conn))
-    }
-
-    /// Notes that no byte was sent: the socket is full, or the connection is broken.
-    #[cold]
-    fn not_sent(&mut self, conn: ConnId, error: &io::Error) {
-        match error.kind() {
-            io::ErrorKind::WouldBlock => self.slots[conn.slot as usize].flags |= BLOCKED,
-            _ => self.fail(conn, error),
+    /// Makes the socket of a connection, begins to connect it, and registers it. A failure is handed over by the next drain.
+    fn dial(&mut self, conn: ConnId, target: &Target) {
+        let begun = self.sockets.dial(conn, target).and_then(|socket| match socket {
+            // The socket is registered after connect(), since it reports before that it is hung up.
+            Some(socket) => self.poller.add(socket, INTEREST, token(conn)),
+            None => Ok(()),
+        });
+        if let Err(error) = begun {
+            self.fail(conn, &error);
         }
     }
 
     /// Notes that a connection is broken. The next drain hands that over, after the bytes that can still be read.
+    #[cold]
     fn fail(&mut self, conn: ConnId, error: &io::Error) {
-        if let Some(slot) = self.slot(conn) {
-            slot.errno = sys::errno(error).try_into().unwrap_or(u16::MAX);
+        if let Some(slot) = self.sockets.keep_error(conn, error) {
             slot.flags |= ENDS;
             self.look_again(conn);
         }
@@ -210,13 +167,8 @@ impl Epoll {
 
     /// Tries the full unix listeners again.
     fn retry_unix(&mut self) {
-        for (conn, path) in self.unix_retries.take() {
-            if let Some(slot) = self.slot(conn) {
-                slot.fd = None;
-                if let Err(error) = self.begin(conn, &Target::Unix(path)) {
-                    self.fail(conn, &error);
-                }
-            }
+        for (conn, target) in self.sockets.take_retries() {
+            self.dial(conn, &target);
         }
     }
 
@@ -250,7 +202,7 @@ impl Epoll {
     /// left of a report whose bytes were read without asking.
     #[inline]
     fn is_no_news(&self, ready: Ready) -> bool {
-        let [slot] = &self.slots[..] else { return ready.token() == ALARM };
+        let [slot] = &self.sockets.slots[..] else { return ready.token() == ALARM };
         ready.token() == ALARM
             || ready.bits() == sys::WRITABLE && slot.state == SlotState::Open && !slot.is(BLOCKED)
     }
@@ -260,7 +212,7 @@ impl Epoll {
     /// reports other events.
     #[inline]
     fn tries_straight(&mut self, wait_limit: WaitLimit) -> bool {
-        let [slot] = &self.slots[..] else { return false };
+        let [slot] = &self.sockets.slots[..] else { return false };
         let plain =
             slot.state == SlotState::Open && slot.flags & !(STAMPED | TRANSMITS) == 0 && slot.errno == 0;
         let looks = plain && wait_limit == WaitLimit::Look;
@@ -271,9 +223,9 @@ impl Epoll {
     /// Reads the socket of the only connection. Returns whether the next drain has something to hand over.
     #[inline]
     fn try_straight(&mut self) -> bool {
-        let slot = &mut self.slots[0];
+        let slot = &self.sockets.slots[0];
         let conn = ConnId { slot: 0, generation: slot.generation };
-        match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
+        match receive(slot, self.sockets.stamps.as_ref(), &mut self.scratch) {
             // The next read finds the end again and hands it over.
             Ok((0, _)) => self.look_again(conn),
             Ok((len, stamp)) => {
@@ -293,32 +245,27 @@ impl Epoll {
     /// Hands over the events of one connection, by the bits of a report and the flags of its slot.
     #[inline(always)]
     fn serve(&mut self, conn: ConnId, mut bits: u32, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let Epoll { slots, stamps, transmit, .. } = self;
-        let Some(slot) = slot::find(slots, conn) else { return };
-        if slot.state == SlotState::Connecting {
-            match slot.finish_connect(bits) {
+        let Some(slot) = self.sockets.find(conn) else { return };
+        let (state, is_blocked) = (slot.state, slot.is(BLOCKED));
+        if state == SlotState::Connecting {
+            match self.sockets.finish_connect(conn, bits) {
                 Ok(false) => return,
-                Ok(true) => {
-                    slot.begin_transmit(conn, transmit);
-                    on(conn, Event::Opened { at: clock::now() });
-                }
-                Err(reason) => {
-                    slot.free();
-                    return on(conn, Event::Closed(reason));
-                }
+                Ok(true) => on(conn, Event::Opened { at: clock::now() }),
+                Err(reason) => return self.end(conn, reason, on),
             }
         }
-        if slot.is(BLOCKED) && bits & sys::WRITABLE != 0 {
-            bits = slot.without_stamps(conn, bits, transmit, stamps);
+        if is_blocked && bits & sys::WRITABLE != 0 {
+            bits = self.sockets.without_stamps(conn, bits);
+            let slot = &mut self.sockets.slots[conn.slot as usize];
             slot.flags &= !BLOCKED;
             if slot.errno == 0 && bits & ENDING == 0 {
                 on(conn, Event::Writable);
             }
         }
         if bits & ENDING != 0 {
-            bits = slot.without_stamps(conn, bits, transmit, stamps);
+            bits = self.sockets.without_stamps(conn, bits);
             if bits & ENDING != 0 {
-                slot.flags |= ENDS;
+                self.sockets.slots[conn.slot as usize].flags |= ENDS;
                 bits |= sys::READABLE;
             }
         }
@@ -328,17 +275,20 @@ impl Epoll {
         match self.read(conn, on) {
             ReadEnd::All => {}
             ReadEnd::Some => self.look_again(conn),
-            ReadEnd::End(reason) => {
-                self.slots[conn.slot as usize].free();
-                on(conn, Event::Closed(reason));
-            }
+            ReadEnd::End(reason) => self.end(conn, reason, on),
         }
+    }
+
+    /// Frees the slot of a connection and hands over its end.
+    fn end(&mut self, conn: ConnId, reason: Reason, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        self.sockets.slots[conn.slot as usize].free();
+        on(conn, Event::Closed(reason));
     }
 
     /// Hands over the events of a connection in `again`. The function is not inlined, since such connections are few.
     #[inline(never)]
     fn serve_again(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        if let Some(slot) = self.slot(conn) {
+        if let Some(slot) = self.sockets.find(conn) {
             slot.flags &= !QUEUED;
             self.serve(conn, sys::READABLE, on);
         }
@@ -347,7 +297,7 @@ impl Epoll {
     /// Reads the available bytes, within the limit of reads of one connection.
     #[inline(always)]
     fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> ReadEnd {
-        if self.slots[conn.slot as usize].is(CARD) {
+        if self.sockets.slots[conn.slot as usize].is(CARD) {
             return self.read_by_card(conn, on);
         }
         self.read_from::<false>(conn, on)
@@ -367,21 +317,17 @@ impl Epoll {
         conn: ConnId,
         on: &mut impl FnMut(ConnId, Event<'_>),
     ) -> ReadEnd {
-        let slot = &mut self.slots[conn.slot as usize];
+        let Sockets { slots, stamps, transmit, .. } = &mut self.sockets;
+        let slot = &slots[conn.slot as usize];
         if slot.fd.is_none() {
             return ReadEnd::End(slot.reason());
         }
         let datagrams = slot.is(DATAGRAMS);
         for _ in 0..if datagrams { DATAGRAMS_MAX } else { READS_MAX } {
             let received = if BY_CARD {
-                receive_by_card(
-                    conn.slot,
-                    slot,
-                    (self.stamps.as_ref(), &mut self.transmit),
-                    &mut self.scratch,
-                )
+                receive_by_card(conn.slot, slot, (stamps.as_ref(), transmit), &mut self.scratch)
             } else {
-                receive(slot, self.stamps.as_ref(), &mut self.scratch)
+                receive(slot, stamps.as_ref(), &mut self.scratch)
             };
             match received {
                 Ok((0, _)) if datagrams => {}
@@ -442,53 +388,6 @@ impl Slot {
     fn socket(&self) -> BorrowedFd<'_> {
         self.fd.as_ref().expect("who reads has looked whether there is a socket").as_fd()
     }
-
-    /// Makes the socket of a connection that is open report transmit stamps, where they are switched on. Where the socket
-    /// has none, its marked sends count as missing.
-    fn begin_transmit(&mut self, conn: ConnId, transmit: &mut Option<Box<TransmitStamps>>) {
-        let (Some(transmit), Some(fd), true) = (transmit, &self.fd, self.is(STAMPED) || self.is(CARD)) else {
-            return;
-        };
-        if transmit.begin(conn.slot, fd.as_fd(), self.is(DATAGRAMS)).is_ok() {
-            self.flags |= TRANSMITS;
-        }
-    }
-
-    /// The bits of a report without the error bit, where that only said that the error queue had transmit stamps. Another
-    /// error is kept for the end of the connection.
-    #[cold]
-    fn without_stamps(
-        &mut self,
-        conn: ConnId,
-        bits: u32,
-        transmit: &mut Option<Box<TransmitStamps>>,
-        stamps: &Option<Stamps>,
-    ) -> u32 {
-        let (Some(transmit), Some(stamps), Some(fd)) = (transmit, stamps, &self.fd) else { return bits };
-        if !self.is(TRANSMITS) || bits & sys::FAILED == 0 {
-            return bits;
-        }
-        match transmit.error_behind(conn.slot, fd.as_fd(), stamps) {
-            0 => bits & !sys::FAILED,
-            errno => {
-                self.errno = errno;
-                bits
-            }
-        }
-    }
-
-    /// Whether the connection is open, or why it could not be opened.
-    fn finish_connect(&mut self, bits: u32) -> Result<bool, Reason> {
-        let Some(fd) = self.fd.as_ref().filter(|_| self.errno == 0) else { return Err(self.reason()) };
-        match dial::answered(fd.as_fd(), bits) {
-            Answered::Wait => return Ok(false),
-            Answered::Open => {}
-            Answered::Broken(errno) => self.errno = errno,
-            Answered::Failed(errno) => return Err(reason(errno)),
-        }
-        self.state = SlotState::Open;
-        Ok(true)
-    }
 }
 
 fn token(conn: ConnId) -> u64 {
@@ -515,98 +414,44 @@ impl Backend for Epoll {
 
     fn open(&mut self, conn: ConnId, target: &Target) {
         assert!(conn.slot != u32::MAX, "slots are small numbers");
-        slot::take(&mut self.slots, conn);
-        if let Err(error) = self.begin(conn, target) {
-            self.fail(conn, &error);
-        }
+        self.sockets.take_slot(conn);
+        self.dial(conn, target);
     }
 
     #[inline(always)]
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
-        let slot = &mut self.slots[conn.slot as usize];
-        assert!(
-            slot.generation == conn.generation && slot.state == SlotState::Open,
-            "bytes are sent on connections that are open"
-        );
-        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
-            return Handed { taken: 0, at: clock::now() };
-        };
-        let offered = match parts {
-            [part] => part.len(),
-            parts => parts.iter().map(|part| part.len()).sum(),
-        };
-        let at = clock::now();
-        match sys::send(fd.as_fd(), parts) {
-            Ok(taken) => {
-                if taken < offered {
-                    slot.flags |= BLOCKED;
-                }
-                Handed { taken, at }
-            }
-            Err(error) => {
-                self.not_sent(conn, &error);
-                Handed { taken: 0, at }
-            }
+        let (handed, shortfall) = self.sockets.send(conn, parts);
+        if let Shortfall::Broken(Some(error)) = shortfall {
+            self.fail(conn, &error);
         }
+        handed
     }
 
     fn send_marked(&mut self, conn: ConnId, parts: &[IoSlice<'_>], mark: Option<Mark>) -> Handed {
-        let slot = &mut self.slots[conn.slot as usize];
-        let (true, Some(transmit)) = (slot.is(TRANSMITS), &mut self.transmit) else {
+        let Some((handed, shortfall)) = self.sockets.send_marked(conn, parts, mark) else {
             return self.send(conn, parts);
         };
-        assert!(
-            slot.generation == conn.generation && slot.state == SlotState::Open,
-            "bytes are sent on connections that are open"
-        );
-        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
-            return Handed { taken: 0, at: clock::now() };
-        };
-        let offered: usize = parts.iter().map(|part| part.len()).sum();
-        let at = clock::now();
-        match transmit.send(conn.slot, fd.as_fd(), parts, mark) {
-            Ok(taken) => {
-                if taken < offered {
-                    slot.flags |= BLOCKED;
-                }
-                Handed { taken, at }
-            }
-            Err(error) => {
-                self.not_sent(conn, &error);
-                Handed { taken: 0, at }
-            }
+        if let Shortfall::Broken(Some(error)) = shortfall {
+            self.fail(conn, &error);
         }
+        handed
     }
 
     fn transmit_stamp(&mut self, conn: ConnId, mark: Mark) -> TransmitStamp {
-        let Epoll { transmit: Some(transmit), stamps: Some(stamps), slots, .. } = self else {
-            return TransmitStamp::Missing;
-        };
-        match slot::find(slots, conn) {
-            Some(Slot { fd: Some(fd), flags, .. }) if *flags & TRANSMITS != 0 => {
-                transmit.take(conn.slot, fd.as_fd(), mark, stamps)
-            }
-            _ => TransmitStamp::Missing,
-        }
+        self.sockets.transmit_stamp(conn, mark)
     }
 
     fn received_by_card(&mut self, conn: ConnId, arrived: Nanos) -> Option<Nanos> {
-        slot::find(&mut self.slots, conn)?;
-        self.transmit.as_ref()?.received_by_card(conn.slot, arrived)
+        self.sockets.find(conn)?;
+        self.sockets.transmit.as_ref()?.received_by_card(conn.slot, arrived)
     }
 
     fn left_by_card(&mut self, conn: ConnId, mark: Mark) -> Option<Nanos> {
-        let Epoll { transmit: Some(transmit), stamps: Some(stamps), slots, .. } = self else { return None };
-        match slot::find(slots, conn) {
-            Some(Slot { fd: Some(fd), flags, .. }) if *flags & TRANSMITS != 0 => {
-                transmit.left_by_card(conn.slot, fd.as_fd(), mark, stamps)
-            }
-            _ => None,
-        }
+        self.sockets.left_by_card(conn, mark)
     }
 
     fn close(&mut self, conn: ConnId, how: Close) {
-        if let Some(slot) = self.slot(conn) {
+        if let Some(slot) = self.sockets.find(conn) {
             slot.prepare_to_close(how);
             slot.free();
             if conn.slot == 0 {
@@ -624,14 +469,14 @@ impl Backend for Epoll {
             return Ok(now);
         }
         loop {
-            if now >= self.unix_retries.at() {
+            if now >= self.sockets.retry_at() {
                 self.retry_unix();
             }
             if !self.again.is_empty() {
                 self.ask(WaitLimit::Look)?;
                 return Ok(clock::now());
             }
-            let wait_limit = self.waiting.wait_limit(now, until.min(self.unix_retries.at()));
+            let wait_limit = self.waiting.wait_limit(now, until.min(self.sockets.retry_at()));
             let something = match self.tries_straight(wait_limit) {
                 true => self.try_straight(),
                 false => self.ask(wait_limit)?,
@@ -640,9 +485,7 @@ impl Backend for Epoll {
             if !something {
                 self.waiting.slept(now);
             }
-            if let Some(stamps) = &mut self.stamps {
-                stamps.renew_when_due(now);
-            }
+            self.sockets.renew_stamps_when_due(now);
             if something || now >= until {
                 return Ok(now);
             }
@@ -651,7 +494,7 @@ impl Backend for Epoll {
 
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
         if let Some(HeldRead { len, stamp, read }) = self.held.take() {
-            let conn = ConnId { slot: 0, generation: self.slots[0].generation };
+            let conn = ConnId { slot: 0, generation: self.sockets.slots[0].generation };
             on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
         }
         let again = std::mem::replace(&mut self.again, std::mem::take(&mut self.again_spare));
@@ -669,9 +512,7 @@ impl Backend for Epoll {
     }
 
     fn mend_stamps(&mut self) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.renew();
-        }
+        self.sockets.mend_stamps();
     }
 }
 
@@ -748,7 +589,7 @@ mod tests {
         for slot in 0..10 {
             epoll.open(ConnId { slot, generation: 1 }, &target);
         }
-        assert!(epoll.unix_retries.at() != NEVER);
+        assert!(epoll.sockets.retry_at() != NEVER);
         let (mut streams, mut opened) = (Vec::new(), 0);
         while opened < 10 {
             streams.push(listener.accept().unwrap());

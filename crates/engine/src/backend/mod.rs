@@ -5,7 +5,7 @@ pub mod choice;
 pub mod dial;
 pub mod epoll;
 pub mod sim;
-mod slot;
+mod sockets;
 pub mod stamps;
 #[cfg(test)]
 mod testing;

@@ -18,7 +18,7 @@ use pummel_logic::time::{NEVER, Nanos, SECOND};
 use self::conditions::Chance;
 pub use self::conditions::NetworkConditions;
 pub use self::peer::{Admission, Echo, Next, Peer, datagram_to_client};
-use crate::backend::slot::SlotState;
+use crate::backend::sockets::SlotState;
 use crate::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 
 /// When the clock of every simulation starts.

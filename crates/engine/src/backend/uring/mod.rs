@@ -18,9 +18,8 @@ use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, SocketStamps, UnixRetries, reason};
-use super::slot::{self, Slot, SlotState, find};
-use super::stamps::Stamps;
+use super::dial::reason;
+use super::sockets::{BLOCKED, DATAGRAMS, STAMPED, Shortfall, SlotState, Sockets, TRANSMITS};
 use super::transmit::{Mark, TransmitStamp, TransmitStamps};
 use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
@@ -43,36 +42,21 @@ pub struct Uring {
     /// The message header of receives with control messages, of which the kernel reads only the lengths.
     shape: Box<libc::msghdr>,
     waiting: WaitStrategy,
-    options: Socket,
-    /// `None`: receive stamps are switched off.
-    stamps: Option<Stamps>,
-    /// `None`: transmit stamps are switched off.
-    transmit: Option<Box<TransmitStamps>>,
-    slots: Vec<Slot>,
+    sockets: Sockets,
     /// Completions that were not handed over yet.
     done: Vec<Completion>,
     /// The list that `done` is exchanged with during a drain.
     done_spare: Vec<Completion>,
     /// Connections that a system call outside of the ring found broken, to be handed over by the next drain.
     broken: Vec<ConnId>,
-    /// Connections to unix listeners whose queue was full.
-    unix_retries: UnixRetries,
 }
 
-/// Flag: a send was short, the ring waits for writability, and [`Event::Writable`] is owed.
-const BLOCKED: u8 = 1;
-/// Flag: the socket stamps received segments.
-const STAMPED: u8 = 2;
 /// Flag: the descriptor is registered under the slot's number.
-const REGISTERED: u8 = 4;
+const REGISTERED: u8 = 32;
 /// Flag: a receive is under way.
-const RECEIVING: u8 = 8;
+const RECEIVING: u8 = 64;
 /// Flag: the ring waits for the writability that ends the opening of the connection.
-const ASKED: u8 = 16;
-/// Flag: each receive is a datagram. An empty datagram is no end of the stream.
-const DATAGRAMS: u8 = 32;
-/// Flag: the socket reports transmit stamps, which set the error bit of its readiness.
-const TRANSMITS: u8 = 64;
+const ASKED: u8 = 128;
 
 /// The name of a connection's socket in operations: its registered number, or its descriptor.
 enum Handle {
@@ -91,8 +75,7 @@ impl Uring {
     }
 
     fn over(ring: Ring, wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Uring> {
-        let stamps = Stamps::of(receive_clock)?;
-        sys::sharpen_timers()?;
+        let sockets = Sockets::new(receive_clock, options)?;
         let pool = Pool::new(&ring)?;
         // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
         let mut shape: Box<libc::msghdr> = Box::new(unsafe { std::mem::zeroed() });
@@ -103,21 +86,17 @@ impl Uring {
             starved: false,
             shape,
             waiting: WaitStrategy::new(wait),
-            options: options.clone(),
-            stamps,
-            transmit: None,
-            slots: Vec::new(),
+            sockets,
             done: Vec::new(),
             done_spare: Vec::new(),
             broken: Vec::new(),
-            unix_retries: UnixRetries::new(),
         })
     }
 
     /// The backend with transmit stamps, which need the kernel's clock for receive stamps.
     pub fn with_transmit_stamps(mut self, transmit: Option<TransmitStamps>) -> Uring {
-        self.transmit = transmit.filter(|_| self.stamps.is_some()).map(Box::new);
-        if self.transmit.is_some() {
+        self.sockets.set_transmit_stamps(transmit);
+        if self.sockets.transmit.is_some() {
             self.shape.msg_controllen = pool::CONTROL_MAX_BYTES as _;
         }
         self
@@ -129,40 +108,26 @@ impl Uring {
         made.err().map(|error| cause::of(&error))
     }
 
-    /// The slot of a connection; `None` when the connection is over.
-    #[inline]
-    fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
-        find(&mut self.slots, conn)
-    }
-
-    /// Makes the socket, begins to connect it, and waits for its writability.
-    fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
-        let stamps = SocketStamps::of(self.stamps.is_some(), self.transmit.as_deref());
-        let dialled = dial::dial(target, &self.options, stamps)?;
-        let slot = &mut self.slots[conn.slot as usize];
-        let fd = dialled.socket.as_raw_fd();
-        slot.fd = Some(dialled.socket);
-        if dialled.stamped {
-            slot.flags |= STAMPED;
-        }
-        if matches!(target, Target::Udp { .. }) {
-            slot.flags |= DATAGRAMS;
-        }
-        if self.unix_retries.wait(conn, target, dialled.stage, clock::now()) {
-            return Ok(());
-        }
+    /// Makes the socket of a connection, begins to connect it, and waits for its writability. A failure is handed over by the
+    /// next drain.
+    fn dial(&mut self, conn: ConnId, target: &Target) {
+        let fd = match self.sockets.dial(conn, target) {
+            Ok(Some(socket)) => socket.as_raw_fd(),
+            Ok(None) => return,
+            Err(error) => return self.fail(conn, &error),
+        };
+        let slot = &mut self.sockets.slots[conn.slot as usize];
         slot.flags |= ASKED;
         if self.ring.has_index(conn.slot) {
             slot.flags |= REGISTERED;
             self.ring.register(conn.slot, fd, Operation::Quiet.token(conn));
         }
         self.await_writable(conn, Operation::Connect);
-        Ok(())
     }
 
     /// The handle of a connection's socket.
     fn handle(&self, conn: ConnId) -> Option<Handle> {
-        let slot = &self.slots[conn.slot as usize];
+        let slot = &self.sockets.slots[conn.slot as usize];
         let fd = slot.fd.as_ref()?;
         Some(match slot.is(REGISTERED) {
             true => Handle::Fixed(types::Fixed(conn.slot)),
@@ -182,7 +147,7 @@ impl Uring {
 
     /// Begins the multishot receive of a connection.
     fn receive(&mut self, conn: ConnId) {
-        let stamped = self.slots[conn.slot as usize].is(STAMPED);
+        let stamped = self.sockets.slots[conn.slot as usize].is(STAMPED);
         let shape: *const libc::msghdr = &*self.shape;
         let operation: squeue::Entry = match (self.handle(conn), stamped) {
             (Some(Handle::Fixed(index)), true) => {
@@ -193,7 +158,7 @@ impl Uring {
             (Some(Handle::Fd(fd)), false) => opcode::RecvMulti::new(fd, pool::GROUP).build(),
             (None, _) => return,
         };
-        self.slots[conn.slot as usize].flags |= RECEIVING;
+        self.sockets.slots[conn.slot as usize].flags |= RECEIVING;
         // SAFETY: the message header never moves while the backend lives; the buffers are the pool's, which outlives
         // the ring.
         unsafe { self.ring.ask(&operation.user_data(Operation::Receive.token(conn))) };
@@ -201,8 +166,7 @@ impl Uring {
 
     /// Notes that a connection is broken. The next drain hands that over, after the bytes that can still be read.
     fn fail(&mut self, conn: ConnId, error: &io::Error) {
-        if let Some(slot) = self.slot(conn) {
-            slot.errno = sys::errno(error).try_into().unwrap_or(u16::MAX);
+        if self.sockets.keep_error(conn, error).is_some() {
             self.broken.push(conn);
         }
     }
@@ -210,8 +174,8 @@ impl Uring {
     /// Ends a connection's operations and frees its slot; the kernel closes the socket when the operations are over.
     fn release(&mut self, conn: ConnId) {
         let index = conn.slot as usize;
-        let slot = std::mem::take(&mut self.slots[index]);
-        self.slots[index].generation = slot.generation;
+        let slot = std::mem::take(&mut self.sockets.slots[index]);
+        self.sockets.slots[index].generation = slot.generation;
         let quiet = Operation::Quiet.token(conn);
         for (flag, kind) in
             [(RECEIVING, Operation::Receive), (ASKED, Operation::Connect), (BLOCKED, Operation::Writable)]
@@ -227,13 +191,8 @@ impl Uring {
 
     /// Tries the full unix listeners again.
     fn retry_unix(&mut self) {
-        for (conn, path) in self.unix_retries.take() {
-            if let Some(slot) = self.slot(conn) {
-                slot.fd = None;
-                if let Err(error) = self.begin(conn, &Target::Unix(path)) {
-                    self.fail(conn, &error);
-                }
-            }
+        for (conn, target) in self.sockets.take_retries() {
+            self.dial(conn, &target);
         }
     }
 
@@ -249,10 +208,10 @@ impl Uring {
     /// Moves the completions of connections that still exist from the ring to `done`; the buffers of the others go back.
     #[inline]
     fn take(&mut self) {
-        let Uring { ring, pool, slots, done, .. } = self;
+        let Uring { ring, pool, sockets, done, .. } = self;
         ring.take(done, |completion| {
             let (kind, conn) = Operation::of(completion.token);
-            let matters = kind != Operation::Quiet && find(slots, conn).is_some();
+            let matters = kind != Operation::Quiet && sockets.find(conn).is_some();
             if !matters {
                 discard(pool, completion);
             }
@@ -264,7 +223,7 @@ impl Uring {
     #[inline]
     fn serve(&mut self, completion: &Completion, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let (kind, conn) = Operation::of(completion.token);
-        if self.slot(conn).is_none() {
+        if self.sockets.find(conn).is_none() {
             return discard(&mut self.pool, completion);
         }
         match kind {
@@ -277,80 +236,48 @@ impl Uring {
 
     /// Handles that a connection that is being opened is writable or has failed.
     fn answered(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let slot = &mut self.slots[conn.slot as usize];
-        slot.flags &= !ASKED;
-        let Some(fd) = &slot.fd else { return };
-        let answer = match u32::try_from(result) {
-            Ok(bits) => dial::answered(fd.as_fd(), bits),
-            Err(_) => Answered::Failed(-result),
+        self.sockets.slots[conn.slot as usize].flags &= !ASKED;
+        let is_open = match u32::try_from(result) {
+            Ok(bits) => self.sockets.finish_connect(conn, bits),
+            Err(_) => Err(reason(-result)),
         };
-        match answer {
-            Answered::Wait => {
+        let slot = &mut self.sockets.slots[conn.slot as usize];
+        match is_open {
+            Ok(false) => {
                 slot.flags |= ASKED;
                 return self.await_writable(conn, Operation::Connect);
             }
-            Answered::Open => {}
-            Answered::Broken(errno) => {
-                slot.errno = errno;
-                self.broken.push(conn);
-            }
-            Answered::Failed(errno) => return self.end(conn, reason(errno), on),
+            Ok(true) if slot.errno != 0 => self.broken.push(conn),
+            Ok(true) => {}
+            Err(reason) => return self.end(conn, reason, on),
         }
-        self.slots[conn.slot as usize].state = SlotState::Open;
-        self.begin_transmit(conn);
         on(conn, Event::Opened { at: clock::now() });
         self.receive(conn);
     }
 
     /// Handles that a full socket takes bytes again. A broken socket is reported by its receive.
     fn writable(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let result = self.without_stamps(conn, result);
-        if result == 0 {
+        let bits = u32::try_from(result).ok().map(|bits| self.sockets.without_stamps(conn, bits));
+        if bits == Some(0) {
             // Only the error queue was ready, and the socket is still full.
             return self.await_writable(conn, Operation::Writable);
         }
-        let slot = &mut self.slots[conn.slot as usize];
+        let slot = &mut self.sockets.slots[conn.slot as usize];
         slot.flags &= !BLOCKED;
-        let ends = u32::try_from(result).is_ok_and(|bits| bits & (sys::FAILED | sys::HUNG_UP) != 0);
+        let has_failed = bits.is_some_and(|bits| bits & sys::FAILED != 0);
+        if slot.is(TRANSMITS) && has_failed {
+            self.broken.push(conn);
+        }
+        let ends = has_failed || bits.is_some_and(|bits| bits & sys::HUNG_UP != 0);
         if slot.errno == 0 && !ends {
             on(conn, Event::Writable);
-        }
-    }
-
-    /// Makes the socket of a connection that is open report transmit stamps, where they are switched on. Where the socket
-    /// has none, its marked sends count as missing.
-    #[cold]
-    fn begin_transmit(&mut self, conn: ConnId) {
-        let Uring { transmit: Some(transmit), slots, .. } = self else { return };
-        let slot = &mut slots[conn.slot as usize];
-        let (Some(fd), true) = (&slot.fd, slot.is(STAMPED)) else { return };
-        if transmit.begin(conn.slot, fd.as_fd(), slot.is(DATAGRAMS)).is_ok() {
-            slot.flags |= TRANSMITS;
-        }
-    }
-
-    /// The result of a wait for writability without the error bit, where that only said that the error queue had
-    /// transmit stamps. The queue is read, and another error is kept for the end of the connection.
-    #[cold]
-    fn without_stamps(&mut self, conn: ConnId, result: i32) -> i32 {
-        let Uring { transmit: Some(transmit), stamps: Some(stamps), slots, .. } = self else { return result };
-        let slot = &mut slots[conn.slot as usize];
-        let failed = u32::try_from(result).is_ok_and(|bits| bits & sys::FAILED != 0);
-        let (Some(fd), true) = (&slot.fd, slot.is(TRANSMITS) && failed) else { return result };
-        match transmit.error_behind(conn.slot, fd.as_fd(), stamps) {
-            0 => result & !(sys::FAILED as i32),
-            errno => {
-                slot.errno = errno;
-                self.broken.push(conn);
-                result
-            }
         }
     }
 
     /// Handles a completion of a receive, which has bytes or has ended.
     #[inline]
     fn received(&mut self, conn: ConnId, completion: &Completion, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let slot = &mut self.slots[conn.slot as usize];
+        let slot = &mut self.sockets.slots[conn.slot as usize];
         if !completion.goes_on() {
             slot.flags &= !RECEIVING;
         }
@@ -364,7 +291,7 @@ impl Uring {
                 };
                 let ended = bytes.is_empty();
                 if !ended {
-                    let stamp = wall.zip(self.stamps).map(|(wall, stamps)| stamps.to_monotonic(wall));
+                    let stamp = wall.zip(self.sockets.stamps).map(|(wall, stamps)| stamps.to_monotonic(wall));
                     on(conn, Event::Received { bytes, stamp, read: clock::now() });
                 }
                 self.pool.give_back(number);
@@ -386,9 +313,21 @@ impl Uring {
         }
     }
 
+    /// Does what a send calls for that the socket did not take whole: the ring waits for its writability, or the next drain hands
+    /// over the end of the connection.
+    #[inline]
+    fn handle_sent(&mut self, conn: ConnId, (handed, shortfall): (Handed, Shortfall)) -> Handed {
+        match shortfall {
+            Shortfall::None | Shortfall::Broken(None) => {}
+            Shortfall::Full => self.await_writable(conn, Operation::Writable),
+            Shortfall::Broken(Some(error)) => self.fail(conn, &error),
+        }
+        handed
+    }
+
     /// Hands over the end of a connection. The error of a send says more than what followed it.
     fn end(&mut self, conn: ConnId, last: Reason, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let errno = self.slots[conn.slot as usize].errno;
+        let errno = self.sockets.slots[conn.slot as usize].errno;
         self.release(conn);
         on(conn, Event::Closed(if errno == 0 { last } else { reason(i32::from(errno)) }));
     }
@@ -397,15 +336,16 @@ impl Uring {
     /// still be read. Receives are done only inside entries into the kernel, and their bytes were handed over before.
     fn tell_broken(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let mut block = vec![0; LAST_BYTES];
+        let stamps = self.sockets.stamps;
         for conn in std::mem::take(&mut self.broken) {
-            let Some(slot) = find(&mut self.slots, conn) else { continue };
+            let Some(slot) = self.sockets.find(conn) else { continue };
             if slot.state == SlotState::Open
                 && let Some(fd) = &slot.fd
             {
                 loop {
                     match sys::receive_stamped(fd.as_fd(), &mut block) {
                         Ok((len_bytes @ 1.., wall)) => {
-                            let stamp = wall.zip(self.stamps).map(|(wall, stamps)| stamps.to_monotonic(wall));
+                            let stamp = wall.zip(stamps).map(|(wall, stamps)| stamps.to_monotonic(wall));
                             let (bytes, read) = (&mut block[..len_bytes], clock::now());
                             on(conn, Event::Received { bytes, stamp, read });
                         }
@@ -417,14 +357,6 @@ impl Uring {
             }
             self.end(conn, reason(0), on);
         }
-    }
-}
-
-/// The number of bytes of a send, which is 0 where the socket was full.
-fn blocked_is_nothing(sent: io::Result<usize>) -> io::Result<usize> {
-    match sent {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-        other => other,
     }
 }
 
@@ -443,75 +375,29 @@ impl Backend for Uring {
 
     fn open(&mut self, conn: ConnId, target: &Target) {
         assert!(conn.slot < SLOTS_MAX, "slots are small numbers");
-        slot::take(&mut self.slots, conn);
-        if let Err(error) = self.begin(conn, target) {
-            self.fail(conn, &error);
-        }
+        self.sockets.take_slot(conn);
+        self.dial(conn, target);
     }
 
     #[inline]
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
-        let slot = find(&mut self.slots, conn).expect("bytes are sent on connections that exist");
-        assert!(slot.state == SlotState::Open, "bytes are sent on connections that are open");
-        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
-            return Handed { taken: 0, at: clock::now() };
-        };
-        let offered: usize = parts.iter().map(|part| part.len()).sum();
-        let at = clock::now();
-        match blocked_is_nothing(sys::send(fd.as_fd(), parts)) {
-            Ok(taken) if taken == offered => Handed { taken, at },
-            Ok(taken) => {
-                self.slots[conn.slot as usize].flags |= BLOCKED;
-                self.await_writable(conn, Operation::Writable);
-                Handed { taken, at }
-            }
-            Err(error) => {
-                self.fail(conn, &error);
-                Handed { taken: 0, at }
-            }
-        }
+        let sent = self.sockets.send(conn, parts);
+        self.handle_sent(conn, sent)
     }
 
     fn send_marked(&mut self, conn: ConnId, parts: &[IoSlice<'_>], mark: Option<Mark>) -> Handed {
-        let slot = find(&mut self.slots, conn).expect("bytes are sent on connections that exist");
-        let (true, Some(transmit)) = (slot.is(TRANSMITS), &mut self.transmit) else {
-            return self.send(conn, parts);
-        };
-        assert!(slot.state == SlotState::Open, "bytes are sent on connections that are open");
-        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
-            return Handed { taken: 0, at: clock::now() };
-        };
-        let offered: usize = parts.iter().map(|part| part.len()).sum();
-        let at = clock::now();
-        match blocked_is_nothing(transmit.send(conn.slot, fd.as_fd(), parts, mark)) {
-            Ok(taken) => {
-                if taken < offered {
-                    slot.flags |= BLOCKED;
-                    self.await_writable(conn, Operation::Writable);
-                }
-                Handed { taken, at }
-            }
-            Err(error) => {
-                self.fail(conn, &error);
-                Handed { taken: 0, at }
-            }
+        match self.sockets.send_marked(conn, parts, mark) {
+            Some(sent) => self.handle_sent(conn, sent),
+            None => self.send(conn, parts),
         }
     }
 
     fn transmit_stamp(&mut self, conn: ConnId, mark: Mark) -> TransmitStamp {
-        let Uring { transmit: Some(transmit), stamps: Some(stamps), slots, .. } = self else {
-            return TransmitStamp::Missing;
-        };
-        match find(slots, conn) {
-            Some(Slot { fd: Some(fd), flags, .. }) if *flags & TRANSMITS != 0 => {
-                transmit.take(conn.slot, fd.as_fd(), mark, stamps)
-            }
-            _ => TransmitStamp::Missing,
-        }
+        self.sockets.transmit_stamp(conn, mark)
     }
 
     fn close(&mut self, conn: ConnId, how: Close) {
-        if let Some(slot) = self.slot(conn) {
+        if let Some(slot) = self.sockets.find(conn) {
             slot.prepare_to_close(how);
             self.release(conn);
         }
@@ -526,11 +412,11 @@ impl Backend for Uring {
             return Ok(now);
         }
         loop {
-            if now >= self.unix_retries.at() {
+            if now >= self.sockets.retry_at() {
                 self.retry_unix();
             }
             let wait_limit = match self.broken.is_empty() {
-                true => self.waiting.wait_limit(now, until.min(self.unix_retries.at())),
+                true => self.waiting.wait_limit(now, until.min(self.sockets.retry_at())),
                 false => WaitLimit::Look,
             };
             let something = self.ask(wait_limit, now)? || !self.broken.is_empty();
@@ -538,9 +424,7 @@ impl Backend for Uring {
             if !something {
                 self.waiting.slept(now);
             }
-            if let Some(stamps) = &mut self.stamps {
-                stamps.renew_when_due(now);
-            }
+            self.sockets.renew_stamps_when_due(now);
             if something || now >= until {
                 return Ok(now);
             }
@@ -564,17 +448,15 @@ impl Backend for Uring {
     }
 
     fn mend_stamps(&mut self) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.renew();
-        }
+        self.sockets.mend_stamps();
     }
 }
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        for index in 0..self.slots.len() {
-            let conn = ConnId { slot: index as u32, generation: self.slots[index].generation };
-            if self.slot(conn).is_some() {
+        for index in 0..self.sockets.slots.len() {
+            let conn = ConnId { slot: index as u32, generation: self.sockets.slots[index].generation };
+            if self.sockets.find(conn).is_some() {
                 self.release(conn);
             }
         }
@@ -652,7 +534,7 @@ mod tests {
         let (listener, target) = listener();
         for slot in [0, 1, 2] {
             let (conn, mut stream) = opened_in(slot, &mut uring, &listener, &target);
-            assert_eq!(uring.slots[slot as usize].is(REGISTERED), slot == 0);
+            assert_eq!(uring.sockets.slots[slot as usize].is(REGISTERED), slot == 0);
             stream.write_all(b"x").unwrap();
             assert_eq!(receive(&mut uring, 1), [(conn, b'x')]);
             uring.close(conn, Close::Fin);
