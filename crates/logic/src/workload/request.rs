@@ -403,7 +403,7 @@ impl RequestMaker {
     /// The verb that stores the record with this index anew.
     #[inline]
     pub(crate) fn store_verb(&self, index: u64) -> Verb {
-        if self.task.is_replay() { Verb::Set } else { store_of(self.records.spaces.space(index)) }
+        if self.task.is_replaying() { Verb::Set } else { store_of(self.records.spaces.space(index)) }
     }
 
     /// The verb that stores a record that was missed.

@@ -158,7 +158,7 @@ impl Task {
         }
     }
 
-    /// Whether this phase replays a trace.
+    /// Whether this phase replays a trace, so that the index of a key is the number of a row.
     #[inline]
     pub(crate) fn is_replaying(&self) -> bool {
         matches!(self.kind, TaskKind::Replay(_) | TaskKind::Rows)
@@ -216,12 +216,6 @@ impl Task {
         matches!(self.kind, TaskKind::Load(_))
     }
 
-    /// Whether this phase replays a trace, so that the index of a key is the number of a row.
-    #[inline]
-    pub(super) fn is_replay(&self) -> bool {
-        matches!(self.kind, TaskKind::Replay(_) | TaskKind::Rows)
-    }
-
     /// Whether keys are counted and sizes drawn in the order of asking.
     #[inline]
     pub(crate) fn is_sequence(&self) -> bool {
@@ -256,20 +250,15 @@ impl Task {
 
     /// The verb that all requests of this phase are counted under that were never drawn, where there is only one.
     pub(crate) fn only_verb(&self) -> Option<Verb> {
-        match &self.kind {
-            TaskKind::Mix(mix) => mix.table.only(),
-            TaskKind::Changing(changing) => changing.mix().table.only(),
-            _ => Some(self.verb(0)),
-        }
+        self.drawn_from().map_or_else(|| Some(self.verb(0)), |mix| mix.table.only())
     }
 
     /// Deals requests that were never drawn to the verbs of the phase, by their weights; `bits` are random, and decide
     /// about what does not divide.
     pub(crate) fn deal(&self, requests: u64, bits: u64, mut each: impl FnMut(Verb, u64)) {
-        match &self.kind {
-            TaskKind::Mix(mix) => mix.table.deal(requests, bits, each),
-            TaskKind::Changing(changing) => changing.mix().table.deal(requests, bits, each),
-            _ => each(self.verb(0), requests),
+        match self.drawn_from() {
+            Some(mix) => mix.table.deal(requests, bits, each),
+            None => each(self.verb(0), requests),
         }
     }
 
@@ -350,11 +339,7 @@ impl Task {
     /// Number of keys of request `index` of this verb; `ops` is its client's stream of operations.
     #[inline]
     pub(crate) fn keys_of(&self, verb: Verb, ops: &Stream, index: u64) -> u16 {
-        let mix = match &self.kind {
-            TaskKind::Mix(mix) => &**mix,
-            TaskKind::Changing(changing) => changing.mix(),
-            _ => return 1,
-        };
+        let Some(mix) = self.drawn_from() else { return 1 };
         match verb {
             Verb::Hget => 1,
             Verb::Mset => mix.multiset,
@@ -369,21 +354,13 @@ impl Task {
     /// Whether adds store records of their own.
     #[inline]
     pub(crate) fn inserts(&self) -> bool {
-        match &self.kind {
-            TaskKind::Mix(mix) => mix.inserts,
-            TaskKind::Changing(changing) => changing.mix().inserts,
-            _ => false,
-        }
+        self.drawn_from().is_some_and(|mix| mix.inserts)
     }
 
     /// Whether get `index` is followed by a store of its key; `ops` is its client's stream of operations.
     #[inline]
     pub(crate) fn modifies(&self, ops: &Stream, index: u64) -> bool {
-        let share = match &self.kind {
-            TaskKind::Mix(mix) => mix.read_modify_write,
-            TaskKind::Changing(changing) => changing.mix().read_modify_write,
-            _ => 0.0,
-        };
+        let share = self.drawn_from().map_or(0.0, |mix| mix.read_modify_write);
         share > 0.0 && unit(ops.draw_sub(index, MODIFY_DRAW)) < share
     }
 
@@ -424,45 +401,29 @@ impl Task {
     #[inline]
     pub(crate) fn read_through(&self) -> Option<Nanos> {
         match &self.kind {
-            TaskKind::Mix(mix) => mix.read_through,
-            TaskKind::Changing(changing) => changing.mix().read_through,
             TaskKind::Replay(cursor) => cursor.read_through,
             TaskKind::Rows => self.rows().read_through,
-            TaskKind::Load(_)
-            | TaskKind::Delete { .. }
-            | TaskKind::Rest
-            | TaskKind::Sequence { .. }
-            | TaskKind::Window { .. } => None,
+            _ => self.drawn_from()?.read_through,
         }
     }
 
     /// Whether writes ask for no reply.
     #[inline]
     pub(super) fn asks_no_reply(&self) -> bool {
-        match &self.kind {
-            TaskKind::Mix(mix) => mix.noreply,
-            TaskKind::Changing(changing) => changing.mix().noreply,
-            _ => false,
-        }
+        self.drawn_from().is_some_and(|mix| mix.noreply)
     }
 
     /// The way in which a missed key is stored.
     pub(crate) fn fill(&self) -> Fill {
-        match &self.kind {
-            TaskKind::Mix(mix) => mix.fill,
-            TaskKind::Changing(changing) => changing.mix().fill,
-            _ => Fill::Set,
-        }
+        self.drawn_from().map_or(Fill::Set, |mix| mix.fill)
     }
 
     /// Time from a miss until the key is stored that 64 random bits stand for, in nanoseconds; `None` where it is not.
     pub(crate) fn fill_delay(&self, bits: u64) -> Option<Nanos> {
         let mean = self.read_through()?;
         let delay = match &self.kind {
-            TaskKind::Mix(mix) => mix.fill_delay_s.as_ref(),
-            TaskKind::Changing(changing) => changing.mix().fill_delay_s.as_ref(),
             TaskKind::Rows => self.rows().fill_delay_s.as_ref(),
-            _ => None,
+            _ => self.drawn_from().and_then(|mix| mix.fill_delay_s.as_ref()),
         };
         match delay {
             Some(delay) => Some(from_seconds(delay.draw(bits).clamp(0.0, DELAY_MAX_S))),
@@ -473,11 +434,7 @@ impl Task {
     /// The questions that reads of this phase ask beside the value.
     #[inline]
     pub(super) fn meta(&self) -> MetaAsk {
-        match &self.kind {
-            TaskKind::Mix(mix) => mix.meta,
-            TaskKind::Changing(changing) => changing.mix().meta,
-            _ => MetaAsk::default(),
-        }
+        self.drawn_from().map_or_else(MetaAsk::default, |mix| mix.meta)
     }
 
     /// The key and size of the next request of a sequence, and the nanoseconds from it to its client's next one.
@@ -486,12 +443,19 @@ impl Task {
         (sequencer.step(), sequencer.gap_ns())
     }
 
-    #[inline]
+    #[inline(always)]
     fn mix(&self) -> &MixTask {
+        let Some(mix) = self.drawn_from() else { unreachable!("only a mix draws keys") };
+        mix
+    }
+
+    /// The mix that requests are drawn from at this moment; `None` where the phase draws from none.
+    #[inline(always)]
+    fn drawn_from(&self) -> Option<&MixTask> {
         match &self.kind {
-            TaskKind::Mix(mix) => mix,
-            TaskKind::Changing(changing) => changing.mix(),
-            _ => unreachable!("only a mix draws keys"),
+            TaskKind::Mix(mix) => Some(mix),
+            TaskKind::Changing(changing) => Some(changing.mix()),
+            _ => None,
         }
     }
 }
