@@ -10,15 +10,13 @@ mod inquiry;
 mod intervals;
 mod machine;
 mod moments;
-mod newest;
 mod observer;
 mod process;
 pub mod provenance;
 
 use std::time::Duration;
 
-pub use self::moments::{Moment, Moments};
-pub use self::newest::Newest;
+pub use self::moments::{Moment, Moments, Newest};
 pub use self::observer::{Observed, Seen, observe};
 
 /// Longest time that the beginning of a measured phase, and the closing of connections after it, wait for a reading. A

@@ -1,10 +1,13 @@
-//! The moments of a run at which its observer looks, and how far the observer came.
+//! The meeting places of a run and its observer: the moments at which the observer looks, how far it came, and the newest
+//! intervals of servers on their way to the collecting thread.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pause of a worker that waits for the observer, before it looks whether the run was stopped.
+use pummel_measure::evidence::server_stats::ServerInterval;
+
+/// How long a worker that waits for the observer sleeps before it looks whether the run was stopped.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A moment of a run, in their order.
@@ -157,6 +160,23 @@ impl Moments {
     }
 }
 
+/// The newest interval of each server that is asked within the measured phases, by its number. A newer interval
+/// replaces one that was not taken, so there is at most one of each.
+#[derive(Debug, Default)]
+pub struct Newest(Mutex<Option<Vec<Option<ServerInterval>>>>);
+
+impl Newest {
+    /// Leaves intervals for the collecting thread.
+    pub fn leave(&self, intervals: Vec<Option<ServerInterval>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(intervals);
+    }
+
+    /// Takes the statistics that were left since the last call; `None` if there are none.
+    pub fn take(&self) -> Option<Vec<Option<ServerInterval>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,5 +211,16 @@ mod tests {
         let moments = Moments::new(2);
         moments.set_thread(1, 4711);
         assert_eq!(moments.threads(), [None, Some(4711)]);
+    }
+
+    #[test]
+    fn newer_intervals_replace_those_that_nobody_took_and_each_is_taken_once() {
+        let newest = Newest::default();
+        assert_eq!(newest.take(), None);
+        let ending_at = |end_ns| vec![Some(ServerInterval { end_ns, ..ServerInterval::default() }), None];
+        newest.leave(ending_at(1));
+        newest.leave(ending_at(2));
+        assert_eq!(newest.take(), Some(ending_at(2)));
+        assert_eq!(newest.take(), None);
     }
 }

@@ -1,9 +1,63 @@
 //! The resolution of a Plan's servers and source addresses, and the descriptors that connections take.
 
-mod descriptors;
 mod error;
 mod server;
 
-pub use self::descriptors::{allow_descriptors, connections, descriptors_needed, ensure_descriptors};
+use pummel_logic::plan::Plan;
+
 pub use self::error::ConnectError;
 pub use self::server::{Server, Sources};
+use crate::sys;
+
+/// Descriptors of a process that are not connections: the standard streams, result files, sockets of the name service
+/// and of libraries.
+const DESCRIPTORS_BESIDES: u64 = 32;
+
+/// Descriptors of a worker that are not connections: its poller and its alarm.
+const DESCRIPTORS_PER_WORKER: u64 = 2;
+
+/// Number of connections that a Plan asks for in this process: one for each lane of each client.
+pub fn connections(plan: &Plan) -> u64 {
+    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+    clients * plan.lanes() as u64
+}
+
+/// Number of descriptors that a process with so many connections and workers needs, its other open files included.
+pub fn descriptors_needed(connections: u64, workers: u32) -> u64 {
+    connections + u64::from(workers) * DESCRIPTORS_PER_WORKER + DESCRIPTORS_BESIDES
+}
+
+/// Makes sure that `connections` connections can be open, and raises the soft limit of descriptors if necessary.
+///
+/// # Errors
+/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the connections need.
+pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectError> {
+    let needed = descriptors_needed(connections, workers);
+    sys::raise_descriptor_limit(needed).map_err(|allowed| ConnectError::Descriptors {
+        connections,
+        needed,
+        allowed,
+    })
+}
+
+/// Raises the soft limit of descriptors for `connections` connections, or to what the system allows. Connections beyond
+/// that fail and are counted.
+pub fn allow_descriptors(connections: u64, workers: u32) {
+    if let Err(allowed) = sys::raise_descriptor_limit(descriptors_needed(connections, workers)) {
+        // The limit is raised to what is allowed. If this fails too, the limit is unchanged.
+        let _ = sys::raise_descriptor_limit(allowed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_connections_are_refused_with_the_number_needed() {
+        assert_eq!(descriptors_needed(10_000, 2), 10_036);
+        ensure_descriptors(1, 1).unwrap();
+        let error = ensure_descriptors(1 << 40, 1).unwrap_err().to_string();
+        assert!(error.contains("1099511627810"), "{error}");
+    }
+}

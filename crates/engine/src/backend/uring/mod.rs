@@ -9,7 +9,6 @@
 mod cause;
 mod pool;
 mod ring;
-mod token;
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
@@ -26,8 +25,7 @@ use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
 use crate::sys::{self, WaitLimit};
 use pool::Pool;
-use ring::{Completion, Ring};
-use token::{Operation, SLOTS_MAX};
+use ring::{Completion, Operation, Ring, SLOTS_MAX};
 
 /// Size of the block for reads from a socket that a send found broken.
 const LAST_BYTES: usize = 16 * 1024;

@@ -1,4 +1,5 @@
-//! The ring of a worker: the queues of operations and of completions that it shares with the kernel.
+//! The ring of a worker: the queues of operations and of completions that it shares with the kernel, and the tokens by which it
+//! knows what an operation is for.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -7,6 +8,7 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, squeue};
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
+use crate::backend::ConnId;
 use crate::sys::{self, WaitLimit};
 
 /// Room for operations between two entries into the kernel. A full queue is handed over early.
@@ -17,6 +19,38 @@ const DONE_MAX: u32 = 8192;
 
 /// Most registered descriptors. Operations on other connections name their descriptor.
 const FILES_MAX: u64 = 1 << 15;
+
+/// Number of slots that a token has room for.
+pub const SLOTS_MAX: u32 = 1 << 26;
+
+/// The kind of an operation of the ring, which is in the upper bits of its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The result of the operation is ignored.
+    Quiet = 0,
+    Receive = 1,
+    Connect = 2,
+    Writable = 3,
+}
+
+impl Operation {
+    /// The token of an operation of this kind on a connection.
+    pub fn token(self, conn: ConnId) -> u64 {
+        (self as u64) << 58 | u64::from(conn.slot) << 32 | u64::from(conn.generation)
+    }
+
+    /// The kind of the operation with this token, and its connection.
+    pub fn of(token: u64) -> (Operation, ConnId) {
+        let kind = match token >> 58 {
+            1 => Operation::Receive,
+            2 => Operation::Connect,
+            3 => Operation::Writable,
+            _ => Operation::Quiet,
+        };
+        let slot = (token >> 32) as u32 & (SLOTS_MAX - 1);
+        (kind, ConnId { slot, generation: token as u32 })
+    }
+}
 
 /// The completion of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -204,4 +238,22 @@ impl Ring {
 /// first.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_what_and_whose() {
+        for kind in [Operation::Quiet, Operation::Receive, Operation::Connect, Operation::Writable] {
+            for conn in [
+                ConnId { slot: 0, generation: 0 },
+                ConnId { slot: SLOTS_MAX - 1, generation: u32::MAX },
+                ConnId { slot: 77, generation: 3 },
+            ] {
+                assert_eq!(Operation::of(kind.token(conn)), (kind, conn));
+            }
+        }
+    }
 }
