@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Turns;
-use pummel_logic::plan::Backend;
+use pummel_logic::plan::{Arrivals, Backend, Plan, Wait};
 use pummel_logic::time::Nanos;
 
 /// The CPU time, memory and turns of the generator.
@@ -43,6 +43,16 @@ pub struct WorkerTime {
     pub wall_ns: Nanos,
 }
 
+/// Whether workers that wait in this way sleep until a reply or the next request is there. Before requests that are due at a
+/// time [`Wait::Auto`] is awake in time, and replies come to it without one.
+pub fn sleeps(plan: &Plan, wait: Wait) -> bool {
+    match wait {
+        Wait::Block => true,
+        Wait::Auto => plan.groups.iter().all(|group| group.arrivals == Arrivals::Closed),
+        Wait::Spin | Wait::Brief => false,
+    }
+}
+
 impl Generator {
     /// Adds the figures of another worker; memory is the most that one process had.
     pub fn merge(&mut self, other: &Generator) {
@@ -66,5 +76,29 @@ impl WorkerTime {
     /// Share of the time that the worker was busy.
     pub fn busy_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.busy_ns as f64 / self.wall_ns as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::plan::Group;
+
+    use super::*;
+
+    #[test]
+    fn workers_sleep_where_nothing_is_due_at_a_time_or_they_were_told_to() {
+        let table = [
+            (Wait::Block, true, true),
+            (Wait::Auto, true, false),
+            (Wait::Spin, false, false),
+            (Wait::Brief, false, false),
+        ];
+        for (wait, in_closed_loop, at_times) in table {
+            for (arrivals, is_asleep) in [(Arrivals::Closed, in_closed_loop), (Arrivals::Poisson, at_times)] {
+                let groups = vec![Group::default(), Group { arrivals, ..Group::default() }];
+                let plan = Plan { groups, ..Plan::default() };
+                assert_eq!(sleeps(&plan, wait), is_asleep, "{wait:?}");
+            }
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::count_message;
+use crate::counts::Counts;
+use crate::messages::count_message;
 use pummel_logic::time::Nanos;
 
 /// The result of a load.
@@ -48,8 +49,40 @@ impl LoadResult {
         }
     }
 
+    /// Adds what one worker stored, by the outcomes of its requests, of which `repeated` were sent again because the first
+    /// attempt was lost.
+    pub fn add_worker(&mut self, counts: &Counts, repeated: u64, elapsed_ns: Nanos, sent_bytes: u64) {
+        let stored = counts.outcomes.stored;
+        self.stored += stored;
+        self.errors += (counts.ended() - stored).saturating_sub(repeated);
+        self.elapsed_ns = self.elapsed_ns.max(elapsed_ns);
+        self.bytes += sent_bytes;
+    }
+
     /// Counts a message that a server sent with an error.
     pub fn message(&mut self, message: &[u8], count: u64) {
         count_message(&mut self.messages, message, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::Outcomes;
+
+    #[test]
+    fn a_request_that_stored_nothing_is_an_error_unless_it_was_sent_again() {
+        let counts = |stored: u64, exists: u64| {
+            let outcomes = Outcomes { stored, exists, ..Outcomes::default() };
+            Counts { completed: stored + exists, outcomes, ..Counts::default() }
+        };
+        // Stored, refused and repeated requests of a worker, how long it took; stored, errors and length of all so far.
+        let table = [((10, 0, 0), 5, (10, 0, 5)), ((7, 3, 1), 9, (17, 2, 9)), ((1, 2, 4), 8, (18, 2, 9))];
+        let mut load = LoadResult::default();
+        for ((stored, failed, repeated), elapsed_ns, all) in table {
+            load.add_worker(&counts(stored, failed), repeated, elapsed_ns, 100);
+            assert_eq!((load.stored, load.errors, load.elapsed_ns), all);
+        }
+        assert_eq!((load.bytes, load.records), (300, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::distinct::DistinctKeys;
 use pummel_logic::workload::rows::AskedRows;
@@ -104,6 +105,16 @@ impl Replayed {
         (self.is_whole, self.error) = (is_whole, error);
     }
 
+    /// The reason why nothing was measured, where a warm-up of the plan asked the whole trace. `is_empty` says that no measured
+    /// phase had a request.
+    pub fn taken_by_warm_up(&self, plan: &Plan, is_empty: bool) -> Option<String> {
+        let is_warm_up = |phase: &Phase| !phase.recorded && matches!(phase.work, Work::Trace(_));
+        let is_taken = self.error.is_none() && self.is_whole && self.requests > 0;
+        let rows = self.kept;
+        (is_taken && is_empty && plan.phases.iter().any(is_warm_up))
+            .then(|| format!("the warm-up (--trace-warmup) took all {rows} rows of the trace"))
+    }
+
     /// Warnings about the replay that a reader of the result needs, in addition to [`Replayed::notices`].
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -151,6 +162,8 @@ impl Replayed {
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::plan::{Stop, TracePace, TraceReplay};
+
     use super::*;
 
     #[test]
@@ -205,5 +218,33 @@ mod tests {
         assert!(many.warnings()[0].starts_with("5 requests are left out"));
         let starved = Replayed { starved_ns: 2_000_000_000, ..Replayed::default() };
         assert!(starved.warnings()[0].contains("2.0 s"));
+    }
+
+    #[test]
+    fn a_warm_up_that_asked_the_whole_trace_left_nothing_to_measure() {
+        let whole = Replayed { kept: 9, requests: 9, is_whole: true, ..Replayed::default() };
+        let warm_up = |recorded| Phase {
+            name: String::new(),
+            work: Work::Trace(Box::new(TraceReplay::of(Vec::new(), TracePace::Fast, 1))),
+            stop: Stop { time_ns: None, requests: None },
+            recorded,
+        };
+        let unread = Replayed { error: Some("broken".to_owned()), ..whole.clone() };
+        let unasked = Replayed { requests: 0, ..whole.clone() };
+        let partial = Replayed { is_whole: false, ..whole.clone() };
+        let table = [
+            (&whole, false, true, true),
+            (&whole, false, false, false),
+            (&whole, true, true, false),
+            (&unread, false, true, false),
+            (&unasked, false, true, false),
+            (&partial, false, true, false),
+        ];
+        for (replayed, recorded, is_empty, is_taken) in table {
+            let plan = Plan { phases: vec![warm_up(recorded)], ..Plan::default() };
+            let why = replayed.taken_by_warm_up(&plan, is_empty);
+            assert_eq!(why.is_some(), is_taken, "{replayed:?} {recorded} {is_empty}");
+            assert!(why.is_none_or(|why| why.contains("took all 9 rows")));
+        }
     }
 }

@@ -1,20 +1,21 @@
 //! The collecting thread of a run: it makes the measurement from the workers' messages until all workers have ended.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use pummel_logic::plan::{Arrivals, Phase, Plan, Wait, Work};
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
 use pummel_measure::connections::Refusal;
 use pummel_measure::evidence::OurRequests;
-use pummel_measure::interval::{Interval, add_part, take_whole};
+use pummel_measure::generator::sleeps;
+use pummel_measure::interval::Interval;
 use pummel_measure::interval_sum::IntervalSum;
-use pummel_measure::measurement::{Measurement, Samples, Status, WorkerTime, intervals_merged_notice};
+use pummel_measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
+use pummel_measure::open_slices::OpenSlices;
+use pummel_measure::phase_ends::{PhaseEnds, PhaseSilence};
 use pummel_measure::replayed::Replayed;
 use pummel_measure::tally::Tally;
 use pummel_measure::uncertainty::{Windows, tick_ns};
@@ -29,7 +30,7 @@ use crate::clock;
 use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
-use crate::worker::messages::{LoadEnd, PhaseEnd, PhaseSilence, WorkerEnd, WorkerMessage, WorkerRefusals};
+use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage, WorkerRefusals};
 use crate::worker::trouble::Trouble;
 
 /// Interval at which the collecting thread checks whether the run is to be stopped.
@@ -85,33 +86,17 @@ pub(super) struct Collector<'a, 'w> {
     measurement: Measurement,
     /// The queues of emptied intervals, by worker.
     spares: Vec<Sender<Box<Interval>>>,
-    /// Slices that not all workers have given their part of.
-    open: BTreeMap<u64, Box<Interval>>,
-    /// The slice that each worker writes to.
-    next: Vec<u64>,
+    slices: OpenSlices,
     /// The interval that slices of the phase under way are added up to.
     sum: IntervalSum,
     /// Requests that have ended, for each phase that is not recorded.
     ended: Vec<u64>,
-    /// Number of workers that have ended each phase.
-    through: Vec<usize>,
-    /// Connections of each phase that were lost and not replaced.
-    dead: Vec<u64>,
-    /// Requests that phases were to make and that were never due.
-    missing: u64,
-    /// Length of the measured phase under way.
-    elapsed_ns: Nanos,
-    /// Nanoseconds by which the last worker was late for the phase under way.
-    late_ns: Nanos,
-    /// Lengths of the measured phases before the one under way, together.
-    before_ns: Nanos,
+    /// The phases that workers have ended.
+    ends: PhaseEnds,
     /// Number of slices before the measured phase under way.
     before_slices: u64,
     /// The first thing that went wrong with a connection, and the index of its server in the Plan.
     trouble: Option<(u32, Trouble)>,
-    /// For every server, the last recorded phase with connections to it, and how long it had been silent at the end of
-    /// that phase.
-    silent: BTreeMap<u32, (usize, PhaseSilence)>,
     /// Why workers could not go on.
     failures: Vec<io::Error>,
     /// Messages that workers dropped.
@@ -120,8 +105,6 @@ pub(super) struct Collector<'a, 'w> {
     stopped_at: Option<Nanos>,
     /// Requests of phases in which the observer does not look.
     unobserved: Tally,
-    /// Times of each worker, by its number, in the recorded phases that it has ended.
-    times: BTreeMap<usize, WorkerTime>,
     /// CPU time that the process had used when a recorded phase began, or when a worker ended it.
     cpu: CpuTime,
     /// The conditions that end phases before their time.
@@ -139,16 +122,6 @@ pub(super) struct Collector<'a, 'w> {
     /// Lateness of the requests of a trace.
     lateness: Lateness,
     asked_rows: AskedRows,
-}
-
-/// Whether workers that wait in this way sleep until a reply or the next request is there. Before requests that are due at a time
-/// [`Wait::Auto`] is awake in time, and replies come to it without one.
-fn sleeps(plan: &Plan, wait: Wait) -> bool {
-    match wait {
-        Wait::Block => true,
-        Wait::Auto => plan.groups.iter().all(|group| group.arrivals == Arrivals::Closed),
-        Wait::Spin | Wait::Brief => false,
-    }
 }
 
 impl<'a, 'w> Collector<'a, 'w> {
@@ -177,25 +150,17 @@ impl<'a, 'w> Collector<'a, 'w> {
             context,
             watch,
             measurement,
-            next: vec![0; spares.len()],
+            slices: OpenSlices::new(spares.len()),
+            ends: PhaseEnds::new(plan.phases.len(), spares.len()),
             sum: IntervalSum::new(plan.interval_ns, Box::new(empty_interval(context))),
             spares,
-            open: BTreeMap::new(),
             ended: vec![0; plan.phases.len()],
-            through: vec![0; plan.phases.len()],
-            dead: vec![0; plan.phases.len()],
-            missing: 0,
-            elapsed_ns: 0,
-            late_ns: 0,
-            before_ns: 0,
             before_slices: 0,
             trouble: None,
-            silent: BTreeMap::new(),
             failures: Vec::new(),
             messages_dropped: 0,
             stopped_at: None,
             unobserved: Tally::default(),
-            times: BTreeMap::new(),
             cpu: CpuTime::default(),
             early_end: EarlyEnd::of(plan, context.process_share.is_whole()),
             rate_control: RateControl::of(context),
@@ -238,7 +203,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
         }
         // Another process may have ended the run while all workers here waited for it.
-        let waited = self.context.gate.is_some() && self.through.contains(&0);
+        let waited = self.context.gate.is_some() && self.ends.is_one_outstanding();
         if self.stopped_at.is_none() && waited && stop() {
             self.interrupted = true;
             self.stop();
@@ -248,7 +213,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         let plan = context.plan;
         let measurement = self.finish();
         let says_hello = plan.protocol.is_resp() && context.handshake.replies() > 0;
-        let our_requests = observed_requests(plan, &measurement, &unobserved, says_hello);
+        let observed = measurement.whole_run.ops.without(&unobserved);
+        let our_requests = OurRequests::of_run(plan, &observed, &measurement.connections, says_hello);
         (measurement, our_requests)
     }
 
@@ -338,17 +304,16 @@ impl<'a, 'w> Collector<'a, 'w> {
         if self.warm_up.is_none() {
             self.watch.worker_turns(worker, &interval.turns);
         }
-        self.next[worker] = next;
-        add_part(&mut self.open, interval, |part| give_back(&self.spares, part));
-        let whole = self.next.iter().min().copied().unwrap_or(0);
-        self.add_slices(whole);
+        self.slices.add(interval, worker, next, |part| give_back(&self.spares, part));
+        self.add_slices(self.slices.whole_before());
     }
 
     /// Looks at the slices of the warm-up before number `end`. Their requests belong to the whole run alone.
     fn add_warm_up_slices(&mut self, phase: usize, end: u64) {
         let tick_ns = tick_ns(self.context.plan.interval_ns);
-        let Collector { context, watch, measurement, spares, open, early_end, unobserved, ended, .. } = self;
-        while let Some(mut slice) = take_whole(open, end, tick_ns, |part| give_back(spares, part)) {
+        let Collector { context, watch, measurement, spares, slices, early_end, unobserved, ended, .. } =
+            self;
+        while let Some(mut slice) = slices.take(end, tick_ns, |part| give_back(spares, part)) {
             slice.evicted |= context.has_seen_eviction();
             early_end.warm_up_slice(context, &mut slice);
             if !context.process_share.is_whole() {
@@ -376,9 +341,9 @@ impl<'a, 'w> Collector<'a, 'w> {
             watch,
             measurement,
             spares,
-            open,
+            slices,
             sum,
-            before_ns,
+            ends,
             before_slices,
             early_end,
             ticks_of,
@@ -387,11 +352,11 @@ impl<'a, 'w> Collector<'a, 'w> {
         let mut recorded = Recorded {
             watch: &mut **watch,
             measurement,
-            before_ns: *before_ns,
+            before_ns: ends.before_ns(),
             before_slices: *before_slices,
             is_whole: context.process_share.is_whole(),
         };
-        while let Some(mut slice) = take_whole(open, end, tick_ns, |part| give_back(spares, part)) {
+        while let Some(mut slice) = slices.take(end, tick_ns, |part| give_back(spares, part)) {
             recorded.add_window(&mut slice, tick_ns);
             early_end.measured_slice(context, &mut slice);
             if let Some(phase) = *ticks_of {
@@ -422,20 +387,21 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.measurement.connections.unheard += end.unheard;
             self.recorded_phase(end);
         }
-        self.through[end.phase] += 1;
-        self.late_ns = self.late_ns.max(end.late_ns);
-        self.dead[end.phase] += end.fate.dead;
-        self.missing += end.fate.missing;
-        if self.through[end.phase] == self.spares.len() {
-            self.watch.phase_over(phase, std::mem::take(&mut self.late_ns));
+        if let Some(late_ns) = self.ends.add(end.phase, end.late_ns, &end.outcome) {
+            self.watch.phase_over(phase, late_ns);
             if phase.recorded {
                 self.end_recorded_phase();
             } else if self.context.finds_end_of_warm_up(end.phase) {
                 self.add_slices(u64::MAX);
                 self.warm_up = None;
-                self.next.fill(0);
+                self.slices.begin_phase();
                 let is_stopped = self.stopped_at.is_some();
-                self.early_end.warm_up_over(self.context, &mut self.measurement, end.elapsed_ns, is_stopped);
+                self.early_end.warm_up_over(
+                    self.context,
+                    &mut self.measurement,
+                    end.times.elapsed_ns,
+                    is_stopped,
+                );
             }
         }
     }
@@ -443,14 +409,15 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// Takes in the end of a phase that stores records on one worker.
     fn load(&mut self, end: &PhaseEnd, stored_here: &LoadEnd) {
         let load = self.measurement.load.get_or_insert_default();
-        if self.through[end.phase] == 0 {
+        if !self.ends.has_begun_to_end(end.phase) {
             load.records += self.context.requests_here[end.phase].unwrap_or(0);
         }
-        let (stored, ended) = (stored_here.counts.outcomes.stored, stored_here.counts.ended());
-        load.stored += stored;
-        load.errors += (ended - stored).saturating_sub(end.fate.repeated);
-        load.elapsed_ns = load.elapsed_ns.max(end.elapsed_ns);
-        load.bytes += stored_here.sent_bytes;
+        load.add_worker(
+            &stored_here.counts,
+            end.outcome.repeated,
+            end.times.elapsed_ns,
+            stored_here.sent_bytes,
+        );
         stored_here.messages.iter().for_each(|(message, count)| load.message(message, *count));
     }
 
@@ -461,42 +428,27 @@ impl<'a, 'w> Collector<'a, 'w> {
         if !phases_before.iter().any(|phase| phase.recorded) {
             measurement.connections.open += end.open;
         }
-        let time = self.times.entry(end.worker).or_default();
-        time.busy_ns += end.time.busy_ns;
-        time.wall_ns += end.time.wall_ns;
-        measurement.generator.workers = self.times.values().copied().collect();
+        let stopped_at = self.stopped_at.unwrap_or(NEVER);
+        self.ends.add_recorded((end.phase, end.worker), &end.times, stopped_at, &end.outcome.silent);
+        measurement.generator.workers = self.ends.worker_times();
         measurement.flight.merge(&end.flight);
-        // The time that was asked for, or the time until the run was stopped.
-        let over = end.end.min(self.stopped_at.unwrap_or(NEVER));
-        let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));
-        self.elapsed_ns = self.elapsed_ns.max(elapsed);
-        measurement.skipped += end.fate.skipped;
-        measurement.skipped_estimated += end.fate.skipped_estimated;
-        measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
-        for &silence in &end.fate.silent {
-            let known = self.silent.entry(silence.server).or_insert((end.phase, silence));
-            if known.0 != end.phase {
-                *known = (end.phase, silence);
-                continue;
-            }
-            // A server is silent for as long as it is to every worker, and need not be asked by all of them.
-            known.1.silent_ns = known.1.silent_ns.min(silence.silent_ns);
-            known.1.turned_away |= silence.turned_away;
-        }
+        measurement.skipped += end.outcome.skipped;
+        measurement.skipped_estimated += end.outcome.skipped_estimated;
+        measurement.answered_ns = measurement.answered_ns.max(self.ends.before_ns() + end.answered_ns);
     }
 
     /// Ends a recorded phase that all workers have ended. The slices of the next recorded phase follow its own.
     fn end_recorded_phase(&mut self) {
         self.add_slices(u64::MAX);
-        self.next.fill(0);
+        self.slices.begin_phase();
         self.before_slices = self.measurement.intervals.last().map_or(0, |slice| slice.index + 1);
-        self.before_ns += std::mem::take(&mut self.elapsed_ns);
+        self.ends.end_recorded();
     }
 
     fn done(&mut self, end: WorkerEnd) {
         // A worker that could not go on sends no more slices.
-        self.next[end.worker] = u64::MAX;
-        self.add_slices(self.next.iter().min().copied().unwrap_or(0));
+        self.slices.end_worker(end.worker);
+        self.add_slices(self.slices.whole_before());
         let connections = &mut self.measurement.connections;
         connections.failed += end.failed;
         connections.turned_away += end.turned_away;
@@ -536,7 +488,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// Completes the measurement after the last message: its figures, its status and its reason.
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
-        self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
+        self.measurement.measured_ns = self.ends.measured_ns();
         if self.messages_dropped > 0 {
             self.watch.notice(&format!(
                 "{} messages about single connections or clients were dropped, because they came faster than they could be \
@@ -579,14 +531,10 @@ impl<'a, 'w> Collector<'a, 'w> {
         for sentence in replayed.notices.iter().cloned().chain(replayed.warnings()) {
             self.watch.notice(&sentence);
         }
-        if let Some(error) = &replayed.error {
-            self.measurement.mark(Status::Partial, error.clone());
-            // Nothing is asked of a trace that cannot be read: that is why, and no reason of its own.
-            if self.measurement.status == Status::Partial {
-                self.measurement.reason = Some(error.clone());
-            }
-        }
-        if let Some(reason) = self.taken_by_warm_up(&replayed) {
+        let is_empty = self.measurement.groups.iter().all(|group| group.ops.all().counts.requests() == 0);
+        let taken = replayed.taken_by_warm_up(self.context.plan, is_empty);
+        // Nothing is asked of a trace that cannot be read: that is why, and no reason of its own.
+        for reason in replayed.error.clone().into_iter().chain(taken) {
             self.measurement.mark(Status::Partial, reason.clone());
             if self.measurement.status == Status::Partial {
                 self.measurement.reason = Some(reason);
@@ -595,24 +543,13 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.measurement.replayed = Some(replayed);
     }
 
-    /// The reason why nothing was measured, where a warm-up asked the whole trace.
-    fn taken_by_warm_up(&self, replayed: &Replayed) -> Option<String> {
-        let is_warm_up = |phase: &Phase| !phase.recorded && matches!(phase.work, Work::Trace(_));
-        let is_empty = self.measurement.groups.iter().all(|group| group.ops.all().counts.requests() == 0);
-        let is_taken = replayed.error.is_none() && replayed.is_whole && replayed.requests > 0;
-        let rows = replayed.kept;
-        (is_taken && is_empty && self.context.plan.phases.iter().any(is_warm_up))
-            .then(|| format!("the warm-up (--trace-warmup) took all {rows} rows of the trace"))
-    }
-
-    /// The end of the run, for its status and its reason.
+    /// How the run ended, for its status and its reason.
     fn run_end(&self) -> RunEnd {
         let context = self.context;
-        let workers = self.spares.len();
-        let loads_ended = (0..self.through.len()).filter(|&phase| self.through[phase] == workers);
+        let loads_ended = (0..context.plan.phases.len()).filter(|&phase| self.ends.is_over(phase));
         let name = |server: u32| context.servers[server as usize].name().to_string();
         let refused = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
-        let silent = |&(_, silence): &(usize, PhaseSilence)| SilentServer {
+        let silent = |silence: &PhaseSilence| SilentServer {
             server: name(silence.server),
             silent_ns: silence.silent_ns,
             turned_away: silence.turned_away,
@@ -621,14 +558,14 @@ impl<'a, 'w> Collector<'a, 'w> {
             is_whole: context.process_share.is_whole(),
             worker_failure: self.failures.first().map(io::Error::to_string),
             load_failed: loads_ended.map(|phase| context.loaded_by(phase)).any(Loaded::has_failed),
-            ended_all_phases: self.through.iter().all(|&through| through == workers),
-            dead: self.dead.iter().max().copied().unwrap_or(0),
-            missing: self.missing,
+            ended_all_phases: self.ends.are_all_over(),
+            dead: self.ends.dead(),
+            missing: self.ends.missing(),
             trouble: self
                 .trouble
                 .as_ref()
                 .map(|(server, trouble)| ServerTrouble { server: name(*server), what: trouble.to_string() }),
-            silent: self.silent.values().map(silent).collect(),
+            silent: self.ends.silent().map(silent).collect(),
             no_descriptor: refused(libc::EMFILE),
             no_file: refused(libc::ENFILE),
         }
@@ -646,26 +583,4 @@ fn refusal_of(known: WorkerRefusals) -> Refusal {
         limit: None,
         counted: None,
     }
-}
-
-/// The requests of a measurement but for the unobserved ones, as a server counts them. Of clients with
-/// windows it is not known which requests a server counts, and of several servers for RESP not into how many commands a
-/// request of several keys is split. Redis also counts the
-/// commands of a script and, where `says_hello`, those that begin each connection: neither is known of connections that came
-/// in between.
-fn observed_requests(
-    plan: &Plan,
-    measurement: &Measurement,
-    unobserved: &Tally,
-    says_hello: bool,
-) -> OurRequests {
-    let connections = &measurement.connections;
-    let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
-    let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
-        && plan.window().is_none()
-        && plan.command.is_none()
-        // A proxy puts its own questions, and cuts requests.
-        && plan.server_stats_at.is_empty()
-        && !(says_hello && opened_later);
-    OurRequests::of(plan, &measurement.whole_run.ops.without(unobserved), is_counted)
 }

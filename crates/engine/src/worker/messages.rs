@@ -11,7 +11,8 @@ use pummel_measure::churn::{Churn, ConnectionFailure};
 use pummel_measure::flight::FlightTime;
 use pummel_measure::histogram::{CoarseHistogram, Histogram};
 use pummel_measure::interval::Interval;
-use pummel_measure::measurement::{Bytes, Verify, WorkerTime};
+use pummel_measure::measurement::{Bytes, Verify};
+use pummel_measure::phase_ends::{PhaseOutcome, PhaseTimes};
 use pummel_measure::recorder::{Counts, Tally};
 
 use crate::sys::CpuTime;
@@ -159,18 +160,12 @@ pub struct PhaseEnd {
     pub tally: Tally,
     /// The bytes of the phase, where they are not in slices.
     pub bytes: Bytes,
-    /// When the phase was to begin, on the monotonic clock.
-    pub begin: Nanos,
-    /// When the time of the phase was over, on the monotonic clock; the greatest number where only its requests end it.
-    pub end: Nanos,
-    /// Length of the phase, in nanoseconds.
-    pub elapsed_ns: Nanos,
-    /// Nanoseconds after the beginning of the phase at which the worker began it.
+    /// When the phase was, and how busy the worker was.
+    pub times: PhaseTimes,
+    /// How long after that beginning the worker began the phase.
     pub late_ns: Nanos,
     /// Time from the beginning of the phase to the last reply, in nanoseconds.
     pub answered_ns: Nanos,
-    /// Busy time and whole time of the worker.
-    pub time: WorkerTime,
     /// Connections that were open when the phase began.
     pub open: u64,
     /// Open connections on which the server had sent nothing when the phase began.
@@ -179,8 +174,8 @@ pub struct PhaseEnd {
     pub flight: FlightTime,
     /// Results of storing, where the phase stores records, whether it is recorded or not.
     pub load: Option<Box<LoadEnd>>,
-    /// Work that was left undone in the phase.
-    pub fate: PhaseFate,
+    /// What was left undone in the phase.
+    pub outcome: PhaseOutcome,
 }
 
 /// Results of a phase that stores records, on one worker.
@@ -194,35 +189,7 @@ pub struct LoadEnd {
     pub messages: Messages,
 }
 
-/// Work that was left undone in a phase, on one worker.
-#[derive(Debug)]
-pub struct PhaseFate {
-    /// Lanes of clients that were lost and not opened again, at the end of the phase.
-    pub dead: u64,
-    /// Requests that the phase wanted and that were never due.
-    pub missing: u64,
-    /// Requests that were left out because they would have been late.
-    pub skipped: u64,
-    /// Part of the skipped requests whose number follows from the mean gap.
-    pub skipped_estimated: u64,
-    /// Requests that were sent again because the first attempt was lost.
-    pub repeated: u64,
-    /// The silence of each server of the worker's connections at the end of the phase.
-    pub silent: Vec<PhaseSilence>,
-}
-
-/// The silence of a server, as one worker sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PhaseSilence {
-    /// Index of the server in the Plan.
-    pub server: u32,
-    /// Time for which the server has answered nothing, in nanoseconds.
-    pub silent_ns: Nanos,
-    /// Whether the server refused or reset the last attempts to connect to it.
-    pub turned_away: bool,
-}
-
-/// One worker's facts of a server that took connections and then refused them.
+/// What one worker knows of a server that took connections and then refused them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerRefusals {
     /// Index of the server in the Plan.

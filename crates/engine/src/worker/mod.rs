@@ -36,6 +36,7 @@ use pummel_logic::plan::Transport;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::workload::request::RequestMaker;
+use pummel_measure::phase_ends::PhaseOutcome;
 
 use crate::backend::{Backend, Close};
 use crate::worker::connections::Connection;
@@ -44,7 +45,6 @@ use crate::worker::events::handle;
 use crate::worker::expiry::{finds_late, give_up_late};
 use crate::worker::feed::RowFeed;
 use crate::worker::meeting::{Meeting, Readiness};
-use crate::worker::messages::PhaseFate;
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
 pub use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
@@ -536,8 +536,8 @@ fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nan
     }
     state.due.clear();
     let silent = state.silent(now);
-    let fate = PhaseFate { dead, missing, skipped, skipped_estimated, repeated, silent };
-    state.reporter.end_phase(over, fate);
+    let outcome = PhaseOutcome { dead, missing, skipped, skipped_estimated, repeated, silent };
+    state.reporter.end_phase(over, outcome);
 }
 
 /// Decides by a worker's state whether its turns end.

@@ -8,12 +8,12 @@ use pummel_logic::client::{Client, Lane};
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
+use pummel_measure::phase_ends::PhaseSilence;
 
 use crate::backend::{Backend, Close, ConnId, Reason};
 use crate::resolve::Server;
 use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::deadlines::TimingWheel;
-use crate::worker::messages::PhaseSilence;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::server::ServerReading;
 use super::{memcached, redis};
+use crate::connections::Connections;
 use crate::tally::Tally;
 use pummel_logic::plan::{Phase, Plan, Work};
 
@@ -44,6 +45,21 @@ impl OurRequests {
             // A command of the user's own may be a script, whose commands a server counts too.
             one_to_one: keys == sent && plan.command.is_none(),
         }
+    }
+
+    /// The requests of a run that were observed, as a server counts them. Of clients with windows it is not known which requests a
+    /// server counts, and of several servers for RESP not into how many commands a request of several keys is split. Redis also
+    /// counts the commands of a script and, where `says_hello`, those that begin each connection: neither is known of connections
+    /// that came in between.
+    pub fn of_run(plan: &Plan, observed: &Tally, connections: &Connections, says_hello: bool) -> OurRequests {
+        let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
+        let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
+            && plan.window().is_none()
+            && plan.command.is_none()
+            // A proxy puts its own questions, and cuts requests.
+            && plan.server_stats_at.is_empty()
+            && !(says_hello && opened_later);
+        OurRequests::of(plan, observed, is_counted)
     }
 
     /// Adds the requests of another process.
@@ -200,5 +216,32 @@ mod tests {
         assert_eq!(cost_at_all.map(|cost| cost.per_request_ns), Some(1_000_000.0));
         assert_eq!(CpuCost::at(&reading, None), None);
         assert_eq!(CpuCost::at(&ServerReading { restarted: true, ..reading }, Some(&single)), None);
+    }
+
+    #[test]
+    fn servers_count_what_was_sent_unless_others_ask_or_requests_are_split() {
+        let text = || plan(Protocol::Text, 1);
+        let resp = || plan(Protocol::Resp3, 1);
+        let servers = |count: usize, plan: Plan| Plan { servers: vec!["a:1".to_owned(); count], ..plan };
+        let proxied = Plan { server_stats_at: vec!["a:1".to_owned()], ..servers(1, text()) };
+        let mut observed = Tally::default();
+        observed.add_counts(Verb::Get, &Counts { completed: 1, keys: 1, ..Counts::default() });
+        let lost = Connections { lost: 1, ..Connections::default() };
+        let back = Connections { reconnected: 1, ..Connections::default() };
+        let steady = Connections::default();
+        let table = [
+            (servers(1, text()), &steady, false, true),
+            (servers(3, text()), &steady, false, true),
+            (proxied, &steady, false, false),
+            (servers(1, resp()), &steady, true, true),
+            (servers(2, resp()), &steady, true, false),
+            (servers(1, resp()), &lost, true, false),
+            (servers(1, resp()), &back, true, false),
+            (servers(1, resp()), &lost, false, true),
+        ];
+        for (plan, connections, says_hello, is_counted) in table {
+            let ours = OurRequests::of_run(&plan, &observed, connections, says_hello);
+            assert_eq!(ours.counted.is_some(), is_counted, "{:?} {says_hello}", plan.protocol);
+        }
     }
 }

@@ -18,6 +18,7 @@ use pummel_logic::workload::value::Version;
 use pummel_measure::flight::FlightAccount;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, WorkerTime};
+use pummel_measure::phase_ends::{PhaseOutcome, PhaseTimes};
 use pummel_measure::recorder::Tally;
 
 use self::value_checks::ValueChecks;
@@ -25,7 +26,7 @@ use crate::backend::Backend;
 use crate::worker::churn_account::ChurnAccount;
 use crate::worker::departures::Departures;
 use crate::worker::message_sender::MessageSender;
-use crate::worker::messages::{Departure, LoadEnd, PhaseEnd, PhaseFate, Row, WorkerEnd, WorkerMessage};
+use crate::worker::messages::{Departure, LoadEnd, PhaseEnd, Row, WorkerEnd, WorkerMessage};
 use crate::worker::refusals::Refusals;
 use crate::worker::stamping::Stamping;
 use crate::worker::trouble::Trouble;
@@ -308,7 +309,7 @@ impl WorkerReporter {
     }
 
     /// Ends the phase at `now`, and hands over its last slice and its figures.
-    pub fn end_phase(&mut self, now: Nanos, fate: PhaseFate) {
+    pub fn end_phase(&mut self, now: Nanos, outcome: PhaseOutcome) {
         if let ReportMode::Record(_) = self.mode {
             self.hand_over_last(now.saturating_sub(self.begin));
             self.hand_over_rows();
@@ -326,17 +327,19 @@ impl WorkerReporter {
             phase: self.phase,
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
-            begin: self.begin,
-            end: self.end_at,
-            elapsed_ns,
+            times: PhaseTimes {
+                begin: self.begin,
+                end: self.end_at,
+                elapsed_ns,
+                time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
+            },
             late_ns: self.begun_at.saturating_sub(self.begin),
             answered_ns: self.answered_at.saturating_sub(self.begin),
-            time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
             unheard: self.unheard,
             flight: self.flight.finish(now),
             load,
-            fate,
+            outcome,
         })));
         self.mode = ReportMode::Count;
         self.next_tick = NEVER;
@@ -581,10 +584,6 @@ mod tests {
         (WorkerReporter::new(MessageSender::new(3, messages, spares), intervals, options), heard, spare)
     }
 
-    fn fate() -> PhaseFate {
-        PhaseFate { dead: 0, missing: 0, skipped: 0, skipped_estimated: 0, repeated: 0, silent: Vec::new() }
-    }
-
     /// The slices that a reporter has handed over.
     #[allow(clippy::vec_box, reason = "intervals go from hand to hand in their boxes")]
     fn slices(heard: &Receiver<QueuedMessage>) -> Vec<Box<Interval>> {
@@ -603,7 +602,7 @@ mod tests {
             for tick in 1..100 {
                 reporter.tick(tick * 10);
             }
-            reporter.end_phase(1_007, fate());
+            reporter.end_phase(1_007, PhaseOutcome::default());
             let slices = slices(&heard);
             assert_eq!(
                 slices.len(),
@@ -665,7 +664,7 @@ mod tests {
             stamp: Stamp::Kernel,
         };
         (0..ROWS_WAITING_MAX + 3 * ROWS + 5).for_each(|_| reporter.answer(Some(0), 0, 0, &answer, &[]));
-        reporter.end_phase(1, fate());
+        reporter.end_phase(1, PhaseOutcome::default());
         let dropped = reporter.end.rows_dropped;
         assert_eq!(dropped, 3 * ROWS as u64 + 5);
         let rows = |queued: QueuedMessage| {
