@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::Counts;
-use crate::messages::count_message;
+use crate::words::count_message;
 use pummel_logic::time::Nanos;
 
 /// The result of a load.

@@ -27,7 +27,7 @@ use super::inquiry::{Inquiry, Told};
 use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
 use super::moments::{Moment, Moments, Newest};
-use super::process::{addresses_of, is_local, listen_drops, process_of, resident_bytes_of, threads_of};
+use super::process::{addresses_of, listen_drops, process_of, resident_bytes_of, threads_of};
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::{Backend, ConnId};
