@@ -110,7 +110,7 @@ impl Client {
         if self.sockets().all(|socket| socket.state == LaneState::Lost) {
             return Action::Done;
         }
-        match self.next_since(now, 0) {
+        match self.next_since(now, 0, Client::upcoming) {
             Next::Open => unreachable!("lanes are opened above"),
             Next::Wait(until) => Action::Wait(until),
             Next::Done if self.is_opening(now) => Action::Wait(self.assignment.end),
@@ -162,14 +162,6 @@ impl Client {
             return self.ask_part(maker);
         }
         self.ask(request, due, ready, maker).over(lane)
-    }
-
-    /// Goes on to the next request of the schedule.
-    fn step(&mut self) {
-        self.issued += 1;
-        if let Some(schedule) = &mut self.schedule {
-            schedule.next();
-        }
     }
 
     /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `unasked` has them

@@ -27,7 +27,7 @@ pub use self::action::{Action, PhaseAssignment};
 use self::draws::DrawStreams;
 use self::follow_ups::FollowUps;
 use self::lane_socket::{LaneState, Socket};
-use self::next::{FollowUp, Next};
+use self::next::{FollowUp, Next, Upcoming};
 use self::slots::Slots;
 use self::split::Many;
 pub use self::split::Whole;
@@ -149,7 +149,7 @@ impl Client {
     /// Adds the client's share of the events of the phase that has begun.
     pub fn add_events(&mut self, maker: &mut RequestMaker) {
         for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.number) {
-            let due = self.assignment.begin.saturating_add(at_ns);
+            let due = self.due(Some(at_ns), NEVER);
             let follow =
                 FollowUp { lane, due, verb, key, cas: 0, index: 0, origin: Origin::Event, pair_due: NEVER };
             self.follow_ups.add(follow, self.assignment.end);
@@ -168,10 +168,7 @@ impl Client {
         let index = self.issued;
         let verb = maker.task.verb_of_one(self.draws.op.draw(index))?;
         let key = self.read_key(index, 0, maker);
-        self.issued += 1;
-        if let Some(schedule) = &mut self.schedule {
-            schedule.next();
-        }
+        self.step();
         self.slots.take();
         let (check_state, origin, answer_use) = (CheckState::None, Origin::Arrival, AnswerUse::None);
         let mut ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
@@ -196,7 +193,13 @@ impl Client {
         if let Some((due, ready)) = self.plain_arrival(now) {
             return self.arrive(due, ready, maker);
         }
-        match self.next(now) {
+        self.poll_next(now, maker)
+    }
+
+    /// Returns what a client with one lane wants whose next request is not due, or not by itself.
+    #[inline(never)]
+    fn poll_next<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
+        match self.next(now, Client::upcoming) {
             Next::Open => {
                 self.first.state = LaneState::Opening;
                 Action::Open(0)
@@ -216,10 +219,7 @@ impl Client {
     #[inline(always)]
     fn arrive<'a>(&'a mut self, due: Nanos, ready: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         let index = self.issued;
-        self.issued += 1;
-        if let Some(schedule) = &mut self.schedule {
-            schedule.next();
-        }
+        self.step();
         if maker.task.is_sequence() {
             return self.ask_step(index, due, ready, maker);
         }
@@ -304,12 +304,9 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         let index = self.issued;
-        self.issued += 1;
+        self.step();
         if self.assignment.spacing_ns > 0 {
             self.spaced_until = self.free_after(ready, now);
-        }
-        if let Some(schedule) = &mut self.schedule {
-            schedule.next();
         }
         let is_last_slot = self.slots.outstanding + 1 >= self.slots.depth;
         if self.assignment.late == Late::Skipped && is_last_slot {
@@ -328,11 +325,12 @@ impl Client {
 
     /// Leaves out the requests of this phase that are late, by mutilate's rule.
     fn skip(&mut self, now: Nanos) {
+        let due = self.next_due(NEVER);
         let Some(schedule) = &mut self.schedule else { return };
-        let PhaseAssignment { begin, end, .. } = self.assignment;
-        if begin.saturating_add(schedule.peek()).saturating_add(SKIP_NS.0) >= now {
+        if due.saturating_add(SKIP_NS.0) >= now {
             return;
         }
+        let PhaseAssignment { begin, end, .. } = self.assignment;
         let until = end.min(now - SKIP_NS.1);
         let passed = schedule.pass(until.saturating_sub(begin), u64::MAX - self.issued, SKIP_DRAWS_MAX);
         self.issued += passed.requests;
@@ -440,12 +438,49 @@ impl Client {
             return None;
         }
         let since = self.slots.since();
-        let due = match &self.schedule {
-            Some(schedule) => self.assignment.begin.saturating_add(schedule.peek()),
-            None => since,
-        };
+        let due = self.next_due(since);
         let is_due = due <= now && due < self.assignment.end && self.issued < self.assignment.requests;
         is_due.then(|| (due, due.max(since).max(opened)))
+    }
+
+    /// Due time of a request: `offset` from the beginning of the phase, or `since`, when its slot was freed, where only that makes
+    /// it due.
+    #[inline(always)]
+    fn due(&self, offset: Option<Nanos>, since: Nanos) -> Nanos {
+        match offset {
+            Some(offset) => self.assignment.begin.saturating_add(offset),
+            None => since,
+        }
+    }
+
+    /// Due time of the next request of the schedule, which takes a slot that is free since `since`.
+    #[inline(always)]
+    fn next_due(&self, since: Nanos) -> Nanos {
+        self.due(self.schedule.as_ref().map(Schedule::peek), since)
+    }
+
+    /// Goes on to the next request of the schedule.
+    #[inline(always)]
+    fn step(&mut self) {
+        self.issued += 1;
+        if let Some(schedule) = &mut self.schedule {
+            schedule.next();
+        }
+    }
+
+    /// The next request of the schedule.
+    #[inline(always)]
+    fn upcoming(&self) -> Upcoming {
+        if self.issued >= self.assignment.requests {
+            return Upcoming::None;
+        }
+        let due = self.next_due(self.slots.since());
+        match due < self.assignment.end && !self.stopped {
+            true => Upcoming::Due(due),
+            // A phase lasts as long as it was asked to, also when nothing more is due in it.
+            false if self.assignment.end != NEVER => Upcoming::Later,
+            false => Upcoming::None,
+        }
     }
 
     /// The request that an answer asked for and that is asked next, if there is one. A client that was stopped asks none.
@@ -454,8 +489,9 @@ impl Client {
         self.follow_ups.front().filter(|follow| !self.stopped && follow.due < self.assignment.end)
     }
 
-    /// Returns the next step of the client, and when it is due.
-    fn next(&self, now: Nanos) -> Next {
+    /// What has to happen next, and when. `upcoming` says which request is due next by itself.
+    #[inline(always)]
+    fn next(&self, now: Nanos, upcoming: impl FnOnce(&Client) -> Upcoming) -> Next {
         let opened = match self.first.state {
             LaneState::Open(at) => at,
             // Nothing is owed on a lane that is not open, and nothing more is asked now.
@@ -464,12 +500,12 @@ impl Client {
             LaneState::Opening => return Next::Wait(self.assignment.end),
             LaneState::Closed | LaneState::Lost => return Next::Done,
         };
-        self.next_since(now, opened)
+        self.next_since(now, opened, upcoming)
     }
 
-    /// Returns the next step of the client, and when it is due, on lanes that are open since `opened`.
-    #[inline]
-    fn next_since(&self, now: Nanos, opened: Nanos) -> Next {
+    /// What has to happen next, and when, on lanes that are open since `opened`.
+    #[inline(always)]
+    fn next_since(&self, now: Nanos, opened: Nanos, upcoming: impl FnOnce(&Client) -> Upcoming) -> Next {
         let is_free = self.slots.is_free();
         let mut wake = NEVER;
         if let Some(follow) = self.next_follow_up() {
@@ -481,28 +517,20 @@ impl Client {
             // The answer that frees a slot wakes it.
             wake = if is_free { follow.due } else { NEVER };
         }
-        if self.issued < self.assignment.requests {
-            let due = match &self.schedule {
-                Some(schedule) => self.assignment.begin.saturating_add(schedule.peek()),
-                None => self.slots.since(),
-            };
-            if due < self.assignment.end && !self.stopped {
+        match upcoming(self) {
+            Upcoming::Due(due) => {
                 let asked = due.max(self.spaced_until);
-                return match (is_free, asked <= now) {
+                match (is_free, asked <= now) {
                     (true, true) => Next::Arrival { due, ready: asked.max(self.slots.since()).max(opened) },
                     (_, false) => Next::Wait(asked.min(wake)),
                     (false, true) => Next::Wait(NEVER),
-                };
+                }
             }
-        }
-        // A phase lasts as long as it was asked to, also when nothing more is due in it.
-        if now < self.assignment.end && self.assignment.end != NEVER && self.issued < self.assignment.requests
-        {
-            return Next::Wait(wake.min(self.assignment.end));
-        }
-        match (wake, self.slots.outstanding) {
-            (NEVER, 0) => Next::Done,
-            _ => Next::Wait(wake),
+            Upcoming::Later if now < self.assignment.end => Next::Wait(wake.min(self.assignment.end)),
+            Upcoming::Later | Upcoming::None => match (wake, self.slots.outstanding) {
+                (NEVER, 0) => Next::Done,
+                _ => Next::Wait(wake),
+            },
         }
     }
 }

@@ -44,7 +44,16 @@ impl FollowUp {
     }
 }
 
-/// The next step of a client.
+/// The next request that is due by itself, because no answer and no event asks for it.
+pub(super) enum Upcoming {
+    /// A request that is due at this time, which is before the end of the phase.
+    Due(Nanos),
+    /// None so far, although the phase goes on.
+    Later,
+    None,
+}
+
+/// What a client has to do next.
 pub(super) enum Next {
     Open,
     Wait(Nanos),

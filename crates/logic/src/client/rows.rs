@@ -1,7 +1,7 @@
 //! Clients that replay a trace: each sends its own requests, in their order, when they are due.
 
 use super::lane_socket::LaneState;
-use super::next::NextRequest;
+use super::next::{Next, NextRequest, Upcoming};
 use super::{Action, Client};
 use crate::connection::answer::Answer;
 use crate::connection::inflight::{Origin, Ticket};
@@ -15,67 +15,47 @@ impl Client {
     /// Returns the client's next action in a phase that replays a trace.
     #[inline(never)]
     pub(super) fn poll_rows<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        let opened = match self.first.state {
-            LaneState::Open(at) => at,
-            LaneState::Closed | LaneState::Opening if now >= self.assignment.end => return Action::Done,
-            LaneState::Closed if !self.stopped => {
+        if self.first.state == LaneState::Lost {
+            return self.give_up_row(now, maker);
+        }
+        match self.next(now, |client| client.upcoming_row(maker)) {
+            Next::Open => {
                 self.first.state = LaneState::Opening;
-                return Action::Open(0);
+                Action::Open(0)
             }
-            LaneState::Opening => return Action::Wait(self.assignment.end),
-            LaneState::Closed => return Action::Done,
-            LaneState::Lost => return self.give_up_row(now, maker),
-        };
-        let is_free = self.slots.is_free();
-        let mut wake = NEVER;
-        if let Some(&follow) = self.next_follow_up() {
-            if follow.due <= now.max(self.seen) && is_free {
+            Next::Wait(until) => Action::Wait(until),
+            Next::Done => Action::Done,
+            Next::FollowUp { follow, ready } => {
                 self.follow_ups.pop_front();
-                let ready = follow.due.max(self.slots.since()).max(opened);
-                return self.ask_row(follow.request(), follow.due, ready, maker);
+                self.ask_row(follow.request(), follow.due, ready, maker)
             }
-            // The answer that frees a slot wakes the client.
-            wake = if is_free { follow.due } else { NEVER };
-        }
-        let next = if self.stopped { NextRow::None } else { maker.task.rows().next(self.number) };
-        match next {
-            NextRow::Due(offset) => {
-                let due = self.due_of_row(offset);
-                match (is_free, due <= now) {
-                    _ if due >= self.assignment.end => {}
-                    (true, true) => return self.ask_next_row(now, due, opened, maker),
-                    (_, false) => return Action::Wait(due.min(wake)),
-                    (false, true) => return Action::Wait(NEVER),
-                }
-            }
-            // The arrival of the client's next request wakes it.
-            NextRow::Later if now < self.assignment.end => {
-                return Action::Wait(wake.min(self.assignment.end));
-            }
-            NextRow::Later | NextRow::None => {}
-        }
-        match (wake, self.slots.outstanding) {
-            (NEVER, 0) => Action::Done,
-            _ => Action::Wait(wake),
+            Next::Arrival { due, ready } => self.ask_next_row(now, due, ready, maker),
         }
     }
 
-    /// Due time of a row: `offset` from the beginning of the phase, or the time at which a slot became free.
-    fn due_of_row(&self, offset: Option<Nanos>) -> Nanos {
-        offset.map_or(self.slots.since(), |offset| self.assignment.begin.saturating_add(offset))
+    /// The client's next row; the arrival of one that is not known yet wakes the client.
+    fn upcoming_row(&self, maker: &RequestMaker) -> Upcoming {
+        match maker.task.rows().next(self.number) {
+            _ if self.stopped => Upcoming::None,
+            NextRow::Due(offset) => {
+                let due = self.due(offset, self.slots.since());
+                if due < self.assignment.end { Upcoming::Due(due) } else { Upcoming::None }
+            }
+            NextRow::Later => Upcoming::Later,
+            NextRow::None => Upcoming::None,
+        }
     }
 
     fn ask_next_row<'a>(
-        &'a mut self,
+        &mut self,
         now: Nanos,
         due: Nanos,
-        opened: Nanos,
+        ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         let (key, verb) = maker.task.rows_mut().take(self.number, now - due);
         let index = self.issued;
         self.issued += 1;
-        let ready = due.max(self.slots.since()).max(opened);
         // The CAS unique of the trace means nothing to the server: the client asks for its own.
         let (verb, origin) = match verb {
             Verb::Cas => (Verb::Gets, Origin::BeforeCas),
@@ -112,7 +92,7 @@ impl Client {
             }
             return Action::Done;
         }
-        let due = self.due_of_row(offset);
+        let due = self.due(offset, self.slots.since());
         if due >= end {
             return Action::Done;
         }
@@ -156,7 +136,7 @@ impl Client {
         while let NextRow::Due(offset) = maker.task.rows().next(self.number) {
             // In closed loop a request is due when its slot is freed.
             let is_due = match offset {
-                Some(offset) => self.assignment.begin.saturating_add(offset) < until,
+                Some(_) => self.due(offset, NEVER) < until,
                 None => free > 0,
             };
             let (_, verb) = maker.task.rows_mut().leave_out(self.number);

@@ -83,18 +83,12 @@ impl Client {
                     true => Action::Done,
                 };
             }
-            let due = match &self.schedule {
-                Some(schedule) => self.assignment.begin.saturating_add(schedule.peek()),
-                None => self.slots.since(),
-            };
+            let due = self.next_due(self.slots.since());
             if due > now {
                 return Action::Wait(due.min(self.assignment.end));
             }
             let index = self.issued;
-            self.issued += 1;
-            if let Some(schedule) = &mut self.schedule {
-                schedule.next();
-            }
+            self.step();
             match self.choose(index, maker) {
                 Command::Set { slot, overwrites } => {
                     return self.ask_set(slot, overwrites, due, now, maker);
