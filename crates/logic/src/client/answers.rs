@@ -95,7 +95,7 @@ impl Client {
     /// counts of the answer.
     #[inline]
     pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) -> bool {
-        self.slots.free(answer.arrived);
+        self.under_way.slots.free(answer.arrived);
         if self.has_window() {
             self.handle_window_answer(lane, &{ *answer }, maker);
             return false;
@@ -117,7 +117,7 @@ impl Client {
     #[inline(never)]
     pub(super) fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
-        let follow_ups_before = self.follow_ups.len();
+        let follow_ups_before = self.under_way.waiting.len();
         if let CheckState::Write(version) = ticket.check_state {
             self.settle(lane, version, answer, maker);
         }
@@ -231,7 +231,7 @@ impl Client {
     /// Takes in that the store of this ticket, which is the second half of a pair ([`Origin::PairEnd`]), has ended. Returns when
     /// the read of the pair was due; `None` for a store that has ended before.
     pub fn end_pair(&mut self, ticket: &Ticket) -> Option<Nanos> {
-        self.follow_ups.end_store_of_pair(ticket.index)
+        self.under_way.waiting.end_store_of_pair(ticket.index)
     }
 
     /// Remembers the stores that follow the answer to a read that is not for a cas.
@@ -276,8 +276,9 @@ impl Client {
 
     /// Adds a request that an answer asked for, which was read at `read`.
     pub(super) fn follow(&mut self, follow: FollowUp, read: Nanos) {
-        self.seen = self.seen.max(read);
-        self.follow_ups.add(follow, self.assignment.end);
+        let waiting = &mut self.under_way.waiting;
+        waiting.seen = waiting.seen.max(read);
+        waiting.add(follow, self.assignment.end);
     }
 
     /// Remembers to store the keys that a read missed, where the phase reads through.

@@ -51,7 +51,7 @@ impl Client {
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        self.slots.take();
+        self.under_way.slots.take();
         let (step, gap_ns) = maker.task.step();
         if let Some(schedule) = &mut self.schedule {
             schedule.put_off(gap_ns);

@@ -11,7 +11,9 @@ use crate::time::Nanos;
 #[derive(Debug, Default)]
 pub(super) struct FollowUps {
     queue: VecDeque<FollowUp>,
-    /// Parts that few clients have; `None` where this one has nothing of them.
+    /// When the last answer was read that asked for another request.
+    pub(super) seen: Nanos,
+    /// What few clients have; `None` where this one has nothing of it.
     rare: Option<Box<Rare>>,
 }
 

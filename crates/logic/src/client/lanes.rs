@@ -7,7 +7,7 @@
 
 use super::lane_socket::{LaneState, Socket};
 use super::next::{Next, NextRequest};
-use super::split::{Many, Split, Whole};
+use super::split::{Many, Split, Splits, Whole};
 use super::{Action, Client, Lane};
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
@@ -47,7 +47,8 @@ impl Client {
     pub fn with_lanes(mut self, servers: &[u32]) -> Client {
         self.first = Socket::new(servers[0]);
         let others: Vec<Socket> = servers[1..].iter().map(|&server| Socket::new(server)).collect();
-        self.many = (!others.is_empty()).then(|| Box::new(Many { others, ..Many::default() }));
+        self.under_way.splits = (!others.is_empty()).then(Box::default);
+        self.many = (!others.is_empty()).then(|| Box::new(Many { others, window: None }));
         self
     }
 
@@ -71,25 +72,13 @@ impl Client {
             self.follow_read(lane, part, maker);
         }
         self.end_reply(lane);
-        let splits = &mut self.many_mut().splits;
-        let found = splits.binary_search_by_key(&part.ticket.index, |split| split.whole.ticket.index);
-        let Ok(place) = found else { unreachable!("a part has a whole") };
-        let split = &mut splits[place];
-        split.whole.add(part, message);
-        split.whole.cache.merge(&maker.take_cache_counts());
-        split.parts -= 1;
-        if split.parts > 0 {
-            return None;
-        }
-        let split = splits.remove(place)?;
-        self.slots.free(split.whole.arrived);
-        Some(split.whole)
+        self.under_way.end_part(part, message, maker.take_cache_counts())
     }
 
     /// Whether only some parts of a request were asked. The worker then polls the client again at once, since the lanes of the
     /// other parts may be closed later.
     pub fn is_splitting(&self) -> bool {
-        self.many.as_ref().is_some_and(|many| !many.unasked.is_empty())
+        self.under_way.is_splitting()
     }
 
     /// Returns what a client with several lanes wants.
@@ -97,7 +86,7 @@ impl Client {
         if self.has_window() {
             return self.poll_window(now, maker);
         }
-        if self.is_splitting() {
+        if self.under_way.is_splitting() {
             return self.ask_part(maker);
         }
         if now < self.assignment.end && !self.stopped {
@@ -118,11 +107,11 @@ impl Client {
             Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
                 Passage::Later => Action::Wait(self.assignment.end),
                 Passage::Never => {
-                    self.follow_ups.pop_front();
+                    self.under_way.waiting.pop_front();
                     Action::Unsent { verb: follow.verb, due: follow.due }
                 }
                 Passage::Open(opened) => {
-                    self.follow_ups.pop_front();
+                    self.under_way.waiting.pop_front();
                     self.ask(follow.request(), follow.due, ready.max(opened), maker).over(follow.lane)
                 }
             },
@@ -144,27 +133,27 @@ impl Client {
         let Passage::Open(opened) = passage else {
             // The request is drawn again later, or is never sent.
             self.own = own;
-            self.many_mut().unasked.clear();
+            self.splits_mut().parked.clear();
             return match (passage, &self.schedule) {
                 (Passage::Never, Some(_)) => {
                     self.step();
                     Action::Unsent { verb: maker.task.verb(self.draws.op.draw(index)), due }
                 }
-                (Passage::Never, None) if self.slots.outstanding == 0 => Action::Done,
+                (Passage::Never, None) if self.under_way.slots.outstanding == 0 => Action::Done,
                 (Passage::Never, None) => Action::Wait(NEVER),
                 _ => Action::Wait(self.assignment.end),
             };
         };
         self.step();
         let ready = ready.max(opened);
-        if self.is_splitting() {
+        if self.under_way.is_splitting() {
             self.split(&request, due, ready);
             return self.ask_part(maker);
         }
         self.ask(request, due, ready, maker).over(lane)
     }
 
-    /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `unasked` has them
+    /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `parked` has them
     /// afterwards.
     fn find_way(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
         let keys = match request.origin {
@@ -176,7 +165,7 @@ impl Client {
             let lane = maker.lane_of(turn, request.key);
             return (lane, self.passage(lane, now));
         }
-        let mut ways = std::mem::take(&mut self.many_mut().unasked);
+        let mut ways = std::mem::take(&mut self.splits_mut().parked);
         for place in 0..keys {
             let key = match request.verb.reads() {
                 true => self.read_key(request.index, u64::from(place), maker),
@@ -193,7 +182,7 @@ impl Client {
         if ways.iter().all(|&(lane, _)| lane == first) {
             ways.clear();
         }
-        self.many_mut().unasked = ways;
+        self.splits_mut().parked = ways;
         (first, passage)
     }
 
@@ -209,11 +198,11 @@ impl Client {
         }
     }
 
-    /// Begins a request that the lanes in `unasked` share.
+    /// Begins a request that the lanes in `parked` share.
     fn split(&mut self, request: &NextRequest, due: Nanos, ready: Nanos) {
-        self.slots.take();
-        let many = self.many_mut();
-        let parts = many.unasked.chunk_by(|(lane, _), (other, _)| lane == other).count() as u16;
+        self.under_way.slots.take();
+        let splits = self.splits_mut();
+        let parts = splits.parked.chunk_by(|(lane, _), (other, _)| lane == other).count() as u16;
         let ticket = Ticket {
             due,
             ready,
@@ -223,7 +212,7 @@ impl Client {
             verb: request.verb,
             origin: Origin::Arrival,
             answer_use: AnswerUse::None,
-            keys: many.unasked.len() as u16,
+            keys: splits.parked.len() as u16,
         };
         let whole = Whole {
             ticket,
@@ -236,17 +225,17 @@ impl Client {
             message: Vec::new(),
             cache: CacheCounts::default(),
         };
-        many.splits.push_back(Split { parts, whole });
+        splits.begun.push_back(Split { parts, whole });
     }
 
     /// Asks the next part of the newest split.
     fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
-        let many = self.many_mut();
-        let Some(split) = many.splits.back() else { unreachable!("what is asked in parts was begun") };
+        let splits = self.splits_mut();
+        let Some(split) = splits.begun.back() else { unreachable!("what is asked in parts was begun") };
         let whole = split.whole.ticket;
-        let (lane, key) = many.unasked[0];
-        let len = many.unasked.iter().take_while(|way| way.0 == lane).count();
-        let keys: Vec<u64> = many.unasked.drain(..len).map(|(_, key)| key).collect();
+        let (lane, key) = splits.parked[0];
+        let len = splits.parked.iter().take_while(|way| way.0 == lane).count();
+        let keys: Vec<u64> = splits.parked.drain(..len).map(|(_, key)| key).collect();
         let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, ..whole };
         if !ticket.verb.reads() {
             maker.begin_keys();
@@ -306,8 +295,10 @@ impl Client {
         }
     }
 
-    fn many_mut(&mut self) -> &mut Many {
-        let Some(many) = &mut self.many else { unreachable!("only clients with several lanes come here") };
-        many
+    fn splits_mut(&mut self) -> &mut Splits {
+        let Some(splits) = &mut self.under_way.splits else {
+            unreachable!("only clients with several lanes come here")
+        };
+        splits
     }
 }

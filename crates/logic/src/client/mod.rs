@@ -17,6 +17,7 @@ pub mod route;
 mod rows;
 mod slots;
 mod split;
+mod under_way;
 mod window_lanes;
 mod window_state;
 mod windowed;
@@ -25,12 +26,11 @@ use std::sync::Arc;
 
 pub use self::action::{Action, PhaseAssignment};
 use self::draws::DrawStreams;
-use self::follow_ups::FollowUps;
 use self::lane_socket::{LaneState, Socket};
 use self::next::{FollowUp, Next, Upcoming};
-use self::slots::Slots;
 use self::split::Many;
 pub use self::split::Whole;
+use self::under_way::UnderWay;
 use crate::arrival::{Passed, RateCurve, Schedule};
 pub use crate::client::route::Lane;
 use crate::connection::inflight::{Origin, Ticket};
@@ -66,16 +66,9 @@ pub struct Client {
     schedule: Option<Schedule>,
     /// Requests of the schedule that were asked, or left out.
     issued: u64,
-    /// Requests of the schedule that were left out because they were late; others are made in their place.
-    skipped: Passed,
-    /// The time before which the next request of the schedule is not asked.
-    spaced_until: Nanos,
-    /// Late requests are left out, or there is a least time between requests.
-    has_policy: bool,
-    slots: Slots,
-    follow_ups: FollowUps,
-    /// When the last answer was read that asked for another request.
-    seen: Nanos,
+    /// What came of the policy by which late requests are left out, or a least time between requests; `None` without one.
+    policy: Option<Box<Policy>>,
+    under_way: UnderWay,
     /// Gives its writes their versions, where values are checked.
     writer: Option<Box<Writer>>,
     /// The client's own stores, as far as they decide its next keys.
@@ -86,6 +79,15 @@ pub struct Client {
     stopped: bool,
     /// The client has said that it has nothing more to do in this phase.
     retired: bool,
+}
+
+/// What came of a client's policy so far in this phase.
+#[derive(Debug, Default)]
+struct Policy {
+    /// Requests of the schedule that were left out because they were late; others are made in their place.
+    skipped: Passed,
+    /// The time before which the next request of the schedule is not asked.
+    spaced_until: Nanos,
 }
 
 /// The keys that only one client writes.
@@ -113,12 +115,8 @@ impl Client {
             draws: DrawStreams::new(place),
             schedule: None,
             issued: 0,
-            skipped: Passed::default(),
-            spaced_until: 0,
-            has_policy: false,
-            slots: Slots::new(1, 0),
-            follow_ups: FollowUps::default(),
-            seen: 0,
+            policy: None,
+            under_way: UnderWay::new(),
             writer: writer.map(Box::new),
             own: OwnKeys::default(),
             repeated: 0,
@@ -132,15 +130,14 @@ impl Client {
     /// # Panics
     /// Panics when requests of the phase before are outstanding.
     pub fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
-        assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
+        self.under_way.begin(assignment.depth, assignment.begin);
         self.schedule = schedule;
         self.draws = DrawStreams::new(assignment.place);
-        self.slots.renew(assignment.depth, assignment.begin);
-        (self.issued, self.skipped, self.spaced_until) = (0, Passed::default(), 0);
-        self.follow_ups.clear();
+        self.issued = 0;
         self.repeated = 0;
         self.retired = false;
-        self.has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
+        let has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
+        self.policy = has_policy.then(Box::default);
         self.stopped = false;
         self.assignment = assignment;
         self.begin_window();
@@ -152,7 +149,7 @@ impl Client {
             let due = self.due(Some(at_ns), NEVER);
             let follow =
                 FollowUp { lane, due, verb, key, cas: 0, index: 0, origin: Origin::Event, pair_due: NEVER };
-            self.follow_ups.add(follow, self.assignment.end);
+            self.under_way.waiting.add(follow, self.assignment.end);
         }
     }
 
@@ -169,7 +166,7 @@ impl Client {
         let verb = maker.task.verb_of_one(self.draws.op.draw(index))?;
         let key = self.read_key(index, 0, maker);
         self.step();
-        self.slots.take();
+        self.under_way.slots.take();
         let (check_state, origin, answer_use) = (CheckState::None, Origin::Arrival, AnswerUse::None);
         let mut ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
         self.draws.care_for(&mut ticket, maker);
@@ -207,10 +204,12 @@ impl Client {
             Next::Wait(until) => Action::Wait(until),
             Next::Done => Action::Done,
             Next::FollowUp { follow, ready } => {
-                self.follow_ups.pop_front();
+                self.under_way.waiting.pop_front();
                 self.ask(follow.request(), follow.due, ready, maker)
             }
-            Next::Arrival { due, ready } if self.has_policy => self.arrive_by_policy(now, due, ready, maker),
+            Next::Arrival { due, ready } if self.policy.is_some() => {
+                self.arrive_by_policy(now, due, ready, maker)
+            }
             Next::Arrival { due, ready } => self.arrive(due, ready, maker),
         }
     }
@@ -286,13 +285,13 @@ impl Client {
     /// Requests of this phase that were left out because they would have been late; the number of some of them may be
     /// estimated from the mean gap.
     pub fn skipped(&self) -> Passed {
-        self.skipped
+        self.policy.as_ref().map_or(Passed::default(), |policy| policy.skipped)
     }
 
     /// Requests that are outstanding.
     #[inline]
     pub fn outstanding(&self) -> u32 {
-        self.slots.outstanding
+        self.under_way.slots.outstanding
     }
 
     /// Asks the next request of the schedule, with regard to what is late and to the time between requests.
@@ -305,10 +304,11 @@ impl Client {
     ) -> Action<'a> {
         let index = self.issued;
         self.step();
-        if self.assignment.spacing_ns > 0 {
-            self.spaced_until = self.free_after(ready, now);
+        let spaced_until = self.free_after(ready, now);
+        if let Some(policy) = self.policy.as_mut().filter(|_| self.assignment.spacing_ns > 0) {
+            policy.spaced_until = spaced_until;
         }
-        let is_last_slot = self.slots.outstanding + 1 >= self.slots.depth;
+        let is_last_slot = self.under_way.slots.outstanding + 1 >= self.under_way.slots.depth;
         if self.assignment.late == Late::Skipped && is_last_slot {
             self.skip(now);
         }
@@ -326,7 +326,7 @@ impl Client {
     /// Leaves out the requests of this phase that are late, by mutilate's rule.
     fn skip(&mut self, now: Nanos) {
         let due = self.next_due(NEVER);
-        let Some(schedule) = &mut self.schedule else { return };
+        let (Some(schedule), Some(policy)) = (&mut self.schedule, &mut self.policy) else { return };
         if due.saturating_add(SKIP_NS.0) >= now {
             return;
         }
@@ -334,8 +334,8 @@ impl Client {
         let until = end.min(now - SKIP_NS.1);
         let passed = schedule.pass(until.saturating_sub(begin), u64::MAX - self.issued, SKIP_DRAWS_MAX);
         self.issued += passed.requests;
-        self.skipped.requests += passed.requests;
-        self.skipped.estimated += passed.estimated;
+        policy.skipped.requests += passed.requests;
+        policy.skipped.estimated += passed.estimated;
         self.assignment.requests = self.assignment.requests.saturating_add(passed.requests);
     }
 
@@ -353,7 +353,7 @@ impl Client {
     /// Whether as many requests are outstanding as the depth allows, so that the client asks nothing before one of them ends.
     #[inline]
     pub fn is_full(&self) -> bool {
-        !self.slots.is_free() && !self.is_splitting()
+        !self.under_way.slots.is_free() && !self.under_way.is_splitting()
     }
 
     /// Number of the client in its group, over all threads and agents.
@@ -417,7 +417,7 @@ impl Client {
         let passed = match &mut self.schedule {
             Some(schedule) => schedule.pass(until.saturating_sub(self.assignment.begin), left, draws_max),
             // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
-            None => Passed::exactly(self.slots.count_free_since_before(until).min(left)),
+            None => Passed::exactly(self.under_way.slots.count_free_since_before(until).min(left)),
         };
         let last_due = until.saturating_sub(1).max(self.assignment.begin);
         maker.turn_to(self.number, self.moment(self.issued, last_due));
@@ -425,8 +425,10 @@ impl Client {
         unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), &mut unsent);
         maker.task.pass_rows(passed.requests);
         self.issued += passed.requests;
-        self.follow_ups.take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
-        self.slots.outstanding = 0;
+        self.under_way
+            .waiting
+            .take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
+        self.under_way.slots.outstanding = 0;
     }
 
     /// When the next request of the schedule is due and ready, if it is to be asked now and nothing else is to be done first.
@@ -434,10 +436,14 @@ impl Client {
     #[inline(always)]
     fn plain_arrival(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let LaneState::Open(opened) = self.first.state else { return None };
-        if !self.follow_ups.is_empty() || !self.slots.is_free() || self.stopped || self.has_policy {
+        if !self.under_way.waiting.is_empty()
+            || !self.under_way.slots.is_free()
+            || self.stopped
+            || self.policy.is_some()
+        {
             return None;
         }
-        let since = self.slots.since();
+        let since = self.under_way.slots.since();
         let due = self.next_due(since);
         let is_due = due <= now && due < self.assignment.end && self.issued < self.assignment.requests;
         is_due.then(|| (due, due.max(since).max(opened)))
@@ -474,7 +480,7 @@ impl Client {
         if self.issued >= self.assignment.requests {
             return Upcoming::None;
         }
-        let due = self.next_due(self.slots.since());
+        let due = self.next_due(self.under_way.slots.since());
         match due < self.assignment.end && !self.stopped {
             true => Upcoming::Due(due),
             // A phase lasts as long as it was asked to, also when nothing more is due in it.
@@ -486,7 +492,7 @@ impl Client {
     /// The request that an answer asked for and that is asked next, if there is one. A client that was stopped asks none.
     #[inline]
     fn next_follow_up(&self) -> Option<&FollowUp> {
-        self.follow_ups.front().filter(|follow| !self.stopped && follow.due < self.assignment.end)
+        self.under_way.waiting.front().filter(|follow| !self.stopped && follow.due < self.assignment.end)
     }
 
     /// What has to happen next, and when. `upcoming` says which request is due next by itself.
@@ -506,12 +512,12 @@ impl Client {
     /// What has to happen next, and when, on lanes that are open since `opened`.
     #[inline(always)]
     fn next_since(&self, now: Nanos, opened: Nanos, upcoming: impl FnOnce(&Client) -> Upcoming) -> Next {
-        let is_free = self.slots.is_free();
+        let is_free = self.under_way.slots.is_free();
         let mut wake = NEVER;
         if let Some(follow) = self.next_follow_up() {
             // What an answer asked for at once is due, although the answer was read after this turn's time.
-            if follow.due <= now.max(self.seen) && is_free {
-                let ready = follow.due.max(self.slots.since()).max(opened);
+            if follow.due <= now.max(self.under_way.waiting.seen) && is_free {
+                let ready = follow.due.max(self.under_way.slots.since()).max(opened);
                 return Next::FollowUp { follow: *follow, ready };
             }
             // The answer that frees a slot wakes it.
@@ -519,15 +525,17 @@ impl Client {
         }
         match upcoming(self) {
             Upcoming::Due(due) => {
-                let asked = due.max(self.spaced_until);
+                let asked = due.max(self.policy.as_ref().map_or(0, |policy| policy.spaced_until));
                 match (is_free, asked <= now) {
-                    (true, true) => Next::Arrival { due, ready: asked.max(self.slots.since()).max(opened) },
+                    (true, true) => {
+                        Next::Arrival { due, ready: asked.max(self.under_way.slots.since()).max(opened) }
+                    }
                     (_, false) => Next::Wait(asked.min(wake)),
                     (false, true) => Next::Wait(NEVER),
                 }
             }
             Upcoming::Later if now < self.assignment.end => Next::Wait(wake.min(self.assignment.end)),
-            Upcoming::Later | Upcoming::None => match (wake, self.slots.outstanding) {
+            Upcoming::Later | Upcoming::None => match (wake, self.under_way.slots.outstanding) {
                 (NEVER, 0) => Next::Done,
                 _ => Next::Wait(wake),
             },

@@ -129,7 +129,7 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         let NextRequest { verb, index, key, cas, origin, pair_due } = request;
-        self.slots.take();
+        self.under_way.slots.take();
         let mut ticket = Ticket {
             due,
             ready,
@@ -198,7 +198,7 @@ impl Client {
         let expiry_bits = self.expiry_bits(verb, index, maker);
         let size_bits = if maker.records.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
         if pair_due != NEVER {
-            self.follow_ups.begin_store_of_pair(index, pair_due);
+            self.under_way.waiting.begin_store_of_pair(index, pair_due);
         }
         let op = maker.write(Write { verb, key, version, cas, expiry_bits, size_bits });
         let op = match verb {

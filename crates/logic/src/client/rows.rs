@@ -26,7 +26,7 @@ impl Client {
             Next::Wait(until) => Action::Wait(until),
             Next::Done => Action::Done,
             Next::FollowUp { follow, ready } => {
-                self.follow_ups.pop_front();
+                self.under_way.waiting.pop_front();
                 self.ask_row(follow.request(), follow.due, ready, maker)
             }
             Next::Arrival { due, ready } => self.ask_next_row(now, due, ready, maker),
@@ -38,7 +38,7 @@ impl Client {
         match maker.task.rows().next(self.number) {
             _ if self.stopped => Upcoming::None,
             NextRow::Due(offset) => {
-                let due = self.due(offset, self.slots.since());
+                let due = self.due(offset, self.under_way.slots.since());
                 if due < self.assignment.end { Upcoming::Due(due) } else { Upcoming::None }
             }
             NextRow::Later => Upcoming::Later,
@@ -72,7 +72,7 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         let NextRequest { verb, index, key, cas, origin, .. } = request;
-        self.slots.take();
+        self.under_way.slots.take();
         let (check_state, answer_use) = (CheckState::Row, AnswerUse::None);
         let ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
         Action::Ask { lane: 0, op: maker.ask_row(verb, key, cas), ticket }
@@ -86,13 +86,13 @@ impl Client {
         // In closed loop a request is due when its slot is freed, and what is never sent never frees its slot: a phase that
         // a time ends asks no more than that of the client.
         let keeps_slot = offset.is_none() && end != NEVER;
-        if keeps_slot && !self.slots.is_free() {
+        if keeps_slot && !self.under_way.slots.is_free() {
             while let NextRow::Due(_) = maker.task.rows().next(self.number) {
                 self.drop_row(maker);
             }
             return Action::Done;
         }
-        let due = self.due(offset, self.slots.since());
+        let due = self.due(offset, self.under_way.slots.since());
         if due >= end {
             return Action::Done;
         }
@@ -100,7 +100,7 @@ impl Client {
             return Action::DoneUntil(due);
         }
         if keeps_slot {
-            self.slots.take();
+            self.under_way.slots.take();
         }
         Action::Unsent { verb: self.drop_row(maker), due }
     }
@@ -120,7 +120,7 @@ impl Client {
         follow_ups_before: usize,
         maker: &mut RequestMaker,
     ) {
-        if self.follow_ups.len() <= follow_ups_before {
+        if self.under_way.waiting.len() <= follow_ups_before {
             maker.task.rows_mut().release(answer.ticket.key);
         }
     }
@@ -132,7 +132,7 @@ impl Client {
         maker: &mut RequestMaker,
         unsent: &mut dyn FnMut(Unsent),
     ) {
-        let mut free = self.slots.count_free_since_before(until);
+        let mut free = self.under_way.slots.count_free_since_before(until);
         while let NextRow::Due(offset) = maker.task.rows().next(self.number) {
             // In closed loop a request is due when its slot is freed.
             let is_due = match offset {
@@ -145,7 +145,9 @@ impl Client {
                 unsent(Unsent { verb, requests: 1, estimated: 0 });
             }
         }
-        self.follow_ups.take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
-        self.slots.outstanding = 0;
+        self.under_way
+            .waiting
+            .take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
+        self.under_way.slots.outstanding = 0;
     }
 }

@@ -16,13 +16,18 @@ use crate::workload::cache_counts::CacheCounts;
 pub(super) struct Many {
     /// Lanes from 1 on.
     pub(super) others: Vec<Socket>,
-    /// Lanes and keys of the parts of the newest split that were not asked yet, sorted by lane. The list is empty except
-    /// between two calls of [`Client::poll`](super::Client::poll).
-    pub(super) unasked: Vec<(Lane, u64)>,
-    /// Requests that lanes share and that have unanswered parts, in the order of their index.
-    pub(super) splits: VecDeque<Split>,
     /// The window of objects that the client works on; `None` without a window.
     pub(super) window: Option<Box<WindowState>>,
+}
+
+/// The requests that lanes share, of a client with several of them.
+#[derive(Debug, Default)]
+pub(super) struct Splits {
+    /// Lanes and keys of the parts of the newest split that were not asked yet, sorted by lane. The list is empty except
+    /// between two calls of [`Client::poll`](super::Client::poll).
+    pub(super) parked: Vec<(Lane, u64)>,
+    /// Requests that have unanswered parts, in the order of their index.
+    pub(super) begun: VecDeque<Split>,
 }
 
 /// A request that several lanes share.

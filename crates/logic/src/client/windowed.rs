@@ -57,7 +57,7 @@ impl Client {
             }
             return Action::Open(lane);
         }
-        if self.slots.outstanding > 0 {
+        if self.under_way.slots.outstanding > 0 {
             return Action::Wait(NEVER);
         }
         if over || cut_off {
@@ -79,11 +79,11 @@ impl Client {
             if self.issued >= self.assignment.requests {
                 let Some(tasks) = self.window_state() else { return Action::Done };
                 return match tasks.collected.is_empty() {
-                    false => self.ask_gets(self.slots.since(), now, maker),
+                    false => self.ask_gets(self.under_way.slots.since(), now, maker),
                     true => Action::Done,
                 };
             }
-            let due = self.next_due(self.slots.since());
+            let due = self.next_due(self.under_way.slots.since());
             if due > now {
                 return Action::Wait(due.min(self.assignment.end));
             }
@@ -225,8 +225,8 @@ impl Client {
         now: Nanos,
         lane: Lane,
     ) -> Ticket {
-        let since = self.slots.since();
-        self.slots.take();
+        let since = self.under_way.slots.since();
+        self.under_way.slots.take();
         let opened = match self.socket(lane).state {
             LaneState::Open(at) => at,
             _ => 0,

@@ -1,0 +1,68 @@
+//! The requests of one client that are under way: the slots that they take, those that wait for a slot, and those that lanes share.
+
+use super::follow_ups::FollowUps;
+use super::slots::Slots;
+use super::split::{Splits, Whole};
+use crate::connection::answer::Answer;
+use crate::time::Nanos;
+use crate::workload::cache_counts::CacheCounts;
+
+/// The requests of one client that are under way.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    pub(super) slots: Slots,
+    /// Requests that answers and events asked for.
+    pub(super) waiting: FollowUps,
+    /// Requests that lanes share; `None` where there is one lane.
+    pub(super) splits: Option<Box<Splits>>,
+}
+
+impl UnderWay {
+    /// Nothing, at a depth of 1.
+    pub(super) fn new() -> UnderWay {
+        UnderWay { slots: Slots::new(1, 0), waiting: FollowUps::default(), splits: None }
+    }
+
+    /// Begins a phase with `depth` slots, which are free since `begin`.
+    ///
+    /// # Panics
+    /// Panics when requests of the phase before are outstanding.
+    pub(super) fn begin(&mut self, depth: u32, begin: Nanos) {
+        assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
+        self.slots.renew(depth, begin);
+        self.waiting.clear();
+    }
+
+    /// Whether only some parts of a request were asked.
+    #[inline]
+    pub(super) fn is_splitting(&self) -> bool {
+        self.splits.as_ref().is_some_and(|splits| !splits.parked.is_empty())
+    }
+
+    /// Takes in the end of a part of a request, and what it counts of the cache. Returns the whole request when the part was its
+    /// last; its slot is free then.
+    ///
+    /// # Panics
+    /// Panics when the part belongs to no request.
+    pub(super) fn end_part(
+        &mut self,
+        part: &Answer<'_>,
+        message: &[u8],
+        cache: CacheCounts,
+    ) -> Option<Whole> {
+        let Some(splits) = &mut self.splits else { unreachable!("only clients with several lanes split") };
+        let begun = &mut splits.begun;
+        let found = begun.binary_search_by_key(&part.ticket.index, |split| split.whole.ticket.index);
+        let Ok(place) = found else { unreachable!("a part has a whole") };
+        let split = &mut begun[place];
+        split.whole.add(part, message);
+        split.whole.cache.merge(&cache);
+        split.parts -= 1;
+        if split.parts > 0 {
+            return None;
+        }
+        let split = begun.remove(place)?;
+        self.slots.free(split.whole.arrived);
+        Some(split.whole)
+    }
+}
