@@ -18,11 +18,13 @@ pub fn scramble(mut word: u64) -> u64 {
 /// Hash of a sequence of words; every word and its place counts.
 #[inline]
 pub fn mix(words: &[u64]) -> u64 {
-    let mut state = GOLDEN;
-    for &word in words {
-        state = scramble(state.wrapping_add(GOLDEN) ^ scramble(word.wrapping_add(GOLDEN)));
-    }
-    state
+    words.iter().fold(GOLDEN, |state, &word| mix_in(state, word))
+}
+
+/// The hash of a sequence of words that has the hash `state` without its last word.
+#[inline]
+fn mix_in(state: u64, word: u64) -> u64 {
+    scramble(state.wrapping_add(GOLDEN) ^ scramble(word.wrapping_add(GOLDEN)))
 }
 
 /// The purpose of a stream of draws. Separate streams keep separate choices independent: a change of the value
@@ -70,7 +72,14 @@ pub struct Stream {
 impl Stream {
     /// The stream of one owner for one purpose.
     pub fn new(owner: StreamOwner, purpose: Use) -> Stream {
-        Stream { base: mix(&[owner.seed, owner.group, owner.phase, owner.client, purpose as u64]) }
+        let [stream] = Stream::for_uses(owner, [purpose]);
+        stream
+    }
+
+    /// The streams of one owner for these purposes.
+    pub fn for_uses<const N: usize>(owner: StreamOwner, purposes: [Use; N]) -> [Stream; N] {
+        let owner = mix(&[owner.seed, owner.group, owner.phase, owner.client]);
+        purposes.map(|purpose| Stream { base: mix_in(owner, purpose as u64) })
     }
 
     /// A stream from a bare seed.

@@ -16,14 +16,9 @@ pub(super) struct DrawStreams {
 
 impl DrawStreams {
     pub(super) fn new(place: StreamOwner) -> DrawStreams {
-        let stream = |purpose| Stream::new(place, purpose);
-        DrawStreams {
-            op: stream(Use::Op),
-            key: stream(Use::Key),
-            verify: stream(Use::Verify),
-            expiry: stream(Use::Expiry),
-            size: stream(Use::Size),
-        }
+        let purposes = [Use::Op, Use::Key, Use::Verify, Use::Expiry, Use::Size];
+        let [op, key, verify, expiry, size] = Stream::for_uses(place, purposes);
+        DrawStreams { op, key, verify, expiry, size }
     }
 
     /// Decides what is to be done with the answer to a read, and writes it into the ticket.
