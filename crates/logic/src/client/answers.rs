@@ -25,7 +25,7 @@ impl Client {
         maker: &mut RequestMaker,
     ) -> Option<u64> {
         let key = self.find_item(lane, ticket, item, maker)?;
-        let socket = self.socket_mut(lane);
+        let socket = self.lanes.get_mut(lane);
         if ticket.origin == Origin::BeforeCas {
             socket.cas_or_bytes = item.cas;
         }
@@ -50,7 +50,7 @@ impl Client {
         if ticket.keys == 1 {
             return maker.is_key(ticket.key, item.key).then_some(ticket.key);
         }
-        let socket = self.socket(lane);
+        let socket = self.lanes.get(lane);
         let (first, passed_over) = (socket.cursor, socket.missed.len());
         let end = self.places_of(ticket, maker);
         maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
@@ -60,13 +60,13 @@ impl Client {
                 continue;
             }
             if maker.is_key(key, item.key) {
-                self.socket_mut(lane).cursor = place + 1;
+                self.lanes.get_mut(lane).cursor = place + 1;
                 return Some(key);
             }
             // A key that is passed over is a miss, unless its item comes later in the reply.
-            self.socket_mut(lane).missed.push(key);
+            self.lanes.get_mut(lane).missed.push(key);
         }
-        let socket = self.socket_mut(lane);
+        let socket = self.lanes.get_mut(lane);
         socket.cursor = end;
         let late = socket.missed[..passed_over].iter().position(|&key| maker.is_key(key, item.key))?;
         Some(socket.missed.remove(late))
@@ -84,7 +84,7 @@ impl Client {
     ) -> bool {
         let CheckState::Read(mark) = check_state else { return false };
         maker.checks.witness.is_stale(
-            RecordPlace { server: self.socket(lane).server, index: key },
+            RecordPlace { server: self.lanes.get(lane).server, index: key },
             version,
             mark,
         )
@@ -96,7 +96,7 @@ impl Client {
     #[inline]
     pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) -> bool {
         self.under_way.slots.free(answer.arrived);
-        if self.has_window() {
+        if self.window.is_some() {
             self.handle_window_answer(lane, &{ *answer }, maker);
             return false;
         }
@@ -164,7 +164,7 @@ impl Client {
     ) {
         let Some(mut writer) = self.writer.take() else { return };
         let ticket = answer.ticket;
-        let server = self.socket(lane).server;
+        let server = self.lanes.get(lane).server;
         let mut version = first;
         if ticket.keys > 1 || ticket.origin == Origin::Part {
             maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
@@ -193,7 +193,7 @@ impl Client {
     /// Remembers the cas, or the set, that follows the answer to a read for a cas.
     pub(super) fn follow_cas(&mut self, lane: Lane, answer: &Answer<'_>) {
         let ticket = answer.ticket;
-        let (verb, cas) = match (answer.outcome, answer.hits, self.socket(lane).cas_or_bytes) {
+        let (verb, cas) = match (answer.outcome, answer.hits, self.lanes.get(lane).cas_or_bytes) {
             (Outcome::Error(_) | Outcome::Miss, ..) => return,
             (Outcome::Win, 0, _) => (Verb::Set, 0),
             (_, 0, _) => return,
@@ -259,7 +259,7 @@ impl Client {
     /// Forgets what was remembered of a reply that has passed.
     #[inline]
     pub(super) fn end_reply(&mut self, lane: Lane) {
-        let socket = self.socket_mut(lane);
+        let socket = self.lanes.get_mut(lane);
         socket.cursor = 0;
         socket.missed.clear();
         socket.cas_or_bytes = 0;
@@ -291,7 +291,7 @@ impl Client {
             return;
         }
         self.complete_missed(lane, answer, maker);
-        let missed = std::mem::take(&mut self.socket_mut(lane).missed);
+        let missed = std::mem::take(&mut self.lanes.get_mut(lane).missed);
         let index = ticket.index;
         for &key in missed.iter().filter(|&&key| !is_absent(key)) {
             let bits = mix(&[self.draws.op.draw_sub(index, FILL_DRAW), key]);
@@ -302,28 +302,28 @@ impl Client {
                 answer.read,
             );
         }
-        self.socket_mut(lane).missed = missed;
+        self.lanes.get_mut(lane).missed = missed;
     }
 
     /// Adds the keys that a reply did not pass over to those that it missed, now that it has ended.
     pub(super) fn complete_missed(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
         if ticket.keys == 1 {
-            let missed = &mut self.socket_mut(lane).missed;
+            let missed = &mut self.lanes.get_mut(lane).missed;
             if answer.hits == 0 && missed.is_empty() {
                 missed.push(ticket.key);
             }
             return;
         }
-        let (cursor, end) = (self.socket(lane).cursor, self.places_of(ticket, maker));
+        let (cursor, end) = (self.lanes.get(lane).cursor, self.places_of(ticket, maker));
         maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
         for place in cursor..end {
             let key = self.read_key(ticket.index, u64::from(place), maker);
             if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {
-                self.socket_mut(lane).missed.push(key);
+                self.lanes.get_mut(lane).missed.push(key);
             }
         }
-        self.socket_mut(lane).cursor = end;
+        self.lanes.get_mut(lane).cursor = end;
     }
 }
 

@@ -25,13 +25,13 @@ impl Client {
     /// Counts the hits and misses of a read.
     fn count_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
-        let socket = self.socket_mut(lane);
+        let socket = self.lanes.get_mut(lane);
         maker.count_hit_bytes(match ticket.origin {
             Origin::BeforeCas => socket.missed.drain(..).fold(0, u64::saturating_add),
             _ => socket.cas_or_bytes,
         });
         self.complete_missed(lane, answer, maker);
-        let socket = self.socket(lane);
+        let socket = self.lanes.get(lane);
         for &key in &socket.missed {
             maker.count_miss(self.asked_key(lane, key, ticket.index, maker), answer.arrived);
         }
@@ -46,7 +46,7 @@ impl Client {
     /// Counts the stores of a request, and remembers the state of its keys.
     fn count_write(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
-        let (verb, server) = (ticket.verb, self.socket(lane).server);
+        let (verb, server) = (ticket.verb, self.lanes.get(lane).server);
         if ticket.origin == Origin::Fill {
             maker.count_fill(answer.outcome == Outcome::NotStored);
         }
@@ -87,7 +87,7 @@ impl Client {
         let draws = maker.values().draws_lengths();
         AskedKey {
             key,
-            server: self.socket(lane).server,
+            server: self.lanes.get(lane).server,
             ops: &self.draws.op,
             index,
             size_bits: if draws { self.draws.size.draw(index) } else { 0 },

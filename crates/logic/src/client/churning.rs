@@ -1,6 +1,5 @@
 //! Clients that come and go, and requests whose keys are counted.
 
-use super::lane_socket::LaneState;
 use super::{Action, Client};
 use crate::arrival::{Passed, Schedule};
 use crate::connection::inflight::{Origin, Ticket};
@@ -14,14 +13,13 @@ impl Client {
     /// # Panics
     /// Panics when the client has several lanes.
     pub fn succeed(&mut self, number: u64, server: u32) {
-        assert!(self.many.is_none(), "clients that come and go have one lane");
         self.number = number;
-        (self.first.state, self.first.server, self.first.down) = (LaneState::Closed, server, false);
+        self.lanes.renew(server);
     }
 
     /// Ends the client, whose lane is closed in order: no further request of it is due.
     pub fn go(&mut self) {
-        (self.first.state, self.first.down) = (LaneState::Closed, false);
+        self.lanes.renew(self.lanes.get(0).server);
         self.assignment.requests = self.issued;
     }
 

@@ -5,9 +5,9 @@
 //! open, and the first attempt to open its lane again failed. In closed loop the client waits, as its user would, and is
 //! done when the lane is lost for good.
 
-use super::lane_socket::{LaneState, Socket};
-use super::next::{Next, NextRequest};
-use super::split::{Many, Split, Splits, Whole};
+use super::lane_set::{LaneSet, LaneState, Passage};
+use super::next::NextRequest;
+use super::split::{Split, Splits, Whole};
 use super::{Action, Client, Lane};
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
@@ -17,38 +17,15 @@ use crate::workload::cache_counts::CacheCounts;
 use crate::workload::key::Space;
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
-/// State of the lanes that a request takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passage {
-    /// All lanes of the request are open since this time.
-    Open(Nanos),
-    /// A lane is not open, and the request waits for it.
-    Later,
-    /// A lane is not opened in this phase, or not soon enough to wait for it.
-    Never,
-}
-
-impl Passage {
-    /// The passage of a request that needs the lanes of both.
-    fn and(self, other: Passage) -> Passage {
-        match (self, other) {
-            (Passage::Open(since), Passage::Open(other)) => Passage::Open(since.max(other)),
-            (Passage::Never, _) | (_, Passage::Never) => Passage::Never,
-            _ => Passage::Later,
-        }
-    }
-}
-
 impl Client {
     /// Gives the client a lane to each of these servers of the Plan.
     ///
     /// # Panics
     /// Panics when there is no server.
     pub fn with_lanes(mut self, servers: &[u32]) -> Client {
-        self.first = Socket::new(servers[0]);
-        let others: Vec<Socket> = servers[1..].iter().map(|&server| Socket::new(server)).collect();
-        self.under_way.splits = (!others.is_empty()).then(Box::default);
-        self.many = (!others.is_empty()).then(|| Box::new(Many { others, window: None }));
+        self.lanes = LaneSet::new(servers);
+        self.under_way.splits = (!self.lanes.is_single()).then(Box::default);
+        self.note_plain();
         self
     }
 
@@ -81,46 +58,8 @@ impl Client {
         self.under_way.is_splitting()
     }
 
-    /// Returns what a client with several lanes wants.
-    pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        if self.has_window() {
-            return self.poll_window(now, maker);
-        }
-        if self.under_way.is_splitting() {
-            return self.ask_part(maker);
-        }
-        if now < self.assignment.end && !self.stopped {
-            let closed = self.sockets().position(|socket| socket.state == LaneState::Closed);
-            if let Some(lane) = closed {
-                self.socket_mut(lane as Lane).state = LaneState::Opening;
-                return Action::Open(lane as Lane);
-            }
-        }
-        if self.sockets().all(|socket| socket.state == LaneState::Lost) {
-            return Action::Done;
-        }
-        match self.next_since(now, 0, Client::upcoming) {
-            Next::Open => unreachable!("lanes are opened above"),
-            Next::Wait(until) => Action::Wait(until),
-            Next::Done if self.is_opening(now) => Action::Wait(self.assignment.end),
-            Next::Done => Action::Done,
-            Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
-                Passage::Later => Action::Wait(self.assignment.end),
-                Passage::Never => {
-                    self.under_way.waiting.pop_front();
-                    Action::Unsent { verb: follow.verb, due: follow.due }
-                }
-                Passage::Open(opened) => {
-                    self.under_way.waiting.pop_front();
-                    self.ask(follow.request(), follow.due, ready.max(opened), maker).over(follow.lane)
-                }
-            },
-            Next::Arrival { due, ready } => self.poll_arrival(due, ready, now, maker),
-        }
-    }
-
     /// Asks the next request of the schedule, which is due and has a free slot, if its lanes are open.
-    fn poll_arrival<'a>(
+    pub(super) fn poll_arrival<'a>(
         &'a mut self,
         due: Nanos,
         ready: Nanos,
@@ -229,7 +168,7 @@ impl Client {
     }
 
     /// Asks the next part of the newest split.
-    fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
+    pub(super) fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Action<'a> {
         let splits = self.splits_mut();
         let Some(split) = splits.begun.back() else { unreachable!("what is asked in parts was begun") };
         let whole = split.whole.ticket;
@@ -252,9 +191,9 @@ impl Client {
         Action::Ask { lane, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
-    /// Returns the state of this lane as a request meets it.
-    fn passage(&self, lane: Lane, now: Nanos) -> Passage {
-        let socket = self.socket(lane);
+    /// Whether this lane is open for a request.
+    pub(super) fn passage(&self, lane: Lane, now: Nanos) -> Passage {
+        let socket = self.lanes.get(lane);
         match socket.state {
             LaneState::Open(since) => Passage::Open(since),
             LaneState::Lost => Passage::Never,
@@ -266,33 +205,7 @@ impl Client {
 
     /// Whether the client goes on without a lane that may be opened again, since its schedule does not wait for the lane.
     fn may_skip(&self) -> bool {
-        self.schedule.is_some() && self.assignment.end != NEVER && self.open_lanes() > 0
-    }
-
-    fn is_opening(&self, now: Nanos) -> bool {
-        now < self.assignment.end && self.sockets().any(|socket| socket.state == LaneState::Opening)
-    }
-
-    /// All lanes in order.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = &Socket> {
-        let others = self.many.as_ref().map_or(&[][..], |many| &many.others);
-        std::iter::once(&self.first).chain(others)
-    }
-
-    #[inline]
-    pub(super) fn socket(&self, lane: Lane) -> &Socket {
-        match &self.many {
-            Some(many) if lane > 0 => &many.others[usize::from(lane) - 1],
-            _ => &self.first,
-        }
-    }
-
-    #[inline]
-    pub(super) fn socket_mut(&mut self, lane: Lane) -> &mut Socket {
-        match &mut self.many {
-            Some(many) if lane > 0 => &mut many.others[usize::from(lane) - 1],
-            _ => &mut self.first,
-        }
+        self.schedule.is_some() && self.assignment.end != NEVER && self.lanes.open() > 0
     }
 
     fn splits_mut(&mut self) -> &mut Splits {

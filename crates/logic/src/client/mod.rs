@@ -9,7 +9,7 @@ mod cache_answers;
 mod churning;
 mod draws;
 mod follow_ups;
-mod lane_socket;
+mod lane_set;
 mod lanes;
 mod next;
 mod requests;
@@ -26,11 +26,11 @@ use std::sync::Arc;
 
 pub use self::action::{Action, PhaseAssignment};
 use self::draws::DrawStreams;
-use self::lane_socket::{LaneState, Socket};
+use self::lane_set::{LaneSet, LaneState, Passage, Readiness};
 use self::next::{FollowUp, Next, Upcoming};
-use self::split::Many;
 pub use self::split::Whole;
 use self::under_way::UnderWay;
+use self::window_state::WindowState;
 use crate::arrival::{Passed, RateCurve, Schedule};
 pub use crate::client::route::Lane;
 use crate::connection::inflight::{Origin, Ticket};
@@ -56,10 +56,9 @@ const SKIP_DRAWS_MAX: u64 = 1_024;
 pub struct Client {
     /// Number of the client in its group, over all threads and agents.
     number: u64,
-    /// Lane 0, which is all that most clients have.
-    first: Socket,
-    /// State that only clients with several lanes have.
-    many: Option<Box<Many>>,
+    lanes: LaneSet,
+    /// The window of objects that the client works on; `None` without one.
+    window: Option<Box<WindowState>>,
     assignment: PhaseAssignment,
     draws: DrawStreams,
     /// Due times of the client's requests; `None` in closed loop.
@@ -79,6 +78,8 @@ pub struct Client {
     stopped: bool,
     /// The client has said that it has nothing more to do in this phase.
     retired: bool,
+    /// The client has one lane, no window and no policy, and is not stopped: it asks what is due without further questions.
+    is_plain: bool,
 }
 
 /// What came of a client's policy so far in this phase.
@@ -109,8 +110,8 @@ impl Client {
         let place = StreamOwner { seed: 0, group: group as u64, phase: 0, client: number };
         Client {
             number,
-            first: Socket::new(server),
-            many: None,
+            lanes: LaneSet::new(&[server]),
+            window: None,
             assignment: PhaseAssignment::nothing(place),
             draws: DrawStreams::new(place),
             schedule: None,
@@ -122,7 +123,14 @@ impl Client {
             repeated: 0,
             stopped: false,
             retired: false,
+            is_plain: true,
         }
+    }
+
+    /// Notes whether the client asks what is due without further questions, after a change of what decides that.
+    fn note_plain(&mut self) {
+        self.is_plain =
+            self.lanes.is_single() && self.window.is_none() && self.policy.is_none() && !self.stopped;
     }
 
     /// Begins a phase. In closed loop there is no schedule.
@@ -140,6 +148,7 @@ impl Client {
         self.policy = has_policy.then(Box::default);
         self.stopped = false;
         self.assignment = assignment;
+        self.note_plain();
         self.begin_window();
     }
 
@@ -158,9 +167,6 @@ impl Client {
     /// way to them is shorter.
     #[inline(always)]
     pub fn poll_read<'a>(&mut self, now: Nanos, maker: &'a mut RequestMaker) -> Option<(Op<'a>, Ticket)> {
-        if self.many.is_some() {
-            return None;
-        }
         let (due, ready) = self.plain_arrival(now)?;
         let index = self.issued;
         let verb = maker.task.verb_of_one(self.draws.op.draw(index))?;
@@ -176,9 +182,6 @@ impl Client {
 
     /// Returns what the client wants now. The worker calls it again until the client wants to wait or is done.
     pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        if self.many.is_some() {
-            return self.poll_lanes(now, maker);
-        }
         if maker.task.is_replaying() {
             if maker.task.is_rows() {
                 return self.poll_rows(now, maker);
@@ -190,28 +193,50 @@ impl Client {
         if let Some((due, ready)) = self.plain_arrival(now) {
             return self.arrive(due, ready, maker);
         }
+        if self.window.is_some() {
+            return self.poll_window(now, maker);
+        }
         self.poll_next(now, maker)
     }
 
-    /// Returns what a client with one lane wants whose next request is not due, or not by itself.
+    /// Returns what a client wants whose next request is not due, or does not come by itself over its only lane.
     #[inline(never)]
     fn poll_next<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
+        if self.under_way.is_splitting() {
+            return self.ask_part(maker);
+        }
         match self.next(now, Client::upcoming) {
-            Next::Open => {
-                self.first.state = LaneState::Opening;
-                Action::Open(0)
-            }
+            Next::Open(lane) => self.open(lane),
             Next::Wait(until) => Action::Wait(until),
+            Next::Done if self.lanes.is_opening() && now < self.assignment.end => {
+                Action::Wait(self.assignment.end)
+            }
             Next::Done => Action::Done,
-            Next::FollowUp { follow, ready } => {
-                self.under_way.waiting.pop_front();
-                self.ask(follow.request(), follow.due, ready, maker)
+            Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
+                Passage::Later => Action::Wait(self.assignment.end),
+                Passage::Never => {
+                    self.under_way.waiting.pop_front();
+                    Action::Unsent { verb: follow.verb, due: follow.due }
+                }
+                Passage::Open(opened) => {
+                    self.under_way.waiting.pop_front();
+                    self.ask(follow.request(), follow.due, ready.max(opened), maker).over(follow.lane)
+                }
+            },
+            Next::Arrival { due, ready } if !self.lanes.is_single() => {
+                self.poll_arrival(due, ready, now, maker)
             }
             Next::Arrival { due, ready } if self.policy.is_some() => {
                 self.arrive_by_policy(now, due, ready, maker)
             }
             Next::Arrival { due, ready } => self.arrive(due, ready, maker),
         }
+    }
+
+    /// Asks the worker to open a lane.
+    fn open(&mut self, lane: Lane) -> Action<'static> {
+        self.lanes.set(lane, LaneState::Opening);
+        Action::Open(lane)
     }
 
     /// Asks the next request of the schedule.
@@ -228,16 +253,18 @@ impl Client {
 
     /// Takes in that the lane is open since `at`.
     pub fn handle_opened(&mut self, lane: Lane, at: Nanos) {
-        let socket = self.socket_mut(lane);
-        (socket.state, socket.down) = (LaneState::Open(at), false);
-        self.note_opened();
+        self.lanes.set(lane, LaneState::Open(at));
+        self.lanes.get_mut(lane).down = false;
+        if let Some(tasks) = &mut self.window {
+            tasks.began |= self.lanes.open() == self.lanes.len();
+        }
     }
 
     /// Takes in that a full socket of one of the lanes takes bytes again since `at`. Requests that were due meanwhile were not
     /// ready before that time.
     pub fn handle_writable(&mut self, at: Nanos) {
-        for lane in 0..self.sockets().count() as Lane {
-            if let LaneState::Open(since) = &mut self.socket_mut(lane).state {
+        for lane in 0..self.lanes.len() as Lane {
+            if let LaneState::Open(since) = &mut self.lanes.get_mut(lane).state {
                 *since = at.max(*since);
             }
         }
@@ -246,11 +273,9 @@ impl Client {
     /// Takes in that the lane is closed; with `again`, the client may open it again.
     pub fn handle_closed(&mut self, lane: Lane, again: bool, maker: &mut RequestMaker) {
         maker.checks.witness.clear();
-        let socket = self.socket_mut(lane);
-        let was_open = matches!(socket.state, LaneState::Open(_));
+        let socket = self.lanes.get_mut(lane);
         socket.down = socket.state == LaneState::Opening;
-        socket.state = if again { LaneState::Closed } else { LaneState::Lost };
-        self.note_closed(was_open, again);
+        self.lanes.set(lane, if again { LaneState::Closed } else { LaneState::Lost });
     }
 
     /// Interrupts the client: it asks nothing any more, and its phase ends at `now`. The worker has to poll the client
@@ -258,6 +283,7 @@ impl Client {
     pub fn stop(&mut self, now: Nanos) {
         self.assignment.end = self.assignment.end.min(now);
         self.stopped = true;
+        self.is_plain = false;
     }
 
     /// Lets the phase of the client end at `end`, unless it ends before that. The worker has to poll the client afterwards.
@@ -370,10 +396,8 @@ impl Client {
 
     /// Number of the client's lanes that were lost and are not opened again.
     pub fn lost_lanes(&self) -> u64 {
-        if self.is_cut_off() {
-            return self.sockets().count() as u64;
-        }
-        self.sockets().filter(|socket| socket.state == LaneState::Lost).count() as u64
+        let lost = if self.is_cut_off() { self.lanes.len() } else { self.lanes.lost() };
+        lost as u64
     }
 
     /// Stores of this phase that were asked again.
@@ -383,7 +407,7 @@ impl Client {
 
     /// Number of the client's lanes that are open.
     pub fn open_lanes(&self) -> u64 {
-        self.sockets().filter(|socket| matches!(socket.state, LaneState::Open(_))).count() as u64
+        self.lanes.open() as u64
     }
 
     /// Number of requests of this phase that were never due, although the phase goes on until they are made; 0 in a phase
@@ -404,7 +428,7 @@ impl Client {
         draws_max: u64,
         mut unsent: impl FnMut(Unsent),
     ) {
-        if self.has_window() {
+        if self.window.is_some() {
             return;
         }
         let until = self.assignment.end.min(now);
@@ -435,12 +459,11 @@ impl Client {
     /// This is the most frequent answer of [`Client::next`], on a shorter way.
     #[inline(always)]
     fn plain_arrival(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
-        let LaneState::Open(opened) = self.first.state else { return None };
-        if !self.under_way.waiting.is_empty()
-            || !self.under_way.slots.is_free()
-            || self.stopped
-            || self.policy.is_some()
-        {
+        if !self.is_plain {
+            return None;
+        }
+        let LaneState::Open(opened) = self.lanes.first_state() else { return None };
+        if !self.under_way.waiting.is_empty() || !self.under_way.slots.is_free() {
             return None;
         }
         let since = self.under_way.slots.since();
@@ -498,20 +521,12 @@ impl Client {
     /// What has to happen next, and when. `upcoming` says which request is due next by itself.
     #[inline(always)]
     fn next(&self, now: Nanos, upcoming: impl FnOnce(&Client) -> Upcoming) -> Next {
-        let opened = match self.first.state {
-            LaneState::Open(at) => at,
-            // Nothing is owed on a lane that is not open, and nothing more is asked now.
-            LaneState::Closed | LaneState::Opening if now >= self.assignment.end => return Next::Done,
-            LaneState::Closed if !self.stopped => return Next::Open,
-            LaneState::Opening => return Next::Wait(self.assignment.end),
-            LaneState::Closed | LaneState::Lost => return Next::Done,
+        let opened = match self.lanes.readiness(now >= self.assignment.end, !self.stopped) {
+            Readiness::Open(lane) => return Next::Open(lane),
+            Readiness::Later => return Next::Wait(self.assignment.end),
+            Readiness::Never => return Next::Done,
+            Readiness::Since(opened) => opened,
         };
-        self.next_since(now, opened, upcoming)
-    }
-
-    /// What has to happen next, and when, on lanes that are open since `opened`.
-    #[inline(always)]
-    fn next_since(&self, now: Nanos, opened: Nanos, upcoming: impl FnOnce(&Client) -> Upcoming) -> Next {
         let is_free = self.under_way.slots.is_free();
         let mut wake = NEVER;
         if let Some(follow) = self.next_follow_up() {

@@ -55,7 +55,7 @@ pub(super) enum Upcoming {
 
 /// What a client has to do next.
 pub(super) enum Next {
-    Open,
+    Open(Lane),
     Wait(Nanos),
     FollowUp { follow: FollowUp, ready: Nanos },
     Arrival { due: Nanos, ready: Nanos },

@@ -1,6 +1,6 @@
 //! Clients that replay a trace: each sends its own requests, in their order, when they are due.
 
-use super::lane_socket::LaneState;
+use super::lane_set::LaneState;
 use super::next::{Next, NextRequest, Upcoming};
 use super::{Action, Client};
 use crate::connection::answer::Answer;
@@ -15,14 +15,11 @@ impl Client {
     /// Returns the client's next action in a phase that replays a trace.
     #[inline(never)]
     pub(super) fn poll_rows<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        if self.first.state == LaneState::Lost {
+        if self.lanes.first_state() == LaneState::Lost {
             return self.give_up_row(now, maker);
         }
         match self.next(now, |client| client.upcoming_row(maker)) {
-            Next::Open => {
-                self.first.state = LaneState::Opening;
-                Action::Open(0)
-            }
+            Next::Open(lane) => self.open(lane),
             Next::Wait(until) => Action::Wait(until),
             Next::Done => Action::Done,
             Next::FollowUp { follow, ready } => {

@@ -1,24 +1,13 @@
-//! The state that only clients with several lanes have: the other lanes, and requests that lanes share.
+//! Requests that several lanes share: their parts, and their ends as one answer.
 
 use std::collections::VecDeque;
 
-use super::lane_socket::Socket;
-use super::window_state::WindowState;
 use crate::client::route::Lane;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
 use crate::protocol::Outcome;
 use crate::time::Nanos;
 use crate::workload::cache_counts::CacheCounts;
-
-/// The state that only clients with several lanes or with a window have.
-#[derive(Debug, Default)]
-pub(super) struct Many {
-    /// Lanes from 1 on.
-    pub(super) others: Vec<Socket>,
-    /// The window of objects that the client works on; `None` without a window.
-    pub(super) window: Option<Box<WindowState>>,
-}
 
 /// The requests that lanes share, of a client with several of them.
 #[derive(Debug, Default)]

@@ -45,7 +45,8 @@ pub(super) struct WindowState {
     pub(super) cursor: usize,
     /// Place in `picks` of the item that is being received.
     pub(super) passing: Option<usize>,
-    pub(super) lanes: Lanes,
+    /// All lanes were open at one time.
+    pub(super) began: bool,
 }
 
 /// The rules of windows, from the Plan.
@@ -61,17 +62,6 @@ pub(super) struct WindowRules {
     /// The last lane uses UDP, and gets take it.
     pub(super) split: bool,
     pub(super) clients: u64,
-}
-
-/// Number of lanes in each state.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lanes {
-    pub(super) count: usize,
-    pub(super) closed: usize,
-    pub(super) open: usize,
-    pub(super) lost: usize,
-    /// All lanes were open at one time.
-    pub(super) began: bool,
 }
 
 /// One object of the window.
@@ -134,7 +124,7 @@ pub(super) enum Command {
 }
 
 impl WindowState {
-    pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64, lanes: usize) -> WindowState {
+    pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64) -> WindowState {
         let plan = maker.plan();
         let object = |(at, slot): (usize, &Slot)| Object {
             number: number * maker.slots().len() as u64 + at as u64,
@@ -173,7 +163,7 @@ impl WindowState {
             picks: Vec::new(),
             cursor: 0,
             passing: None,
-            lanes: Lanes { count: lanes, closed: lanes, ..Lanes::default() },
+            began: false,
         }
     }
 

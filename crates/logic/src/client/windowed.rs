@@ -4,7 +4,7 @@
 //! It gets and checks an object only after the server has answered that it stored the object. Where it is not known what
 //! became of a set, the object gets another key, so that no late set can make a check fail.
 
-use super::lane_socket::LaneState;
+use super::lane_set::LaneState;
 use super::window_state::{Asked, Command, LEAST_WEIGHT, ObjectState, Pick, WindowState};
 use super::{Action, Client, Lane};
 use crate::connection::answer::{Answer, Item};
@@ -17,45 +17,36 @@ use crate::workload::window::{WindowMaker, step, step_back};
 impl Client {
     /// Gives a client that has its lanes a window of objects; the client is one of `clients`.
     pub fn with_window(mut self, maker: &WindowMaker, clients: u64) -> Client {
-        let lanes = self.sockets().count();
-        let tasks = WindowState::new(maker, self.number, clients, lanes);
-        self.many.get_or_insert_default().window = Some(Box::new(tasks));
+        self.window = Some(Box::new(WindowState::new(maker, self.number, clients)));
+        self.note_plain();
         self
     }
 
     /// The verb of the client's request that is outstanding or was the last; `None` without a window.
     pub fn window_verb(&self) -> Option<Verb> {
-        let tasks = self.many.as_ref()?.window.as_ref()?;
+        let tasks = self.window.as_ref()?;
         Some(match tasks.asked {
             Asked::Set { .. } => Verb::Set,
             Asked::Get => Verb::Get,
         })
     }
 
-    pub(super) fn has_window(&self) -> bool {
-        self.many.as_ref().is_some_and(|many| many.window.is_some())
-    }
-
     /// Begins a phase of the window: gets that were collected in the phase before are not asked any more.
     pub(super) fn begin_window(&mut self) {
-        let Some(tasks) = self.window_state() else { return };
+        let Some(tasks) = self.window.as_mut() else { return };
         tasks.collected.clear();
         (tasks.gets, tasks.sets, tasks.verified) = (0, 0, 0);
     }
 
     /// Returns what a client with a window wants.
     pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        let Some(lanes) = self.window_state().map(|tasks| tasks.lanes) else { return Action::Done };
         let over = now >= self.assignment.end || self.stopped;
         let cut_off = self.is_cut_off();
-        let may_open = lanes.closed > 0 && !over && !cut_off;
-        let closed = if may_open { self.closed_lane() } else { None };
-        if let Some(lane) = closed {
-            self.socket_mut(lane).state = LaneState::Opening;
-            if let Some(tasks) = self.window_state() {
-                tasks.lanes.closed -= 1;
-            }
-            return Action::Open(lane);
+        if !over
+            && !cut_off
+            && let Some(lane) = self.lanes.closed_lane()
+        {
+            return self.open(lane);
         }
         if self.under_way.slots.outstanding > 0 {
             return Action::Wait(NEVER);
@@ -64,7 +55,7 @@ impl Client {
             return Action::Done;
         }
         if self.assignment.requests == 0 {
-            let settled = lanes.open + lanes.lost == lanes.count;
+            let settled = self.lanes.open() + self.lanes.lost() == self.lanes.len();
             return if settled { Action::Done } else { Action::Wait(self.assignment.end) };
         }
         if !self.has_way() {
@@ -77,7 +68,7 @@ impl Client {
     fn poll_command<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         loop {
             if self.issued >= self.assignment.requests {
-                let Some(tasks) = self.window_state() else { return Action::Done };
+                let Some(tasks) = self.window.as_mut() else { return Action::Done };
                 return match tasks.collected.is_empty() {
                     false => self.ask_gets(self.under_way.slots.since(), now, maker),
                     true => Action::Done,
@@ -94,7 +85,7 @@ impl Client {
                     return self.ask_set(slot, overwrites, due, now, maker);
                 }
                 Command::Get(pick) => {
-                    let Some(tasks) = self.window_state() else { return Action::Done };
+                    let Some(tasks) = self.window.as_mut() else { return Action::Done };
                     tasks.collected.push(pick);
                     if tasks.collected.len() >= tasks.rules.multiget {
                         return self.ask_gets(due, now, maker);
@@ -108,7 +99,7 @@ impl Client {
     fn choose(&mut self, index: u64, maker: &RequestMaker) -> Command {
         let stream = self.draws.key;
         let is_preset = maker.task.is_preset();
-        let Some(tasks) = self.window_state() else { unreachable!("only clients with a window choose") };
+        let Some(tasks) = self.window.as_mut() else { unreachable!("only clients with a window choose") };
         if is_preset {
             return Command::Set { slot: (index % tasks.objects.len() as u64) as u32, overwrites: false };
         }
@@ -143,7 +134,7 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
         let (number, bits) = (self.number, self.draws.op.draw(self.issued));
-        let Some(tasks) = self.window_state() else { return Action::Done };
+        let Some(tasks) = self.window.as_mut() else { return Action::Done };
         let taker = tasks.objects[slot as usize].server;
         let writers = tasks.rules.replication.map(|replication| replication.writers);
         let lane = match writers {
@@ -156,8 +147,8 @@ impl Client {
             Some(lane) => lane,
             None => return Action::Wait(self.assignment.end),
         };
-        let stays = writers.is_none() || self.socket(lane).server == taker;
-        let Some(tasks) = self.window_state() else { return Action::Done };
+        let stays = writers.is_none() || self.lanes.get(lane).server == taker;
+        let Some(tasks) = self.window.as_mut() else { return Action::Done };
         let overwrites = overwrites && stays;
         if !overwrites && tasks.objects[slot as usize].state != ObjectState::Fresh {
             tasks.renew(slot, number);
@@ -176,7 +167,7 @@ impl Client {
 
     fn ask_gets<'a>(&'a mut self, due: Nanos, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         let (stream, issued) = (self.draws.op, self.issued);
-        let Some(tasks) = self.window_state() else { return Action::Done };
+        let Some(tasks) = self.window.as_mut() else { return Action::Done };
         let mut picks = std::mem::take(&mut tasks.collected);
         // A chosen object may have lost its value meanwhile.
         for (place, pick) in picks.iter_mut().enumerate() {
@@ -196,7 +187,7 @@ impl Client {
             None => self.next_lane(Verb::Get),
         };
         let Some(lane) = lane else { return Action::Wait(self.assignment.end) };
-        let Some(tasks) = self.window_state() else { return Action::Done };
+        let Some(tasks) = self.window.as_mut() else { return Action::Done };
         let keys = tasks.picks.len();
         let verbose = tasks.rules.verbose;
         let looks = tasks
@@ -227,7 +218,7 @@ impl Client {
     ) -> Ticket {
         let since = self.under_way.slots.since();
         self.under_way.slots.take();
-        let opened = match self.socket(lane).state {
+        let opened = match self.lanes.get(lane).state {
             LaneState::Open(at) => at,
             _ => 0,
         };
@@ -247,7 +238,7 @@ impl Client {
 
     /// Takes in an item of a reply to a client with a window. Returns whether the client needs the bytes of its value.
     pub fn handle_window_item(&mut self, item: &Item<'_>, maker: &mut RequestMaker) -> bool {
-        let Some(tasks) = self.window_state() else { return false };
+        let Some(tasks) = self.window.as_mut() else { return false };
         let count = tasks.picks.len();
         let start = tasks.cursor;
         let is_it = |at: usize| {
@@ -284,13 +275,13 @@ impl Client {
 
     /// Takes in that the server has no item for the next key of the get, where replies name no key.
     pub fn handle_window_absence(&mut self) {
-        let Some(tasks) = self.window_state() else { return };
+        let Some(tasks) = self.window.as_mut() else { return };
         (tasks.cursor, tasks.passing) = (tasks.cursor + 1, None);
     }
 
     /// Takes in some bytes of the value of the item that came last.
     pub fn handle_window_body(&mut self, bytes: &[u8], maker: &RequestMaker) {
-        let Some(tasks) = self.window_state() else { return };
+        let Some(tasks) = self.window.as_mut() else { return };
         let Some(pick) = tasks.passing.and_then(|at| tasks.picks.get_mut(at)) else { return };
         let object = &tasks.objects[pick.slot as usize];
         let whole = maker.window().value_bytes(pick.slot) as usize;
@@ -308,9 +299,9 @@ impl Client {
 
     /// Takes in the end of the request of a client with a window.
     pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
-        let server = self.socket(lane).server;
+        let server = self.lanes.get(lane).server;
         let number = self.number;
-        let Some(tasks) = self.window_state() else { return };
+        let Some(tasks) = self.window.as_mut() else { return };
         let is_error = matches!(answer.outcome, Outcome::Error(_));
         match tasks.asked {
             Asked::Set { slot, value_at, overwrites } => {
@@ -334,10 +325,5 @@ impl Client {
                 tasks.picks = picks;
             }
         }
-    }
-
-    /// The state of the client's window; `None` without one.
-    pub(super) fn window_state(&mut self) -> Option<&mut WindowState> {
-        self.many.as_mut()?.window.as_deref_mut()
     }
 }

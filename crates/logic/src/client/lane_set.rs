@@ -1,0 +1,250 @@
+//! The lanes of one client as the client knows them: which of them are open, and which reply is being received on each.
+
+use crate::client::route::Lane;
+use crate::time::Nanos;
+
+/// The state of a lane, as far as its client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LaneState {
+    /// Not open and not asked for.
+    Closed,
+    Opening,
+    /// Open since this time.
+    Open(Nanos),
+    /// Not to be opened again.
+    Lost,
+}
+
+/// One of a client's sockets, as far as the client knows it.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) state: LaneState,
+    /// Number of its server in the Plan.
+    pub(super) server: u32,
+    /// The last attempt to open it failed, after it had been open.
+    pub(super) down: bool,
+    /// Place of the key of a multi-get that is expected next in the reply.
+    pub(super) cursor: u16,
+    /// Keys that the reply passed over so far; of a read for a cas, whose reply passes over none, the bytes of the values that were
+    /// received, where they are counted.
+    pub(super) missed: Vec<u64>,
+    /// For a read of a cas: the CAS unique of the item that was received. For other reads: the bytes of the values of
+    /// the reply that is being received, if they are counted. No reply needs both, and there are many clients.
+    pub(super) cas_or_bytes: u64,
+}
+
+/// The lanes of one client, to which others can be added.
+#[derive(Debug)]
+pub(super) struct LaneSet {
+    /// Lane 0, which is all that most clients have.
+    first: Socket,
+    /// The other lanes; `None` where there are none.
+    others: Option<Box<OtherLanes>>,
+}
+
+/// Lanes from 1 on.
+#[derive(Debug)]
+struct OtherLanes {
+    sockets: Vec<Socket>,
+    /// How many lanes are in each state, lane 0 among them, in the order of [`LaneState`].
+    counts: [usize; 4],
+}
+
+/// What has to become of the lanes before the client asks its next request.
+pub(super) enum Readiness {
+    /// This lane is to be opened.
+    Open(Lane),
+    /// The client waits until its lane is open.
+    Later,
+    /// The client asks nothing any more.
+    Never,
+    /// The client asks; its only lane is open since this time. With several lanes, each request looks for its own.
+    Since(Nanos),
+}
+
+/// Whether the lanes of a request are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// All of them are open since this time.
+    Open(Nanos),
+    /// A lane is not open, and the request waits for it.
+    Later,
+    /// A lane is not opened in this phase, or not soon enough to wait for it.
+    Never,
+}
+
+impl Passage {
+    /// The passage of a request that needs the lanes of both.
+    pub(super) fn and(self, other: Passage) -> Passage {
+        match (self, other) {
+            (Passage::Open(since), Passage::Open(other)) => Passage::Open(since.max(other)),
+            (Passage::Never, _) | (_, Passage::Never) => Passage::Never,
+            _ => Passage::Later,
+        }
+    }
+}
+
+impl LaneState {
+    /// The place of the state's number in the counts of a set.
+    #[inline(always)]
+    fn kind(self) -> usize {
+        match self {
+            LaneState::Closed => 0,
+            LaneState::Opening => 1,
+            LaneState::Open(_) => 2,
+            LaneState::Lost => 3,
+        }
+    }
+
+    pub(super) fn is_open(self) -> bool {
+        matches!(self, LaneState::Open(_))
+    }
+}
+
+impl LaneSet {
+    /// A closed lane to each of these servers of the Plan.
+    ///
+    /// # Panics
+    /// Panics when there is no server.
+    pub(super) fn new(servers: &[u32]) -> LaneSet {
+        let mut lanes = LaneSet { first: Socket::new(servers[0]), others: None };
+        servers[1..].iter().for_each(|&server| lanes.add(server));
+        lanes
+    }
+
+    /// Adds a closed lane to this server of the Plan, behind all others.
+    fn add(&mut self, server: u32) {
+        let mut counts = [0; 4];
+        counts[self.first.state.kind()] = 1;
+        let others = self.others.get_or_insert_with(|| Box::new(OtherLanes { sockets: Vec::new(), counts }));
+        others.sockets.push(Socket::new(server));
+        others.counts[LaneState::Closed.kind()] += 1;
+    }
+
+    /// Makes the only lane, which is not open, one to this server that is closed.
+    ///
+    /// # Panics
+    /// Panics when there are several lanes.
+    pub(super) fn renew(&mut self, server: u32) {
+        assert!(self.is_single(), "clients that come and go have one lane");
+        (self.first.state, self.first.server, self.first.down) = (LaneState::Closed, server, false);
+    }
+
+    /// Whether there is no lane but lane 0.
+    #[inline]
+    pub(super) fn is_single(&self) -> bool {
+        self.others.is_none()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        1 + self.others.as_ref().map_or(0, |others| others.sockets.len())
+    }
+
+    /// All lanes in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Socket> {
+        let others = self.others.as_ref().map_or(&[][..], |others| &others.sockets);
+        std::iter::once(&self.first).chain(others)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, lane: Lane) -> &Socket {
+        match &self.others {
+            Some(others) if lane > 0 => &others.sockets[usize::from(lane) - 1],
+            _ => &self.first,
+        }
+    }
+
+    /// A lane, to change anything of it but its state.
+    #[inline]
+    pub(super) fn get_mut(&mut self, lane: Lane) -> &mut Socket {
+        match &mut self.others {
+            Some(others) if lane > 0 => &mut others.sockets[usize::from(lane) - 1],
+            _ => &mut self.first,
+        }
+    }
+
+    /// The state of lane 0.
+    #[inline(always)]
+    pub(super) fn first_state(&self) -> LaneState {
+        self.first.state
+    }
+
+    /// Whether this lane is open.
+    pub(super) fn is_open(&self, lane: Lane) -> bool {
+        self.get(lane).state.is_open()
+    }
+
+    /// Moves a lane to another state.
+    #[inline]
+    pub(super) fn set(&mut self, lane: Lane, state: LaneState) {
+        let before = std::mem::replace(&mut self.get_mut(lane).state, state);
+        if let Some(others) = &mut self.others {
+            others.counts[before.kind()] -= 1;
+            others.counts[state.kind()] += 1;
+        }
+    }
+
+    /// Number of lanes in the same kind of state as `state`.
+    #[inline]
+    fn count(&self, state: LaneState) -> usize {
+        match &self.others {
+            Some(others) => others.counts[state.kind()],
+            None => usize::from(self.first.state.kind() == state.kind()),
+        }
+    }
+
+    /// Number of lanes that are open.
+    #[inline]
+    pub(super) fn open(&self) -> usize {
+        self.count(LaneState::Open(0))
+    }
+
+    /// Number of lanes that were lost and are not opened again.
+    #[inline]
+    pub(super) fn lost(&self) -> usize {
+        self.count(LaneState::Lost)
+    }
+
+    /// Whether a lane is being opened.
+    #[inline]
+    pub(super) fn is_opening(&self) -> bool {
+        self.count(LaneState::Opening) > 0
+    }
+
+    /// The first lane that is closed and may be opened.
+    #[inline]
+    pub(super) fn closed_lane(&self) -> Option<Lane> {
+        if self.count(LaneState::Closed) == 0 {
+            return None;
+        }
+        self.iter().position(|socket| socket.state == LaneState::Closed).map(|lane| lane as Lane)
+    }
+
+    /// What has to become of the lanes before the client asks its next request, in a phase that `is_over` or not; with
+    /// `may_open`, closed lanes are opened.
+    #[inline]
+    pub(super) fn readiness(&self, is_over: bool, may_open: bool) -> Readiness {
+        if !self.is_single() {
+            return match self.closed_lane().filter(|_| !is_over && may_open) {
+                Some(lane) => Readiness::Open(lane),
+                None if self.lost() == self.len() => Readiness::Never,
+                None => Readiness::Since(0),
+            };
+        }
+        match self.first.state {
+            LaneState::Open(at) => Readiness::Since(at),
+            // Nothing is owed on a lane that is not open, and nothing more is asked now.
+            LaneState::Closed | LaneState::Opening if is_over => Readiness::Never,
+            LaneState::Closed if may_open => Readiness::Open(0),
+            LaneState::Opening => Readiness::Later,
+            LaneState::Closed | LaneState::Lost => Readiness::Never,
+        }
+    }
+}
+
+impl Socket {
+    pub(super) fn new(server: u32) -> Socket {
+        let (state, missed) = (LaneState::Closed, Vec::new());
+        Socket { state, server, down: false, cursor: 0, missed, cas_or_bytes: 0 }
+    }
+}
