@@ -52,10 +52,10 @@ impl Client {
         }
         let socket = self.lanes.get(lane);
         let (first, passed_over) = (socket.cursor, socket.missed.len());
-        let end = self.places_of(ticket, maker);
-        maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
+        let end = self.source.places_of(ticket, maker);
+        maker.turn_to(self.source.number, self.source.moment(ticket.index, ticket.due));
         for place in first..end {
-            let key = self.read_key(ticket.index, u64::from(place), maker);
+            let key = self.source.read_key(ticket.index, u64::from(place), maker);
             if ticket.origin == Origin::Part && maker.lane_of(0, key) != lane {
                 continue;
             }
@@ -96,7 +96,7 @@ impl Client {
     #[inline]
     pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) -> bool {
         self.under_way.slots.free(answer.arrived);
-        if self.window.is_some() {
+        if self.source.window.is_some() {
             self.handle_window_answer(lane, &{ *answer }, maker);
             return false;
         }
@@ -122,7 +122,7 @@ impl Client {
             self.settle(lane, version, answer, maker);
         }
         self.count_answer(lane, answer, maker);
-        let may_repeat = u64::from(self.repeated) < self.assignment.repeats;
+        let may_repeat = u64::from(self.repeated) < self.source.assignment.repeats;
         if may_repeat && ticket.verb == Verb::Set && answer.outcome == LOST {
             self.repeated += 1;
             let (due, key, index) = (answer.read, ticket.key, ticket.index);
@@ -162,19 +162,19 @@ impl Client {
         answer: &Answer<'_>,
         maker: &mut RequestMaker,
     ) {
-        let Some(mut writer) = self.writer.take() else { return };
+        let Some(mut writer) = self.source.writer.take() else { return };
         let ticket = answer.ticket;
         let server = self.lanes.get(lane).server;
         let mut version = first;
         if ticket.keys > 1 || ticket.origin == Origin::Part {
-            maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
+            maker.turn_to(self.source.number, self.source.moment(ticket.index, ticket.due));
         }
-        let places = if ticket.keys == 1 { 1 } else { self.places_of(ticket, maker) };
+        let places = if ticket.keys == 1 { 1 } else { self.source.places_of(ticket, maker) };
         for place in 0..places {
             let index = match place {
                 // The first key of a part may be any of the whole.
                 0 if ticket.keys == 1 || ticket.origin != Origin::Part => ticket.key,
-                _ => self.record(ticket.index, u64::from(place), Space::Plain, maker),
+                _ => self.source.record(ticket.index, u64::from(place), Space::Plain, maker),
             };
             if ticket.origin == Origin::Part && maker.lane_of(0, index) != lane {
                 continue;
@@ -187,7 +187,7 @@ impl Client {
             }
             version = Version(version.0 + 1);
         }
-        self.writer = Some(writer);
+        self.source.writer = Some(writer);
     }
 
     /// Remembers the cas, or the set, that follows the answer to a read for a cas.
@@ -265,20 +265,11 @@ impl Client {
         socket.cas_or_bytes = 0;
     }
 
-    /// Number of keys of the whole request that the ticket belongs to.
-    #[inline]
-    pub(super) fn places_of(&self, ticket: &Ticket, maker: &RequestMaker) -> u16 {
-        match ticket.origin {
-            Origin::Part => maker.task.keys_of(ticket.verb, &self.draws.op, ticket.index),
-            _ => ticket.keys,
-        }
-    }
-
     /// Adds a request that an answer asked for, which was read at `read`.
     pub(super) fn follow(&mut self, follow: FollowUp, read: Nanos) {
         let waiting = &mut self.under_way.waiting;
         waiting.seen = waiting.seen.max(read);
-        waiting.add(follow, self.assignment.end);
+        waiting.add(follow, self.source.assignment.end);
     }
 
     /// Remembers to store the keys that a read missed, where the phase reads through.
@@ -294,7 +285,7 @@ impl Client {
         let missed = std::mem::take(&mut self.lanes.get_mut(lane).missed);
         let index = ticket.index;
         for &key in missed.iter().filter(|&&key| !is_absent(key)) {
-            let bits = mix(&[self.draws.op.draw_sub(index, FILL_DRAW), key]);
+            let bits = mix(&[self.source.draws.op.draw_sub(index, FILL_DRAW), key]);
             let Some(delay) = maker.task.fill_delay(bits) else { break };
             let (due, verb) = (answer.read.saturating_add(delay), maker.fill_verb(key));
             self.follow(
@@ -315,10 +306,10 @@ impl Client {
             }
             return;
         }
-        let (cursor, end) = (self.lanes.get(lane).cursor, self.places_of(ticket, maker));
-        maker.turn_to(self.number, self.moment(ticket.index, ticket.due));
+        let (cursor, end) = (self.lanes.get(lane).cursor, self.source.places_of(ticket, maker));
+        maker.turn_to(self.source.number, self.source.moment(ticket.index, ticket.due));
         for place in cursor..end {
-            let key = self.read_key(ticket.index, u64::from(place), maker);
+            let key = self.source.read_key(ticket.index, u64::from(place), maker);
             if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {
                 self.lanes.get_mut(lane).missed.push(key);
             }

@@ -14,7 +14,7 @@ impl Client {
         if !maker.counts_cache() || matches!(answer.outcome, Outcome::Error(_)) {
             return;
         }
-        maker.turn_to(self.number, self.moment(answer.ticket.index, answer.ticket.due));
+        maker.turn_to(self.source.number, self.source.moment(answer.ticket.index, answer.ticket.due));
         if answer.ticket.verb.reads() {
             self.count_read(lane, answer, maker);
         } else {
@@ -37,7 +37,7 @@ impl Client {
         }
         let is_renewed = ticket.verb.has_expiry() && ticket.keys == 1 && answer.hits == 1;
         if is_renewed {
-            let bits = self.expiry_bits(ticket.verb, ticket.index, maker);
+            let bits = self.source.expiry_bits(ticket.verb, ticket.index, maker);
             let until = maker.lives_until(ticket.verb, answer.sent, bits);
             maker.handle_renewed(socket.server, ticket.key, until);
         }
@@ -50,7 +50,7 @@ impl Client {
         if ticket.origin == Origin::Fill {
             maker.count_fill(answer.outcome == Outcome::NotStored);
         }
-        let bits = self.expiry_bits(verb, ticket.index, maker);
+        let bits = self.source.expiry_bits(verb, ticket.index, maker);
         match answer.outcome {
             Outcome::Stored => {
                 let until = maker.lives_until(verb, answer.sent, bits);
@@ -75,8 +75,8 @@ impl Client {
         if ticket.keys == 1 {
             return vec![ticket.key];
         }
-        let keys = 0..self.places_of(ticket, maker);
-        let keys = keys.map(|place| self.record(ticket.index, u64::from(place), Space::Plain, maker));
+        let keys = 0..self.source.places_of(ticket, maker);
+        let keys = keys.map(|place| self.source.record(ticket.index, u64::from(place), Space::Plain, maker));
         let keys: Vec<u64> = keys.collect();
         let is_here = |key: &u64| ticket.origin != Origin::Part || maker.lane_of(0, *key) == lane;
         keys.into_iter().filter(is_here).collect()
@@ -88,9 +88,9 @@ impl Client {
         AskedKey {
             key,
             server: self.lanes.get(lane).server,
-            ops: &self.draws.op,
+            ops: &self.source.draws.op,
             index,
-            size_bits: if draws { self.draws.size.draw(index) } else { 0 },
+            size_bits: if draws { self.source.draws.size.draw(index) } else { 0 },
         }
     }
 }

@@ -13,31 +13,31 @@ impl Client {
     /// # Panics
     /// Panics when the client has several lanes.
     pub fn succeed(&mut self, number: u64, server: u32) {
-        self.number = number;
+        self.source.number = number;
         self.lanes.renew(server);
     }
 
     /// Ends the client, whose lane is closed in order: no further request of it is due.
     pub fn go(&mut self) {
         self.lanes.renew(self.lanes.get(0).server);
-        self.assignment.requests = self.issued;
+        self.source.assignment.requests = self.source.issued;
     }
 
     /// Number of requests that the client has asked, and number of requests of its assignment.
     pub fn calls(&self) -> (u64, u64) {
-        (self.issued, self.assignment.requests)
+        (self.source.issued, self.source.assignment.requests)
     }
 
     /// Hands over the requests of the assignment that the client has not asked, by verb. At most `draws_max` verbs are drawn.
     pub fn tell_rest(&self, maker: &RequestMaker, draws_max: u64, unsent: impl FnMut(Unsent)) {
-        let rest = Passed::exactly(self.assignment.requests.saturating_sub(self.issued));
-        let (op, first) = (&self.draws.op, self.issued);
+        let rest = Passed::exactly(self.source.assignment.requests.saturating_sub(self.source.issued));
+        let (op, first) = (&self.source.draws.op, self.source.issued);
         unsent::tell(rest, draws_max, maker, |place| op.draw(first + place), unsent);
     }
 
     /// Whether the sequencer, and not a process of the client's own, decides when its requests are due.
     pub fn is_told(&self) -> bool {
-        self.schedule.as_ref().is_some_and(Schedule::is_told)
+        self.source.schedule.as_ref().is_some_and(Schedule::is_told)
     }
 
     /// Asks the next request of a sequence.
@@ -51,7 +51,7 @@ impl Client {
     ) -> Action<'a> {
         self.under_way.slots.take();
         let (step, gap_ns) = maker.task.step();
-        if let Some(schedule) = &mut self.schedule {
+        if let Some(schedule) = &mut self.source.schedule {
             schedule.put_off(gap_ns);
         }
         let op = maker.ask_step(step);

@@ -66,24 +66,24 @@ impl Client {
         now: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let (index, own) = (self.issued, self.own);
-        let request = self.draw(index, due, maker);
+        let (index, own) = (self.source.issued, self.source.own);
+        let request = self.source.draw(index, due, maker);
         let (lane, passage) = self.find_way(&request, now, maker);
         let Passage::Open(opened) = passage else {
             // The request is drawn again later, or is never sent.
-            self.own = own;
+            self.source.own = own;
             self.splits_mut().parked.clear();
-            return match (passage, &self.schedule) {
+            return match (passage, &self.source.schedule) {
                 (Passage::Never, Some(_)) => {
-                    self.step();
-                    Action::Unsent { verb: maker.task.verb(self.draws.op.draw(index)), due }
+                    self.source.step();
+                    Action::Unsent { verb: maker.task.verb(self.source.draws.op.draw(index)), due }
                 }
                 (Passage::Never, None) if self.under_way.slots.outstanding == 0 => Action::Done,
                 (Passage::Never, None) => Action::Wait(NEVER),
-                _ => Action::Wait(self.assignment.end),
+                _ => Action::Wait(self.source.assignment.end),
             };
         };
-        self.step();
+        self.source.step();
         let ready = ready.max(opened);
         if self.under_way.is_splitting() {
             self.split(&request, due, ready);
@@ -96,7 +96,7 @@ impl Client {
     /// afterwards.
     fn find_way(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
         let keys = match request.origin {
-            Origin::Arrival => maker.task.keys_of(request.verb, &self.draws.op, request.index),
+            Origin::Arrival => maker.task.keys_of(request.verb, &self.source.draws.op, request.index),
             _ => 1,
         };
         if keys == 1 || !maker.routing.owns_keys() {
@@ -107,8 +107,8 @@ impl Client {
         let mut ways = std::mem::take(&mut self.splits_mut().parked);
         for place in 0..keys {
             let key = match request.verb.reads() {
-                true => self.read_key(request.index, u64::from(place), maker),
-                false => self.record(request.index, u64::from(place), Space::Plain, maker),
+                true => self.source.read_key(request.index, u64::from(place), maker),
+                false => self.source.record(request.index, u64::from(place), Space::Plain, maker),
             };
             ways.push((maker.lane_of(0, key), key));
         }
@@ -128,12 +128,12 @@ impl Client {
     /// The turn of request `index`, where lanes take turns.
     fn turn_of(&self, index: u64, maker: &RequestMaker) -> u64 {
         if maker.is_load() {
-            return maker.routing.load_number(index, self.number);
+            return maker.routing.load_number(index, self.source.number);
         }
-        match maker.task.verb(self.draws.op.draw(index)) {
+        match maker.task.verb(self.source.draws.op.draw(index)) {
             // All pieces of one key have to be stored on one server.
-            Verb::Append | Verb::Prepend => self.number + self.own.turn,
-            _ => self.number + index,
+            Verb::Append | Verb::Prepend => self.source.number + self.source.own.turn,
+            _ => self.source.number + index,
         }
     }
 
@@ -178,11 +178,11 @@ impl Client {
         let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, ..whole };
         if !ticket.verb.reads() {
             maker.begin_keys();
-            keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.check_state, maker));
+            keys.iter().for_each(|&key| self.source.add_pair(key, &mut ticket.check_state, maker));
             return Action::Ask { lane, op: maker.write_many(), ticket };
         }
-        self.draws.care_for(&mut ticket, maker);
-        let expiry_bits = self.expiry_bits(ticket.verb, ticket.index, maker);
+        self.source.draws.care_for(&mut ticket, maker);
+        let expiry_bits = self.source.expiry_bits(ticket.verb, ticket.index, maker);
         if len == 1 {
             return Action::Ask { lane, op: maker.read_one(ticket.verb, key, expiry_bits), ticket };
         }
@@ -197,7 +197,7 @@ impl Client {
         match socket.state {
             LaneState::Open(since) => Passage::Open(since),
             LaneState::Lost => Passage::Never,
-            _ if now >= self.assignment.end => Passage::Never,
+            _ if now >= self.source.assignment.end => Passage::Never,
             _ if socket.down && self.may_skip() => Passage::Never,
             _ => Passage::Later,
         }
@@ -205,7 +205,7 @@ impl Client {
 
     /// Whether the client goes on without a lane that may be opened again, since its schedule does not wait for the lane.
     fn may_skip(&self) -> bool {
-        self.schedule.is_some() && self.assignment.end != NEVER && self.lanes.open() > 0
+        self.source.schedule.is_some() && self.source.assignment.end != NEVER && self.lanes.open() > 0
     }
 
     fn splits_mut(&mut self) -> &mut Splits {

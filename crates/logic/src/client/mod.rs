@@ -16,6 +16,7 @@ mod requests;
 pub mod route;
 mod rows;
 mod slots;
+mod source;
 mod split;
 mod under_way;
 mod window_lanes;
@@ -25,53 +26,28 @@ mod windowed;
 use std::sync::Arc;
 
 pub use self::action::{Action, PhaseAssignment};
-use self::draws::DrawStreams;
 use self::lane_set::{LaneSet, LaneState, Passage, Readiness};
 use self::next::{FollowUp, Next, Upcoming};
+use self::source::Source;
 pub use self::split::Whole;
 use self::under_way::UnderWay;
-use self::window_state::WindowState;
 use crate::arrival::{Passed, RateCurve, Schedule};
 pub use crate::client::route::Lane;
 use crate::connection::inflight::{Origin, Ticket};
 use crate::plan::Late;
 use crate::protocol::Op;
-use crate::rng::StreamOwner;
-use crate::time::{MILLISECOND, NEVER, Nanos};
+use crate::time::{NEVER, Nanos};
 use crate::unsent::{self, Unsent};
 use crate::workload::events::EventRequest;
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::verify::stale::Writer;
 
-/// A client that leaves out late requests does so when its next request is later than the first time, in nanoseconds. It
-/// leaves out what was due longer ago than the second time.
-const SKIP_NS: (Nanos, Nanos) = (5 * MILLISECOND, 4 * MILLISECOND);
-
-/// Gaps that a client draws at one time to leave out late requests. The number of requests beyond them follows from the mean
-/// gap: to draw every gap of a schedule that is far out of reach would hold up the worker and make the client later still.
-const SKIP_DRAWS_MAX: u64 = 1_024;
-
 /// One virtual user.
 #[derive(Debug)]
 pub struct Client {
-    /// Number of the client in its group, over all threads and agents.
-    number: u64,
-    lanes: LaneSet,
-    /// The window of objects that the client works on; `None` without one.
-    window: Option<Box<WindowState>>,
-    assignment: PhaseAssignment,
-    draws: DrawStreams,
-    /// Due times of the client's requests; `None` in closed loop.
-    schedule: Option<Schedule>,
-    /// Requests of the schedule that were asked, or left out.
-    issued: u64,
-    /// What came of the policy by which late requests are left out, or a least time between requests; `None` without one.
-    policy: Option<Box<Policy>>,
+    source: Source,
     under_way: UnderWay,
-    /// Gives its writes their versions, where values are checked.
-    writer: Option<Box<Writer>>,
-    /// The client's own stores, as far as they decide its next keys.
-    own: OwnKeys,
+    lanes: LaneSet,
     /// Stores of this phase that were asked again. Each took a timeout, so that 32 bits are enough.
     repeated: u32,
     /// The client is interrupted, or its phase is over and ends on time: it sends nothing and opens no lane any more.
@@ -82,44 +58,15 @@ pub struct Client {
     is_plain: bool,
 }
 
-/// What came of a client's policy so far in this phase.
-#[derive(Debug, Default)]
-struct Policy {
-    /// Requests of the schedule that were left out because they were late; others are made in their place.
-    skipped: Passed,
-    /// The time before which the next request of the schedule is not asked.
-    spaced_until: Nanos,
-}
-
-/// The keys that only one client writes.
-#[derive(Clone, Copy, Debug, Default)]
-struct OwnKeys {
-    /// Number of keys that were filled with pieces before.
-    turn: u64,
-    /// Bytes of the pieces under the current key; 0 while it is not stored.
-    bytes: u64,
-    /// Number of stored records that no other request stores.
-    inserted: u64,
-}
-
 impl Client {
     /// Client `number` of group `group`, which talks to server `server` of the Plan, without an open lane and without
     /// anything to do. Where values are checked, its `writer` gives its writes their versions; without one, it writes
     /// what loading writes.
     pub fn new(group: usize, number: u64, server: u32, writer: Option<Writer>) -> Client {
-        let place = StreamOwner { seed: 0, group: group as u64, phase: 0, client: number };
         Client {
-            number,
-            lanes: LaneSet::new(&[server]),
-            window: None,
-            assignment: PhaseAssignment::nothing(place),
-            draws: DrawStreams::new(place),
-            schedule: None,
-            issued: 0,
-            policy: None,
+            source: Source::new(group, number, writer),
             under_way: UnderWay::new(),
-            writer: writer.map(Box::new),
-            own: OwnKeys::default(),
+            lanes: LaneSet::new(&[server]),
             repeated: 0,
             stopped: false,
             retired: false,
@@ -129,8 +76,10 @@ impl Client {
 
     /// Notes whether the client asks what is due without further questions, after a change of what decides that.
     fn note_plain(&mut self) {
-        self.is_plain =
-            self.lanes.is_single() && self.window.is_none() && self.policy.is_none() && !self.stopped;
+        self.is_plain = self.lanes.is_single()
+            && self.source.window.is_none()
+            && self.source.policy.is_none()
+            && !self.stopped;
     }
 
     /// Begins a phase. In closed loop there is no schedule.
@@ -139,26 +88,18 @@ impl Client {
     /// Panics when requests of the phase before are outstanding.
     pub fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
         self.under_way.begin(assignment.depth, assignment.begin);
-        self.schedule = schedule;
-        self.draws = DrawStreams::new(assignment.place);
-        self.issued = 0;
-        self.repeated = 0;
-        self.retired = false;
-        let has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
-        self.policy = has_policy.then(Box::default);
-        self.stopped = false;
-        self.assignment = assignment;
+        self.source.begin(assignment, schedule);
+        (self.repeated, self.retired, self.stopped) = (0, false, false);
         self.note_plain();
-        self.begin_window();
     }
 
     /// Adds the client's share of the events of the phase that has begun.
     pub fn add_events(&mut self, maker: &mut RequestMaker) {
-        for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.number) {
-            let due = self.due(Some(at_ns), NEVER);
+        for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.source.number) {
+            let due = self.source.due(Some(at_ns), NEVER);
             let follow =
                 FollowUp { lane, due, verb, key, cas: 0, index: 0, origin: Origin::Event, pair_due: NEVER };
-            self.under_way.waiting.add(follow, self.assignment.end);
+            self.under_way.waiting.add(follow, self.source.assignment.end);
         }
     }
 
@@ -168,15 +109,15 @@ impl Client {
     #[inline(always)]
     pub fn poll_read<'a>(&mut self, now: Nanos, maker: &'a mut RequestMaker) -> Option<(Op<'a>, Ticket)> {
         let (due, ready) = self.plain_arrival(now)?;
-        let index = self.issued;
-        let verb = maker.task.verb_of_one(self.draws.op.draw(index))?;
-        let key = self.read_key(index, 0, maker);
-        self.step();
+        let index = self.source.issued;
+        let verb = maker.task.verb_of_one(self.source.draws.op.draw(index))?;
+        let key = self.source.read_key(index, 0, maker);
+        self.source.step();
         self.under_way.slots.take();
         let (check_state, origin, answer_use) = (CheckState::None, Origin::Arrival, AnswerUse::None);
         let mut ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
-        self.draws.care_for(&mut ticket, maker);
-        let expiry_bits = self.expiry_bits(verb, index, maker);
+        self.source.draws.care_for(&mut ticket, maker);
+        let expiry_bits = self.source.expiry_bits(verb, index, maker);
         Some((maker.read_made(verb, key, expiry_bits), ticket))
     }
 
@@ -187,13 +128,13 @@ impl Client {
                 return self.poll_rows(now, maker);
             }
             if maker.task.is_exhausted() {
-                self.assignment.requests = self.assignment.requests.min(self.issued);
+                self.source.assignment.requests = self.source.assignment.requests.min(self.source.issued);
             }
         }
         if let Some((due, ready)) = self.plain_arrival(now) {
             return self.arrive(due, ready, maker);
         }
-        if self.window.is_some() {
+        if self.source.window.is_some() {
             return self.poll_window(now, maker);
         }
         self.poll_next(now, maker)
@@ -208,12 +149,12 @@ impl Client {
         match self.next(now, Client::upcoming) {
             Next::Open(lane) => self.open(lane),
             Next::Wait(until) => Action::Wait(until),
-            Next::Done if self.lanes.is_opening() && now < self.assignment.end => {
-                Action::Wait(self.assignment.end)
+            Next::Done if self.lanes.is_opening() && now < self.source.assignment.end => {
+                Action::Wait(self.source.assignment.end)
             }
             Next::Done => Action::Done,
             Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
-                Passage::Later => Action::Wait(self.assignment.end),
+                Passage::Later => Action::Wait(self.source.assignment.end),
                 Passage::Never => {
                     self.under_way.waiting.pop_front();
                     Action::Unsent { verb: follow.verb, due: follow.due }
@@ -226,7 +167,7 @@ impl Client {
             Next::Arrival { due, ready } if !self.lanes.is_single() => {
                 self.poll_arrival(due, ready, now, maker)
             }
-            Next::Arrival { due, ready } if self.policy.is_some() => {
+            Next::Arrival { due, ready } if self.source.policy.is_some() => {
                 self.arrive_by_policy(now, due, ready, maker)
             }
             Next::Arrival { due, ready } => self.arrive(due, ready, maker),
@@ -242,12 +183,12 @@ impl Client {
     /// Asks the next request of the schedule.
     #[inline(always)]
     fn arrive<'a>(&'a mut self, due: Nanos, ready: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        let index = self.issued;
-        self.step();
+        let index = self.source.issued;
+        self.source.step();
         if maker.task.is_sequence() {
             return self.ask_step(index, due, ready, maker);
         }
-        let request = self.draw(index, due, maker);
+        let request = self.source.draw(index, due, maker);
         self.ask(request, due, ready, maker)
     }
 
@@ -255,7 +196,7 @@ impl Client {
     pub fn handle_opened(&mut self, lane: Lane, at: Nanos) {
         self.lanes.set(lane, LaneState::Open(at));
         self.lanes.get_mut(lane).down = false;
-        if let Some(tasks) = &mut self.window {
+        if let Some(tasks) = &mut self.source.window {
             tasks.began |= self.lanes.open() == self.lanes.len();
         }
     }
@@ -281,37 +222,37 @@ impl Client {
     /// Interrupts the client: it asks nothing any more, and its phase ends at `now`. The worker has to poll the client
     /// afterwards.
     pub fn stop(&mut self, now: Nanos) {
-        self.assignment.end = self.assignment.end.min(now);
+        self.source.assignment.end = self.source.assignment.end.min(now);
         self.stopped = true;
         self.is_plain = false;
     }
 
     /// Lets the phase of the client end at `end`, unless it ends before that. The worker has to poll the client afterwards.
     pub fn end_at(&mut self, end: Nanos) {
-        self.assignment.end = self.assignment.end.min(end);
+        self.source.assignment.end = self.source.assignment.end.min(end);
     }
 
     /// Follows a rate that was changed: `curve` is the old one up to a moment that lies ahead.
     pub fn follow_rate(&mut self, curve: &Arc<RateCurve>) {
-        if let Some(schedule) = &mut self.schedule {
+        if let Some(schedule) = &mut self.source.schedule {
             schedule.follow(curve);
         }
     }
 
     /// Whether the client sends nothing in the drain. The worker stops it when its phase is over.
     pub fn ends_on_time(&self) -> bool {
-        self.assignment.ends_on_time
+        self.source.assignment.ends_on_time
     }
 
     /// Requests of the schedule since keys change, those of this phase included.
     pub fn asked(&self) -> u64 {
-        self.assignment.asked_before.saturating_add(self.issued)
+        self.source.assignment.asked_before.saturating_add(self.source.issued)
     }
 
     /// Requests of this phase that were left out because they would have been late; the number of some of them may be
     /// estimated from the mean gap.
     pub fn skipped(&self) -> Passed {
-        self.policy.as_ref().map_or(Passed::default(), |policy| policy.skipped)
+        self.source.policy.as_ref().map_or(Passed::default(), |policy| policy.skipped)
     }
 
     /// Requests that are outstanding.
@@ -328,41 +269,15 @@ impl Client {
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let index = self.issued;
-        self.step();
-        let spaced_until = self.free_after(ready, now);
-        if let Some(policy) = self.policy.as_mut().filter(|_| self.assignment.spacing_ns > 0) {
-            policy.spaced_until = spaced_until;
-        }
+        let index = self.source.issued;
+        self.source.step();
+        self.source.space(ready, now);
         let is_last_slot = self.under_way.slots.outstanding + 1 >= self.under_way.slots.depth;
-        if self.assignment.late == Late::Skipped && is_last_slot {
-            self.skip(now);
+        if self.source.assignment.late == Late::Skipped && is_last_slot {
+            self.source.skip(now);
         }
-        let request = self.draw(index, due, maker);
+        let request = self.source.draw(index, due, maker);
         self.ask(request, due, ready, maker)
-    }
-
-    /// When the request is free that follows one which was free at `ready` and is asked at `now`. The worker is a little late each
-    /// time, and what that adds to every distance would be missing from the rate: only more than a tenth of the distance does.
-    fn free_after(&self, ready: Nanos, now: Nanos) -> Nanos {
-        let spacing_ns = self.assignment.spacing_ns;
-        ready.saturating_add(spacing_ns).max(now.saturating_add(spacing_ns - spacing_ns / 10))
-    }
-
-    /// Leaves out the requests of this phase that are late, by mutilate's rule.
-    fn skip(&mut self, now: Nanos) {
-        let due = self.next_due(NEVER);
-        let (Some(schedule), Some(policy)) = (&mut self.schedule, &mut self.policy) else { return };
-        if due.saturating_add(SKIP_NS.0) >= now {
-            return;
-        }
-        let PhaseAssignment { begin, end, .. } = self.assignment;
-        let until = end.min(now - SKIP_NS.1);
-        let passed = schedule.pass(until.saturating_sub(begin), u64::MAX - self.issued, SKIP_DRAWS_MAX);
-        self.issued += passed.requests;
-        policy.skipped.requests += passed.requests;
-        policy.skipped.estimated += passed.estimated;
-        self.assignment.requests = self.assignment.requests.saturating_add(passed.requests);
     }
 
     /// Marks the client as done with this phase. Returns whether this is the first call since the phase began or the client
@@ -385,13 +300,13 @@ impl Client {
     /// Number of the client in its group, over all threads and agents.
     #[inline]
     pub fn number(&self) -> u64 {
-        self.number
+        self.source.number
     }
 
     /// Index of the client's group in the Plan.
     #[inline]
     pub fn group(&self) -> usize {
-        self.assignment.place.group as usize
+        self.source.assignment.place.group as usize
     }
 
     /// Number of the client's lanes that were lost and are not opened again.
@@ -413,8 +328,8 @@ impl Client {
     /// Number of requests of this phase that were never due, although the phase goes on until they are made; 0 in a phase
     /// with an end in time.
     pub fn missing(&self) -> u64 {
-        match (self.assignment.requests, self.assignment.end) {
-            (requests, NEVER) if requests != u64::MAX => requests - self.issued,
+        match (self.source.assignment.requests, self.source.assignment.end) {
+            (requests, NEVER) if requests != u64::MAX => requests - self.source.issued,
             _ => 0,
         }
     }
@@ -428,27 +343,29 @@ impl Client {
         draws_max: u64,
         mut unsent: impl FnMut(Unsent),
     ) {
-        if self.window.is_some() {
+        if self.source.window.is_some() {
             return;
         }
-        let until = self.assignment.end.min(now);
+        let until = self.source.assignment.end.min(now);
         if maker.task.is_rows() {
             return self.count_unsent_rows(until, maker, &mut unsent);
         }
-        let left = self.assignment.requests.saturating_sub(self.issued);
+        let left = self.source.assignment.requests.saturating_sub(self.source.issued);
         // Requests of a schedule beyond the last row of a trace are none.
         let left = maker.task.rows_left().map_or(left, |rows| left.min(rows));
-        let passed = match &mut self.schedule {
-            Some(schedule) => schedule.pass(until.saturating_sub(self.assignment.begin), left, draws_max),
+        let passed = match &mut self.source.schedule {
+            Some(schedule) => {
+                schedule.pass(until.saturating_sub(self.source.assignment.begin), left, draws_max)
+            }
             // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
             None => Passed::exactly(self.under_way.slots.count_free_since_before(until).min(left)),
         };
-        let last_due = until.saturating_sub(1).max(self.assignment.begin);
-        maker.turn_to(self.number, self.moment(self.issued, last_due));
-        let (op, first) = (&self.draws.op, self.issued);
+        let last_due = until.saturating_sub(1).max(self.source.assignment.begin);
+        maker.turn_to(self.source.number, self.source.moment(self.source.issued, last_due));
+        let (op, first) = (&self.source.draws.op, self.source.issued);
         unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), &mut unsent);
         maker.task.pass_rows(passed.requests);
-        self.issued += passed.requests;
+        self.source.issued += passed.requests;
         self.under_way
             .waiting
             .take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
@@ -467,47 +384,24 @@ impl Client {
             return None;
         }
         let since = self.under_way.slots.since();
-        let due = self.next_due(since);
-        let is_due = due <= now && due < self.assignment.end && self.issued < self.assignment.requests;
+        let due = self.source.next_due(since);
+        let is_due = due <= now
+            && due < self.source.assignment.end
+            && self.source.issued < self.source.assignment.requests;
         is_due.then(|| (due, due.max(since).max(opened)))
-    }
-
-    /// Due time of a request: `offset` from the beginning of the phase, or `since`, when its slot was freed, where only that makes
-    /// it due.
-    #[inline(always)]
-    fn due(&self, offset: Option<Nanos>, since: Nanos) -> Nanos {
-        match offset {
-            Some(offset) => self.assignment.begin.saturating_add(offset),
-            None => since,
-        }
-    }
-
-    /// Due time of the next request of the schedule, which takes a slot that is free since `since`.
-    #[inline(always)]
-    fn next_due(&self, since: Nanos) -> Nanos {
-        self.due(self.schedule.as_ref().map(Schedule::peek), since)
-    }
-
-    /// Goes on to the next request of the schedule.
-    #[inline(always)]
-    fn step(&mut self) {
-        self.issued += 1;
-        if let Some(schedule) = &mut self.schedule {
-            schedule.next();
-        }
     }
 
     /// The next request of the schedule.
     #[inline(always)]
     fn upcoming(&self) -> Upcoming {
-        if self.issued >= self.assignment.requests {
+        if self.source.issued >= self.source.assignment.requests {
             return Upcoming::None;
         }
-        let due = self.next_due(self.under_way.slots.since());
-        match due < self.assignment.end && !self.stopped {
+        let due = self.source.next_due(self.under_way.slots.since());
+        match due < self.source.assignment.end && !self.stopped {
             true => Upcoming::Due(due),
             // A phase lasts as long as it was asked to, also when nothing more is due in it.
-            false if self.assignment.end != NEVER => Upcoming::Later,
+            false if self.source.assignment.end != NEVER => Upcoming::Later,
             false => Upcoming::None,
         }
     }
@@ -515,15 +409,18 @@ impl Client {
     /// The request that an answer asked for and that is asked next, if there is one. A client that was stopped asks none.
     #[inline]
     fn next_follow_up(&self) -> Option<&FollowUp> {
-        self.under_way.waiting.front().filter(|follow| !self.stopped && follow.due < self.assignment.end)
+        self.under_way
+            .waiting
+            .front()
+            .filter(|follow| !self.stopped && follow.due < self.source.assignment.end)
     }
 
     /// What has to happen next, and when. `upcoming` says which request is due next by itself.
     #[inline(always)]
     fn next(&self, now: Nanos, upcoming: impl FnOnce(&Client) -> Upcoming) -> Next {
-        let opened = match self.lanes.readiness(now >= self.assignment.end, !self.stopped) {
+        let opened = match self.lanes.readiness(now >= self.source.assignment.end, !self.stopped) {
             Readiness::Open(lane) => return Next::Open(lane),
-            Readiness::Later => return Next::Wait(self.assignment.end),
+            Readiness::Later => return Next::Wait(self.source.assignment.end),
             Readiness::Never => return Next::Done,
             Readiness::Since(opened) => opened,
         };
@@ -540,7 +437,7 @@ impl Client {
         }
         match upcoming(self) {
             Upcoming::Due(due) => {
-                let asked = due.max(self.policy.as_ref().map_or(0, |policy| policy.spaced_until));
+                let asked = due.max(self.source.policy.as_ref().map_or(0, |policy| policy.spaced_until));
                 match (is_free, asked <= now) {
                     (true, true) => {
                         Next::Arrival { due, ready: asked.max(self.under_way.slots.since()).max(opened) }
@@ -549,7 +446,9 @@ impl Client {
                     (false, true) => Next::Wait(NEVER),
                 }
             }
-            Upcoming::Later if now < self.assignment.end => Next::Wait(wake.min(self.assignment.end)),
+            Upcoming::Later if now < self.source.assignment.end => {
+                Next::Wait(wake.min(self.source.assignment.end))
+            }
             Upcoming::Later | Upcoming::None => match (wake, self.under_way.slots.outstanding) {
                 (NEVER, 0) => Next::Done,
                 _ => Next::Wait(wake),

@@ -2,6 +2,7 @@
 //! remembered.
 
 use super::next::NextRequest;
+use super::source::Source;
 use super::{Action, Client};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{MetaAsk, Op, Verb};
@@ -12,7 +13,7 @@ use crate::workload::mix::space_of;
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker, Write};
 use crate::workload::value::Version;
 
-impl Client {
+impl Source {
     /// Draws request `index` of the schedule, which is due at `due`.
     #[inline(always)]
     pub(super) fn draw(&mut self, index: u64, due: Nanos, maker: &mut RequestMaker) -> NextRequest {
@@ -119,96 +120,6 @@ impl Client {
         (Verb::Set, key)
     }
 
-    /// Turns a request into the bytes that are sent and the ticket that is remembered.
-    #[inline(always)]
-    pub(super) fn ask<'a>(
-        &mut self,
-        request: NextRequest,
-        due: Nanos,
-        ready: Nanos,
-        maker: &'a mut RequestMaker,
-    ) -> Action<'a> {
-        let NextRequest { verb, index, key, cas, origin, pair_due } = request;
-        self.under_way.slots.take();
-        let mut ticket = Ticket {
-            due,
-            ready,
-            index,
-            key,
-            check_state: CheckState::None,
-            verb,
-            origin,
-            answer_use: AnswerUse::None,
-            keys: 1,
-        };
-        if !verb.reads() {
-            return self.ask_write(ticket, (cas, pair_due), maker);
-        }
-        if matches!(origin, Origin::Arrival | Origin::BeforeModify) {
-            ticket.keys = maker.task.keys_of(verb, &self.draws.op, index);
-            self.draws.care_for(&mut ticket, maker);
-        }
-        let expiry_bits = self.expiry_bits(verb, index, maker);
-        if ticket.keys > 1 || origin == Origin::BeforeCas {
-            return self.ask_specially(ticket, expiry_bits, maker);
-        }
-        Action::Ask { lane: 0, op: maker.read_one(verb, key, expiry_bits), ticket }
-    }
-
-    /// A read of several keys, or before a cas.
-    pub(super) fn ask_specially<'a>(
-        &self,
-        ticket: Ticket,
-        expiry_bits: u64,
-        maker: &'a mut RequestMaker,
-    ) -> Action<'a> {
-        if ticket.keys == 1 {
-            let op = maker.read_one(ticket.verb, ticket.key, expiry_bits);
-            // The cas stores whatever is found, so that the read makes and renews nothing.
-            return Action::Ask { lane: 0, op: Op { meta: MetaAsk::default(), ..op }, ticket };
-        }
-        maker.begin_keys();
-        maker.add_key(ticket.key);
-        for place in 1..ticket.keys {
-            let key = self.read_key(ticket.index, u64::from(place), maker);
-            maker.add_key(key);
-        }
-        Action::Ask { lane: 0, op: maker.read_many(ticket.verb, expiry_bits), ticket }
-    }
-
-    /// A request of any verb that does not read.
-    pub(super) fn ask_write<'a>(
-        &mut self,
-        mut ticket: Ticket,
-        (cas, pair_due): (u64, Nanos),
-        maker: &'a mut RequestMaker,
-    ) -> Action<'a> {
-        let Ticket { verb, key, index, .. } = ticket;
-        let keys = if verb == Verb::Mset { maker.task.keys_of(verb, &self.draws.op, index) } else { 1 };
-        if keys > 1 {
-            ticket.keys = keys;
-            ticket.check_state = self.add_pairs(index, ticket.keys, maker);
-            return Action::Ask { lane: 0, op: maker.write_many(), ticket };
-        }
-        let mut version = Version::LOADED;
-        if maker.checks.marks_stores() && verb.stores() {
-            (version, ticket.check_state) = self.mark_store();
-        }
-        let is_event = ticket.origin == Origin::Event;
-        let expiry_bits = self.expiry_bits(verb, index, maker);
-        let size_bits = if maker.records.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
-        if pair_due != NEVER {
-            self.under_way.waiting.begin_store_of_pair(index, pair_due);
-        }
-        let op = maker.write(Write { verb, key, version, cas, expiry_bits, size_bits });
-        let op = match verb {
-            Verb::Touch if is_event => Op { expiry_s: EXPIRED_S, noreply: false, ..op },
-            _ if is_event => Op { noreply: false, ..op },
-            _ => op,
-        };
-        Action::Ask { lane: 0, op, ticket }
-    }
-
     /// The version that a store writes, and the state to remember until the store is answered.
     fn mark_store(&mut self) -> (Version, CheckState) {
         match &mut self.writer {
@@ -217,6 +128,15 @@ impl Client {
                 (version, CheckState::Write(version))
             }
             None => (Version::LOADED, CheckState::Counted),
+        }
+    }
+
+    /// Number of keys of the whole request that the ticket belongs to.
+    #[inline]
+    pub(super) fn places_of(&self, ticket: &Ticket, maker: &RequestMaker) -> u16 {
+        match ticket.origin {
+            Origin::Part => maker.task.keys_of(ticket.verb, &self.draws.op, ticket.index),
+            _ => ticket.keys,
         }
     }
 
@@ -248,5 +168,98 @@ impl Client {
             *check_state = CheckState::Write(version);
         }
         maker.add_pair(key, version);
+    }
+}
+
+impl Client {
+    /// Turns a request into the bytes that are sent and the ticket that is remembered.
+    #[inline(always)]
+    pub(super) fn ask<'a>(
+        &mut self,
+        request: NextRequest,
+        due: Nanos,
+        ready: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Action<'a> {
+        let NextRequest { verb, index, key, cas, origin, pair_due } = request;
+        self.under_way.slots.take();
+        let mut ticket = Ticket {
+            due,
+            ready,
+            index,
+            key,
+            check_state: CheckState::None,
+            verb,
+            origin,
+            answer_use: AnswerUse::None,
+            keys: 1,
+        };
+        if !verb.reads() {
+            return self.ask_write(ticket, (cas, pair_due), maker);
+        }
+        if matches!(origin, Origin::Arrival | Origin::BeforeModify) {
+            ticket.keys = maker.task.keys_of(verb, &self.source.draws.op, index);
+            self.source.draws.care_for(&mut ticket, maker);
+        }
+        let expiry_bits = self.source.expiry_bits(verb, index, maker);
+        if ticket.keys > 1 || origin == Origin::BeforeCas {
+            return self.ask_specially(ticket, expiry_bits, maker);
+        }
+        Action::Ask { lane: 0, op: maker.read_one(verb, key, expiry_bits), ticket }
+    }
+
+    /// A read of several keys, or before a cas.
+    pub(super) fn ask_specially<'a>(
+        &self,
+        ticket: Ticket,
+        expiry_bits: u64,
+        maker: &'a mut RequestMaker,
+    ) -> Action<'a> {
+        if ticket.keys == 1 {
+            let op = maker.read_one(ticket.verb, ticket.key, expiry_bits);
+            // The cas stores whatever is found, so that the read makes and renews nothing.
+            return Action::Ask { lane: 0, op: Op { meta: MetaAsk::default(), ..op }, ticket };
+        }
+        maker.begin_keys();
+        maker.add_key(ticket.key);
+        for place in 1..ticket.keys {
+            let key = self.source.read_key(ticket.index, u64::from(place), maker);
+            maker.add_key(key);
+        }
+        Action::Ask { lane: 0, op: maker.read_many(ticket.verb, expiry_bits), ticket }
+    }
+
+    /// A request of any verb that does not read.
+    pub(super) fn ask_write<'a>(
+        &mut self,
+        mut ticket: Ticket,
+        (cas, pair_due): (u64, Nanos),
+        maker: &'a mut RequestMaker,
+    ) -> Action<'a> {
+        let Ticket { verb, key, index, .. } = ticket;
+        let keys =
+            if verb == Verb::Mset { maker.task.keys_of(verb, &self.source.draws.op, index) } else { 1 };
+        if keys > 1 {
+            ticket.keys = keys;
+            ticket.check_state = self.source.add_pairs(index, ticket.keys, maker);
+            return Action::Ask { lane: 0, op: maker.write_many(), ticket };
+        }
+        let mut version = Version::LOADED;
+        if maker.checks.marks_stores() && verb.stores() {
+            (version, ticket.check_state) = self.source.mark_store();
+        }
+        let is_event = ticket.origin == Origin::Event;
+        let expiry_bits = self.source.expiry_bits(verb, index, maker);
+        let size_bits = if maker.records.draws_length(verb) { self.source.draws.size.draw(index) } else { 0 };
+        if pair_due != NEVER {
+            self.under_way.waiting.begin_store_of_pair(index, pair_due);
+        }
+        let op = maker.write(Write { verb, key, version, cas, expiry_bits, size_bits });
+        let op = match verb {
+            Verb::Touch if is_event => Op { expiry_s: EXPIRED_S, noreply: false, ..op },
+            _ if is_event => Op { noreply: false, ..op },
+            _ => op,
+        };
+        Action::Ask { lane: 0, op, ticket }
     }
 }

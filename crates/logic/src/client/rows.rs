@@ -32,11 +32,11 @@ impl Client {
 
     /// The client's next row; the arrival of one that is not known yet wakes the client.
     fn upcoming_row(&self, maker: &RequestMaker) -> Upcoming {
-        match maker.task.rows().next(self.number) {
+        match maker.task.rows().next(self.source.number) {
             _ if self.stopped => Upcoming::None,
             NextRow::Due(offset) => {
-                let due = self.due(offset, self.under_way.slots.since());
-                if due < self.assignment.end { Upcoming::Due(due) } else { Upcoming::None }
+                let due = self.source.due(offset, self.under_way.slots.since());
+                if due < self.source.assignment.end { Upcoming::Due(due) } else { Upcoming::None }
             }
             NextRow::Later => Upcoming::Later,
             NextRow::None => Upcoming::None,
@@ -50,9 +50,9 @@ impl Client {
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let (key, verb) = maker.task.rows_mut().take(self.number, now - due);
-        let index = self.issued;
-        self.issued += 1;
+        let (key, verb) = maker.task.rows_mut().take(self.source.number, now - due);
+        let index = self.source.issued;
+        self.source.issued += 1;
         // The CAS unique of the trace means nothing to the server: the client asks for its own.
         let (verb, origin) = match verb {
             Verb::Cas => (Verb::Gets, Origin::BeforeCas),
@@ -78,18 +78,18 @@ impl Client {
     /// Gives up the next request of a client without a connection, once it is due. Where all rows are part of the phase, the
     /// phase does not wait for those that no connection will send.
     fn give_up_row(&mut self, now: Nanos, maker: &mut RequestMaker) -> Action<'static> {
-        let NextRow::Due(offset) = maker.task.rows().next(self.number) else { return Action::Done };
-        let end = self.assignment.end;
+        let NextRow::Due(offset) = maker.task.rows().next(self.source.number) else { return Action::Done };
+        let end = self.source.assignment.end;
         // In closed loop a request is due when its slot is freed, and what is never sent never frees its slot: a phase that
         // a time ends asks no more than that of the client.
         let keeps_slot = offset.is_none() && end != NEVER;
         if keeps_slot && !self.under_way.slots.is_free() {
-            while let NextRow::Due(_) = maker.task.rows().next(self.number) {
+            while let NextRow::Due(_) = maker.task.rows().next(self.source.number) {
                 self.drop_row(maker);
             }
             return Action::Done;
         }
-        let due = self.due(offset, self.under_way.slots.since());
+        let due = self.source.due(offset, self.under_way.slots.since());
         if due >= end {
             return Action::Done;
         }
@@ -105,7 +105,7 @@ impl Client {
     /// Takes the client's next row, which will not be sent, out of those that wait. Returns its verb.
     fn drop_row(&self, maker: &mut RequestMaker) -> Verb {
         let rows = maker.task.rows_mut();
-        let (place, verb) = rows.leave_out(self.number);
+        let (place, verb) = rows.leave_out(self.source.number);
         rows.release(place);
         verb
     }
@@ -130,13 +130,13 @@ impl Client {
         unsent: &mut dyn FnMut(Unsent),
     ) {
         let mut free = self.under_way.slots.count_free_since_before(until);
-        while let NextRow::Due(offset) = maker.task.rows().next(self.number) {
+        while let NextRow::Due(offset) = maker.task.rows().next(self.source.number) {
             // In closed loop a request is due when its slot is freed.
             let is_due = match offset {
-                Some(_) => self.due(offset, NEVER) < until,
+                Some(_) => self.source.due(offset, NEVER) < until,
                 None => free > 0,
             };
-            let (_, verb) = maker.task.rows_mut().leave_out(self.number);
+            let (_, verb) = maker.task.rows_mut().leave_out(self.source.number);
             free = free.saturating_sub(1);
             if is_due {
                 unsent(Unsent { verb, requests: 1, estimated: 0 });

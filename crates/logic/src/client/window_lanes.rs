@@ -15,7 +15,7 @@ impl Client {
     /// Pause of the worker, in nanoseconds, before it opens a lost lane again after so many failed attempts;
     /// `None` where the client has no window and leaves the pause to the worker.
     pub fn reopening_pause(&self, failures: u32) -> Option<Nanos> {
-        let tasks = self.window.as_ref()?;
+        let tasks = self.source.window.as_ref()?;
         Some(match (failures, tasks.rules.replication) {
             (0, None) => 0,
             (0, Some(_)) => AWAY_NS,
@@ -25,7 +25,7 @@ impl Client {
 
     /// Whether the client has a window and cannot go on, although lanes may be opened again.
     pub fn is_cut_off(&self) -> bool {
-        let Some(tasks) = &self.window else { return false };
+        let Some(tasks) = &self.source.window else { return false };
         let (open, lost) = (self.lanes.open(), self.lanes.lost());
         match tasks.rules.replication {
             None => lost > 0,
@@ -35,7 +35,7 @@ impl Client {
 
     /// Whether enough lanes are open to ask any set and any get.
     pub(super) fn has_way(&self) -> bool {
-        let Some(tasks) = &self.window else { return false };
+        let Some(tasks) = &self.source.window else { return false };
         let (count, open) = (self.lanes.len(), self.lanes.open());
         if open == count {
             return true;
@@ -51,7 +51,7 @@ impl Client {
 
     /// The open lane whose turn it is.
     pub(super) fn next_lane(&mut self, verb: Verb) -> Option<Lane> {
-        let tasks = self.window.as_mut()?;
+        let tasks = self.source.window.as_mut()?;
         let (count, split, turn) = (self.lanes.len(), tasks.rules.split, tasks.turn);
         if split && verb == Verb::Get {
             return Some((count - 1) as Lane);

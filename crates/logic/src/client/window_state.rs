@@ -167,6 +167,12 @@ impl WindowState {
         }
     }
 
+    /// Begins a phase: gets that were collected in the phase before are not asked any more.
+    pub(super) fn begin(&mut self) {
+        self.collected.clear();
+        (self.gets, self.sets, self.verified) = (0, 0, 0);
+    }
+
     /// Gives an object another key, so that sets under its old key do not matter any more.
     pub(super) fn renew(&mut self, slot: u32, client: u64) {
         let objects = self.objects.len() as u64;

@@ -17,30 +17,23 @@ use crate::workload::window::{WindowMaker, step, step_back};
 impl Client {
     /// Gives a client that has its lanes a window of objects; the client is one of `clients`.
     pub fn with_window(mut self, maker: &WindowMaker, clients: u64) -> Client {
-        self.window = Some(Box::new(WindowState::new(maker, self.number, clients)));
+        self.source.window = Some(Box::new(WindowState::new(maker, self.source.number, clients)));
         self.note_plain();
         self
     }
 
     /// The verb of the client's request that is outstanding or was the last; `None` without a window.
     pub fn window_verb(&self) -> Option<Verb> {
-        let tasks = self.window.as_ref()?;
+        let tasks = self.source.window.as_ref()?;
         Some(match tasks.asked {
             Asked::Set { .. } => Verb::Set,
             Asked::Get => Verb::Get,
         })
     }
 
-    /// Begins a phase of the window: gets that were collected in the phase before are not asked any more.
-    pub(super) fn begin_window(&mut self) {
-        let Some(tasks) = self.window.as_mut() else { return };
-        tasks.collected.clear();
-        (tasks.gets, tasks.sets, tasks.verified) = (0, 0, 0);
-    }
-
     /// Returns what a client with a window wants.
     pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        let over = now >= self.assignment.end || self.stopped;
+        let over = now >= self.source.assignment.end || self.stopped;
         let cut_off = self.is_cut_off();
         if !over
             && !cut_off
@@ -54,12 +47,12 @@ impl Client {
         if over || cut_off {
             return Action::Done;
         }
-        if self.assignment.requests == 0 {
+        if self.source.assignment.requests == 0 {
             let settled = self.lanes.open() + self.lanes.lost() == self.lanes.len();
-            return if settled { Action::Done } else { Action::Wait(self.assignment.end) };
+            return if settled { Action::Done } else { Action::Wait(self.source.assignment.end) };
         }
         if !self.has_way() {
-            return Action::Wait(self.assignment.end);
+            return Action::Wait(self.source.assignment.end);
         }
         self.poll_command(now, maker)
     }
@@ -67,25 +60,25 @@ impl Client {
     /// Chooses sets and gets until one request is complete, and asks it.
     fn poll_command<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         loop {
-            if self.issued >= self.assignment.requests {
-                let Some(tasks) = self.window.as_mut() else { return Action::Done };
+            if self.source.issued >= self.source.assignment.requests {
+                let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
                 return match tasks.collected.is_empty() {
                     false => self.ask_gets(self.under_way.slots.since(), now, maker),
                     true => Action::Done,
                 };
             }
-            let due = self.next_due(self.under_way.slots.since());
+            let due = self.source.next_due(self.under_way.slots.since());
             if due > now {
-                return Action::Wait(due.min(self.assignment.end));
+                return Action::Wait(due.min(self.source.assignment.end));
             }
-            let index = self.issued;
-            self.step();
+            let index = self.source.issued;
+            self.source.step();
             match self.choose(index, maker) {
                 Command::Set { slot, overwrites } => {
                     return self.ask_set(slot, overwrites, due, now, maker);
                 }
                 Command::Get(pick) => {
-                    let Some(tasks) = self.window.as_mut() else { return Action::Done };
+                    let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
                     tasks.collected.push(pick);
                     if tasks.collected.len() >= tasks.rules.multiget {
                         return self.ask_gets(due, now, maker);
@@ -97,9 +90,11 @@ impl Client {
 
     /// Chooses between set and get, and the object.
     fn choose(&mut self, index: u64, maker: &RequestMaker) -> Command {
-        let stream = self.draws.key;
+        let stream = self.source.draws.key;
         let is_preset = maker.task.is_preset();
-        let Some(tasks) = self.window.as_mut() else { unreachable!("only clients with a window choose") };
+        let Some(tasks) = self.source.window.as_mut() else {
+            unreachable!("only clients with a window choose")
+        };
         if is_preset {
             return Command::Set { slot: (index % tasks.objects.len() as u64) as u32, overwrites: false };
         }
@@ -133,8 +128,8 @@ impl Client {
         now: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let (number, bits) = (self.number, self.draws.op.draw(self.issued));
-        let Some(tasks) = self.window.as_mut() else { return Action::Done };
+        let (number, bits) = (self.source.number, self.source.draws.op.draw(self.source.issued));
+        let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
         let taker = tasks.objects[slot as usize].server;
         let writers = tasks.rules.replication.map(|replication| replication.writers);
         let lane = match writers {
@@ -145,10 +140,10 @@ impl Client {
         };
         let lane = match lane.or_else(|| self.lane_where(bits, |_| true)) {
             Some(lane) => lane,
-            None => return Action::Wait(self.assignment.end),
+            None => return Action::Wait(self.source.assignment.end),
         };
         let stays = writers.is_none() || self.lanes.get(lane).server == taker;
-        let Some(tasks) = self.window.as_mut() else { return Action::Done };
+        let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
         let overwrites = overwrites && stays;
         if !overwrites && tasks.objects[slot as usize].state != ObjectState::Fresh {
             tasks.renew(slot, number);
@@ -166,8 +161,8 @@ impl Client {
     }
 
     fn ask_gets<'a>(&'a mut self, due: Nanos, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        let (stream, issued) = (self.draws.op, self.issued);
-        let Some(tasks) = self.window.as_mut() else { return Action::Done };
+        let (stream, issued) = (self.source.draws.op, self.source.issued);
+        let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
         let mut picks = std::mem::take(&mut tasks.collected);
         // A chosen object may have lost its value meanwhile.
         for (place, pick) in picks.iter_mut().enumerate() {
@@ -186,8 +181,8 @@ impl Client {
             Some(_) => self.lane_where(stream.draw(issued), |_| true),
             None => self.next_lane(Verb::Get),
         };
-        let Some(lane) = lane else { return Action::Wait(self.assignment.end) };
-        let Some(tasks) = self.window.as_mut() else { return Action::Done };
+        let Some(lane) = lane else { return Action::Wait(self.source.assignment.end) };
+        let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
         let keys = tasks.picks.len();
         let verbose = tasks.rules.verbose;
         let looks = tasks
@@ -226,7 +221,7 @@ impl Client {
         Ticket {
             due,
             ready,
-            index: self.issued,
+            index: self.source.issued,
             key: u64::from(slot),
             check_state: CheckState::None,
             verb,
@@ -238,7 +233,7 @@ impl Client {
 
     /// Takes in an item of a reply to a client with a window. Returns whether the client needs the bytes of its value.
     pub fn handle_window_item(&mut self, item: &Item<'_>, maker: &mut RequestMaker) -> bool {
-        let Some(tasks) = self.window.as_mut() else { return false };
+        let Some(tasks) = self.source.window.as_mut() else { return false };
         let count = tasks.picks.len();
         let start = tasks.cursor;
         let is_it = |at: usize| {
@@ -275,13 +270,13 @@ impl Client {
 
     /// Takes in that the server has no item for the next key of the get, where replies name no key.
     pub fn handle_window_absence(&mut self) {
-        let Some(tasks) = self.window.as_mut() else { return };
+        let Some(tasks) = self.source.window.as_mut() else { return };
         (tasks.cursor, tasks.passing) = (tasks.cursor + 1, None);
     }
 
     /// Takes in some bytes of the value of the item that came last.
     pub fn handle_window_body(&mut self, bytes: &[u8], maker: &RequestMaker) {
-        let Some(tasks) = self.window.as_mut() else { return };
+        let Some(tasks) = self.source.window.as_mut() else { return };
         let Some(pick) = tasks.passing.and_then(|at| tasks.picks.get_mut(at)) else { return };
         let object = &tasks.objects[pick.slot as usize];
         let whole = maker.window().value_bytes(pick.slot) as usize;
@@ -300,8 +295,8 @@ impl Client {
     /// Takes in the end of the request of a client with a window.
     pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let server = self.lanes.get(lane).server;
-        let number = self.number;
-        let Some(tasks) = self.window.as_mut() else { return };
+        let number = self.source.number;
+        let Some(tasks) = self.source.window.as_mut() else { return };
         let is_error = matches!(answer.outcome, Outcome::Error(_));
         match tasks.asked {
             Asked::Set { slot, value_at, overwrites } => {
