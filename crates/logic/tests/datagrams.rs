@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
-use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use pummel_logic::connection::inflight::{AnswerUse, Ticket};
 use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::text::Text;
@@ -121,12 +121,9 @@ impl Story {
             due: at,
             ready: at,
             index: self.asked,
-            key: 0,
-            check_state: CheckState::None,
-            verb: op.verb,
-            origin: Origin::Arrival,
             answer_use: AnswerUse::Verify,
             keys: op.keys.count() as u16,
+            ..Ticket::of(op.verb)
         }
     }
 

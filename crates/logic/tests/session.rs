@@ -92,10 +92,9 @@ impl Story {
             index: self.asked,
             key: self.asked,
             check_state: CheckState::Length(1),
-            verb: op.verb,
-            origin: Origin::Arrival,
             answer_use: self.answer_use,
             keys: op.keys.count() as u16,
+            ..Ticket::of(op.verb)
         };
         self.asked += 1;
         self.session.request(&op, ticket).unwrap();
@@ -570,17 +569,7 @@ fn the_deadline_is_that_of_the_oldest_unanswered_request() {
 #[test]
 fn a_request_that_the_protocol_cannot_say_leaves_no_trace() {
     let mut story = Story::new();
-    let ticket = Ticket {
-        due: 0,
-        ready: 0,
-        index: 0,
-        key: 0,
-        check_state: CheckState::None,
-        verb: Verb::Get,
-        origin: Origin::Arrival,
-        answer_use: AnswerUse::None,
-        keys: 1,
-    };
+    let ticket = Ticket::of(Verb::Get);
     assert!(story.session.request(&Op::new(Verb::Get, b"two words"), ticket).is_err());
     assert!(story.session.is_idle() && !story.session.has_output());
 }
@@ -599,17 +588,7 @@ fn after_a_quiet_store<C: Codec>(replies: &[&str]) -> (Told, Vec<u8>) {
     let (mut session, mut told, mut wire) = (Session::<C>::new(1), Told::default(), Vec::new());
     let quiet = Op { value: Value::plain(b"v"), noreply: true, ..Op::new(Verb::Set, b"q") };
     for (index, op) in [quiet, Op::new(Verb::Get, b"a")].into_iter().enumerate() {
-        let ticket = Ticket {
-            due: 0,
-            ready: 0,
-            index: index as u64,
-            key: 0,
-            check_state: CheckState::None,
-            verb: op.verb,
-            origin: Origin::Arrival,
-            answer_use: AnswerUse::Items,
-            keys: 1,
-        };
+        let ticket = Ticket { index: index as u64, answer_use: AnswerUse::Items, ..Ticket::of(op.verb) };
         session.request(&op, ticket).expect("it can be said");
     }
     let mut send = |session: &mut Session<C>, told: &mut Told, at| {
@@ -701,17 +680,7 @@ fn exchange<C: Codec>(
     reply: &[u8],
     told: &mut Told,
 ) -> Result<u32, Malformed> {
-    let ticket = Ticket {
-        due: 0,
-        ready: 0,
-        index: 0,
-        key: 0,
-        check_state: CheckState::None,
-        verb: op.verb,
-        origin,
-        answer_use: AnswerUse::None,
-        keys: 1,
-    };
+    let ticket = Ticket { origin, ..Ticket::of(op.verb) };
     session.request(&op, ticket).expect("it can be said");
     let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
     let count = session.poll_send(&[], &mut parts);

@@ -7,7 +7,7 @@ use crate::connection::answer::{Answer, Item};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Fault, Outcome, Verb};
 use crate::rng::mix;
-use crate::time::{NEVER, Nanos};
+use crate::time::Nanos;
 use crate::workload::key::Space;
 use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::unstored::is_absent;
@@ -125,20 +125,8 @@ impl Client {
         let may_repeat = u64::from(self.repeated) < self.source.assignment.repeats;
         if may_repeat && ticket.verb == Verb::Set && answer.outcome == LOST {
             self.repeated += 1;
-            let (due, key, index) = (answer.read, ticket.key, ticket.index);
-            self.follow(
-                FollowUp {
-                    lane,
-                    due,
-                    verb: Verb::Set,
-                    key,
-                    cas: 0,
-                    index,
-                    origin: Origin::FollowUp,
-                    pair_due: NEVER,
-                },
-                answer.read,
-            );
+            let again = FollowUp::new(lane, Verb::Set, ticket.key, answer.read);
+            self.follow(FollowUp { index: ticket.index, ..again }, answer.read);
         }
         if ticket.origin == Origin::BeforeCas {
             self.follow_cas(lane, answer);
@@ -201,19 +189,8 @@ impl Client {
             (_, _, 0) => return,
             (_, _, cas) => (Verb::Cas, cas),
         };
-        self.follow(
-            FollowUp {
-                lane,
-                due: answer.read,
-                verb,
-                key: ticket.key,
-                cas,
-                index: ticket.index,
-                origin: Origin::FollowUp,
-                pair_due: NEVER,
-            },
-            answer.read,
-        );
+        let follow = FollowUp::new(lane, verb, ticket.key, answer.read);
+        self.follow(FollowUp { cas, index: ticket.index, ..follow }, answer.read);
     }
 
     /// Remembers the store of the key that a read asked for, whether there was a value to change or not. Keys that do not exist stay
@@ -223,9 +200,8 @@ impl Client {
         if matches!(answer.outcome, Outcome::Error(_)) || is_absent(key) {
             return;
         }
-        let (due, verb) = (answer.read, Verb::Set);
-        let origin = Origin::FollowUp;
-        self.follow(FollowUp { lane, due, verb, key, cas: 0, index, origin, pair_due }, answer.read);
+        let follow = FollowUp::new(lane, Verb::Set, key, answer.read);
+        self.follow(FollowUp { index, pair_due, ..follow }, answer.read);
     }
 
     /// Takes in that the store of this ticket, which is the second half of a pair ([`Origin::PairEnd`]), has ended. Returns when
@@ -239,19 +215,8 @@ impl Client {
         if answer.outcome == Outcome::Win {
             let (key, index) = (answer.ticket.key, answer.ticket.index);
             let due = answer.read.saturating_add(maker.task.read_through().unwrap_or(0));
-            return self.follow(
-                FollowUp {
-                    lane,
-                    due,
-                    verb: maker.store_verb(key),
-                    key,
-                    cas: 0,
-                    index,
-                    origin: Origin::Fill,
-                    pair_due: NEVER,
-                },
-                answer.read,
-            );
+            let fill = FollowUp::new(lane, maker.store_verb(key), key, due);
+            return self.follow(FollowUp { index, origin: Origin::Fill, ..fill }, answer.read);
         }
         self.read_through(lane, answer, maker);
     }
@@ -287,11 +252,8 @@ impl Client {
         for &key in missed.iter().filter(|&&key| !is_absent(key)) {
             let bits = mix(&[self.source.draws.op.draw_sub(index, FILL_DRAW), key]);
             let Some(delay) = maker.task.fill_delay(bits) else { break };
-            let (due, verb) = (answer.read.saturating_add(delay), maker.fill_verb(key));
-            self.follow(
-                FollowUp { lane, due, verb, key, cas: 0, index, origin: Origin::Fill, pair_due: NEVER },
-                answer.read,
-            );
+            let fill = FollowUp::new(lane, maker.fill_verb(key), key, answer.read.saturating_add(delay));
+            self.follow(FollowUp { index, origin: Origin::Fill, ..fill }, answer.read);
         }
         self.lanes.get_mut(lane).missed = missed;
     }

@@ -2,10 +2,10 @@
 
 use super::{Action, Client};
 use crate::arrival::{Passed, Schedule};
-use crate::connection::inflight::{Origin, Ticket};
+use crate::connection::inflight::Ticket;
 use crate::time::Nanos;
 use crate::unsent::{self, Unsent};
-use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
+use crate::workload::request::{CheckState, RequestMaker};
 
 impl Client {
     /// Makes this client, which has nothing outstanding and no open lane, client `number` at server `server`.
@@ -61,10 +61,7 @@ impl Client {
             index,
             key: step.number,
             check_state: CheckState::Length(step.size),
-            verb: op.verb,
-            origin: Origin::Arrival,
-            answer_use: AnswerUse::None,
-            keys: 1,
+            ..Ticket::of(op.verb)
         };
         Action::Ask { lane: 0, op, ticket }
     }

@@ -102,20 +102,10 @@ impl FollowUps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::inflight::Origin;
     use crate::time::NEVER;
 
     fn follow_up(due: Nanos) -> FollowUp {
-        FollowUp {
-            lane: 0,
-            due,
-            verb: Verb::Set,
-            key: due,
-            cas: 0,
-            index: 0,
-            origin: Origin::FollowUp,
-            pair_due: NEVER,
-        }
+        FollowUp::new(0, Verb::Set, due, due)
     }
 
     fn unsent(follow_ups: &mut FollowUps, until: Nanos) -> u64 {

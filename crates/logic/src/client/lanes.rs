@@ -15,7 +15,7 @@ use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::cache_counts::CacheCounts;
 use crate::workload::key::Space;
-use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
+use crate::workload::request::{CheckState, RequestMaker};
 
 impl Client {
     /// Gives the client a lane to each of these servers of the Plan.
@@ -147,11 +147,8 @@ impl Client {
             ready,
             index: request.index,
             key: request.key,
-            check_state: CheckState::None,
-            verb: request.verb,
-            origin: Origin::Arrival,
-            answer_use: AnswerUse::None,
             keys: splits.parked.len() as u16,
+            ..Ticket::of(request.verb)
         };
         let whole = Whole {
             ticket,

@@ -39,7 +39,7 @@ use crate::protocol::Op;
 use crate::time::{NEVER, Nanos};
 use crate::unsent::{self, Unsent};
 use crate::workload::events::EventRequest;
-use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
+use crate::workload::request::RequestMaker;
 use crate::workload::verify::stale::Writer;
 
 /// One virtual user.
@@ -97,8 +97,7 @@ impl Client {
     pub fn add_events(&mut self, maker: &mut RequestMaker) {
         for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.source.number) {
             let due = self.source.due(Some(at_ns), NEVER);
-            let follow =
-                FollowUp { lane, due, verb, key, cas: 0, index: 0, origin: Origin::Event, pair_due: NEVER };
+            let follow = FollowUp { origin: Origin::Event, ..FollowUp::new(lane, verb, key, due) };
             self.under_way.waiting.add(follow, self.source.assignment.end);
         }
     }
@@ -114,8 +113,7 @@ impl Client {
         let key = self.source.read_key(index, 0, maker);
         self.source.step();
         self.under_way.slots.take();
-        let (check_state, origin, answer_use) = (CheckState::None, Origin::Arrival, AnswerUse::None);
-        let mut ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
+        let mut ticket = Ticket { due, ready, index, key, ..Ticket::of(verb) };
         self.source.draws.care_for(&mut ticket, maker);
         let expiry_bits = self.source.expiry_bits(verb, index, maker);
         Some((maker.read_made(verb, key, expiry_bits), ticket))

@@ -36,6 +36,11 @@ pub(super) struct NextRequest {
 }
 
 impl FollowUp {
+    /// A request for this key that an answer on this lane asked for. Its draw has number 0.
+    pub(super) fn new(lane: Lane, verb: Verb, key: u64, due: Nanos) -> FollowUp {
+        FollowUp { lane, due, verb, key, cas: 0, index: 0, origin: Origin::FollowUp, pair_due: NEVER }
+    }
+
     #[inline]
     pub(super) fn request(self) -> NextRequest {
         let FollowUp { verb, key, cas, index, origin, pair_due, .. } = self;
@@ -51,6 +56,14 @@ pub(super) enum Upcoming {
     /// None so far, although the phase goes on.
     Later,
     None,
+}
+
+impl NextRequest {
+    /// A request of the schedule for this key.
+    #[inline(always)]
+    pub(super) fn new(verb: Verb, index: u64, key: u64) -> NextRequest {
+        NextRequest { verb, index, key, cas: 0, origin: Origin::Arrival, pair_due: NEVER }
+    }
 }
 
 /// What a client has to do next.

@@ -10,7 +10,7 @@ use crate::time::{NEVER, Nanos};
 use crate::workload::events::EXPIRED_S;
 use crate::workload::key::Space;
 use crate::workload::mix::space_of;
-use crate::workload::request::{AnswerUse, CheckState, RequestMaker, Write};
+use crate::workload::request::{CheckState, RequestMaker, Write};
 use crate::workload::value::Version;
 
 impl Source {
@@ -18,7 +18,7 @@ impl Source {
     #[inline(always)]
     pub(super) fn draw(&mut self, index: u64, due: Nanos, maker: &mut RequestMaker) -> NextRequest {
         if let Some((verb, key)) = maker.in_order(index, self.number, self.moment(index, due)) {
-            return NextRequest { verb, index, key, cas: 0, origin: Origin::Arrival, pair_due: NEVER };
+            return NextRequest::new(verb, index, key);
         }
         let verb = maker.task.verb(self.draws.op.draw(index));
         let (verb, key, origin) = match verb {
@@ -34,7 +34,7 @@ impl Source {
             Verb::Add if maker.task.inserts() => (verb, self.insert(maker), Origin::Arrival),
             verb => (verb, self.written_key(index, verb, maker), Origin::Arrival),
         };
-        NextRequest { verb, index, key, cas: 0, origin, pair_due: NEVER }
+        NextRequest { origin, ..NextRequest::new(verb, index, key) }
     }
 
     /// Origin of a get: a request of its own, or the first half of a pair.
@@ -183,17 +183,7 @@ impl Client {
     ) -> Action<'a> {
         let NextRequest { verb, index, key, cas, origin, pair_due } = request;
         self.under_way.slots.take();
-        let mut ticket = Ticket {
-            due,
-            ready,
-            index,
-            key,
-            check_state: CheckState::None,
-            verb,
-            origin,
-            answer_use: AnswerUse::None,
-            keys: 1,
-        };
+        let mut ticket = Ticket { due, ready, index, key, origin, ..Ticket::of(verb) };
         if !verb.reads() {
             return self.ask_write(ticket, (cas, pair_due), maker);
         }

@@ -8,7 +8,7 @@ use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::Verb;
 use crate::time::{NEVER, Nanos};
 use crate::unsent::Unsent;
-use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
+use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::rows::NextRow;
 
 impl Client {
@@ -58,7 +58,7 @@ impl Client {
             Verb::Cas => (Verb::Gets, Origin::BeforeCas),
             verb => (verb, Origin::Row),
         };
-        self.ask_row(NextRequest { verb, index, key, cas: 0, origin, pair_due: NEVER }, due, ready, maker)
+        self.ask_row(NextRequest { origin, ..NextRequest::new(verb, index, key) }, due, ready, maker)
     }
 
     fn ask_row<'a>(
@@ -70,8 +70,8 @@ impl Client {
     ) -> Action<'a> {
         let NextRequest { verb, index, key, cas, origin, .. } = request;
         self.under_way.slots.take();
-        let (check_state, answer_use) = (CheckState::Row, AnswerUse::None);
-        let ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
+        let ticket =
+            Ticket { due, ready, index, key, check_state: CheckState::Row, origin, ..Ticket::of(verb) };
         Action::Ask { lane: 0, op: maker.ask_row(verb, key, cas), ticket }
     }
 

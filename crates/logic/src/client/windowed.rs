@@ -8,10 +8,10 @@ use super::lane_set::LaneState;
 use super::window_state::{Asked, Command, LEAST_WEIGHT, ObjectState, Pick, WindowState};
 use super::{Action, Client, Lane};
 use crate::connection::answer::{Answer, Item};
-use crate::connection::inflight::{Origin, Ticket};
+use crate::connection::inflight::Ticket;
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
-use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
+use crate::workload::request::{AnswerUse, RequestMaker};
 use crate::workload::window::{WindowMaker, step, step_back};
 
 impl Client {
@@ -218,17 +218,7 @@ impl Client {
             _ => 0,
         };
         let ready = due.max(since).max(opened).min(now.max(due));
-        Ticket {
-            due,
-            ready,
-            index: self.source.issued,
-            key: u64::from(slot),
-            check_state: CheckState::None,
-            verb,
-            origin: Origin::Arrival,
-            answer_use: AnswerUse::None,
-            keys,
-        }
+        Ticket { due, ready, index: self.source.issued, key: u64::from(slot), keys, ..Ticket::of(verb) }
     }
 
     /// Takes in an item of a reply to a client with a window. Returns whether the client needs the bytes of its value.

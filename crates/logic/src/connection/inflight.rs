@@ -31,6 +31,22 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// A ticket of a request for one key whose answer asks for nothing and is not looked at; times and numbers are 0.
+    #[inline(always)]
+    pub fn of(verb: Verb) -> Ticket {
+        Ticket {
+            due: 0,
+            ready: 0,
+            index: 0,
+            key: 0,
+            check_state: CheckState::None,
+            verb,
+            origin: Origin::Arrival,
+            answer_use: AnswerUse::None,
+            keys: 1,
+        }
+    }
+
     /// Whether the client looks at the items of the answer one by one.
     #[inline]
     pub fn reads_items(&self) -> bool {

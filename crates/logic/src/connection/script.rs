@@ -7,8 +7,7 @@ use std::io::IoSlice;
 
 use super::session::Session;
 use crate::connection::answer::{Answer, Chunk, Item, Sink, Stamp};
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
-use crate::plan::Transport;
+use crate::connection::inflight::{AnswerUse, Ticket};
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::protocol::{Codec, Fault, Keys, Malformed, Op, Value, Verb};
 use crate::time::{NEVER, Nanos};
@@ -136,12 +135,9 @@ impl<'a, C: Codec> Stage<'a, C> {
             due: self.now,
             ready: self.now,
             index,
-            key: 0,
-            check_state: CheckState::None,
-            verb: op.verb,
-            origin: Origin::Arrival,
             answer_use: if index.is_multiple_of(2) { AnswerUse::None } else { AnswerUse::Items },
             keys: op.keys.count() as u16,
+            ..Ticket::of(op.verb)
         };
         if self.session.request(&op, ticket).is_ok() {
             self.ends.0.push(false);
