@@ -14,7 +14,7 @@ use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{FAR_NS, MICROSECOND, NEVER, Nanos, SECOND};
 use pummel_logic::unsent::{DRAWS_MAX, draws_of_client};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
-use pummel_logic::workload::request::{AnswerUse, RequestMaker};
+use pummel_logic::workload::request::{AnswerUse, RequestInputs, RequestMaker};
 use pummel_logic::workload::value::{PIECES_LIMIT_BYTES, ValueMaker};
 use pummel_logic::workload::verify::stale::RunMark;
 
@@ -120,7 +120,8 @@ impl Story {
         let data = data();
         let keys = KeyMaker::new(&data).unwrap();
         let values = ValueMaker::new(&data).unwrap();
-        let mut maker = RequestMaker::new(keys.clone(), values, &data, clients, 0.0, RunMark::new(1));
+        let inputs = RequestInputs::new(keys.clone(), values, &data, clients, RunMark::new(1));
+        let mut maker = RequestMaker::new(inputs);
         maker.begin(&task.work, 1);
         let begin = |number| {
             let mut client = Client::new(0, number, 0, None);

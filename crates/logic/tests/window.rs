@@ -11,7 +11,7 @@ use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 use pummel_logic::workload::key::KeyMaker;
-use pummel_logic::workload::request::{AnswerUse, RequestMaker};
+use pummel_logic::workload::request::{AnswerUse, RequestInputs, RequestMaker};
 use pummel_logic::workload::value::ValueMaker;
 use pummel_logic::workload::verify::stale::RunMark;
 use pummel_logic::workload::window::{WindowCounts, WindowMaker};
@@ -66,8 +66,10 @@ impl Story {
         };
         let windows = WindowMaker::new(window);
         let (keys, values) = (KeyMaker::new(&data).unwrap(), ValueMaker::new(&data).unwrap());
-        let mut maker = RequestMaker::new(keys, values, &data, 1, 0.0, RunMark::new(1))
-            .with_window(Some(windows.clone()));
+        let mut maker = RequestMaker::new(RequestInputs {
+            window: Some(windows.clone()),
+            ..RequestInputs::new(keys, values, &data, 1, RunMark::new(1))
+        });
         let lanes = window.pool.servers_of(0, servers);
         let mut client = Client::new(0, 0, lanes[0], None).with_lanes(&lanes).with_window(&windows, 1);
         while let Action::Open(lane) = client.poll(0, &mut maker) {

@@ -10,8 +10,10 @@ use pummel_logic::protocol::{Codec, Verb};
 use pummel_logic::rng::mix;
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
-use pummel_logic::workload::request::RequestMaker;
+use pummel_logic::workload::request::{CacheClock, RequestInputs, RequestMaker};
+use pummel_logic::workload::rows::Rows;
 use pummel_logic::workload::sequence::{Sequencer, Weight};
+use pummel_logic::workload::trace::TraceShare;
 use pummel_logic::workload::verify::stale::Writer;
 use pummel_measure::interval::Interval;
 
@@ -160,28 +162,22 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize, own_clients: usize)
     let plan = context.plan;
     let clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let (keys, values) = (context.keys.clone(), context.values.clone());
-    let maker = RequestMaker::new(keys, values, &plan.data, clients, plan.verify, context.mark)
-        .with_router(context.routers[0].clone())
-        .with_bare_counters(plan.protocol.is_resp())
-        .with_loaders(loaders(context.loading))
-        .with_sequencer(plan.sequence().map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
-        .with_cache_counts(plan.tells_misses(), !plan.protocol.is_resp())
-        .with_window(context.window.clone());
-    let maker = match &context.trace_run {
-        Some(run) => maker.with_rows(Arc::clone(&run.places), own_clients),
-        None => maker,
-    };
-    match &context.trace {
-        Some(trace) => {
-            let worker = u64::from(context.process_share.first_worker) + worker as u64;
-            let maker = maker.with_trace(Arc::clone(trace), worker, context.process_share.workers.into());
-            match &context.recorded_keys {
-                Some(keys) => maker.with_recorded_keys(keys.clone()),
-                None => maker,
-            }
-        }
-        None => maker,
-    }
+    let workers = context.process_share.workers.into();
+    let worker = u64::from(context.process_share.first_worker) + worker as u64;
+    let clock = if plan.protocol.is_resp() { CacheClock::Fine } else { CacheClock::Seconds };
+    RequestMaker::new(RequestInputs {
+        verify: plan.verify,
+        router: context.routers[0].clone(),
+        loaders: loaders(context.loading),
+        bare_counters: plan.protocol.is_resp(),
+        cache: plan.tells_misses().then_some(clock),
+        sequencer: plan.sequence().map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)),
+        window: context.window.clone(),
+        rows: context.trace_run.as_ref().map(|run| Rows::new(Arc::clone(&run.places), own_clients)),
+        trace: context.trace.as_ref().map(|trace| TraceShare::new(Arc::clone(trace), worker, workers)),
+        recorded: context.recorded_keys.clone(),
+        ..RequestInputs::new(keys, values, &plan.data, clients, context.mark)
+    })
 }
 
 fn limits_of(plan: &Plan) -> WorkerLimits {

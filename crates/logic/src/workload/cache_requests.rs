@@ -26,13 +26,6 @@ pub(crate) struct AskedKey<'a> {
 }
 
 impl RequestMaker {
-    /// Counts the misses of reads and their causes, in the phases that draw from a mix, where `counts` is set.
-    /// `whole_seconds` is set for a server that counts the time in seconds, as memcached does.
-    pub fn with_cache_counts(mut self, counts: bool, whole_seconds: bool) -> RequestMaker {
-        self.cache = counts.then(|| Box::new(CacheAccount::new(whole_seconds)));
-        self
-    }
-
     /// Whether the replies of this phase are counted for the account of the cache.
     #[inline]
     pub(crate) fn counts_cache(&self) -> bool {

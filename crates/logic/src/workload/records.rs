@@ -44,8 +44,8 @@ pub(crate) struct Write {
 }
 
 impl Records {
-    /// The records with these keys and values, which expire as `data` says.
-    pub(super) fn new(keys: KeyMaker, values: ValueMaker, data: &Data) -> Records {
+    /// The records with these keys and values, which expire as `data` says; counters are loaded as bare numbers or padded.
+    pub(super) fn new(keys: KeyMaker, values: ValueMaker, data: &Data, bare_counters: bool) -> Records {
         Records {
             spaces: keys.spaces(),
             keys_are_text: are_text(&keys),
@@ -53,7 +53,7 @@ impl Records {
             values,
             expiry_s: data.expiry_s.clone(),
             expiry_jitter: f64::from(data.style.expiry_jitter_percent) / 100.0,
-            bare_counters: false,
+            bare_counters,
         }
     }
 
@@ -157,7 +157,8 @@ mod tests {
         let mut data = Data { expiry_s: Dist::Fixed(1_000.0), ..Data::default() };
         let draws = 20_000_u64;
         let drawn = |data: &Data| {
-            let records = Records::new(KeyMaker::new(data).unwrap(), ValueMaker::new(data).unwrap(), data);
+            let records =
+                Records::new(KeyMaker::new(data).unwrap(), ValueMaker::new(data).unwrap(), data, false);
             assert_eq!(records.sets_expiry(Verb::Set), data.style.expiry_jitter_percent > 0);
             let of = |draw| records.expiry_of(Verb::Set, mix(&[draw]));
             (0..draws).map(of).collect::<Vec<i64>>()

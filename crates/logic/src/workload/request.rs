@@ -1,7 +1,5 @@
 //! Draws one request: its keys, its values, and what is done with its answer.
 
-use std::sync::Arc;
-
 use crate::client::route::{Lane, Router};
 use crate::plan::{Data, Fill, Work};
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
@@ -20,7 +18,7 @@ use crate::workload::routing::Routing;
 use crate::workload::rows::{AskedRows, Lateness, RowBatch, Rows};
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::task::{Task, TaskKind};
-use crate::workload::trace::{RecordedKeys, Trace};
+use crate::workload::trace::{RecordedKeys, TraceShare};
 use crate::workload::value::{HEADER_BYTES, HeaderBuffer, ValueMaker, Version};
 use crate::workload::verify::reads::ReadChecks;
 use crate::workload::verify::stale::{Mark, RunMark};
@@ -78,6 +76,80 @@ pub struct RequestMaker {
     pub(super) cache: Option<Box<CacheAccount>>,
 }
 
+/// Everything that the requests of one worker's clients are made from.
+#[derive(Debug)]
+pub struct RequestInputs<'a> {
+    /// The keys of the records.
+    pub keys: KeyMaker,
+    /// The values of the records.
+    pub values: ValueMaker,
+    /// The records.
+    pub data: &'a Data,
+    /// Number of clients in the group, over all threads and agents.
+    pub clients: u64,
+    /// The mark of the run.
+    pub run: RunMark,
+    /// Share of reads that are checked.
+    pub verify: f64,
+    /// The lanes of every client.
+    pub router: Router,
+    /// Most clients of each server that load.
+    pub loaders: u64,
+    /// Whether counters are loaded as bare numbers: Redis counts only what is a number from end to end, where memcached pads with
+    /// blanks.
+    pub bare_counters: bool,
+    /// The server's clock, where what reads miss is counted with the reason, in the phases that draw from a mix.
+    pub cache: Option<CacheClock>,
+    /// Keys and sizes in the order of asking; mixes then ask their first operation.
+    pub sequencer: Option<Sequencer>,
+    /// The windows of the clients.
+    pub window: Option<WindowMaker>,
+    /// The requests of a trace that arrive during the run.
+    pub rows: Option<Rows>,
+    /// The worker's part of a recording.
+    pub trace: Option<TraceShare>,
+    /// The keys of the recording that deletions delete in place of the records.
+    pub recorded: Option<RecordedKeys>,
+}
+
+/// How a server counts the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheClock {
+    /// Whole seconds, as memcached counts them.
+    Seconds,
+    /// Parts of a second too.
+    Fine,
+}
+
+impl<'a> RequestInputs<'a> {
+    /// The inputs of clients with one lane, all of which load, in a group of `clients`: these records, nothing else, and no checks.
+    pub fn new(
+        keys: KeyMaker,
+        values: ValueMaker,
+        data: &'a Data,
+        clients: u64,
+        run: RunMark,
+    ) -> RequestInputs<'a> {
+        RequestInputs {
+            keys,
+            values,
+            data,
+            clients,
+            run,
+            verify: 0.0,
+            router: Router::single(),
+            loaders: u64::MAX,
+            bare_counters: false,
+            cache: None,
+            sequencer: None,
+            window: None,
+            rows: None,
+            trace: None,
+            recorded: None,
+        }
+    }
+}
+
 /// The keys and values of the request that is being made.
 #[derive(Debug)]
 struct RequestBuffer {
@@ -87,28 +159,22 @@ struct RequestBuffer {
 }
 
 impl RequestMaker {
-    /// A maker for the clients of a group of `clients`, with these records; `verify` is the share of reads that are
-    /// checked.
-    pub fn new(
-        keys: KeyMaker,
-        values: ValueMaker,
-        data: &Data,
-        clients: u64,
-        verify: f64,
-        run: RunMark,
-    ) -> RequestMaker {
+    /// A maker of requests from these inputs.
+    pub fn new(inputs: RequestInputs<'_>) -> RequestMaker {
+        let RequestInputs { keys, values, data, clients, run, verify, router, loaders, .. } = inputs;
+        let account = |clock: CacheClock| Box::new(CacheAccount::new(clock == CacheClock::Seconds));
         RequestMaker {
-            records: Records::new(keys, values, data),
-            task: Task::new(run.number()),
+            records: Records::new(keys, values, data, inputs.bare_counters),
+            task: Task::new(run.number(), inputs.trace, inputs.recorded, inputs.rows, inputs.sequencer),
             checks: ReadChecks::new(verify, run),
-            routing: Routing::new(clients),
+            routing: Routing { router, clients, loaders },
             buffer: RequestBuffer {
                 list: PairList { bytes: Vec::with_capacity(KEY_MAX_BYTES), ..PairList::default() },
                 header: [0; HEADER_BYTES],
                 key: [0; KEY_MAX_BYTES],
             },
-            window: None,
-            cache: None,
+            window: inputs.window.map(|maker| Box::new(WindowRequests::new(maker))),
+            cache: inputs.cache.map(account),
         }
     }
 
@@ -118,31 +184,6 @@ impl RequestMaker {
         if let Work::Mix(mix) = work {
             self.task.begin_changes(mix, changes, seed, self.records.count());
         }
-    }
-
-    /// Makes requests for clients with windows, where there is a maker of windows.
-    pub fn with_window(mut self, window: Option<WindowMaker>) -> RequestMaker {
-        self.window = window.map(|maker| Box::new(WindowRequests::new(maker)));
-        self
-    }
-
-    /// Routes requests to lanes by this router.
-    pub fn with_router(mut self, router: Router) -> RequestMaker {
-        self.routing.router = router;
-        self
-    }
-
-    /// Replays a trace, of which worker `worker` of `workers` asks its part.
-    pub fn with_trace(mut self, trace: Arc<Trace>, worker: u64, workers: u64) -> RequestMaker {
-        self.task.set_trace(trace, worker, workers);
-        self
-    }
-
-    /// Replays a trace whose requests arrive during the run. `places` are the places of the clients of this process
-    /// among those of their worker, by their numbers; this worker has `clients` of them.
-    pub fn with_rows(mut self, places: Arc<[u32]>, clients: usize) -> RequestMaker {
-        self.task.set_rows(Rows::new(places, clients));
-        self
     }
 
     /// Whether requests of a trace are wanted that wait for their clients.
@@ -201,31 +242,6 @@ impl RequestMaker {
         };
         let delta = if matches!(verb, Verb::Incr | Verb::Decr) { DELTA } else { 0 };
         Op { value, expiry_s, cas, delta, ..Op::new(verb, rows.key(place)) }
-    }
-
-    /// Loads counters as bare numbers where `bare` is set: Redis counts only what is a number from end to end, where
-    /// memcached pads with blanks.
-    pub fn with_bare_counters(mut self, bare: bool) -> RequestMaker {
-        self.records.bare_counters = bare;
-        self
-    }
-
-    /// Makes deletions delete these keys of a recording, and not the records.
-    pub fn with_recorded_keys(mut self, keys: RecordedKeys) -> RequestMaker {
-        self.task.set_recorded_keys(keys);
-        self
-    }
-
-    /// Lets at most so many clients of each server load.
-    pub fn with_loaders(mut self, loaders: u64) -> RequestMaker {
-        self.routing.loaders = loaders;
-        self
-    }
-
-    /// Counts keys and draws sizes in the order of asking, where there is a sequencer; mixes ask their first operation.
-    pub fn with_sequencer(mut self, sequencer: Option<Sequencer>) -> RequestMaker {
-        self.task.sequencer = sequencer.map(Box::new);
-        self
     }
 
     /// Makes the work of the next phase ready; `seed` decides what it leaves to chance for all workers alike. A replay

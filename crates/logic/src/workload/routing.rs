@@ -14,11 +14,6 @@ pub(crate) struct Routing {
 }
 
 impl Routing {
-    /// One lane for each of `clients`, all of which load.
-    pub(super) fn new(clients: u64) -> Routing {
-        Routing { router: Router::single(), clients, loaders: u64::MAX }
-    }
-
     /// Whether the key of a request decides on its lane.
     #[inline]
     pub(crate) fn owns_keys(&self) -> bool {

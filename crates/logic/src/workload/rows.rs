@@ -145,7 +145,7 @@ impl AskedRows {
 
 /// The requests of a trace at one worker.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub struct Rows {
     /// Number of each client of this process among those of its worker, by its number in its group.
     places: Arc<[u32]>,
     slots: Vec<Slot>,
@@ -178,8 +178,8 @@ struct Slot {
 }
 
 impl Rows {
-    /// Rows without a request, at a worker of `clients` clients, which have these places.
-    pub(crate) fn new(places: Arc<[u32]>, clients: usize) -> Rows {
+    /// No request yet, at a worker of `clients` clients, which have these places.
+    pub fn new(places: Arc<[u32]>, clients: usize) -> Rows {
         Rows {
             places,
             slots: Vec::new(),

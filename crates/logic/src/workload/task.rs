@@ -1,7 +1,5 @@
 //! The work of a phase, made ready for one worker's clients.
 
-use std::sync::Arc;
-
 use crate::plan::share::delete_records;
 use crate::plan::{Fill, Fills, Load, Mix, TracePace, Work};
 use crate::protocol::{MetaAsk, Verb};
@@ -16,7 +14,7 @@ use crate::workload::popularity::Newest;
 use crate::workload::rows::Rows;
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::shuffle::Shuffle;
-use crate::workload::trace::{RecordedKeys, Trace, TraceCursor, TraceShare};
+use crate::workload::trace::{RecordedKeys, TraceCursor, TraceShare};
 use crate::workload::unstored::{ABSENT_FROM, Wanted, fresh_key, may_be_fresh, own_key};
 
 /// Names the order of deletion among all that a seed decides.
@@ -68,33 +66,24 @@ pub(super) enum TaskKind {
 
 impl Task {
     /// A task without work, until a phase begins, of the run with this number, which no other run has.
-    pub(super) fn new(run: u64) -> Task {
+    pub(super) fn new(
+        run: u64,
+        trace: Option<TraceShare>,
+        recorded: Option<RecordedKeys>,
+        rows: Option<Rows>,
+        sequencer: Option<Sequencer>,
+    ) -> Task {
         Task {
             kind: TaskKind::Rest,
             asks_meta: false,
-            trace: None,
-            rows: None,
-            recorded: None,
-            sequencer: None,
+            trace,
+            rows: rows.map(Box::new),
+            recorded,
+            sequencer: sequencer.map(Box::new),
             run,
             phases: 0,
             losses: Vec::new(),
         }
-    }
-
-    /// Makes rows `worker`, `worker + workers` and so on of a trace the part that this worker asks in a replay.
-    pub(super) fn set_trace(&mut self, trace: Arc<Trace>, worker: u64, workers: u64) {
-        self.trace = Some(TraceShare { trace, first: worker, step: workers, divided_at: worker });
-    }
-
-    /// Makes these the requests that a replay asks which is read while the run goes on.
-    pub(super) fn set_rows(&mut self, rows: Rows) {
-        self.rows = Some(Box::new(rows));
-    }
-
-    /// Makes these the keys that a deletion of the recording deletes.
-    pub(super) fn set_recorded_keys(&mut self, keys: RecordedKeys) {
-        self.recorded = Some(keys);
     }
 
     /// Makes the work of the next phase ready, on `records` records in each space. `seed` decides what the phase leaves to

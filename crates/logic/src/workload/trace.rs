@@ -96,12 +96,19 @@ impl Trace {
 
 /// A worker's part of a trace: every row that leaves `first` when divided by `step`.
 #[derive(Clone, Debug)]
-pub(super) struct TraceShare {
+pub struct TraceShare {
     pub(super) trace: Arc<Trace>,
     pub(super) first: u64,
     pub(super) step: u64,
     /// The row that the replay stopped at that a deletion divides.
     pub(super) divided_at: u64,
+}
+
+impl TraceShare {
+    /// The part of worker `worker` of `workers`.
+    pub fn new(trace: Arc<Trace>, worker: u64, workers: u64) -> TraceShare {
+        TraceShare { trace, first: worker, step: workers, divided_at: worker }
+    }
 }
 
 /// The keys of a trace, each once.

@@ -19,7 +19,7 @@ use crate::protocol::{Codec, MetaAsk, Op, Outcome, Verb};
 use crate::rng::{Stream, StreamOwner, below};
 use crate::time::NEVER;
 use crate::workload::key::{DIGITS, KEY_MAX_BYTES, KeyMaker};
-use crate::workload::request::{PhaseChanges, RequestMaker};
+use crate::workload::request::{PhaseChanges, RequestInputs, RequestMaker};
 use crate::workload::value::ValueMaker;
 use crate::workload::verify::stale::RunMark;
 
@@ -382,8 +382,10 @@ impl WithCodec for Asking<'_> {
         let plan = self.0;
         let keys = KeyMaker::new(&plan.data).expect("keys were checked");
         let values = ValueMaker::new(&plan.data).expect("values were checked");
-        let mut maker = RequestMaker::new(keys, values, &plan.data, 1, 0.0, RunMark::new(7))
-            .with_bare_counters(plan.protocol.is_resp());
+        let mut maker = RequestMaker::new(RequestInputs {
+            bare_counters: plan.protocol.is_resp(),
+            ..RequestInputs::new(keys, values, &plan.data, 1, RunMark::new(7))
+        });
         let mut client = Client::new(0, 0, 0, None);
         client.handle_opened(0, 0);
         let mut written = Written { requests: 0, longest_bytes: 0 };

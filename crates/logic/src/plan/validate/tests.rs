@@ -16,7 +16,7 @@ use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
 use crate::rng::StreamOwner;
 use crate::workload::key::KeyMaker;
-use crate::workload::request::RequestMaker;
+use crate::workload::request::{RequestInputs, RequestMaker};
 use crate::workload::sequence::{Sequencer, largest};
 use crate::workload::value::ValueMaker;
 use crate::workload::verify::stale::RunMark;
@@ -407,10 +407,13 @@ fn build(plan: &ValidPlan) {
     if let Some(window) = plan.window() {
         assert!(!window.pool.servers_of(clients - 1, plan.servers.len()).is_empty());
     }
-    let mut maker = RequestMaker::new(keys, values, &plan.data, clients, plan.verify, RunMark::new(7))
-        .with_router(router)
-        .with_sequencer(sequence.map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
-        .with_window(window);
+    let mut maker = RequestMaker::new(RequestInputs {
+        verify: plan.verify,
+        router,
+        sequencer: sequence.map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)),
+        window,
+        ..RequestInputs::new(keys, values, &plan.data, clients, RunMark::new(7))
+    });
     for phase in &plan.phases {
         match &phase.work {
             Work::Load(load) => assert!(share::load_records(load, plan.data.records) > 0),
