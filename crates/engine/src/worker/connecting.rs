@@ -16,7 +16,7 @@ impl<C: Codec> WorkerState<C> {
     /// Puts a lane of a client into the queue of connections to be opened, after the pause that its earlier failures
     /// demand.
     pub fn enqueue(&mut self, number: usize, lane: Lane, now: Nanos) {
-        let slot = number * self.lanes + usize::from(lane);
+        let slot = self.lanes.slot_of(number, lane);
         let connection = &mut self.connections[slot];
         let history = connection.history;
         let failures = history.failures_in_a_row();

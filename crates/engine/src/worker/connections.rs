@@ -148,14 +148,13 @@ impl AttemptHistory {
 }
 
 impl<C: Codec> Connection<C> {
-    /// The closed connection in `slot`, of a worker whose clients have `lanes` connections each, with room for `depth`
-    /// outstanding requests.
-    pub fn new(slot: usize, lanes: usize, depth: usize) -> Connection<C> {
+    /// The closed connection that is this lane of this client, with room for `depth` outstanding requests.
+    pub fn new((client, lane): (usize, Lane), depth: usize) -> Connection<C> {
         Connection {
             session: Session::new(depth),
             generation: 0,
-            client: (slot / lanes) as u32,
-            lane: (slot % lanes) as Lane,
+            client: client as u32,
+            lane,
             state: ConnectionState::Closed,
             in_wheel: false,
             answered: false,
@@ -363,7 +362,7 @@ mod tests {
     };
 
     fn connection(state: ConnectionState) -> Connection<Text> {
-        Connection { state, ..Connection::new(3, 2, 1) }
+        Connection { state, ..Connection::new((1, 1), 1) }
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub fn handle<C: Codec>(
                         state.silence.answered(server, slot, read);
                     }
                     // A codec may have a request of its own to send.
-                    if state.lanes > 1 && connection.session.has_output() {
+                    if !state.lanes.are_single() && connection.session.has_output() {
                         state.to_flush.push(slot as u32);
                     }
                     let client = connection.client as usize;
@@ -72,7 +72,7 @@ pub fn handle<C: Codec>(
             connection.drain();
             connection.session.handle_writable(now);
             let client = connection.client as usize;
-            if state.lanes > 1 {
+            if !state.lanes.are_single() {
                 state.to_flush.push(slot as u32);
             }
             state.wake(client);

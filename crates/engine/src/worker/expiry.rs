@@ -105,7 +105,7 @@ fn give_up_overdue<C: Codec>(
         return population.lose(state, slot, CloseCause::TimedOut, false, now);
     }
     // The next flush puts the connection into the timing wheel again.
-    if state.lanes > 1 {
+    if !state.lanes.are_single() {
         state.to_flush.push(slot as u32);
     }
     state.wake(client);

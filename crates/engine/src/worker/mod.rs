@@ -12,6 +12,7 @@ pub mod departures;
 mod events;
 mod expiry;
 pub mod feed;
+mod lane_slots;
 mod load_model;
 pub mod meeting;
 pub(crate) mod message_sender;

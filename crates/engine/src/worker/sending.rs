@@ -73,10 +73,10 @@ impl<C: Codec> WorkerState<C> {
             }
             match entry.client.poll(now, &mut self.maker) {
                 Action::Ask { lane, op, ticket } => {
-                    let slot = number * self.lanes + usize::from(lane);
+                    let slot = self.lanes.slot_of(number, lane);
                     let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
                     is_crowded |= waiting_bytes > OUTBOX_MAX_BYTES;
-                    if self.lanes > 1 {
+                    if !self.lanes.are_single() {
                         self.to_flush.push(slot as u32);
                     }
                     asked += 1;
@@ -138,7 +138,7 @@ impl<C: Codec> WorkerState<C> {
     /// several lanes.
     #[inline]
     fn flush_client<A: ReplyAccount>(&mut self, number: usize, backend: &mut (impl Backend + ?Sized)) {
-        if self.lanes == 1 {
+        if self.lanes.are_single() {
             return self.flush::<A>(number, backend);
         }
         let mut to_flush = std::mem::take(&mut self.to_flush);
@@ -238,13 +238,13 @@ impl<C: Codec> WorkerState<C> {
     /// Whether one of this client's connections takes no request until its socket takes bytes.
     #[cold]
     fn is_congested(&self, client: usize) -> bool {
-        self.connections[self.slots_of(client)].iter().any(Connection::is_congested)
+        self.connections[self.lanes.slots_of(client)].iter().any(Connection::is_congested)
     }
 
     /// Marks the connections of a client that stay congested after they were flushed.
     #[cold]
     fn note_congestion(&mut self, client: usize) {
-        for slot in self.slots_of(client) {
+        for slot in self.lanes.slots_of(client) {
             let connection = &mut self.connections[slot];
             if connection.is_congested() && !std::mem::replace(&mut connection.congested, true) {
                 self.congested += 1;

@@ -14,6 +14,8 @@ use crate::backend::{Backend, Close, ConnId, Reason};
 use crate::resolve::Server;
 use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::deadlines::TimingWheel;
+use crate::worker::lane_slots::LaneSlots;
+use crate::worker::messages::PhaseSilence;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
@@ -56,10 +58,9 @@ pub enum CloseCause {
 pub struct WorkerState<C> {
     pub limits: WorkerLimits,
     pub entries: Vec<ClientEntry>,
-    /// All connections by slot. The connections of a client have neighbouring slots, in the order of its lanes.
+    /// All connections by slot.
     pub connections: Vec<Connection<C>>,
-    /// Connections of each client.
-    pub lanes: usize,
+    pub lanes: LaneSlots,
     pub servers: Arc<[Server]>,
     /// The endpoint of each connection.
     pub endpoints: Vec<Endpoint>,
@@ -122,11 +123,18 @@ impl<C: Codec> WorkerState<C> {
         let WorkerSetup { clients, lanes, servers, endpoints, depth, handshake } = setup;
         assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
         let count = endpoints.len();
+        let lanes = LaneSlots::new(lanes);
         let silence = Silence::new(servers.len(), endpoints.iter().map(|endpoint| endpoint.server));
         WorkerState {
             wheel: TimingWheel::new(limits.timeout_ns, now),
             limits,
-            connections: (0..count).map(|slot| Connection::new(slot, lanes, depth)).collect(),
+            connections: endpoints
+                .iter()
+                .enumerate()
+                .map(|(slot, endpoint)| {
+                    Connection::new(lanes.owner_of(slot), depth).carried_by(endpoint.transport)
+                })
+                .collect(),
             lanes,
             endpoints,
             maker,
@@ -165,11 +173,6 @@ impl<C: Codec> WorkerState<C> {
     pub fn owner(&self, slot: usize) -> (usize, Lane) {
         let connection = &self.connections[slot];
         (connection.client as usize, connection.lane)
-    }
-
-    /// The slots of a client's connections.
-    pub fn slots_of(&self, client: usize) -> std::ops::Range<usize> {
-        client * self.lanes..(client + 1) * self.lanes
     }
 
     /// Has a client polled in the next turn.

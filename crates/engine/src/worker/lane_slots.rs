@@ -1,0 +1,39 @@
+//! Which connection of a worker is which lane of which client.
+
+use pummel_logic::client::Lane;
+
+/// The slots of connections: those of a client are neighbours, in the order of its lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneSlots {
+    /// Connections of each client.
+    lanes: usize,
+}
+
+impl LaneSlots {
+    /// The slots of clients with so many lanes each.
+    pub fn new(lanes: usize) -> LaneSlots {
+        LaneSlots { lanes }
+    }
+
+    /// Whether each client has one lane, so that the number of a client is the slot of its connection.
+    #[inline(always)]
+    pub fn are_single(self) -> bool {
+        self.lanes == 1
+    }
+
+    /// The slot of a client's connection.
+    #[inline(always)]
+    pub fn slot_of(self, client: usize, lane: Lane) -> usize {
+        client * self.lanes + usize::from(lane)
+    }
+
+    /// The slots of all connections of a client.
+    pub fn slots_of(self, client: usize) -> std::ops::Range<usize> {
+        client * self.lanes..(client + 1) * self.lanes
+    }
+
+    /// The client of the connection in `slot`, and which of its lanes the connection is.
+    pub fn owner_of(self, slot: usize) -> (usize, Lane) {
+        (slot / self.lanes, (slot % self.lanes) as Lane)
+    }
+}
