@@ -28,7 +28,7 @@ const GIVE_UP_MAX: usize = 1_024;
 impl<C: Codec> WorkerState<C> {
     /// Polls every woken client and sends its requests.
     #[inline]
-    pub fn serve_woken<M: LoadModel<C>>(
+    pub fn serve_woken<M: LoadModel>(
         &mut self,
         model: &mut M,
         backend: &mut (impl Backend + ?Sized),
@@ -44,7 +44,7 @@ impl<C: Codec> WorkerState<C> {
         self.woken_again = woken;
     }
 
-    fn serve<M: LoadModel<C>>(
+    fn serve<M: LoadModel>(
         &mut self,
         model: &mut M,
         number: usize,

@@ -196,24 +196,13 @@ impl Stamping {
 mod tests {
     use std::io::{self, IoSlice};
 
-    use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin};
     use pummel_logic::protocol::{Fault, Verb};
 
     use super::*;
     use crate::backend::{Close, Event, Handed, Target};
 
     fn ticket(index: u64) -> Ticket {
-        Ticket {
-            due: 0,
-            ready: 0,
-            index,
-            key: 0,
-            check_state: CheckState::None,
-            verb: Verb::Get,
-            origin: Origin::Arrival,
-            answer_use: AnswerUse::None,
-            keys: 1,
-        }
+        Ticket { index, ..Ticket::of(Verb::Get) }
     }
 
     fn answer(ticket: &Ticket, outcome: Outcome, mark: u16) -> Answer<'_> {

@@ -16,10 +16,9 @@ use pummel_measure::churn::ConnectionFailure;
 use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId, Reason};
 use crate::worker::connections::{Connection, ConnectionState};
-use crate::worker::load_model::LoadModel;
+use crate::worker::load_model::{LoadModel, Resident};
 use crate::worker::opening::retry_pause;
 use crate::worker::population::lifetime::{DEPARTURE_DRAWS_MAX, Lifetime};
-use crate::worker::population::resident;
 use crate::worker::population::slots::Slots;
 use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
 use crate::worker::replies::{Replies, ReplyAccount, WeighedReplies};
@@ -61,30 +60,6 @@ pub struct Churning {
 
 impl ReplyAccount for Churning {
     const HAS_WINDOWS: bool = false;
-}
-
-impl<C: Codec> LoadModel<C> for Churning {
-    fn open_lane(&mut self, state: &mut WorkerState<C>, client: usize, lane: Lane, now: Nanos) -> bool {
-        // The slot is free; the next client of the phase takes it when its arrival is due, and dials itself.
-        if self.spawner.is_some() {
-            return false;
-        }
-        state.enqueue(client, lane, now);
-        true
-    }
-
-    fn handle_done(
-        &mut self,
-        state: &mut WorkerState<C>,
-        client: usize,
-        backend: &mut (impl Backend + ?Sized),
-        now: Nanos,
-    ) {
-        match self.spawner {
-            Some(_) => self.retire(state, client, backend, now),
-            None => resident::handle_done(state, client),
-        }
-    }
 }
 
 impl Churning {
@@ -131,30 +106,6 @@ impl Churning {
         self.spawner = Some(spawner);
     }
 
-    /// Whether clients come and go in the phase under way.
-    pub fn has_begun(&self) -> bool {
-        self.spawner.is_some()
-    }
-
-    /// Ends a phase: all clients depart. Returns how many requests were never made because their servers were given up.
-    pub fn end_phase<C: Codec>(
-        &mut self,
-        state: &mut WorkerState<C>,
-        backend: &mut dyn Backend,
-        now: Nanos,
-    ) -> u64 {
-        if self.spawner.is_some() {
-            for slot in 0..state.entries.len() {
-                if self.lifetimes[slot].is_alive {
-                    self.retire(state, slot, backend, now);
-                }
-            }
-            self.bring_back(state, now);
-        }
-        (self.spawner, self.next_due) = (None, NEVER);
-        std::mem::take(&mut self.missing)
-    }
-
     /// Gives the slots back to the clients that stay, for the phases in which they work. The clients of other slots want nothing
     /// before the next client comes to them.
     fn bring_back<C: Codec>(&self, state: &mut WorkerState<C>, now: Nanos) {
@@ -167,36 +118,6 @@ impl Churning {
         }
     }
 
-    /// Wakes all clients at the beginning of a phase.
-    pub fn wake_all<C: Codec>(&mut self, state: &mut WorkerState<C>) {
-        if self.spawner.is_none() {
-            return resident::wake_all(state);
-        }
-        state.active = self.active();
-        for slot in 0..state.entries.len() {
-            if self.lifetimes[slot].is_alive {
-                state.wake(slot);
-            }
-        }
-    }
-
-    /// Stops the arrivals, since the run is interrupted. The requests of clients that were due and waited for a slot
-    /// count as unsent.
-    pub fn stop<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
-        if let Some(spawner) = &self.spawner {
-            let end = spawner.phase().end.min(now);
-            self.end_spawning(state, end);
-        }
-        self.next_due = NEVER;
-    }
-
-    /// When the next client comes, or the phase ends; [`NEVER`] where a client has to depart first, and in phases where
-    /// clients stay.
-    #[inline]
-    pub fn next_due(&self) -> Nanos {
-        self.next_due
-    }
-
     /// Number of clients that have something left to do. All clients that have not come yet count as one.
     fn active(&self) -> usize {
         let comes = self.spawner.as_ref().is_some_and(|spawner| spawner.next().is_some());
@@ -205,41 +126,6 @@ impl Churning {
 
     fn is_paced(&self) -> bool {
         self.spawner.as_ref().is_some_and(|spawner| spawner.phase().paced)
-    }
-
-    /// Lets the due clients come, as far as slots are free.
-    pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
-        let mut last_due = None;
-        for _ in 0..SPAWNS_PER_TURN {
-            let Some(spawner) = &mut self.spawner else { break };
-            let Some((number, due)) = spawner.next().filter(|(_, due)| *due <= now) else { break };
-            let end = spawner.phase().end;
-            if now >= end {
-                self.end_spawning(state, end);
-                break;
-            }
-            if spawner.gives_up() && is_given_up(state, number, now) {
-                if !self.skip_next(state, number, now) {
-                    break;
-                }
-                continue;
-            }
-            self.slots.recover(now);
-            if self.slots.free_at() > now {
-                break;
-            }
-            spawner.advance();
-            last_due = Some(due);
-            let is_closed_loop = spawner.is_closed_loop();
-            let (slot, since) = self.take_slot(state);
-            // In closed loop a client is due when its slot became free.
-            let due = if is_closed_loop { since.max(due) } else { due };
-            self.spawn(state, slot, number, due, backend, now);
-        }
-        if let (Some(spawner), Some(due)) = (&mut self.spawner, last_due) {
-            spawner.hold_after(due, now);
-        }
-        self.count(state);
     }
 
     /// Skips the next client, whose number this is, since its server was given up. Returns whether other clients may
@@ -362,132 +248,6 @@ impl Churning {
         state.dial(slot, self.attempt, at, at, backend);
     }
 
-    /// Tries the connections again, by another address, whose first address refused them.
-    #[inline]
-    pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend) {
-        for id in std::mem::take(&mut self.redials) {
-            let slot = id.slot as usize;
-            if state.id(slot) == id && state.connections[slot].state() == ConnectionState::Queued {
-                self.dial(state, slot, backend);
-            }
-        }
-    }
-
-    /// Handles bytes that were received on the connection in `slot`. Returns how many requests they answered.
-    ///
-    /// # Errors
-    /// Returns [`Malformed`] for bytes that the protocol does not allow.
-    pub fn handle_received<C: Codec>(
-        &mut self,
-        state: &mut WorkerState<C>,
-        slot: usize,
-        chunk: Chunk<'_>,
-    ) -> Result<u32, Malformed> {
-        let connection = &mut state.connections[slot];
-        if !connection.answered && says_full(chunk.bytes) {
-            // The words belong to the connection, whether a request was sent by then or not.
-            return Err(FULL);
-        }
-        let client = &mut state.entries[slot].client;
-        let replies =
-            Replies::<Churning>::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
-        let pending_bytes = &mut self.lifetimes[slot].pending_bytes;
-        let mut weighed = WeighedReplies::new(replies, chunk.bytes.len(), *pending_bytes);
-        let answered = connection.session.handle_received(chunk, &mut weighed);
-        *pending_bytes = weighed.pending_bytes();
-        let ended = weighed.ended();
-        state.reporter.ended(ended, chunk.read);
-        answered
-    }
-
-    /// Handles that the connection in `slot`, which was being opened since `since`, is open.
-    pub fn handle_opened<C: Codec>(
-        &mut self,
-        state: &mut WorkerState<C>,
-        slot: usize,
-        since: Nanos,
-        now: Nanos,
-    ) {
-        let Some(spawner) = &self.spawner else { return resident::handle_opened(state, slot, since, now) };
-        self.open += 1;
-        let lifetime = &mut self.lifetimes[slot];
-        lifetime.was_open = true;
-        state.reporter.opened(state.endpoints[slot].server, now.saturating_sub(since), false);
-        if let Some(churn) = state.reporter.churn() {
-            churn.established += 1;
-            churn.alive_max = churn.alive_max.max(self.open);
-            churn.connect.record(now.saturating_sub(since));
-        }
-        state.silence.opened(state.endpoints[slot].server);
-        state.note_accepted(slot, now);
-        let client = &mut state.entries[slot].client;
-        client.handle_opened(0, now);
-        if spawner.phase().told {
-            client.begin(spawner.assignment_of(lifetime.number, now), Some(Schedule::told()));
-        }
-        state.wake(slot);
-    }
-
-    /// Handles that the connection in `slot` was closed, or could not be opened. Its socket is closed already.
-    pub fn handle_closed<C: Codec>(
-        &mut self,
-        state: &mut WorkerState<C>,
-        slot: usize,
-        reason: Reason,
-        now: Nanos,
-    ) {
-        if self.spawner.is_none() {
-            return resident::handle_closed::<Churning, C>(state, slot, reason, now);
-        }
-        let server = state.endpoints[slot].server;
-        let addresses = state.servers[server as usize].addresses() as u32;
-        let connection = &mut state.connections[slot];
-        let opening_since = connection.opening_since();
-        let lifetime = &mut self.lifetimes[slot];
-        if opening_since.is_some() && reason.fault == Fault::Refused && lifetime.tries + 1 < addresses {
-            lifetime.tries += 1;
-            self.attempt = self.attempt.wrapping_add(1);
-            connection.retry();
-            return self.redials.push(connection.id(slot));
-        }
-        let failure = failure_of(&reason);
-        let fault = reason.fault;
-        match opening_since {
-            Some(since) => {
-                connection.history.failures += 1;
-                state.note_turned_away(server, &reason, now);
-                state.reporter.not_opened(server, reason);
-                // A machine without a descriptor for the connection says nothing about the server's silence.
-                if !failure.is_before_asking() {
-                    state.silence.refused(server, slot, since);
-                }
-            }
-            None => state.reporter.lost(server, Trouble::Lost(reason)),
-        }
-        self.fail(state, slot, failure, CloseCause::Closed(fault), now);
-    }
-
-    /// Handles the loss of an open connection. If `again` is set, its client may open the connection again in phases
-    /// where clients stay.
-    pub fn lose<C: Codec>(
-        &mut self,
-        state: &mut WorkerState<C>,
-        slot: usize,
-        cause: CloseCause,
-        again: bool,
-        now: Nanos,
-    ) {
-        if self.spawner.is_none() {
-            return resident::lose::<Churning, C>(state, slot, cause, again, now);
-        }
-        let failure = match cause {
-            CloseCause::TimedOut => ConnectionFailure::Timeout,
-            CloseCause::Closed(Fault::Refused) => ConnectionFailure::Refused,
-            CloseCause::Closed(_) => ConnectionFailure::Other,
-        };
-        self.fail(state, slot, failure, cause, now);
-    }
-
     /// Ends the outstanding requests of a connection that failed, and its client.
     fn fail<C: Codec>(
         &mut self,
@@ -543,6 +303,230 @@ impl Churning {
             None => self.slots.release(slot, now),
         }
         self.count(state);
+    }
+}
+
+impl LoadModel for Churning {
+    #[inline]
+    fn next_due(&self) -> Nanos {
+        self.next_due
+    }
+
+    fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
+        let mut last_due = None;
+        for _ in 0..SPAWNS_PER_TURN {
+            let Some(spawner) = &mut self.spawner else { break };
+            let Some((number, due)) = spawner.next().filter(|(_, due)| *due <= now) else { break };
+            let end = spawner.phase().end;
+            if now >= end {
+                self.end_spawning(state, end);
+                break;
+            }
+            if spawner.gives_up() && is_given_up(state, number, now) {
+                if !self.skip_next(state, number, now) {
+                    break;
+                }
+                continue;
+            }
+            self.slots.recover(now);
+            if self.slots.free_at() > now {
+                break;
+            }
+            spawner.advance();
+            last_due = Some(due);
+            let is_closed_loop = spawner.is_closed_loop();
+            let (slot, since) = self.take_slot(state);
+            // In closed loop a client is due when its slot became free.
+            let due = if is_closed_loop { since.max(due) } else { due };
+            self.spawn(state, slot, number, due, backend, now);
+        }
+        if let (Some(spawner), Some(due)) = (&mut self.spawner, last_due) {
+            spawner.hold_after(due, now);
+        }
+        self.count(state);
+    }
+
+    #[inline]
+    fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend) {
+        for id in std::mem::take(&mut self.redials) {
+            let slot = id.slot as usize;
+            if state.id(slot) == id && state.connections[slot].state() == ConnectionState::Queued {
+                self.dial(state, slot, backend);
+            }
+        }
+    }
+
+    fn end_phase<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        backend: &mut dyn Backend,
+        now: Nanos,
+    ) -> u64 {
+        if self.spawner.is_some() {
+            for slot in 0..state.entries.len() {
+                if self.lifetimes[slot].is_alive {
+                    self.retire(state, slot, backend, now);
+                }
+            }
+            self.bring_back(state, now);
+        }
+        (self.spawner, self.next_due) = (None, NEVER);
+        std::mem::take(&mut self.missing)
+    }
+
+    fn comes_and_goes(&self) -> bool {
+        self.spawner.is_some()
+    }
+
+    fn stop<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
+        if let Some(spawner) = &self.spawner {
+            let end = spawner.phase().end.min(now);
+            self.end_spawning(state, end);
+        }
+        self.next_due = NEVER;
+    }
+
+    fn wake_all<C: Codec>(&mut self, state: &mut WorkerState<C>) {
+        if self.spawner.is_none() {
+            return Resident::<false>.wake_all(state);
+        }
+        state.active = self.active();
+        for slot in 0..state.entries.len() {
+            if self.lifetimes[slot].is_alive {
+                state.wake(slot);
+            }
+        }
+    }
+
+    fn open_lane<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        client: usize,
+        lane: Lane,
+        now: Nanos,
+    ) -> bool {
+        // The slot is free; the next client of the phase takes it when its arrival is due, and dials itself.
+        if self.spawner.is_some() {
+            return false;
+        }
+        state.enqueue(client, lane, now);
+        true
+    }
+
+    fn handle_done<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        client: usize,
+        backend: &mut (impl Backend + ?Sized),
+        now: Nanos,
+    ) {
+        match self.spawner {
+            Some(_) => self.retire(state, client, backend, now),
+            None => Resident::<false>.handle_done(state, client, backend, now),
+        }
+    }
+
+    fn handle_received<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        chunk: Chunk<'_>,
+    ) -> Result<u32, Malformed> {
+        let connection = &mut state.connections[slot];
+        if !connection.answered && says_full(chunk.bytes) {
+            // The words belong to the connection, whether a request was sent by then or not.
+            return Err(FULL);
+        }
+        let client = &mut state.entries[slot].client;
+        let replies =
+            Replies::<Churning>::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
+        let pending_bytes = &mut self.lifetimes[slot].pending_bytes;
+        let mut weighed = WeighedReplies::new(replies, chunk.bytes.len(), *pending_bytes);
+        let answered = connection.session.handle_received(chunk, &mut weighed);
+        *pending_bytes = weighed.pending_bytes();
+        let ended = weighed.ended();
+        state.reporter.ended(ended, chunk.read);
+        answered
+    }
+
+    fn handle_opened<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, since: Nanos, now: Nanos) {
+        let Some(spawner) = &self.spawner else {
+            return Resident::<false>.handle_opened(state, slot, since, now);
+        };
+        self.open += 1;
+        let lifetime = &mut self.lifetimes[slot];
+        lifetime.was_open = true;
+        state.reporter.opened(state.endpoints[slot].server, now.saturating_sub(since), false);
+        if let Some(churn) = state.reporter.churn() {
+            churn.established += 1;
+            churn.alive_max = churn.alive_max.max(self.open);
+            churn.connect.record(now.saturating_sub(since));
+        }
+        state.silence.opened(state.endpoints[slot].server);
+        state.note_accepted(slot, now);
+        let client = &mut state.entries[slot].client;
+        client.handle_opened(0, now);
+        if spawner.phase().told {
+            client.begin(spawner.assignment_of(lifetime.number, now), Some(Schedule::told()));
+        }
+        state.wake(slot);
+    }
+
+    fn handle_closed<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        reason: Reason,
+        now: Nanos,
+    ) {
+        if self.spawner.is_none() {
+            return Resident::<false>.handle_closed(state, slot, reason, now);
+        }
+        let server = state.endpoints[slot].server;
+        let addresses = state.servers[server as usize].addresses() as u32;
+        let connection = &mut state.connections[slot];
+        let opening_since = connection.opening_since();
+        let lifetime = &mut self.lifetimes[slot];
+        if opening_since.is_some() && reason.fault == Fault::Refused && lifetime.tries + 1 < addresses {
+            lifetime.tries += 1;
+            self.attempt = self.attempt.wrapping_add(1);
+            connection.retry();
+            return self.redials.push(connection.id(slot));
+        }
+        let failure = failure_of(&reason);
+        let fault = reason.fault;
+        match opening_since {
+            Some(since) => {
+                connection.history.failures += 1;
+                state.note_turned_away(server, &reason, now);
+                state.reporter.not_opened(server, reason);
+                // A machine without a descriptor for the connection says nothing about the server's silence.
+                if !failure.is_before_asking() {
+                    state.silence.refused(server, slot, since);
+                }
+            }
+            None => state.reporter.lost(server, Trouble::Lost(reason)),
+        }
+        self.fail(state, slot, failure, CloseCause::Closed(fault), now);
+    }
+
+    fn lose<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        cause: CloseCause,
+        again: bool,
+        now: Nanos,
+    ) {
+        if self.spawner.is_none() {
+            return Resident::<false>.lose(state, slot, cause, again, now);
+        }
+        let failure = match cause {
+            CloseCause::TimedOut => ConnectionFailure::Timeout,
+            CloseCause::Closed(Fault::Refused) => ConnectionFailure::Refused,
+            CloseCause::Closed(_) => ConnectionFailure::Other,
+        };
+        self.fail(state, slot, failure, cause, now);
     }
 }
 

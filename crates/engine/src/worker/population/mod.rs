@@ -6,20 +6,17 @@
 
 mod churning;
 mod lifetime;
-mod resident;
 mod slots;
 mod spawner;
-mod windowed;
 
 use pummel_logic::connection::session::Chunk;
 use pummel_logic::protocol::{Codec, Malformed};
-use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::time::Nanos;
 
 use self::churning::Churning;
-use self::resident::Resident;
 pub use self::spawner::{ChurnLimits, ChurnPhase, SpawnSchedule};
-use self::windowed::Windowed;
 use crate::backend::{Backend, Reason};
+use crate::worker::load_model::{LoadModel, Resident};
 use crate::worker::state::{CloseCause, WorkerState};
 use crate::worker::trouble::Trouble;
 
@@ -27,17 +24,28 @@ use crate::worker::trouble::Trouble;
 #[derive(Debug)]
 pub(in crate::worker) enum Population {
     /// Clients that stay.
-    Resident(Resident),
+    Resident(Resident<false>),
     /// Clients that come and go in some phases.
     Churning(Box<Churning>),
     /// Clients that stay, each of which has a window of objects.
-    Windowed(Windowed),
+    Windowed(Resident<true>),
+}
+
+/// Evaluates an expression with the load model of a population under its own type.
+macro_rules! with_model {
+    ($population:expr, $model:ident => $value:expr) => {
+        match $population {
+            Population::Resident($model) => $value,
+            Population::Churning($model) => $value,
+            Population::Windowed($model) => $value,
+        }
+    };
 }
 
 impl Population {
     /// The population of clients that stay, with windows or without.
     pub fn staying(has_windows: bool) -> Population {
-        if has_windows { Population::Windowed(Windowed) } else { Population::Resident(Resident) }
+        if has_windows { Population::Windowed(Resident) } else { Population::Resident(Resident) }
     }
 
     /// The population of clients that come and go, with room for those in `slots` slots.
@@ -45,30 +53,21 @@ impl Population {
         Population::Churning(Box::new(Churning::new(limits, slots)))
     }
 
-    /// When [`Population::poll`] has to be called; [`NEVER`] where nothing is due.
+    /// When [`Population::poll`] has to be called.
     #[inline]
     pub fn next_due(&self) -> Nanos {
-        match self {
-            Population::Resident(_) | Population::Windowed(_) => NEVER,
-            Population::Churning(churning) => churning.next_due(),
-        }
+        with_model!(self, model => model.next_due())
     }
 
     /// Lets the due clients come.
     pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
-        match self {
-            Population::Resident(_) | Population::Windowed(_) => {}
-            Population::Churning(churning) => churning.poll(state, backend, now),
-        }
+        with_model!(self, model => model.poll(state, backend, now));
     }
 
     /// Tries the connections again, by another address, that their clients could not open by a server's first address.
     #[inline]
     pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend) {
-        match self {
-            Population::Resident(_) | Population::Windowed(_) => {}
-            Population::Churning(churning) => churning.redial(state, backend),
-        }
+        with_model!(self, model => model.redial(state, backend));
     }
 
     /// Begins a phase in which clients come and go.
@@ -93,23 +92,17 @@ impl Population {
         backend: &mut dyn Backend,
         now: Nanos,
     ) -> u64 {
-        match self {
-            Population::Resident(_) | Population::Windowed(_) => 0,
-            Population::Churning(churning) => churning.end_phase(state, backend, now),
-        }
+        with_model!(self, model => model.end_phase(state, backend, now))
     }
 
     /// Whether clients come and go in the phase under way, so that none of its connections is open when it begins.
     pub fn comes_and_goes(&self) -> bool {
-        matches!(self, Population::Churning(churning) if churning.has_begun())
+        with_model!(self, model => model.comes_and_goes())
     }
 
     /// Wakes all clients.
     pub fn wake_all<C: Codec>(&mut self, state: &mut WorkerState<C>) {
-        match self {
-            Population::Resident(_) | Population::Windowed(_) => resident::wake_all(state),
-            Population::Churning(churning) => churning.wake_all(state),
-        }
+        with_model!(self, model => model.wake_all(state));
     }
 
     /// Stops all clients, since the run is interrupted: no connection is opened and no client comes any more.
@@ -118,9 +111,7 @@ impl Population {
             entry.client.stop(now);
         }
         state.openings.forget_waiting();
-        if let Population::Churning(churning) = self {
-            churning.stop(state, now);
-        }
+        with_model!(self, model => model.stop(state, now));
         self.wake_all(state);
     }
 
@@ -170,11 +161,7 @@ impl Population {
     /// Sends the waiting bytes of congested connections whose sockets take bytes again.
     #[cold]
     pub fn relieve<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
-        match self {
-            Population::Resident(_) => state.relieve::<Resident>(backend, now),
-            Population::Churning(_) => state.relieve::<Churning>(backend, now),
-            Population::Windowed(_) => state.relieve::<Windowed>(backend, now),
-        }
+        with_model!(self, model => model.relieve(state, backend, now));
     }
 
     /// Handles bytes that were received on the connection in `slot`. Returns how many requests they answered.
@@ -189,21 +176,16 @@ impl Population {
         chunk: Chunk<'_>,
     ) -> Result<u32, Malformed> {
         match self {
-            Population::Resident(_) => resident::handle_received::<Resident, C>(state, slot, chunk),
+            Population::Resident(resident) => resident.handle_received(state, slot, chunk),
             Population::Churning(churning) => churning.handle_received(state, slot, chunk),
-            Population::Windowed(_) => windowed::handle_received(state, slot, chunk),
+            Population::Windowed(windowed) => receive_apart(windowed, state, slot, chunk),
         }
     }
 
     /// Handles that the connection in `slot` is open. Ignored where the connection was not being opened.
     pub fn handle_opened<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
         let Some(since) = state.connections[slot].open() else { return };
-        match self {
-            Population::Resident(_) | Population::Windowed(_) => {
-                resident::handle_opened(state, slot, since, now)
-            }
-            Population::Churning(churning) => churning.handle_opened(state, slot, since, now),
-        }
+        with_model!(self, model => model.handle_opened(state, slot, since, now));
     }
 
     /// Handles that the connection in `slot` was closed, or could not be opened. Its socket is closed already.
@@ -214,11 +196,7 @@ impl Population {
         reason: Reason,
         now: Nanos,
     ) {
-        match self {
-            Population::Resident(_) => resident::handle_closed::<Resident, C>(state, slot, reason, now),
-            Population::Churning(churning) => churning.handle_closed(state, slot, reason, now),
-            Population::Windowed(_) => resident::handle_closed::<Windowed, C>(state, slot, reason, now),
-        }
+        with_model!(self, model => model.handle_closed(state, slot, reason, now));
     }
 
     /// Counts the end of the open connection in `slot`. Clients that come and go have an account of their own of the
@@ -240,11 +218,7 @@ impl Population {
         again: bool,
         now: Nanos,
     ) {
-        match self {
-            Population::Resident(_) => resident::lose::<Resident, C>(state, slot, cause, again, now),
-            Population::Churning(churning) => churning.lose(state, slot, cause, again, now),
-            Population::Windowed(_) => resident::lose::<Windowed, C>(state, slot, cause, again, now),
-        }
+        with_model!(self, model => model.lose(state, slot, cause, again, now));
     }
 
     /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. Its client may open the
@@ -256,19 +230,22 @@ impl Population {
         cause: CloseCause,
         now: Nanos,
     ) {
-        match self {
-            Population::Resident(_) => state.end_session::<Resident>(slot, cause, true, now),
-            Population::Churning(_) => state.end_session::<Churning>(slot, cause, true, now),
-            Population::Windowed(_) => state.end_session::<Windowed>(slot, cause, true, now),
-        }
+        with_model!(self, model => model.end_session(state, slot, cause, now));
     }
 
     /// Gives up the late requests on the connection in `slot`, which is over datagrams and stays open.
     pub fn end_overdue<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
-        match self {
-            Population::Resident(_) => state.end_overdue::<Resident>(slot, now),
-            Population::Churning(_) => state.end_overdue::<Churning>(slot, now),
-            Population::Windowed(_) => state.end_overdue::<Windowed>(slot, now),
-        }
+        with_model!(self, model => model.end_overdue(state, slot, now));
     }
+}
+
+/// Handles received bytes of clients with windows, apart from the code for those without.
+#[inline(never)]
+fn receive_apart<C: Codec>(
+    windowed: &mut Resident<true>,
+    state: &mut WorkerState<C>,
+    slot: usize,
+    chunk: Chunk<'_>,
+) -> Result<u32, Malformed> {
+    windowed.handle_received(state, slot, chunk)
 }

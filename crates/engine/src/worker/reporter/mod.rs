@@ -554,7 +554,7 @@ impl WorkerReporter {
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+    use pummel_logic::connection::inflight::Ticket;
     use pummel_logic::connection::session::{Answer, Stamp};
     use pummel_logic::protocol::Outcome;
 
@@ -642,17 +642,7 @@ mod tests {
     fn rows_that_are_not_taken_are_dropped_and_counted() {
         let (mut reporter, heard, _spare) = reporter(true);
         reporter.begin_phase(0, ReportMode::Record(NEVER / 2), 0, NEVER);
-        let ticket = Ticket {
-            due: 0,
-            ready: 0,
-            index: 0,
-            key: 0,
-            check_state: CheckState::None,
-            verb: Verb::Get,
-            origin: Origin::Arrival,
-            answer_use: AnswerUse::None,
-            keys: 1,
-        };
+        let ticket = Ticket::of(Verb::Get);
         let answer = Answer {
             mark: 0,
             ticket: &ticket,
