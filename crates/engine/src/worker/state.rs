@@ -15,7 +15,6 @@ use crate::resolve::Server;
 use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::lane_slots::LaneSlots;
-use crate::worker::messages::PhaseSilence;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
@@ -128,13 +127,7 @@ impl<C: Codec> WorkerState<C> {
         WorkerState {
             wheel: TimingWheel::new(limits.timeout_ns, now),
             limits,
-            connections: endpoints
-                .iter()
-                .enumerate()
-                .map(|(slot, endpoint)| {
-                    Connection::new(lanes.owner_of(slot), depth).carried_by(endpoint.transport)
-                })
-                .collect(),
+            connections: (0..count).map(|slot| Connection::new(lanes.owner_of(slot), depth)).collect(),
             lanes,
             endpoints,
             maker,

@@ -8,6 +8,7 @@ use std::io::IoSlice;
 use super::session::Session;
 use crate::connection::answer::{Answer, Chunk, Item, Sink, Stamp};
 use crate::connection::inflight::{AnswerUse, Ticket};
+use crate::plan::Transport;
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::protocol::{Codec, Fault, Keys, Malformed, Op, Value, Verb};
 use crate::time::{NEVER, Nanos};

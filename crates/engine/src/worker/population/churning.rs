@@ -197,9 +197,7 @@ impl Churning {
         let (turn, turns) = limits.turn;
         let writer = limits.mark.map(|mark| Writer::new(mark, slot as u64 * turns + turn));
         state.entries.push(ClientEntry::new(Client::new(limits.group, 0, 0, writer)));
-        let mut connection = Connection::new((slot, 0), limits.depth);
-        connection.session.speak(state.codec.renew());
-        state.connections.push(connection);
+        state.connections.push(Connection::new((slot, 0), limits.depth));
         state.endpoints.push(Endpoint { server: 0, rank: 0, transport: limits.transport });
         state.reporter.make_room(state.connections.len());
         (slot, self.spawner.as_ref().map_or(0, |spawner| spawner.phase().begin))
