@@ -36,7 +36,7 @@ pub struct PhaseSilence {
 
 /// The times of a phase on one worker, on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
-pub struct PhaseTimes {
+pub struct PhaseSpan {
     /// When the phase was to begin.
     pub begin: Nanos,
     /// When the time of the phase was over; the greatest number where only its requests end it.
@@ -99,7 +99,7 @@ impl PhaseEnds {
     pub fn add_recorded(
         &mut self,
         (phase, worker): (usize, usize),
-        times: &PhaseTimes,
+        times: &PhaseSpan,
         stopped_at: Nanos,
         silent: &[PhaseSilence],
     ) {
@@ -183,9 +183,9 @@ mod tests {
     use super::*;
 
     /// The times of a phase without an end in time, which began at `begin` and took `elapsed_ns`.
-    fn untimed(begin: Nanos, elapsed_ns: Nanos) -> PhaseTimes {
+    fn untimed(begin: Nanos, elapsed_ns: Nanos) -> PhaseSpan {
         let time = WorkerTime { busy_ns: elapsed_ns / 2, wall_ns: elapsed_ns };
-        PhaseTimes { begin, end: NEVER, elapsed_ns, time }
+        PhaseSpan { begin, end: NEVER, elapsed_ns, time }
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
             (NEVER, 700, 900, 0),
         ] {
             let mut ends = PhaseEnds::new(2, 1);
-            let times = PhaseTimes { end, ..untimed(1_000, elapsed_ns) };
+            let times = PhaseSpan { end, ..untimed(1_000, elapsed_ns) };
             ends.add_recorded((0, 0), &times, stopped_at, &[]);
             assert_eq!((ends.before_ns(), ends.measured_ns()), (0, length_ns), "{times:?} {stopped_at}");
             ends.end_recorded();

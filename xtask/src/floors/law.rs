@@ -118,7 +118,7 @@ const ENGINE: Floor = Floor {
         ("worker::departures", &["worker::messages", "worker::trouble"]),
         ("worker::churn_account", &[]),
         ("worker::stamping", &["backend"]),
-        ("worker::meeting", &[]),
+        ("worker::barrier", &[]),
         ("worker::opening", &["backend", "worker::trouble"]),
         ("worker::refusals", &["worker::messages", "worker::opening", "worker::trouble"]),
         ("worker::silence", &[]),

@@ -19,10 +19,10 @@ pub struct Choice {
 
 /// The interface for `asked` on this machine.
 pub fn choose(asked: Backend) -> Choice {
-    settle(asked, AUTO, Uring::obstacle)
+    choose_among(asked, AUTO, Uring::obstacle)
 }
 
-fn settle(asked: Backend, auto: Backend, obstacle: impl FnOnce() -> Option<String>) -> Choice {
+fn choose_among(asked: Backend, auto: Backend, obstacle: impl FnOnce() -> Option<String>) -> Choice {
     let backend = if asked == Backend::Auto { auto } else { asked };
     let why = if backend == Backend::Uring { obstacle() } else { None };
     match why {
@@ -43,14 +43,14 @@ mod tests {
             (Backend::Epoll, Backend::Uring, Backend::Epoll),
             (Backend::Uring, Backend::Epoll, Backend::Uring),
         ] {
-            assert_eq!(settle(asked, auto, || None), Choice { backend: used, fallback: None });
+            assert_eq!(choose_among(asked, auto, || None), Choice { backend: used, fallback: None });
         }
     }
 
     #[test]
     fn an_obstacle_leads_to_epoll_and_is_named() {
         for (asked, auto) in [(Backend::Uring, Backend::Epoll), (Backend::Auto, Backend::Uring)] {
-            let choice = settle(asked, auto, || Some("it is forbidden".to_owned()));
+            let choice = choose_among(asked, auto, || Some("it is forbidden".to_owned()));
             let fallback = Some("it is forbidden".to_owned());
             assert_eq!(choice, Choice { backend: Backend::Epoll, fallback });
         }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn who_wants_epoll_is_not_kept_waiting_by_trying_another() {
-        let choice = settle(Backend::Epoll, Backend::Uring, || panic!("io_uring was tried"));
+        let choice = choose_among(Backend::Epoll, Backend::Uring, || panic!("io_uring was tried"));
         assert_eq!(choice, Choice { backend: Backend::Epoll, fallback: None });
     }
 }

@@ -19,7 +19,7 @@ pub enum Sighting {
     /// A server has evicted a record.
     Evicted,
     /// No server reports its evictions, for this reason.
-    Untold(String),
+    Unreported(String),
 }
 
 /// The watch for the first eviction.
@@ -31,7 +31,7 @@ pub struct EvictionWatch {
     next_at: Nanos,
     /// Rounds so far in which no server reported its evictions; 0 once one has.
     silent_rounds: u32,
-    has_told: bool,
+    has_reported: bool,
     /// The reason why a server reported nothing in this round.
     why: Option<String>,
     sighting: Sighting,
@@ -45,7 +45,7 @@ impl EvictionWatch {
             first: (0..servers).map(|_| None).collect(),
             next_at: 0,
             silent_rounds: 0,
-            has_told: false,
+            has_reported: false,
             why: None,
             sighting: Sighting::Nothing,
             is_over: false,
@@ -75,8 +75,8 @@ impl EvictionWatch {
         match since.counts.evictions {
             _ if !since.is_whole() => self.first[server] = None,
             None => self.why = Some("its statistics have no such count".to_owned()),
-            Some(0) => self.has_told = true,
-            Some(_) => (self.has_told, self.sighting) = (true, Sighting::Evicted),
+            Some(0) => self.has_reported = true,
+            Some(_) => (self.has_reported, self.sighting) = (true, Sighting::Evicted),
         }
         self.first[server].get_or_insert(told);
     }
@@ -85,8 +85,9 @@ impl EvictionWatch {
     pub fn end_round(&mut self, now: Nanos) -> &Sighting {
         self.next_at = now.saturating_add(EVERY_NS);
         self.silent_rounds += 1;
-        if !self.has_told && self.silent_rounds >= SILENT_ROUNDS_MAX && self.sighting == Sighting::Nothing {
-            self.sighting = Sighting::Untold(self.why.clone().unwrap_or_default());
+        if !self.has_reported && self.silent_rounds >= SILENT_ROUNDS_MAX && self.sighting == Sighting::Nothing
+        {
+            self.sighting = Sighting::Unreported(self.why.clone().unwrap_or_default());
         }
         &self.sighting
     }
@@ -144,7 +145,7 @@ mod tests {
             uncounted.take_in(0, Ok(told(0)), silent);
             let is_last = round == SILENT_ROUNDS_MAX;
             let expected =
-                |why: &str| if is_last { Sighting::Untold(why.to_owned()) } else { Sighting::Nothing };
+                |why: &str| if is_last { Sighting::Unreported(why.to_owned()) } else { Sighting::Nothing };
             assert_eq!(refused.end_round(0), &expected("no connection"));
             assert_eq!(uncounted.end_round(0), &expected("its statistics have no such count"));
         }

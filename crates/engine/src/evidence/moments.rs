@@ -45,7 +45,7 @@ struct MomentsState {
     /// Whether a server has reported an eviction.
     evicted: bool,
     /// The reason why no server reports its evictions.
-    untold: Option<String>,
+    unreported: Option<String>,
 }
 
 impl Moments {
@@ -144,13 +144,13 @@ impl Moments {
     }
 
     /// Records the reason why no server reports its evictions.
-    pub fn announce_untold(&self, why: String) {
-        self.lock().untold = Some(why);
+    pub fn announce_unreported(&self, why: String) {
+        self.lock().unreported = Some(why);
     }
 
     /// The reason why no server reports its evictions; `None` if it is not known.
-    pub fn untold(&self) -> Option<String> {
-        self.lock().untold.clone()
+    pub fn unreported(&self) -> Option<String> {
+        self.lock().unreported.clone()
     }
 
     /// Notes that the observer has looked at a moment.

@@ -321,7 +321,7 @@ impl<B: Backend> Observer<B> {
         match evictions.end_round(clock::now()) {
             Sighting::Nothing => {}
             Sighting::Evicted => watch.moments.announce_eviction(),
-            Sighting::Untold(why) => watch.moments.announce_untold(why.clone()),
+            Sighting::Unreported(why) => watch.moments.announce_unreported(why.clone()),
         }
     }
 

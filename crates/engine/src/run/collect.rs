@@ -118,8 +118,8 @@ pub(super) struct Collector<'a, 'w> {
     /// The caller ended the run before its time.
     interrupted: bool,
     /// The reason why no server reports its evictions, if the warm-up waits for one.
-    untold: Option<String>,
-    /// Lateness of the requests of a trace.
+    unreported: Option<String>,
+    /// How late the requests of a trace were sent.
     lateness: Lateness,
     asked_rows: AskedRows,
 }
@@ -165,9 +165,9 @@ impl<'a, 'w> Collector<'a, 'w> {
             early_end: EarlyEnd::of(plan, context.process_share.is_whole()),
             rate_control: RateControl::of(context),
             warm_up: None,
-            ticks_of: context.told_end(),
+            ticks_of: context.end_found_elsewhere(),
             interrupted: false,
-            untold: None,
+            unreported: None,
             lateness: Lateness::default(),
             asked_rows: AskedRows::default(),
         }
@@ -186,8 +186,8 @@ impl<'a, 'w> Collector<'a, 'w> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.early_end.hear(self.context);
-            self.hear_of_servers();
+            self.early_end.receive(self.context);
+            self.receive_server_intervals();
             if let Some(rate_control) = &mut self.rate_control {
                 rate_control.apply(self.context, &mut self.measurement, self.watch);
             }
@@ -196,9 +196,9 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.stop();
             }
             if self.stopped_at.is_none()
-                && let Some(why) = self.context.untold_evictions()
+                && let Some(why) = self.context.unreported_evictions()
             {
-                self.untold = Some(why);
+                self.unreported = Some(why);
                 self.stop();
             }
         }
@@ -219,7 +219,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Hands over new statistics of the servers within the measured phases.
-    fn hear_of_servers(&mut self) {
+    fn receive_server_intervals(&mut self) {
         let observation =
             self.context.observation.as_ref().filter(|_| self.context.plan.server_stats_ns.is_some());
         if let Some(newest) = observation.and_then(|observation| observation.newest.take()) {
@@ -295,7 +295,7 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     fn stop(&mut self) {
         self.stopped_at = Some(clock::now());
-        self.context.meeting.stop();
+        self.context.barrier.stop();
     }
 
     /// Adds a worker's part of a slice of a phase; slices that are whole go into the measurement, or are those of the warm-up.
@@ -399,7 +399,7 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.early_end.warm_up_over(
                     self.context,
                     &mut self.measurement,
-                    end.times.elapsed_ns,
+                    end.span.elapsed_ns,
                     is_stopped,
                 );
             }
@@ -415,7 +415,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         load.add_worker(
             &stored_here.counts,
             end.outcome.repeated,
-            end.times.elapsed_ns,
+            end.span.elapsed_ns,
             stored_here.sent_bytes,
         );
         stored_here.messages.iter().for_each(|(message, count)| load.message(message, *count));
@@ -429,7 +429,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.connections.open += end.open;
         }
         let stopped_at = self.stopped_at.unwrap_or(NEVER);
-        self.ends.add_recorded((end.phase, end.worker), &end.times, stopped_at, &end.outcome.silent);
+        self.ends.add_recorded((end.phase, end.worker), &end.span, stopped_at, &end.outcome.silent);
         measurement.generator.workers = self.ends.worker_times();
         measurement.flight.merge(&end.flight);
         measurement.skipped += end.outcome.skipped;
@@ -498,7 +498,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
-        if let Some(why) = self.untold.take() {
+        if let Some(why) = self.unreported.take() {
             let what = "the warm-up was to last until the first eviction, and no server tells how many records it evicted";
             self.measurement.mark(Status::Partial, format!("{what}: {why}"));
         }

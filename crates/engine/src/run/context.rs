@@ -33,7 +33,7 @@ use crate::backend::tls::Setup;
 use crate::clock;
 use crate::evidence::{Moments, Newest, Observed};
 use crate::resolve::Server;
-use crate::worker::meeting::Meeting;
+use crate::worker::barrier::Barrier;
 use crate::worker::steering::SteeredRate;
 
 /// The servers and the kernel interface, as found on this machine before a run begins.
@@ -103,7 +103,7 @@ pub(super) struct RunContext<'a> {
     pub(super) process_share: Cow<'a, ProcessShare>,
     /// The gate at which this process waits for the others; `None` where it is the only process.
     pub(super) gate: Option<&'a dyn Gate>,
-    pub(super) meeting: Meeting,
+    pub(super) barrier: Barrier,
     /// The commands that change the rate, and the rate that follows from them; `None` where it is that of the plan.
     pub(super) steering: Option<Arc<Steering>>,
     pub(super) steered: Option<Arc<SteeredRate>>,
@@ -175,7 +175,7 @@ impl<'a> RunContext<'a> {
             handshake,
             observation,
             mark: RunMark::new(process_share.mark),
-            meeting: Meeting::new(process_share.threads as usize).among_others(!process_share.is_whole()),
+            barrier: Barrier::new(process_share.threads as usize).among_others(!process_share.is_whole()),
             steering: inputs.steering.clone(),
             steered,
             gate: process.map(|process| process.gate),
@@ -222,15 +222,15 @@ impl<'a> RunContext<'a> {
     }
 
     /// The reason why no server reports its evictions, if a warm-up waits for one.
-    pub(super) fn untold_evictions(&self) -> Option<String> {
+    pub(super) fn unreported_evictions(&self) -> Option<String> {
         let observation = self.observation.as_ref().filter(|_| self.plan.adaptive.first_eviction)?;
-        observation.moments.untold()
+        observation.moments.unreported()
     }
 
     /// The measured phase whose end another process finds while it runs; `None` if there is none.
-    pub(super) fn told_end(&self) -> Option<usize> {
-        let is_told = self.plan.adaptive.until.is_some() && !self.process_share.is_whole();
-        self.plan.phases.iter().position(|phase| phase.recorded).filter(|_| is_told)
+    pub(super) fn end_found_elsewhere(&self) -> Option<usize> {
+        let is_found_elsewhere = self.plan.adaptive.until.is_some() && !self.process_share.is_whole();
+        self.plan.phases.iter().position(|phase| phase.recorded).filter(|_| is_found_elsewhere)
     }
 
     /// Whether clients of the plan check what they stored.

@@ -17,7 +17,7 @@ const AHEAD_SIMULATED_NS: Nanos = 20 * MILLISECOND;
 pub(super) struct EarlyEnd {
     /// Index of the phase.
     phase: usize,
-    /// When the phase began, on the monotonic clock, and the meeting before it.
+    /// When the phase began, on the monotonic clock, and the round of the barrier before it.
     began: (Nanos, u64),
     /// The search for the ends; it finds nothing if another process searches.
     ends: EarlyEnds,
@@ -31,15 +31,15 @@ impl EarlyEnd {
         EarlyEnd { phase: 0, began: (0, 0), ends }
     }
 
-    /// Notes that a phase began at `at`, after the meeting with this number.
+    /// Notes that a phase began at `at`, after this round of the barrier.
     pub(super) fn begin(&mut self, phase: usize, at: Nanos, round: u64) {
         (self.phase, self.began) = (phase, (at, round));
     }
 
     /// Ends the phase under way where another process has said that it ends before its time.
-    pub(super) fn hear(&self, context: &RunContext<'_>) {
+    pub(super) fn receive(&self, context: &RunContext<'_>) {
         if let Some(at) = context.gate.and_then(|gate| gate.early_end(self.phase)) {
-            context.meeting.end_phase(self.began.1, at);
+            context.barrier.end_phase(self.began.1, at);
         }
     }
 
@@ -83,6 +83,6 @@ impl EarlyEnd {
             // A simulated clock is not that of this thread.
             None => after(began, end_ns).max(after(began, after(seen_ns, AHEAD_SIMULATED_NS))),
         };
-        context.meeting.end_phase(round, at);
+        context.barrier.end_phase(round, at);
     }
 }

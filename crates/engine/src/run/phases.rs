@@ -22,14 +22,14 @@ use super::setup::worker_of;
 use crate::backend::Backend;
 use crate::evidence::{BARRIER_MAX, Moment};
 use crate::sys;
-use crate::worker::meeting::Readiness;
+use crate::worker::barrier::Readiness;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
 use crate::worker::reporter::{ReportMode, WorkerReporter};
 use crate::worker::{ClientEntry, PhaseWorker};
 
-/// Nanoseconds between the meeting of the workers and the beginning of a phase, so that no worker is late for it.
+/// Nanoseconds between the barrier of the workers and the beginning of a phase, so that no worker is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
 
 /// Most nanoseconds that a worker may be late for the beginning of a phase before the phase begins anew: longer than a
@@ -54,7 +54,7 @@ pub(super) fn run_worker<C: Codec, B: Backend>(
     let (worker, say) = (sender.worker, sender.last_word());
     let life = AssertUnwindSafe(|| worker_main::<C, B>(context, sender, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
-    context.meeting.leave();
+    context.barrier.leave();
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
     let failure = Some(io::Error::other(format!("it panicked, which is a bug of pummel: {words}")));
@@ -76,7 +76,7 @@ fn worker_main<C: Codec, B: Backend>(
     let backend = match pinned.and_then(|()| backend(number)) {
         Ok(backend) => backend,
         Err(error) => {
-            context.meeting.leave();
+            context.barrier.leave();
             let end = WorkerEnd { worker: number, failure: Some(error), ..WorkerEnd::default() };
             sender.say(WorkerMessage::Done(Box::new(end)));
             return;
@@ -89,7 +89,7 @@ fn worker_main<C: Codec, B: Backend>(
     let mut worker = worker_of::<C, B>(context, sender, backend, &clients).speaking(codec);
     let result = PhaseRunner { context, number, clients, worker: &mut worker, churns_since: None }.run();
     if result.is_err() {
-        context.meeting.leave();
+        context.barrier.leave();
     }
     worker.finish().finish(result.err());
 }
@@ -112,7 +112,7 @@ impl PhaseRunner<'_, '_> {
         // A simulated clock has a beginning of its own.
         let is_simulated = context.choice.is_none();
         let began = if is_simulated { self.worker.now() } else { context.began };
-        self.worker.open(&context.meeting)?;
+        self.worker.open(&context.barrier)?;
         let mut times = PhaseTimes::NONE;
         for share in &context.phases {
             self.prepare(share)?;
@@ -122,7 +122,7 @@ impl PhaseRunner<'_, '_> {
             let times_from = |begin| earlier.next(context.plan, share.number, begin, began);
             times = self.begin_in_time(share, begin, &times_from)?;
             self.announce(share, times);
-            self.worker.work(&context.meeting, times.end)?;
+            self.worker.work(&context.barrier, times.end)?;
             self.worker.end_part();
             let reporter = self.worker.reporter();
             reporter.say(WorkerMessage::Spent { phase: share.number, cpu: sys::process_cpu_time() });
@@ -140,10 +140,10 @@ impl PhaseRunner<'_, '_> {
             && self.worker.change_transport(&|server| context.transport_of(share.phase, server));
         if changed {
             self.idle(share);
-            self.worker.open(&context.meeting)
+            self.worker.open(&context.barrier)
         } else if share.begins_with_all_open() && self.worker.has_shut() {
             self.idle(share);
-            self.worker.reopen(&context.meeting)
+            self.worker.reopen(&context.barrier)
         } else {
             Ok(())
         }
@@ -153,7 +153,7 @@ impl PhaseRunner<'_, '_> {
     /// what the phase before stored; `None` where the phase does not begin.
     fn meet(&mut self, share: &PhaseShare<'_>) -> Option<(Nanos, Loaded)> {
         let context = self.context;
-        let ready = context.meeting.meet(self.worker.now(), self.worker.readiness())?;
+        let ready = context.barrier.wait(self.worker.now(), self.worker.readiness())?;
         let loaded =
             share.number.checked_sub(1).map_or(Loaded::default(), |before| context.loaded_by(before));
         // Where the load is shared among processes, the controller decides.
@@ -164,7 +164,7 @@ impl PhaseRunner<'_, '_> {
     /// When a phase begins, on the monotonic clock; `None` when it does not begin. All workers of this process are
     /// ready since `ready`, and `loaded` is what the phase before stored.
     fn begin_of(&self, phase: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
-        let meeting = &self.context.meeting;
+        let barrier = &self.context.barrier;
         let Some(gate) = self.context.gate else {
             if phase == 0 {
                 self.announce_open();
@@ -173,7 +173,7 @@ impl PhaseRunner<'_, '_> {
                 true => {
                     self.observe_before(phase, NEVER);
                     // Worker 0 waits for the observer, and the others wait for worker 0.
-                    meeting.meet(self.worker.now(), Readiness::Ready)?
+                    barrier.wait(self.worker.now(), Readiness::Ready)?
                 }
                 false => ready,
             };
@@ -188,9 +188,9 @@ impl PhaseRunner<'_, '_> {
                     self.observe_before(phase, begin);
                 }
                 let readiness = if begin.is_some() { Readiness::Ready } else { Readiness::Unable };
-                meeting.meet(begin.unwrap_or(0), readiness)
+                barrier.wait(begin.unwrap_or(0), readiness)
             }
-            _ => meeting.meet(0, Readiness::Ready),
+            _ => barrier.wait(0, Readiness::Ready),
         }
     }
 
@@ -219,7 +219,7 @@ impl PhaseRunner<'_, '_> {
             moments.announce(Moment::Before);
             let left = begin.saturating_sub(self.worker.now()).saturating_sub(HEAD_START_NS);
             let limit = BARRIER_MAX.min(Duration::from_nanos(left));
-            moments.wait_until_observed(Moment::Before, limit, &|| context.meeting.is_stopped());
+            moments.wait_until_observed(Moment::Before, limit, &|| context.barrier.is_stopped());
         }
     }
 
@@ -230,13 +230,13 @@ impl PhaseRunner<'_, '_> {
         if observation.phases.1 != phase {
             return;
         }
-        // The result of the meetings does not matter: a run that was stopped is looked at too.
-        let _ = context.meeting.meet(self.worker.now(), Readiness::Ready);
+        // The result of the barrier does not matter: a run that was stopped is looked at too.
+        let _ = context.barrier.wait(self.worker.now(), Readiness::Ready);
         if self.number == 0 {
             observation.moments.announce(Moment::After);
             observation.moments.wait_until_observed(Moment::After, BARRIER_MAX, &|| false);
         }
-        let _ = context.meeting.meet(self.worker.now(), Readiness::Ready);
+        let _ = context.barrier.wait(self.worker.now(), Readiness::Ready);
     }
 
     /// Gives every client its assignment for a phase that begins at `begin`, and waits for that. Returns the times of the phase,
@@ -286,7 +286,7 @@ impl PhaseRunner<'_, '_> {
             self.worker.begin_part(part);
         }
         if self.number == 0 {
-            let round = context.meeting.round();
+            let round = context.barrier.round();
             let (phase, at, cpu) = (share.number, times.begin, sys::process_cpu_time());
             let began = WorkerMessage::Began { phase, at, cpu, round };
             self.worker.reporter().say(began);

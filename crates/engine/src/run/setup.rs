@@ -186,8 +186,8 @@ fn limits_of(plan: &Plan) -> WorkerLimits {
         reconnect: plan.reconnect,
         unanswered: plan.measures_no_reply(),
         drain_ns: plan.drain_ns(),
-        load_patience_ns: plan.load_patience_ns(),
-        patience_ns: plan.patience_ns(),
+        load_silence_max_ns: plan.load_silence_max_ns(),
+        silence_max_ns: plan.silence_max_ns(),
         unsent_draws_max: draws_of_client(plan.clients()),
     }
 }

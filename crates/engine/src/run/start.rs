@@ -26,7 +26,7 @@ use crate::backend::transmit::{self, TransmitStamps};
 use crate::backend::uring::Uring;
 use crate::evidence::{self, Moment, Moments, Seen, provenance};
 use crate::resolve::Server;
-use crate::worker::meeting::Meeting;
+use crate::worker::barrier::Barrier;
 use crate::worker::message_sender::MessageSender;
 
 /// A run that is about to start.
@@ -190,12 +190,12 @@ impl Threads<'_, '_> {
                     .name(format!("worker-{worker}"))
                     .spawn_scoped(scope, move || work(sender));
                 if let Err(error) = spawned {
-                    (worker..workers).for_each(|_| context.meeting.leave());
+                    (worker..workers).for_each(|_| context.barrier.leave());
                     return Err(RunError::Kernel("a thread could not be started", error));
                 }
             }
             drop(messages);
-            let _end = EndOnPanic(&context.meeting);
+            let _end = EndOnPanic(&context.barrier);
             // The workers open their connections meanwhile. A simulated run has no machine.
             let mut machine = context.choice.as_ref().map(|_| provenance::read());
             if let Some(machine) = machine.as_mut().filter(|_| context.plan.anonymous) {
@@ -242,7 +242,7 @@ fn spawn_observer<'scope, 'a: 'scope>(
 ) -> Result<ObserverThread<'scope, 'a>, RunError> {
     let moments = &observation.moments;
     let observe = || {
-        let stopped = || context.meeting.is_stopped();
+        let stopped = || context.barrier.is_stopped();
         let Observation { observed, newest, .. } = observation;
         evidence::observe(context.plan, observed.clone(), moments, newest, &stopped)
     };
@@ -270,7 +270,7 @@ impl ObserverThread<'_, '_> {
 
 /// Ends the phase under way when the collecting thread panics, since that thread waits for the workers before it
 /// unwinds further.
-struct EndOnPanic<'a>(&'a Meeting);
+struct EndOnPanic<'a>(&'a Barrier);
 
 impl Drop for EndOnPanic<'_> {
     fn drop(&mut self) {

@@ -74,7 +74,7 @@ impl<C: Codec> WorkerState<C> {
 
     /// Sends the handshake on new connections.
     pub fn send_handshakes(&mut self, backend: &mut dyn Backend) {
-        for id in self.openings.take_called() {
+        for id in self.openings.take_queued_handshakes() {
             let connection = &mut self.connections[id.slot as usize];
             if !connection.is(id) {
                 continue;

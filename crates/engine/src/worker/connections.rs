@@ -34,7 +34,7 @@ pub enum ConnectionChange {
     /// The backend begins to open the connection.
     Dial,
     /// The server has taken the connection and has to agree to a handshake.
-    Shake,
+    Handshake,
     /// The connection can be used: the server has taken it, and has agreed to the handshake if there is one.
     Open,
     /// The socket took fewer bytes than it was offered.
@@ -56,7 +56,7 @@ impl ConnectionState {
             (ConnectionState::Closed | ConnectionState::Queued, ConnectionChange::Dial) => {
                 Some(ConnectionState::Opening)
             }
-            (ConnectionState::Opening, ConnectionChange::Shake) => Some(ConnectionState::Handshake),
+            (ConnectionState::Opening, ConnectionChange::Handshake) => Some(ConnectionState::Handshake),
             (ConnectionState::Opening | ConnectionState::Handshake, ConnectionChange::Open) => {
                 Some(ConnectionState::Open)
             }
@@ -227,8 +227,8 @@ impl<C> Connection<C> {
     /// Since when the connection, which is being opened, waits for its server: since the backend began to open it, or
     /// since the handshake was sent; `None` where it is not being opened.
     pub fn waits_to_open_since(&self) -> Option<Nanos> {
-        let shakes_since = self.handshake.as_ref().map_or(0, |handshake| handshake.begun());
-        self.opening_since().map(|since| since.max(shakes_since))
+        let handshake_since = self.handshake.as_ref().map_or(0, |handshake| handshake.begun());
+        self.opening_since().map(|since| since.max(handshake_since))
     }
 
     /// When the backend last began to open the connection.
@@ -260,8 +260,8 @@ impl<C> Connection<C> {
 
     /// Begins `handshake` on the connection, which the server has taken. Ignored where the connection is not being
     /// opened.
-    pub fn shake(&mut self, handshake: Box<PendingHandshake>) {
-        if self.change(ConnectionChange::Shake).is_some() {
+    pub fn begin_handshake(&mut self, handshake: Box<PendingHandshake>) {
+        if self.change(ConnectionChange::Handshake).is_some() {
             self.handshake = Some(handshake);
         }
     }
@@ -338,7 +338,7 @@ mod tests {
     const CHANGES: [ConnectionChange; 8] = [
         ConnectionChange::Enqueue,
         ConnectionChange::Dial,
-        ConnectionChange::Shake,
+        ConnectionChange::Handshake,
         ConnectionChange::Open,
         ConnectionChange::Fill,
         ConnectionChange::Drain,
@@ -350,7 +350,7 @@ mod tests {
     #[rustfmt::skip]
     const TABLE: [(ConnectionState, [Option<ConnectionState>; 8]); 6] = {
         use ConnectionState::{Closed, Full, Handshake, Open, Opening, Queued};
-        //           Enqueue       Dial           Shake            Open        Fill        Drain       Retry         Close
+        //           Enqueue       Dial           Handshake        Open        Fill        Drain       Retry         Close
         [
             (Closed, [Some(Queued), Some(Opening), None,            None,       None,       None,       None,         Some(Closed)]),
             (Queued, [None,         Some(Opening), None,            None,       None,       None,       None,         Some(Closed)]),
@@ -398,7 +398,7 @@ mod tests {
         for end in [ConnectionChange::Open, ConnectionChange::Retry, ConnectionChange::Close] {
             let mut connection = connection(ConnectionState::Opening);
             let pending = openings.handshake(connection.id(3)).expect("there is something to say");
-            connection.shake(pending);
+            connection.begin_handshake(pending);
             assert!(connection.handshake_mut().is_some());
             match end {
                 ConnectionChange::Open => assert!(connection.open().is_some()),

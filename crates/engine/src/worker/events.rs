@@ -31,7 +31,9 @@ pub fn handle<C: Codec>(
         Event::Received { bytes, .. } if connection.state() == ConnectionState::Handshake => {
             handle_handshake(state, population, id, bytes, now)
         }
-        Event::Writable if connection.state() == ConnectionState::Handshake => state.openings.call(id),
+        Event::Writable if connection.state() == ConnectionState::Handshake => {
+            state.openings.queue_handshake(id)
+        }
         Event::Received { bytes, stamp, read } => {
             state.read_at = read;
             let chunk = Chunk { bytes, stamp, read };
@@ -78,7 +80,7 @@ pub fn handle<C: Codec>(
             state.wake(client);
         }
         Event::Opened { at } => match state.openings.handshake(id) {
-            Some(handshake) => connection.shake(handshake),
+            Some(handshake) => connection.begin_handshake(handshake),
             None => population.handle_opened(state, slot, at),
         },
         Event::Closed(reason) => population.handle_closed(state, slot, reason, now),

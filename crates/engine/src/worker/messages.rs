@@ -12,7 +12,7 @@ use pummel_measure::flight::FlightTime;
 use pummel_measure::histogram::{CoarseHistogram, Histogram};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, Verify};
-use pummel_measure::phase_ends::{PhaseOutcome, PhaseTimes};
+use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
 use pummel_measure::recorder::{Counts, Tally};
 
 use crate::sys::CpuTime;
@@ -79,7 +79,7 @@ pub enum WorkerMessage {
         at: Nanos,
         /// CPU time that the process had used before the phase.
         cpu: CpuTime,
-        /// The number of the meeting before the phase.
+        /// The round of the barrier before the phase.
         round: u64,
     },
     /// A worker has ended a phase and its drain.
@@ -161,7 +161,7 @@ pub struct PhaseEnd {
     /// The bytes of the phase, where they are not in slices.
     pub bytes: Bytes,
     /// When the phase was, and how busy the worker was.
-    pub times: PhaseTimes,
+    pub span: PhaseSpan,
     /// How long after that beginning the worker began the phase.
     pub late_ns: Nanos,
     /// Time from the beginning of the phase to the last reply, in nanoseconds.

@@ -4,6 +4,7 @@
 //! No request is sent while an event is handled: all events of a turn are handled before the requests that follow from
 //! them are sent.
 
+pub mod barrier;
 mod churn_account;
 mod connecting;
 mod connections;
@@ -14,7 +15,6 @@ mod expiry;
 pub mod feed;
 mod lane_slots;
 mod load_model;
-pub mod meeting;
 pub(crate) mod message_sender;
 pub mod messages;
 pub mod opening;
@@ -40,12 +40,12 @@ use pummel_logic::workload::request::RequestMaker;
 use pummel_measure::phase_ends::PhaseOutcome;
 
 use crate::backend::{Backend, Close};
+use crate::worker::barrier::{Barrier, Readiness};
 use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::{finds_late, give_up_late};
 use crate::worker::feed::RowFeed;
-use crate::worker::meeting::{Meeting, Readiness};
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
 pub use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
@@ -94,7 +94,7 @@ pub trait PhaseWorker {
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is counted
     /// by the reporter and is no error here.
-    fn open(&mut self, meeting: &Meeting) -> io::Result<()>;
+    fn open(&mut self, barrier: &Barrier) -> io::Result<()>;
 
     /// Number of connections that are open and on which the server has sent nothing yet, no agreement to a handshake either.
     fn unheard(&self) -> u64;
@@ -109,7 +109,7 @@ pub trait PhaseWorker {
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait.
-    fn reopen(&mut self, meeting: &Meeting) -> io::Result<()>;
+    fn reopen(&mut self, barrier: &Barrier) -> io::Result<()>;
 
     /// Prepares a phase in which clients come and go: closes all connections and frees all slots.
     ///
@@ -129,7 +129,7 @@ pub trait PhaseWorker {
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait. Failures of servers are counted and are no
     /// errors here.
-    fn work(&mut self, meeting: &Meeting, end: Nanos) -> io::Result<()>;
+    fn work(&mut self, barrier: &Barrier, end: Nanos) -> io::Result<()>;
 
     /// Readiness of the worker for the next phase: every connection is open or will be opened again. Clients with
     /// windows do without those of their number whose connections were lost after they had been opened.
@@ -190,9 +190,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Takes turns until all clients have the connections that they want, or until `enough` returns true.
-    fn open_until(&mut self, meeting: &Meeting, enough: &mut Enough<'_, C>) -> io::Result<()> {
+    fn open_until(&mut self, barrier: &Barrier, enough: &mut Enough<'_, C>) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
-        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER, idle: false }, Some(enough))?;
+        self.turns(barrier, Bounds { end: NEVER, drain_end: NEVER, idle: false }, Some(enough))?;
         Ok(())
     }
 
@@ -204,14 +204,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             return Ok(());
         }
         let begun = backend.now();
-        let mut heard = begun;
+        let mut last_event = begun;
         let mut now = begun;
-        while state.unheard() > 0 && now < heard + QUIET_NS && now < begun + REFUSALS_MAX_NS {
-            now = backend.wait_from(now, heard + QUIET_NS)?;
+        while state.unheard() > 0 && now < last_event + QUIET_NS && now < begun + REFUSALS_MAX_NS {
+            now = backend.wait_from(now, last_event + QUIET_NS)?;
             let mut any = false;
             take_events(state, population, backend, now, || any = true);
             if any {
-                heard = now;
+                last_event = now;
             }
         }
         Ok(())
@@ -246,7 +246,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// codec and a backend.
     fn turns(
         &mut self,
-        meeting: &Meeting,
+        barrier: &Barrier,
         mut bounds: Bounds,
         mut enough: Option<&mut Enough<'_, C>>,
     ) -> io::Result<Nanos> {
@@ -262,9 +262,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             }
             // The end of the phase before does not end the opening of connections, which has no end of its own.
             let is_over =
-                if bounds.end == NEVER { meeting.is_stopped() } else { meeting.ends_at() < bounds.end };
+                if bounds.end == NEVER { barrier.is_stopped() } else { barrier.ends_at() < bounds.end };
             if is_over && bounds.end > now {
-                bounds = ended_early(population, state, meeting, bounds, now);
+                bounds = ended_early(population, state, barrier, bounds, now);
                 stop_at = stop_at.min(if ends_on_time { bounds.end } else { NEVER });
             }
             // A reply without a receive stamp counts as arrived when it was read, which may be after `now`. The request
@@ -293,7 +293,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 return Ok(now);
             }
             if state.active == 0
-                && let Some(over) = over_when_idle(state, meeting, &mut bounds, now)
+                && let Some(over) = over_when_idle(state, barrier, &mut bounds, now)
             {
                 return Ok(over);
             }
@@ -318,7 +318,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
 
     /// Ends a phase that was over at `over`: requests without a reply are unfinished, and requests that were due and
     /// were not sent are unsent.
-    fn settle(&mut self, over: Nanos) {
+    fn close_phase(&mut self, over: Nanos) {
         let Worker { backend, population, state, .. } = self;
         let now = backend.now();
         state.reporter.abandon(true);
@@ -397,13 +397,13 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         }
     }
 
-    fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
+    fn open(&mut self, barrier: &Barrier) -> io::Result<()> {
         let has_windows = matches!(self.population, Population::Windowed(_));
         let lost = |state: &WorkerState<C>| state.lanes_lost - state.lanes_refused;
         let lost_before = lost(&self.state);
         let mut settled = 0;
         self.state.is_opening = true;
-        self.open_until(meeting, &mut |state| {
+        self.open_until(barrier, &mut |state| {
             let is_settled = |connection: &&Connection<C>| {
                 let client = || &state.entries[connection.client as usize].client;
                 let history = connection.history;
@@ -425,8 +425,8 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         self.state.connections.iter().any(|connection| connection.history.awaited)
     }
 
-    fn reopen(&mut self, meeting: &Meeting) -> io::Result<()> {
-        self.open_until(meeting, &mut |state| !state.is_reopening())
+    fn reopen(&mut self, barrier: &Barrier) -> io::Result<()> {
+        self.open_until(barrier, &mut |state| !state.is_reopening())
     }
 
     fn begin_churn(&mut self, churn_phase: ChurnPhase) {
@@ -452,17 +452,17 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         Ok(now)
     }
 
-    fn work(&mut self, meeting: &Meeting, end: Nanos) -> io::Result<()> {
+    fn work(&mut self, barrier: &Barrier, end: Nanos) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
         self.state.silence.begin_phase();
-        self.state.patience_ns = match (end, self.state.maker.is_load()) {
-            (NEVER, true) => self.state.limits.load_patience_ns,
-            (NEVER, false) => self.state.limits.patience_ns,
+        self.state.silence_max_ns = match (end, self.state.maker.is_load()) {
+            (NEVER, true) => self.state.limits.load_silence_max_ns,
+            (NEVER, false) => self.state.limits.silence_max_ns,
             _ => NEVER,
         };
         let bounds = Bounds { end, drain_end: end.saturating_add(self.state.limits.drain_ns), idle: false };
-        let over = self.turns(meeting, bounds, None)?;
-        self.settle(over);
+        let over = self.turns(barrier, bounds, None)?;
+        self.close_phase(over);
         Ok(())
     }
 
@@ -559,17 +559,17 @@ struct Bounds {
 fn ended_early<C: Codec>(
     population: &mut Population,
     state: &mut WorkerState<C>,
-    meeting: &Meeting,
+    barrier: &Barrier,
     bounds: Bounds,
     now: Nanos,
 ) -> Bounds {
-    let end = match meeting.is_stopped() {
+    let end = match barrier.is_stopped() {
         true => {
             population.stop(state, now);
             now
         }
         false => {
-            let end = meeting.ends_at().max(now);
+            let end = barrier.ends_at().max(now);
             population.end_at(state, end);
             state.reporter.end_phase_at(end);
             end
@@ -583,7 +583,7 @@ fn ended_early<C: Codec>(
 /// requests are due in that time: all workers account for one interval.
 fn over_when_idle<C: Codec>(
     state: &WorkerState<C>,
-    meeting: &Meeting,
+    barrier: &Barrier,
     bounds: &mut Bounds,
     now: Nanos,
 ) -> Option<Nanos> {
@@ -592,7 +592,7 @@ fn over_when_idle<C: Codec>(
         return Some(now);
     }
     if !std::mem::replace(&mut bounds.idle, true) {
-        meeting.fall_idle(now);
+        barrier.mark_idle(now);
     }
-    meeting.all_idle()
+    barrier.all_idle()
 }

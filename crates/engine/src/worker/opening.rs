@@ -48,7 +48,7 @@ impl Openings {
     }
 
     /// Whether a server has answered on every connection that is open.
-    pub fn shakes_hands(&self) -> bool {
+    pub fn is_answered_in_handshake(&self) -> bool {
         self.handshake.replies() > 0
     }
 
@@ -95,22 +95,22 @@ impl Openings {
         if self.handshake.is_none() {
             return None;
         }
-        self.call(conn);
+        self.queue_handshake(conn);
         Some(Box::new(PendingHandshake {
             handshake: Arc::clone(&self.handshake),
-            said: 0,
+            sent_bytes: 0,
             begun: 0,
             reader: self.handshake.reader(),
         }))
     }
 
     /// Notes that a new connection has bytes of the handshake to send.
-    pub fn call(&mut self, conn: ConnId) {
+    pub fn queue_handshake(&mut self, conn: ConnId) {
         self.to_send.push(conn);
     }
 
     /// Takes the connections with bytes of the handshake to send.
-    pub fn take_called(&mut self) -> Vec<ConnId> {
+    pub fn take_queued_handshakes(&mut self) -> Vec<ConnId> {
         std::mem::take(&mut self.to_send)
     }
 }
@@ -120,7 +120,7 @@ impl Openings {
 pub struct PendingHandshake {
     handshake: Arc<Handshake>,
     /// Bytes of the handshake that were sent.
-    said: usize,
+    sent_bytes: usize,
     /// When the handshake was first sent; 0 until then.
     begun: Nanos,
     reader: HandshakeReader,
@@ -129,7 +129,7 @@ pub struct PendingHandshake {
 impl PendingHandshake {
     /// The bytes of the handshake that were not sent yet.
     pub fn rest(&self) -> &[u8] {
-        &self.handshake.bytes()[self.said..]
+        &self.handshake.bytes()[self.sent_bytes..]
     }
 
     /// When the handshake was first sent; 0 until then.
@@ -139,7 +139,7 @@ impl PendingHandshake {
 
     /// Notes that `count` more bytes were sent at `at`.
     pub fn handle_sent(&mut self, count: usize, at: Nanos) {
-        self.said += count;
+        self.sent_bytes += count;
         if self.begun == 0 {
             self.begun = at;
         }
@@ -156,7 +156,7 @@ impl PendingHandshake {
             Ok(HandshakeProgress::Done) if !bytes.is_empty() || !self.rest().is_empty() => {
                 Err("the server said more than was asked".to_owned())
             }
-            Ok(heard) => Ok(heard),
+            Ok(progress) => Ok(progress),
             Err(HandshakeRefused::Malformed(Malformed(what))) => match words(first) {
                 Some(greeting) => Err(not_allowed(what, greeting.as_bytes())),
                 None => Err(what.to_owned()),

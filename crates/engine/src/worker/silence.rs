@@ -11,11 +11,11 @@ pub struct Silence {
 #[derive(Clone, Copy, Debug)]
 struct ServerSilence {
     /// When the server's last reply came.
-    heard: Nanos,
+    replied_at: Nanos,
     /// The slot of the connection on which that reply came.
-    heard_in: u32,
-    /// Since when a reply of the server is due that did not come; [`NEVER`] if there is none. A time before the last
-    /// reply does not count.
+    replied_on: u32,
+    /// Since when the server owed a reply that did not come; [`NEVER`] if there is none. A time before the last reply
+    /// does not count.
     missed: Nanos,
     /// The connections to the server.
     connections: u32,
@@ -32,8 +32,8 @@ impl Silence {
     /// The silence of `servers` servers, to which no request was sent yet. `slots` has the server of each connection.
     pub fn new(servers: usize, slots: impl Iterator<Item = u32>) -> Silence {
         let unasked = ServerSilence {
-            heard: 0,
-            heard_in: 0,
+            replied_at: 0,
+            replied_on: 0,
             missed: NEVER,
             connections: 0,
             passed: 0,
@@ -50,7 +50,7 @@ impl Silence {
     #[inline]
     pub fn answered(&mut self, server: u32, slot: usize, at: Nanos) {
         let known = &mut self.servers[server as usize];
-        (known.heard, known.heard_in) = (at, slot as u32);
+        (known.replied_at, known.replied_on) = (at, slot as u32);
     }
 
     /// Notes that a request to a server at `since`, on the connection in `slot`, got no reply. A server that replied
@@ -59,17 +59,17 @@ impl Silence {
     /// connection wait behind it, and the server's replies to them are due since then.
     pub fn missed(&mut self, server: u32, slot: usize, since: Nanos) {
         let known = &mut self.servers[server as usize];
-        if since < known.heard && slot as u32 != known.heard_in {
-            if known.passed_since != known.heard {
-                (known.passed, known.passed_since) = (0, known.heard);
+        if since < known.replied_at && slot as u32 != known.replied_on {
+            if known.passed_since != known.replied_at {
+                (known.passed, known.passed_since) = (0, known.replied_at);
             }
             known.passed += 1;
             if 2 * known.passed <= known.connections {
                 return;
             }
         }
-        if known.missed == NEVER || known.missed < known.heard {
-            known.missed = since.max(known.heard);
+        if known.missed == NEVER || known.missed < known.replied_at {
+            known.missed = since.max(known.replied_at);
         }
     }
 
@@ -93,7 +93,7 @@ impl Silence {
     /// since.
     pub fn turns_away(&self, server: u32) -> bool {
         let known = &self.servers[server as usize];
-        known.turned_away > known.heard
+        known.turned_away > known.replied_at
     }
 
     /// Notes that a server that is asked for no replies took the connection in `slot` at `at`. After a connection that it
@@ -114,7 +114,7 @@ impl Silence {
     pub fn of(&self, server: u32, now: Nanos) -> Nanos {
         match self.servers[server as usize] {
             ServerSilence { missed: NEVER, .. } => 0,
-            ServerSilence { heard, missed, .. } if missed < heard => 0,
+            ServerSilence { replied_at, missed, .. } if missed < replied_at => 0,
             ServerSilence { missed, .. } => now.saturating_sub(missed),
         }
     }

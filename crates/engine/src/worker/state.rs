@@ -104,8 +104,8 @@ pub struct WorkerState<C> {
     pub silence: Silence,
     /// The codec that new connections get copies of.
     pub codec: C,
-    /// Longest silence of a server before its connections are not opened again, in nanoseconds.
-    pub patience_ns: Nanos,
+    /// How long a server may be silent before its connections are not opened again.
+    pub silence_max_ns: Nanos,
     /// When bytes were last read, on the monotonic clock.
     pub read_at: Nanos,
 }
@@ -150,7 +150,7 @@ impl<C: Codec> WorkerState<C> {
             codec: C::new(),
             silence,
             servers,
-            patience_ns: NEVER,
+            silence_max_ns: NEVER,
             read_at: 0,
             entries: clients.into_iter().map(ClientEntry::new).collect(),
         }
@@ -228,7 +228,7 @@ impl<C: Codec> WorkerState<C> {
 
     /// Number of connections that are open and on which the server has sent nothing yet, no agreement to a handshake either.
     pub fn unheard(&self) -> u64 {
-        if self.openings.shakes_hands() {
+        if self.openings.is_answered_in_handshake() {
             return 0;
         }
         let is_open = |state| matches!(state, ConnectionState::Open | ConnectionState::Full);
@@ -294,7 +294,7 @@ impl<C: Codec> WorkerState<C> {
     /// the run would wait for these alone.
     pub fn refuses_for_good(&mut self, server: u32, now: Nanos) -> bool {
         let since = self.reporter.refusals.since(server, now).unwrap_or(now);
-        if now.saturating_sub(since) < self.patience_ns {
+        if now.saturating_sub(since) < self.silence_max_ns {
             return false;
         }
         let is_open = |state| matches!(state, ConnectionState::Open | ConnectionState::Full);
@@ -332,7 +332,7 @@ impl<C: Codec> WorkerState<C> {
 
     /// Whether a server has been silent for so long that no connection to it is opened again.
     pub fn gives_up(&self, server: u32, now: Nanos) -> bool {
-        self.silence.of(server, now) >= self.patience_ns
+        self.silence.of(server, now) >= self.silence_max_ns
     }
 
     /// The silence of each server of this worker's connections.

@@ -7,20 +7,20 @@ use crate::time::{NEVER, Nanos, SECOND};
 const DRAIN_MAX_NS: Nanos = SECOND;
 
 /// The longest silence of a server that is waited for: a number of timeouts, and at least a time.
-struct Patience {
+struct LongestSilence {
     timeouts: u64,
     least_ns: Nanos,
 }
 
-/// Longest silence of a server while records are stored.
-const LOAD_PATIENCE: Patience = Patience { timeouts: 3, least_ns: 3 * SECOND };
+/// For how long a server may be silent while records are stored.
+const LOAD_SILENCE: LongestSilence = LongestSilence { timeouts: 3, least_ns: 3 * SECOND };
 
 /// Longest silence of a server otherwise, and also while records are stored where connections are opened again:
 /// a server then may take its time to come back.
-const PATIENCE: Patience = Patience { timeouts: 10, least_ns: 10 * SECOND };
+const SILENCE: LongestSilence = LongestSilence { timeouts: 10, least_ns: 10 * SECOND };
 
 /// A server is waited for no longer than this, unless one timeout is longer: by then a server that restarts is back.
-const PATIENCE_MAX_NS: Nanos = 60 * SECOND;
+const SILENCE_MAX_NS: Nanos = 60 * SECOND;
 
 impl Plan {
     /// The longest time in nanoseconds that a phase waits for its last answers.
@@ -29,19 +29,19 @@ impl Plan {
     }
 
     /// The longest time in nanoseconds that a server may answer nothing in a load that only its number of requests ends.
-    pub fn load_patience_ns(&self) -> Nanos {
-        self.wait_ns(if self.reconnect { PATIENCE } else { LOAD_PATIENCE })
+    pub fn load_silence_max_ns(&self) -> Nanos {
+        self.wait_ns(if self.reconnect { SILENCE } else { LOAD_SILENCE })
     }
 
     /// The longest time in nanoseconds that a server may answer nothing in any other phase that only its number of
     /// requests ends.
-    pub fn patience_ns(&self) -> Nanos {
-        self.wait_ns(PATIENCE)
+    pub fn silence_max_ns(&self) -> Nanos {
+        self.wait_ns(SILENCE)
     }
 
-    fn wait_ns(&self, patience: Patience) -> Nanos {
-        let most_ns = PATIENCE_MAX_NS.max(self.timeout_ns);
-        self.timeout_ns.saturating_mul(patience.timeouts).max(patience.least_ns).min(most_ns)
+    fn wait_ns(&self, longest: LongestSilence) -> Nanos {
+        let most_ns = SILENCE_MAX_NS.max(self.timeout_ns);
+        self.timeout_ns.saturating_mul(longest.timeouts).max(longest.least_ns).min(most_ns)
     }
 }
 
@@ -84,8 +84,8 @@ mod tests {
     use crate::time::MILLISECOND;
 
     #[test]
-    fn patience_is_some_timeouts_and_between_some_seconds_and_a_minute() {
-        // Timeout, reconnection; drain, patience of a load, patience of any other phase.
+    fn the_longest_silence_is_some_timeouts_and_between_some_seconds_and_a_minute() {
+        // Timeout, reconnection; drain, longest silence in a load, longest silence in any other phase.
         let rows = [
             (SECOND / 10, false, [SECOND / 10, 3 * SECOND, 10 * SECOND]),
             (SECOND, false, [SECOND, 3 * SECOND, 10 * SECOND]),
@@ -98,7 +98,7 @@ mod tests {
         for (timeout_ns, reconnect, expected) in rows {
             let plan = Plan { timeout_ns, reconnect, ..Plan::default() };
             assert_eq!(
-                [plan.drain_ns(), plan.load_patience_ns(), plan.patience_ns()],
+                [plan.drain_ns(), plan.load_silence_max_ns(), plan.silence_max_ns()],
                 expected,
                 "{timeout_ns}"
             );

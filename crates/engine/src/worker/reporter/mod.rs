@@ -18,7 +18,7 @@ use pummel_logic::workload::value::Version;
 use pummel_measure::flight::FlightAccount;
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, WorkerTime};
-use pummel_measure::phase_ends::{PhaseOutcome, PhaseTimes};
+use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
 use pummel_measure::recorder::Tally;
 
 use self::value_checks::ValueChecks;
@@ -327,7 +327,7 @@ impl WorkerReporter {
             phase: self.phase,
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
-            times: PhaseTimes {
+            span: PhaseSpan {
                 begin: self.begin,
                 end: self.end_at,
                 elapsed_ns,
@@ -563,7 +563,7 @@ mod tests {
 
     /// A reporter of one group, the receiver of its messages, and the sender of its emptied intervals.
     fn reporter(rows: bool) -> (WorkerReporter, Receiver<QueuedMessage>, Sender<Box<Interval>>) {
-        let ((messages, heard), (spare, spares)) = (channel(), channel());
+        let ((sender, messages), (spare, spares)) = (channel(), channel());
         let options = ReportOptions {
             parts: Vec::new(),
             checks: 0,
@@ -581,29 +581,29 @@ mod tests {
             seed: 7,
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
-        (WorkerReporter::new(MessageSender::new(3, messages, spares), intervals, options), heard, spare)
+        (WorkerReporter::new(MessageSender::new(3, sender, spares), intervals, options), messages, spare)
     }
 
     /// The slices that a reporter has handed over.
     #[allow(clippy::vec_box, reason = "intervals go from hand to hand in their boxes")]
-    fn slices(heard: &Receiver<QueuedMessage>) -> Vec<Box<Interval>> {
+    fn slices(messages: &Receiver<QueuedMessage>) -> Vec<Box<Interval>> {
         let slice = |queued: QueuedMessage| match queued.message {
             WorkerMessage::Slice { interval, .. } => Some(interval),
             _ => None,
         };
-        heard.try_iter().filter_map(slice).collect()
+        messages.try_iter().filter_map(slice).collect()
     }
 
     #[test]
     fn a_worker_without_a_spare_interval_goes_on_in_the_one_that_it_has() {
-        let (mut reporter, heard, spare) = reporter(false);
+        let (mut reporter, messages, spare) = reporter(false);
         for phase in 0..3 {
             reporter.begin_phase(phase, ReportMode::Record(10), 0, 1_000);
             for tick in 1..100 {
                 reporter.tick(tick * 10);
             }
             reporter.end_phase(1_007, PhaseOutcome::default());
-            let slices = slices(&heard);
+            let slices = slices(&messages);
             assert_eq!(
                 slices.len(),
                 INTERVALS_PER_WORKER - 1,
@@ -623,12 +623,12 @@ mod tests {
 
     #[test]
     fn intervals_that_come_back_are_gone_on_with_and_no_other_is_made() {
-        let (mut reporter, heard, spare) = reporter(false);
+        let (mut reporter, messages, spare) = reporter(false);
         let mut places = std::collections::BTreeSet::new();
         reporter.begin_phase(0, ReportMode::Record(10), 0, 10_000);
         for tick in 1..1_000 {
             reporter.tick(tick * 10);
-            let slices = slices(&heard);
+            let slices = slices(&messages);
             assert_eq!(slices.len(), 1, "each slice has its interval");
             for slice in slices {
                 places.insert(std::ptr::from_ref(&*slice) as usize);
@@ -640,7 +640,7 @@ mod tests {
 
     #[test]
     fn rows_that_are_not_taken_are_dropped_and_counted() {
-        let (mut reporter, heard, _spare) = reporter(true);
+        let (mut reporter, messages, _spare) = reporter(true);
         reporter.begin_phase(0, ReportMode::Record(NEVER / 2), 0, NEVER);
         let ticket = Ticket::of(Verb::Get);
         let answer = Answer {
@@ -660,6 +660,6 @@ mod tests {
         let rows = |queued: QueuedMessage| {
             if let WorkerMessage::Rows(rows) = queued.message { rows.len() } else { 0 }
         };
-        assert_eq!(heard.try_iter().map(rows).sum::<usize>(), ROWS_WAITING_MAX);
+        assert_eq!(messages.try_iter().map(rows).sum::<usize>(), ROWS_WAITING_MAX);
     }
 }

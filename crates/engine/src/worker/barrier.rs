@@ -1,4 +1,4 @@
-//! The meeting of the workers between phases, at which they agree on when the next phase begins.
+//! The barrier of the workers between phases, at which they agree on when the next phase begins.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -10,8 +10,8 @@ const STOPPED: Nanos = 0;
 
 /// A barrier for a fixed number of workers, used again for every phase.
 #[derive(Debug)]
-pub struct Meeting {
-    state: Mutex<MeetingState>,
+pub struct Barrier {
+    state: Mutex<BarrierState>,
     changed: Condvar,
     /// When the phase under way ends before its time, on the monotonic clock: [`NEVER`] where it does not, and [`STOPPED`] where
     /// the run was stopped. Every worker reads it in every turn, while others write to the state.
@@ -35,7 +35,7 @@ pub enum Readiness {
 struct CachePadded<T>(T);
 
 #[derive(Debug, Default)]
-struct MeetingState {
+struct BarrierState {
     /// Workers that take part.
     workers: usize,
     arrived: usize,
@@ -53,27 +53,27 @@ struct MeetingState {
     verdict: Option<Nanos>,
 }
 
-impl Meeting {
-    /// A meeting for `workers` workers.
-    pub fn new(workers: usize) -> Meeting {
-        let state = MeetingState { workers, ..MeetingState::default() };
-        Meeting {
+impl Barrier {
+    /// A barrier for `workers` workers.
+    pub fn new(workers: usize) -> Barrier {
+        let state = BarrierState { workers, ..BarrierState::default() };
+        Barrier {
             state: Mutex::new(state),
             changed: Condvar::new(),
             ends_at: CachePadded(AtomicU64::new(NEVER)),
         }
     }
 
-    /// The meeting of a run that has workers in other processes as well if `others` is set. A phase is then never over
+    /// The barrier of a run that has workers in other processes as well if `others` is set. A phase is then never over
     /// because all workers here are idle.
-    pub fn among_others(self, others: bool) -> Meeting {
+    pub fn among_others(self, others: bool) -> Barrier {
         self.state.lock().unwrap_or_else(|broken| broken.into_inner()).others = others;
         self
     }
 
     /// Waits for all workers, each of which passes its clock's time and its readiness. Returns to all of them the latest
     /// of the times, or `None` when one of them is unable to go on, none is ready, or the run was stopped.
-    pub fn meet(&self, now: Nanos, readiness: Readiness) -> Option<Nanos> {
+    pub fn wait(&self, now: Nanos, readiness: Readiness) -> Option<Nanos> {
         let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
         state.arrived += 1;
         state.latest = state.latest.max(now);
@@ -91,7 +91,7 @@ impl Meeting {
 
     /// Notes that a worker has nothing left to do in the phase under way, since all its connections are lost. A worker
     /// calls this once in a phase at most.
-    pub fn fall_idle(&self, now: Nanos) {
+    pub fn mark_idle(&self, now: Nanos) {
         let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
         state.idle += 1;
         state.latest = state.latest.max(now);
@@ -104,7 +104,7 @@ impl Meeting {
         (!state.others && state.idle + state.arrived >= state.workers).then_some(state.latest)
     }
 
-    /// Leaves the meeting for good and stops the run, since the other workers cannot go on without this one.
+    /// Leaves the barrier for good and stops the run, since the other workers cannot go on without this one.
     pub fn leave(&self) {
         self.stop();
         let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
@@ -116,10 +116,10 @@ impl Meeting {
     }
 
     /// Releases all workers with their common result, and begins the next round.
-    fn release(&self, state: &mut MeetingState) -> Option<Nanos> {
+    fn release(&self, state: &mut BarrierState) -> Option<Nanos> {
         let goes_on = state.ready && !state.unable && !self.is_stopped();
         let verdict = goes_on.then_some(state.latest);
-        *state = MeetingState {
+        *state = BarrierState {
             workers: state.workers,
             arrived: 0,
             idle: 0,
@@ -144,15 +144,15 @@ impl Meeting {
         self.ends_at.0.store(STOPPED, Ordering::Relaxed);
     }
 
-    /// The number of the meeting that was over last: which phase [`Meeting::end_phase`] may end.
+    /// The number of the round that was over last: which phase [`Barrier::end_phase`] may end.
     pub fn round(&self) -> u64 {
         self.state.lock().unwrap_or_else(|broken| broken.into_inner()).round
     }
 
     /// Ends the phase under way at `at`, on the monotonic clock, unless it ends before that or is over: it is the phase after
-    /// meeting number `round`. All workers see this within the time between two slices.
+    /// round number `round`. All workers see this within the time between two slices.
     pub fn end_phase(&self, round: u64, at: Nanos) {
-        // No meeting is over while this thread looks at its number.
+        // No round is over while this thread looks at its number.
         let state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
         if state.round == round {
             self.ends_at.0.fetch_min(at.max(STOPPED + 1), Ordering::Relaxed);
@@ -181,25 +181,25 @@ mod tests {
     #[test]
     fn what_workers_read_in_every_turn_is_on_no_line_that_others_write_to() {
         let line = |offset: usize| offset / 128;
-        let ends_at = std::mem::offset_of!(Meeting, ends_at);
+        let ends_at = std::mem::offset_of!(Barrier, ends_at);
         assert_eq!(ends_at % 128, 0);
-        assert_ne!(line(ends_at), line(std::mem::offset_of!(Meeting, state)));
-        assert_ne!(line(ends_at), line(std::mem::offset_of!(Meeting, changed)));
+        assert_ne!(line(ends_at), line(std::mem::offset_of!(Barrier, state)));
+        assert_ne!(line(ends_at), line(std::mem::offset_of!(Barrier, changed)));
         assert_eq!(size_of::<CachePadded<AtomicU64>>(), 128);
-        // Data beside a meeting shares no cache line with it either, since a meeting begins and ends with a line.
-        assert_eq!((align_of::<Meeting>(), size_of::<Meeting>() % 128), (128, 0));
+        // Data beside a barrier shares no cache line with it either, since a barrier begins and ends with a line.
+        assert_eq!((align_of::<Barrier>(), size_of::<Barrier>() % 128), (128, 0));
     }
 
     #[test]
     fn all_leave_with_the_latest_time_and_one_who_cannot_go_on_holds_all_back() {
-        let meeting = Meeting::new(3);
+        let barrier = Barrier::new(3);
         let rounds = |brought: [Nanos; 3], readiness: [Readiness; 3]| -> Vec<Option<Nanos>> {
             std::thread::scope(|scope| {
                 let workers: Vec<_> = (0..3)
                     .map(|n| {
                         scope.spawn({
-                            let meeting = &meeting;
-                            move || meeting.meet(brought[n], readiness[n])
+                            let barrier = &barrier;
+                            move || barrier.wait(brought[n], readiness[n])
                         })
                     })
                     .collect();
@@ -210,67 +210,67 @@ mod tests {
         assert_eq!(rounds([10, 11, 12], [Ready, Unable, Ready]), [None; 3]);
         assert_eq!(rounds([20, 11, 12], [Ready, Idle, Idle]), [Some(20); 3]);
         assert_eq!(rounds([30, 31, 32], [Idle; 3]), [None; 3], "there is no worker to go on with");
-        meeting.stop();
+        barrier.stop();
         assert_eq!(rounds([40, 41, 42], [Ready; 3]), [None; 3]);
     }
 
     #[test]
     fn a_phase_ends_early_at_the_first_moment_that_is_named_and_the_next_phase_does_not() {
-        let meeting = Meeting::new(1);
-        assert_eq!(meeting.meet(5, Ready), Some(5));
-        let round = meeting.round();
-        assert_eq!(meeting.ends_at(), NEVER);
-        meeting.end_phase(round, 80);
-        meeting.end_phase(round, 70);
-        meeting.end_phase(round, 90);
-        assert_eq!((meeting.ends_at(), meeting.is_stopped()), (70, false));
-        assert_eq!(meeting.meet(75, Ready), Some(75), "an early end is no reason not to go on");
-        assert_eq!(meeting.ends_at(), NEVER);
-        meeting.end_phase(round, 100);
-        assert_eq!(meeting.ends_at(), NEVER, "that phase is over");
-        meeting.stop();
-        meeting.end_phase(meeting.round(), 100);
-        assert!(meeting.is_stopped(), "a stop stays");
+        let barrier = Barrier::new(1);
+        assert_eq!(barrier.wait(5, Ready), Some(5));
+        let round = barrier.round();
+        assert_eq!(barrier.ends_at(), NEVER);
+        barrier.end_phase(round, 80);
+        barrier.end_phase(round, 70);
+        barrier.end_phase(round, 90);
+        assert_eq!((barrier.ends_at(), barrier.is_stopped()), (70, false));
+        assert_eq!(barrier.wait(75, Ready), Some(75), "an early end is no reason not to go on");
+        assert_eq!(barrier.ends_at(), NEVER);
+        barrier.end_phase(round, 100);
+        assert_eq!(barrier.ends_at(), NEVER, "that phase is over");
+        barrier.stop();
+        barrier.end_phase(barrier.round(), 100);
+        assert!(barrier.is_stopped(), "a stop stays");
     }
 
     #[test]
     fn a_phase_is_over_when_the_last_worker_fell_idle_or_came() {
-        let meeting = Meeting::new(3);
-        meeting.fall_idle(10);
-        assert_eq!(meeting.all_idle(), None);
-        meeting.fall_idle(30);
-        assert_eq!(meeting.all_idle(), None);
+        let barrier = Barrier::new(3);
+        barrier.mark_idle(10);
+        assert_eq!(barrier.all_idle(), None);
+        barrier.mark_idle(30);
+        assert_eq!(barrier.all_idle(), None);
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| meeting.meet(20, Ready));
-            while meeting.all_idle().is_none() {
+            let first = scope.spawn(|| barrier.wait(20, Ready));
+            while barrier.all_idle().is_none() {
                 std::thread::yield_now();
             }
-            assert_eq!(meeting.all_idle(), Some(30));
-            let others = [scope.spawn(|| meeting.meet(31, Ready)), scope.spawn(|| meeting.meet(32, Ready))];
+            assert_eq!(barrier.all_idle(), Some(30));
+            let others = [scope.spawn(|| barrier.wait(31, Ready)), scope.spawn(|| barrier.wait(32, Ready))];
             assert_eq!(first.join().expect("a worker ends"), Some(32));
             for other in others {
                 assert_eq!(other.join().expect("a worker ends"), Some(32));
             }
         });
-        assert_eq!(meeting.all_idle(), None, "the next phase begins with all");
+        assert_eq!(barrier.all_idle(), None, "the next phase begins with all");
     }
 
     #[test]
     fn a_phase_with_workers_elsewhere_is_not_over_because_all_here_are_idle() {
-        let meeting = Meeting::new(1).among_others(true);
-        meeting.fall_idle(10);
-        assert_eq!(meeting.all_idle(), None);
-        assert_eq!(meeting.meet(20, Ready), Some(20));
-        meeting.fall_idle(30);
-        assert_eq!(meeting.all_idle(), None);
+        let barrier = Barrier::new(1).among_others(true);
+        barrier.mark_idle(10);
+        assert_eq!(barrier.all_idle(), None);
+        assert_eq!(barrier.wait(20, Ready), Some(20));
+        barrier.mark_idle(30);
+        assert_eq!(barrier.all_idle(), None);
     }
 
     #[test]
     fn one_who_leaves_is_not_waited_for() {
-        let meeting = Meeting::new(2);
+        let barrier = Barrier::new(2);
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| meeting.meet(5, Ready));
-            meeting.leave();
+            let waits = scope.spawn(|| barrier.wait(5, Ready));
+            barrier.leave();
             assert_eq!(waits.join().expect("a worker ends"), None);
         });
     }
