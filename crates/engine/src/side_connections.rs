@@ -145,6 +145,11 @@ impl<B: Backend> SideConnections<B> {
         &self.backend
     }
 
+    /// Server number `number`.
+    pub fn server(&self, number: usize) -> &Server {
+        &self.servers[number]
+    }
+
     /// The time on the monotonic clock.
     pub fn now(&self) -> Nanos {
         self.backend.now()

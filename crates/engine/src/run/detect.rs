@@ -115,83 +115,53 @@ pub fn detect(inquiry: &Inquiry, goes_on: &dyn Fn() -> bool) -> Result<(String, 
             _ => first = Some((name.clone(), spoken)),
         }
     }
-    first.ok_or_else(|| Undetected::Unreachable {
-        server: "the run".to_owned(),
-        why: "there is no server".to_owned(),
-    })
+    first.ok_or_else(|| unreachable("the run", "there is no server"))
 }
 
 /// The answers of the servers in their order, up to the first that cannot be asked.
 fn answers(inquiry: &Inquiry, goes_on: &dyn Fn() -> bool) -> Vec<Result<Spoken, Undetected>> {
-    let mut servers = Vec::new();
-    let mut unasked = None;
-    for name in &inquiry.servers {
+    let resolve = |name: &String| {
         let sources = Sources::parse(&inquiry.socket.source);
-        match sources.and_then(|sources| Server::resolve(name, &sources)) {
-            Ok(server) => servers.push(server),
-            Err(error) => {
-                unasked = Some(unreachable(name, error.to_string()));
-                break;
-            }
+        let server = sources.and_then(|sources| Server::resolve(name, &sources));
+        server.map_err(|error| unreachable(name, error))
+    };
+    let mut resolved: Vec<_> = inquiry.servers.iter().map(resolve).collect();
+    let rest = resolved.split_off(resolved.iter().take_while(|server| server.is_ok()).count());
+    let servers: Arc<[Server]> = resolved.into_iter().flatten().collect();
+    let asked = match servers.first() {
+        None => Vec::new(),
+        Some(first) => {
+            ask(inquiry, &servers, goes_on).unwrap_or_else(|why| vec![Err(unreachable(first.name(), why))])
         }
-    }
-    let asked = ask(inquiry, servers.as_slice().into(), goes_on);
-    let known = servers.iter().zip(asked).map(|(server, answer)| {
-        let server = server.name();
-        answer.map_err(|why| match why {
-            Unanswered::Unreachable(why) => unreachable(server, why),
-            Unanswered::Refused(said) => Undetected::Refused { server: server.to_owned(), said },
-            Unanswered::Foreign { did, is_in_words } => {
-                let wants_no_tls = inquiry.tls.is_some() || is_in_words;
-                Undetected::Foreign { server: server.to_owned(), did, wants_no_tls }
-            }
-            Unanswered::Interrupted => Undetected::Interrupted,
-        })
-    });
-    known.chain(unasked.map(Err)).collect()
+    };
+    asked.into_iter().chain(rest.into_iter().filter_map(Result::err).map(Err)).collect()
 }
 
-fn unreachable(server: &str, why: String) -> Undetected {
-    Undetected::Unreachable { server: server.to_owned(), why }
+fn unreachable(server: &str, why: impl fmt::Display) -> Undetected {
+    Undetected::Unreachable { server: server.to_owned(), why: why.to_string() }
 }
 
+/// Asks the servers what they speak, on connections of this machine's kernel.
+///
+/// # Errors
+/// Returns the reason why none can be asked.
 fn ask(
     inquiry: &Inquiry,
-    servers: Arc<[Server]>,
+    servers: &Arc<[Server]>,
     goes_on: &dyn Fn() -> bool,
-) -> Vec<Result<Spoken, Unanswered>> {
-    let of_none =
-        |error: String| servers.iter().map(|_| Err(Unanswered::Unreachable(error.clone()))).collect();
-    let epoll = match Epoll::new(Wait::Block, Clock::User, &inquiry.socket) {
-        Ok(epoll) => epoll,
-        Err(error) => return of_none(error.to_string()),
-    };
-    let timeout_ns = inquiry.timeout_ns;
-    let Some(options) = &inquiry.tls else {
-        return ask_all(epoll, &servers, timeout_ns, &Question::ALL, goes_on);
-    };
-    match Setup::new(options, &servers) {
-        Ok(setup) => ask_all(Tls::new(epoll, &setup), &servers, timeout_ns, &Question::ALL, goes_on),
-        Err(error) => of_none(error.to_string()),
+) -> Result<Vec<Result<Spoken, Undetected>>, String> {
+    let Inquiry { socket, tls, timeout_ns, .. } = inquiry;
+    let epoll = Epoll::new(Wait::Block, Clock::User, socket).map_err(|error| error.to_string())?;
+    let Some(options) = tls else { return Ok(ask_all(epoll, servers, *timeout_ns, &Question::ALL, goes_on)) };
+    let setup = Setup::new(options, servers).map_err(|error| error.to_string())?;
+    let mut answers = ask_all(Tls::new(epoll, &setup), servers, *timeout_ns, &Question::ALL, goes_on);
+    for answer in &mut answers {
+        // A connection is open when its TLS handshake is over.
+        if let Err(Undetected::Foreign { wants_no_tls, .. }) = answer {
+            *wants_no_tls = true;
+        }
     }
-}
-
-/// Why it is not known what a server speaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unanswered {
-    /// No connection to the server can be opened, for this reason, a sentence without its full stop.
-    Unreachable(String),
-    /// The server refuses this client whatever it is asked, in these words.
-    Refused(String),
-    /// The server answers no question.
-    Foreign {
-        /// What it did instead, as the end of a sentence whose subject is the server.
-        did: String,
-        /// It sent words.
-        is_in_words: bool,
-    },
-    /// The user ended the question.
-    Interrupted,
+    Ok(answers)
 }
 
 /// Puts these questions to all servers at once, each on a connection of its own, until every server has answered one of them, or
@@ -202,7 +172,7 @@ pub(super) fn ask_all<B: Backend>(
     timeout_ns: Nanos,
     questions: &'static [Question],
     goes_on: &dyn Fn() -> bool,
-) -> Vec<Result<Spoken, Unanswered>> {
+) -> Vec<Result<Spoken, Undetected>> {
     resolve::allow_descriptors(servers.len() as u64, 1);
     let wait_ns = timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS);
     let limits = Limits { open_ns: wait_ns, received_bytes: ANSWER_MAX_BYTES };
@@ -210,11 +180,12 @@ pub(super) fn ask_all<B: Backend>(
     let sides = servers.iter().map(|_| Side::default()).collect();
     let mut asking = Asking { connections, questions, wait_ns, sides };
     let waited = asking.work(goes_on);
-    let unknown = || match &waited {
-        Ok(()) => Unanswered::Interrupted,
-        Err(error) => Unanswered::Unreachable(error.to_string()),
+    let unknown = |server: &Server| match &waited {
+        Ok(()) => Undetected::Interrupted,
+        Err(error) => unreachable(server.name(), error),
     };
-    asking.sides.into_iter().map(|side| side.answer.unwrap_or_else(|| Err(unknown()))).collect()
+    let known = asking.sides.into_iter().zip(&servers[..]);
+    known.map(|(side, server)| side.answer.unwrap_or_else(|| Err(unknown(server)))).collect()
 }
 
 /// The questions to some servers.
@@ -235,7 +206,7 @@ struct Side {
     spoken: Option<Spoken>,
     /// What the server did when it was asked first, which tells most: that question is text.
     did: Option<(String, bool)>,
-    answer: Option<Result<Spoken, Unanswered>>,
+    answer: Option<Result<Spoken, Undetected>>,
 }
 
 /// What a server did instead of an answer.
@@ -306,7 +277,10 @@ impl<B: Backend> Asking<B> {
                 self.put(number, Question::Info);
             }
             Reading::Spoken(spoken) => self.end(number, Ok(spoken)),
-            Reading::Refused(said) => self.end(number, Err(Unanswered::Refused(said))),
+            Reading::Refused(said) => {
+                let server = self.name(number);
+                self.end(number, Err(Undetected::Refused { server, said }));
+            }
             Reading::Foreign => {
                 let received = received.to_vec();
                 self.go_on(number, &Instead::Sent(received));
@@ -317,8 +291,8 @@ impl<B: Backend> Asking<B> {
     fn closed(&mut self, number: usize, failure: Failure, received: Vec<u8>) {
         match failure {
             Failure::NotOpened(reason) => {
-                let why = Trouble::NotOpened(reason).to_string();
-                self.end(number, Err(Unanswered::Unreachable(why)));
+                let why = unreachable(&self.name(number), Trouble::NotOpened(reason));
+                self.end(number, Err(why));
             }
             Failure::Lost(_) => self.go_on(number, &Instead::Closed(received)),
             Failure::Refused(_) | Failure::TooLong => self.go_on(number, &Instead::Sent(received)),
@@ -331,16 +305,22 @@ impl<B: Backend> Asking<B> {
         if let Some(spoken) = side.spoken.take() {
             return self.end(number, Ok(spoken));
         }
-        let (did, is_in_words) = side.did.get_or_insert_with(|| words_of(instead)).clone();
+        // A server that sends words waits for no TLS handshake.
+        let (did, wants_no_tls) = side.did.get_or_insert_with(|| words_of(instead)).clone();
         side.question += 1;
         if side.question == self.questions.len() {
-            return self.end(number, Err(Unanswered::Foreign { did, is_in_words }));
+            let server = self.name(number);
+            return self.end(number, Err(Undetected::Foreign { server, did, wants_no_tls }));
         }
         self.connections.close(number);
         self.connections.dial(number);
     }
 
-    fn end(&mut self, number: usize, answer: Result<Spoken, Unanswered>) {
+    fn name(&self, number: usize) -> String {
+        self.connections.server(number).name().to_owned()
+    }
+
+    fn end(&mut self, number: usize, answer: Result<Spoken, Undetected>) {
         self.connections.close(number);
         self.sides[number].answer = Some(answer);
     }
@@ -408,8 +388,10 @@ mod tests {
         let answers = ask_all(epoll, &servers, SECOND, &[Question::Version], &|| true);
         // One after the other they take 20 s.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-        let silent = Unanswered::Foreign { did: "sent nothing".to_owned(), is_in_words: false };
-        assert_eq!(answers[0], Err(silent));
+        let Err(Undetected::Foreign { server, did, wants_no_tls: false }) = &answers[0] else {
+            panic!("{answers:?}");
+        };
+        assert_eq!((server.as_str(), did.as_str()), (servers[0].name(), "sent nothing"));
     }
 
     #[test]
@@ -433,6 +415,17 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn a_name_without_an_address_is_the_error_where_all_servers_before_it_have_answered() {
+        let open = server(b"VERSION 1.6.18\r\n");
+        for servers in [vec!["nowhere".to_owned(), open.clone()], vec![open, "nowhere".to_owned()]] {
+            match detect(&inquiry(servers, SECOND), &|| true) {
+                Err(Undetected::Unreachable { server, .. }) => assert_eq!(server, "nowhere"),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pummel_logic::plan::detect::Question;
 use pummel_logic::plan::{Plan, Protocol};
 
-use super::detect::{self, Unanswered};
+use super::detect::{self, Undetected};
 use super::error::{LoginUnsent, RunError};
 use crate::backend::Backend;
 use crate::resolve::Server;
@@ -40,10 +40,11 @@ pub(super) fn ensure_demanded<B: Backend>(
             Ok(spoken) if spoken.protocol == Protocol::Text && spoken.login.is_some() => continue,
             Ok(spoken) if spoken.protocol == Protocol::Text => LoginUnsent::NotDemanded,
             Ok(spoken) => LoginUnsent::Unknown(format!("answered as {}", spoken.words())),
-            Err(Unanswered::Refused(said)) => LoginUnsent::Unknown(format!("said \"{said}\"")),
-            Err(Unanswered::Foreign { did, .. }) => LoginUnsent::Unknown(did),
-            Err(Unanswered::Unreachable(why)) => LoginUnsent::Unreachable(why),
-            Err(Unanswered::Interrupted) => return Err(RunError::Interrupted),
+            Err(Undetected::Refused { said, .. }) => LoginUnsent::Unknown(format!("said \"{said}\"")),
+            Err(Undetected::Foreign { did, .. }) => LoginUnsent::Unknown(did),
+            Err(Undetected::Unreachable { why, .. }) => LoginUnsent::Unreachable(why),
+            // Servers are not compared with each other here.
+            Err(Undetected::Interrupted | Undetected::Different(_)) => return Err(RunError::Interrupted),
         };
         return Err(RunError::Login { server: server.name().to_owned(), why });
     }
