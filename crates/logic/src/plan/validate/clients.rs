@@ -1,12 +1,22 @@
-//! Checks of the groups of clients: their number, their depth and arrivals, and their threads.
+//! Whether the clients can work as the Plan says: their groups, clients that come and go, clients with windows of objects.
 
-use super::bounds::{CLIENTS_MAX, DEPTH_MAX, refuse, shape, within};
-use super::churning;
+use std::fmt::Display;
+
 use super::field::Field;
-use super::invalid::Invalid;
+use super::invalid::{CLIENTS_MAX, DEPTH_MAX, Invalid, NUMBER_MAX, YEAR, refuse, shape, share, within};
+use super::records::KEY_SIZE_MAX;
 use crate::arrival::check_rate;
-use crate::plan::{Arrivals, ClientPolicy, Depth, Group, Phase, Plan, Route, ValueStyle, Work};
+use crate::client::route::LANES_MAX;
+use crate::dist::Dist;
+use crate::plan::{
+    Arrivals, ChurningClients, ClientPolicy, Depth, Gap, Group, Phase, Plan, Protocol, Route, Sequence,
+    Spawns, Transport, ValueStyle, Window, Work,
+};
+use crate::protocol::Verb;
+use crate::protocol::udp::DATAGRAM_MAX_BYTES;
 use crate::time::SECOND;
+use crate::workload::sequence::{SIZE_MAX_BYTES, largest};
+use crate::workload::window::VALUE_MAX_BYTES;
 
 /// Most threads of one process.
 const THREADS_MAX: u64 = 1_024;
@@ -31,7 +41,7 @@ pub fn groups(plan: &Plan) -> Result<(), Invalid> {
         );
         return refuse(Field::Threads.path(), threads, why);
     }
-    churning::fits(plan)?;
+    churning_fits(plan)?;
     if plan.route == Route::All && plan.window().is_none() && clients < plan.servers.len() as u64 {
         let why = format!("expected at least one connection for each of the {} servers", plan.servers.len());
         return refuse(Field::TotalClients.path(), clients, why);
@@ -110,6 +120,231 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     for (index, group) in plan.groups.iter().enumerate() {
         let most = u64::from(group.clients) / plan.servers.len() as u64;
         within(Field::Block.of(index), group.policy.block.into(), 1, most.max(1))?;
+    }
+    Ok(())
+}
+
+/// Refuses clients that come and go where the rest of the plan excludes them. They are accepted only in the only group.
+fn churning_fits(plan: &Plan) -> Result<(), Invalid> {
+    let found = plan.groups.iter().enumerate();
+    let mut found = found.filter_map(|(index, group)| Some((index, group, group.churn.as_ref()?)));
+    let Some((index, group, churn)) = found.next() else { return Ok(()) };
+    within(Field::Calls.of(index), churn.calls, 1, NUMBER_MAX)?;
+    churning_place(plan, index, group, churn)?;
+    spawns(index, churn)?;
+    match &churn.sequence {
+        Some(sequence) => self::sequence(plan, index, churn, sequence),
+        None => Ok(()),
+    }
+}
+
+/// Refuses clients that come and go beside plans of another kind. The error names the field that made the clients come
+/// and go, since the user asked for that.
+fn churning_place(plan: &Plan, index: usize, group: &Group, churn: &ChurningClients) -> Result<(), Invalid> {
+    let (path, value) = match &churn.spawns {
+        Spawns::Open { rate, .. } => (Field::SpawnsRate.of(index), rate.to_string()),
+        Spawns::Closed | Spawns::Drawn(_) => (Field::Calls.of(index), churn.calls.to_string()),
+    };
+    if plan.groups.len() > 1 {
+        return refuse(path, value, "clients that come and go are accepted only in the only group");
+    }
+    let other = |phase: &Phase| {
+        matches!(phase.work, Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_))
+    };
+    if plan.phases.iter().any(other) {
+        let expected = "clients that come and go are accepted only where a mix of operations is asked for";
+        return refuse(path, value, expected);
+    }
+    if plan.route != Route::All {
+        return refuse(path, value, "clients that come and go are accepted only with --route all");
+    }
+    if plan.transport == Transport::Udp {
+        return refuse(path, value, "clients that come and go are accepted only over TCP and unix sockets");
+    }
+    if plan.reconnect {
+        return refuse(path, value, "clients that come and go are not accepted with --reconnect");
+    }
+    if let Some(rate) = group.rate {
+        let why = "not accepted for clients that come and go: how many requests there are follows from --conn-rate and \
+                   --calls-per-connection";
+        return refuse(Field::Rate.of(index), rate, why);
+    }
+    Ok(())
+}
+
+fn spawns(index: usize, churn: &ChurningClients) -> Result<(), Invalid> {
+    match &churn.spawns {
+        Spawns::Drawn(_) if churn.sequence.is_none() => {
+            let expected = "drawn births are accepted only with a sequence";
+            refuse(Field::Spawns.of(index), "drawn", expected)
+        }
+        Spawns::Closed | Spawns::Drawn(_) => Ok(()),
+        Spawns::Open { rate, .. } if check_rate(*rate).is_err() => refuse(
+            Field::SpawnsRate.of(index),
+            rate,
+            "expected 0.000001 to 1000000000000 connections per second",
+        ),
+        Spawns::Open { arrivals: Arrivals::Shape(dist), rate } => {
+            shape(Field::SpawnsArrivals.of(index), dist, SECOND as f64 / rate)
+        }
+        Spawns::Open { arrivals: Arrivals::Closed, .. } => {
+            refuse(Field::SpawnsArrivals.of(index), "closed", "expected arrivals that are not closed")
+        }
+        Spawns::Open { arrivals: Arrivals::Trace, .. } => {
+            let expected = "expected arrivals of their own: the rows of a trace say when requests are due";
+            refuse(Field::SpawnsArrivals.of(index), "trace", expected)
+        }
+        Spawns::Open { .. } => Ok(()),
+    }
+}
+
+/// Refuses a sequence that mcperf could not ask for; no option of `pummel run` asks for one.
+fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Sequence) -> Result<(), Invalid> {
+    let path = Field::Sequence.of(index);
+    let wrong = |value: &dyn Display, expected: &str| refuse(path, value, expected);
+    let one_op = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.ops.len() == 1);
+    if plan.protocol != Protocol::Text || !plan.phases.iter().all(one_op) || plan.verify > 0.0 {
+        let why = "a sequence is accepted only in the text protocol, with one operation in each phase, without loading, \
+                   and unchecked";
+        return wrong(&"", why);
+    }
+    if plan.engine.threads != 1 {
+        let why = "a sequence is accepted only on one thread, since keys are counted there";
+        return wrong(&plan.engine.threads, why);
+    }
+    let expiry = &plan.data.expiry_s;
+    let jitter = plan.data.style.expiry_jitter_percent;
+    if jitter > 0 {
+        return refuse(Field::ExpiryJitter.path(), jitter, "expected 0 with a sequence");
+    }
+    if !matches!(expiry, Dist::Fixed(seconds) if (0.0..=f64::from(i32::MAX)).contains(seconds) && seconds.fract() == 0.0)
+    {
+        return refuse(Field::Expiry.path(), expiry, "expected a whole number from 0 to 2147483647");
+    }
+    if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
+        return wrong(&plan.data.key_prefix, "expected a prefix of up to 234 bytes");
+    }
+    let mixes = || {
+        plan.phases.iter().filter_map(|phase| match &phase.work {
+            Work::Mix(mix) => Some(mix),
+            _ => None,
+        })
+    };
+    if sequence.bogus && !mixes().all(|mix| mix.ops[0].0 == Verb::Set) {
+        return wrong(&"bogus", "the word xxx is accepted in place of set alone");
+    }
+    let spawns = match churn.spawns {
+        Spawns::Drawn(gap) => Some(gap),
+        Spawns::Closed | Spawns::Open { .. } => None,
+    };
+    let longest_s = (YEAR / SECOND) as f64;
+    let gaps = [(Some(sequence.sizes), f64::MAX), (sequence.calls, longest_s), (spawns, longest_s)];
+    for (gap, most) in gaps.into_iter().filter_map(|(gap, most)| Some((gap?, most))) {
+        let bounds = match gap {
+            Gap::Fixed(value) | Gap::Exponential(value) | Gap::Rising(value) => [value, value],
+            Gap::Uniform(low, high) => [low, high],
+        };
+        if let Some(bound) = bounds.iter().find(|bound| !(bound.is_finite() && **bound > 0.0)) {
+            return wrong(bound, "expected numbers above 0");
+        }
+        if bounds[1] > most {
+            return wrong(&bounds[1], "expected gaps of up to 31536000 seconds, which is a year");
+        }
+        if bounds[1] < bounds[0] {
+            return wrong(&bounds[1], &format!("expected numbers from {} on", bounds[0]));
+        }
+    }
+    let requests = plan.phases.iter().filter_map(|phase| phase.stop.requests).max().unwrap_or(NUMBER_MAX);
+    let stores = mixes().any(|mix| mix.ops[0].0.stores());
+    if stores && plan.phases.len() > 1 && matches!(sequence.sizes, Gap::Rising(_)) {
+        let expected = "expected one phase where sizes rise: they rise on from one phase to the next";
+        return wrong(&"sizes", expected);
+    }
+    if stores && largest(sequence.sizes, requests) >= SIZE_MAX_BYTES {
+        return wrong(&"sizes", &format!("expected sizes up to {} bytes", SIZE_MAX_BYTES - 1));
+    }
+    Ok(())
+}
+
+/// The greatest weight of a set, a get or a range of lengths.
+const WEIGHT_MAX: f64 = 1e12;
+
+/// Longest key of an object in the meta protocol. The number in front of it may have control characters, so the key is sent in
+/// base64, which makes four bytes of three.
+const META_KEY_MAX_BYTES: u64 = KEY_SIZE_MAX / 4 * 3;
+
+/// Refuses a window whose objects or lengths cannot be drawn.
+pub fn window(index: usize, window: &Window) -> Result<(), Invalid> {
+    let path = Field::Window.of(index);
+    within(path, window.objects.into(), 1, u64::from(u32::MAX))?;
+    within(path, window.multiget.into(), 1, u64::from(u16::MAX))?;
+    within(path, window.pool.sockets.into(), 1, LANES_MAX as u64)?;
+    within(path, window.pool.block.into(), 1, CLIENTS_MAX)?;
+    let lists = [(&window.keys, 16, KEY_SIZE_MAX), (&window.values, 1, VALUE_MAX_BYTES as u64)];
+    for (list, least, most) in lists {
+        if list.is_empty() {
+            return refuse(path, "[]", "expected at least one range of lengths");
+        }
+        for range in list {
+            within(path, range.start.into(), least, most)?;
+            within(path, range.end.into(), range.start.into(), most)?;
+        }
+    }
+    let shares = [window.overwrite, window.verify, window.expire];
+    shares.into_iter().try_for_each(|value| share(path, value))?;
+    let ranges = window.keys.iter().chain(&window.values).map(|range| range.share);
+    match ranges.chain([window.set, window.get]).find(|weight| !(0.0..=WEIGHT_MAX).contains(weight)) {
+        Some(weight) => refuse(path, weight, format!("expected weights from 0 to {WEIGHT_MAX}")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses windows where the rest of the plan excludes them. The clients of a plan have one window or none. The front of memaslap
+/// checks its options in memaslap's words; these checks are for saved plans.
+pub fn windows_fit(plan: &Plan) -> Result<(), Invalid> {
+    let Some(first) = plan.window() else { return Ok(()) };
+    let whole = |window: &Window| Window { preset: false, ..window.clone() };
+    for (index, phase) in plan.phases.iter().enumerate() {
+        let path = Field::Window.of(index);
+        match &phase.work {
+            Work::Window(window) if whole(window) == whole(first) => {}
+            Work::Window(_) => {
+                return refuse(path, "another", "expected the window of the other phases");
+            }
+            _ => return refuse(path, &phase.name, "windows are accepted only where all phases have them"),
+        }
+    }
+    let path = Field::Window.path();
+    let longest_key = first.keys.iter().map(|range| u64::from(range.end)).max().unwrap_or(0);
+    if plan.protocol == Protocol::Meta && longest_key > META_KEY_MAX_BYTES {
+        let expected = format!(
+            "expected keys up to {META_KEY_MAX_BYTES} bytes with --protocol meta, which sends the keys of objects in base64"
+        );
+        return refuse(path, longest_key, expected);
+    }
+    let (pool, servers) = (first.pool, plan.servers.len());
+    if plan.lanes() > LANES_MAX {
+        return refuse(path, plan.lanes(), format!("expected at most {LANES_MAX} sockets for each client"));
+    }
+    if let Some(replication) = pool.replication {
+        within(path, replication.writers.into(), 1, servers as u64)?;
+    }
+    if !pool.datagrams {
+        return Ok(());
+    }
+    let has_stream_only = plan.tls.is_some()
+        || plan.login.is_some()
+        || pool.replication.is_some()
+        || plan.servers.iter().any(|server| server.starts_with('/'));
+    if plan.protocol != Protocol::Text || has_stream_only {
+        let expected = "datagrams beside streams are accepted only with HOST:PORT and --protocol text, without TLS, login and \
+                        replication";
+        return refuse(path, "datagrams", expected);
+    }
+    let longest = first.longest_get_bytes();
+    if longest > DATAGRAM_MAX_BYTES {
+        let expected = format!("expected gets of up to {DATAGRAM_MAX_BYTES} bytes with their frame over UDP");
+        return refuse(path, longest, expected);
     }
     Ok(())
 }

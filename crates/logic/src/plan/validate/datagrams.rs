@@ -2,9 +2,8 @@
 
 use std::fmt::Display;
 
-use super::bounds::refuse;
 use super::field::Field;
-use super::invalid::Invalid;
+use super::invalid::{Invalid, refuse};
 use super::records::{EXPIRY_MAX_S, longest_key, longest_loaded_key};
 use crate::dist::Dist;
 use crate::plan::{Mix, Phase, Plan, Protocol, Window, Work};

@@ -2,34 +2,24 @@
 //!
 //! What floors 1 and 2 assert of a Plan holds of every [`ValidPlan`], and [`Plan::validate`] is the only way to one.
 
-mod adaptive;
-mod bounds;
 mod changes;
-mod churning;
 mod clients;
 mod datagrams;
-mod events;
 mod field;
 mod invalid;
-mod judged;
-mod key_churn;
-mod memory;
 mod phases;
-mod probe;
 mod records;
 mod requests;
-mod resp;
+mod run;
 mod targets;
-mod trace;
-mod windows;
 
 use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 
-use self::bounds::{DAY, HOUR};
 pub use self::field::{Field, FieldPath};
 pub use self::invalid::Invalid;
+use self::invalid::{DAY, HOUR};
 use super::{Plan, SCHEMA, Transport};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
@@ -68,17 +58,17 @@ impl Plan {
     /// # Errors
     /// Returns [`Invalid`] with the first field that this version cannot run, its value, and what would be accepted.
     pub fn validate(self) -> Result<ValidPlan, Invalid> {
-        bounds::within(Field::Schema.path(), self.schema.into(), SCHEMA.into(), SCHEMA.into())?;
+        invalid::within(Field::Schema.path(), self.schema.into(), SCHEMA.into(), SCHEMA.into())?;
         targets::servers(&self.servers)?;
         targets::lanes(&self)?;
-        bounds::within(Field::Seed.path(), self.seed, 0, bounds::NUMBER_MAX)?;
-        bounds::span(Field::Interval.path(), self.interval_ns, (10 * MILLISECOND, "10ms"), (HOUR, "1h"))?;
+        invalid::within(Field::Seed.path(), self.seed, 0, invalid::NUMBER_MAX)?;
+        invalid::span(Field::Interval.path(), self.interval_ns, (10 * MILLISECOND, "10ms"), (HOUR, "1h"))?;
         if let Some(every_ns) = self.server_stats_ns {
-            bounds::span(Field::ServerStats.path(), every_ns, (100 * MILLISECOND, "100ms"), (HOUR, "1h"))?;
+            invalid::span(Field::ServerStats.path(), every_ns, (100 * MILLISECOND, "100ms"), (HOUR, "1h"))?;
         }
         targets::server_stats_at(&self)?;
         timeout(&self)?;
-        bounds::share(Field::Verify.path(), self.verify)?;
+        invalid::share(Field::Verify.path(), self.verify)?;
         targets::goals(&self)?;
         targets::labels(&self.labels)?;
         targets::socket(&self.socket)?;
@@ -92,20 +82,20 @@ impl Plan {
         }
         clients::groups(&self)?;
         phases::phases(&self)?;
-        trace::fits(&self)?;
-        adaptive::fits(&self)?;
-        probe::fits(&self)?;
+        phases::trace_fits(&self)?;
+        run::adaptive_fits(&self)?;
+        run::probe_fits(&self)?;
         changes::fits(&self)?;
-        key_churn::fits(&self)?;
+        records::key_churn_fits(&self)?;
         clients::style(&self)?;
         requests::unstored_keys_fit(&self)?;
         requests::verbs_fit(&self)?;
         requests::forms_fit(&self)?;
-        resp::fits(&self)?;
+        requests::resp_fits(&self)?;
         requests::meta(&self)?;
-        judged::fits(&self)?;
-        windows::fits(&self)?;
-        memory::fits(&self)?;
+        run::judged_fits(&self)?;
+        clients::windows_fit(&self)?;
+        run::memory_fits(&self)?;
         match self.transport {
             Transport::Stream => Ok(ValidPlan(self)),
             Transport::Udp => datagrams::fits(&self).map(|()| ValidPlan(self)),
@@ -119,7 +109,7 @@ fn timeout(plan: &Plan) -> Result<(), Invalid> {
         Some(_) => ((1, "1ns"), (NO_TIMEOUT_NS, "1000000000s")),
         None => ((1_000, "1us"), (DAY, "24h")),
     };
-    bounds::span(Field::Timeout.path(), plan.timeout_ns, least, most)
+    invalid::span(Field::Timeout.path(), plan.timeout_ns, least, most)
 }
 
 #[cfg(test)]

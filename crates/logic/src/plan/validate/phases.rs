@@ -1,11 +1,12 @@
 //! Checks that each phase has work that can be done, and an end.
 
-use super::bounds::{DEPTH_MAX, HOUR, NUMBER_MAX, YEAR, refuse, span, within};
 use super::field::Field;
-use super::invalid::Invalid;
-use super::{requests, trace, windows};
-use crate::plan::{Delete, Load, Pause, Phase, Plan, Replay, Stop, Work};
-use crate::time::MILLISECOND;
+use super::invalid::{DEPTH_MAX, HOUR, Invalid, NUMBER_MAX, YEAR, refuse, span, within};
+use super::{clients, requests};
+use crate::plan::{
+    Arrivals, Delete, Fills, Load, Pause, Phase, Plan, Replay, Route, Stop, TracePace, TraceReplay, Work,
+};
+use crate::time::{MILLISECOND, typed_time};
 
 /// Refuses plans without phases, and phases whose work cannot be done.
 pub fn phases(plan: &Plan) -> Result<(), Invalid> {
@@ -25,7 +26,7 @@ fn phase(index: usize, phase: &Phase) -> Result<(), Invalid> {
             if let Some(time_ns) = phase.stop.time_ns {
                 span(Field::StopTime.of(index), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
             }
-            trace::replay(index, replay, phase.stop)
+            trace(index, replay, phase.stop)
         }
         Work::Mix(mix) => {
             stop(index, phase)?;
@@ -35,7 +36,7 @@ fn phase(index: usize, phase: &Phase) -> Result<(), Invalid> {
             if !window.preset {
                 stop(index, phase)?;
             }
-            windows::window(index, window)
+            clients::window(index, window)
         }
     }
 }
@@ -91,6 +92,135 @@ fn stop(index: usize, phase: &Phase) -> Result<(), Invalid> {
     }
     if let Some(requests) = stop.requests {
         within(Field::StopRequests.of(index), requests, 1, NUMBER_MAX)?;
+    }
+    Ok(())
+}
+
+/// Most requests that are made of one row.
+const AMPLIFY_MAX: u32 = 1_000;
+
+/// The slowest and the fastest replay.
+const SPEEDS: (f64, f64) = (1e-6, 1e6);
+
+/// The longest value of a replay in bytes.
+const VALUE_MAX_BYTES: u32 = 128 << 20;
+
+/// Most files of a trace.
+const FILES_MAX: usize = 10_000;
+
+/// Refuses a replay with numbers out of bounds.
+fn trace(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> {
+    let of = |field: Field| field.of(index);
+    let files = replay.paths.len();
+    if files == 0 || files > FILES_MAX {
+        return refuse(of(Field::Trace), files, format!("expected 1 to {FILES_MAX} files"));
+    }
+    if replay.paths.iter().any(|path| path == "-") && (files > 1 || replay.passes != 1) {
+        return refuse(of(Field::Trace), "-", "standard input is accepted alone, and once");
+    }
+    if let TracePace::Trace { speed } = replay.pace
+        && !(SPEEDS.0..=SPEEDS.1).contains(&speed)
+    {
+        return refuse(of(Field::TraceSpeed), speed, "expected a speed from 0.000001 to 1000000");
+    }
+    if !(replay.sample > 0.0 && replay.sample <= 1.0) {
+        return refuse(of(Field::TraceSample), replay.sample, "expected a share above 0 and at most 1");
+    }
+    if replay.amplify == 0 || replay.amplify > AMPLIFY_MAX {
+        let expected = format!("expected 1 to {AMPLIFY_MAX} requests for each row");
+        return refuse(of(Field::TraceAmplify), replay.amplify, expected);
+    }
+    if let Some(to_ns) = replay.to_ns.filter(|to_ns| *to_ns <= replay.from_ns) {
+        let expected =
+            format!("expected a time above {}, at which the rows begin", typed_time(replay.from_ns));
+        return refuse(of(Field::TraceEnd), typed_time(to_ns), expected);
+    }
+    if replay.passes == 0 && stop == Stop::default() {
+        let expected = "endless passes are accepted with a time or a number of requests only";
+        return refuse(of(Field::TracePasses), 0, expected);
+    }
+    if replay.value_max_bytes > VALUE_MAX_BYTES {
+        return refuse(of(Field::TraceValueMax), replay.value_max_bytes, "expected at most 128 MiB");
+    }
+    fills(index, replay)
+}
+
+/// Refuses delays and lengths of stores that a replay does not make or that no store can have.
+fn fills(index: usize, replay: &TraceReplay) -> Result<(), Invalid> {
+    let of = |field: Field| field.of(index);
+    if let Some(delay) = &replay.fill_delay_s
+        && (replay.fills != Fills::Own || !requests::is_delay(delay))
+    {
+        let expected = "expected delays of 0 or more with a mean of at most an hour, where misses of the replay are stored";
+        return refuse(of(Field::TraceFillDist), delay, expected);
+    }
+    if let Some(size) = &replay.missing_size
+        && (replay.fills != Fills::Own || size.clone().checked().is_err() || size.support().0 < 0.0)
+    {
+        let expected = "expected lengths of 0 or more, where misses of the replay are stored (--fills own)";
+        return refuse(of(Field::TraceMissingSize), size, expected);
+    }
+    let delay_ns = if replay.fills == Fills::Own { replay.fill_delay_ns } else { 0 };
+    span(of(Field::TraceFillDelay), delay_ns, (0, "0"), (HOUR, "1h"))
+}
+
+/// Refuses a replay together with settings that it cannot follow.
+pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
+    let Some(index) = plan.phases.iter().position(|phase| matches!(phase.work, Work::Trace(_))) else {
+        let is_timed = |group: &crate::plan::Group| group.arrivals == Arrivals::Trace;
+        return match plan.groups.iter().position(is_timed) {
+            Some(group) => {
+                refuse(Field::Arrivals.of(group), "trace", "it is accepted where a trace is replayed")
+            }
+            None => Ok(()),
+        };
+    };
+    let path = || Field::Trace.of(index);
+    let Work::Trace(first) = &plan.phases[index].work else {
+        unreachable!("the phase was chosen by its work")
+    };
+    for phase in &plan.phases[index + 1..] {
+        match &phase.work {
+            Work::Trace(other) if other == first => {}
+            _ => {
+                return refuse(
+                    path(),
+                    &phase.name,
+                    "the same trace is accepted in all phases behind the first replay",
+                );
+            }
+        }
+    }
+    let is_last = |at: usize| at + 1 == plan.phases.len();
+    let is_cut = |at: usize| match first.pace {
+        TracePace::Fast => plan.phases[at].stop.requests.is_some() && plan.phases[at].stop.time_ns.is_none(),
+        TracePace::Trace { .. } | TracePace::Rate => plan.phases[at].stop != Stop::default(),
+    };
+    if let Some(at) = (index..plan.phases.len()).find(|at| !is_last(*at) && !is_cut(*at)) {
+        let expected = "expected a warm-up of so many rows, and one of a time where the rows have times";
+        return refuse(Field::Stop.of(at), "", expected);
+    }
+    if plan.groups.len() > 1 {
+        return refuse(path(), plan.groups.len(), "expected one group of clients where a trace is replayed");
+    }
+    let group = &plan.groups[0];
+    let is_paced = match first.pace {
+        TracePace::Trace { .. } => group.arrivals == Arrivals::Trace,
+        TracePace::Fast => group.arrivals == Arrivals::Closed,
+        TracePace::Rate => group.rate.is_some(),
+    };
+    if !is_paced {
+        return refuse(path(), &group.arrivals, "expected a pace that fits the arrivals of the clients");
+    }
+    if plan.route != Route::All {
+        return refuse(Field::Route.path(), plan.route.name(), "expected all where a trace is replayed");
+    }
+    if plan.verify > 0.0 {
+        let expected = "expected 0 where a trace is replayed: its values are not those of records";
+        return refuse(Field::Verify.path(), plan.verify, expected);
+    }
+    if group.churn.is_some() || group.policy != crate::plan::ClientPolicy::default() {
+        return refuse(path(), &group.name, "expected clients that stay where a trace is replayed");
     }
     Ok(())
 }

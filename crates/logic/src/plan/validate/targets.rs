@@ -1,9 +1,8 @@
 //! Checks that the servers can be named and reached as the Plan says: names, lanes, sockets, source addresses, TLS;
 //! goals and labels.
 
-use super::bounds::{YEAR, refuse, span, within};
 use super::field::Field;
-use super::invalid::Invalid;
+use super::invalid::{Invalid, YEAR, refuse, span, within};
 use crate::client::route::LANES_MAX;
 use crate::plan::address::{self, PORT};
 use crate::plan::{Backend, Clock, LABEL_ACCEPTED, LABELS_MAX, Labels, Plan, Socket, is_label};
