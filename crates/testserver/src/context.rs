@@ -2,7 +2,6 @@
 
 use super::contract::ServerLogin;
 use super::fault::Faults;
-use super::resp::Calls;
 use super::store::Store;
 use pummel_logic::time::Nanos;
 
@@ -52,5 +51,24 @@ impl Context<'_> {
         let right = self.login.is_some_and(|login| login.user == user && login.password == password);
         self.session.is_logged_in |= right;
         right
+    }
+}
+
+/// Names of the RESP commands that were called, and the number of their calls, by their places in the table of commands.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(Vec<(&'static str, u64)>);
+
+impl Calls {
+    /// Counts a call of the command with this name, which stands at `place` of the table.
+    pub(crate) fn count(&mut self, place: usize, name: &'static str) {
+        if self.0.len() <= place {
+            self.0.resize(place + 1, ("", 0));
+        }
+        self.0[place] = (name, self.0[place].1 + 1);
+    }
+
+    /// The commands that were called, in the order of the table.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.0.iter().copied().filter(|(_, calls)| *calls > 0)
     }
 }

@@ -43,7 +43,7 @@ pub use service::{DRIFT_FORMS, QUEUE_SERVERS_MAX, ServiceDrift};
 pub use store::{Limits, Store, StoreCounts};
 pub use truth::Note;
 
-use context::{Context, Gauges, ServerSession};
+use context::{Calls, Context, Gauges, ServerSession};
 use contract::{ParserStep, Silence};
 use dialects::{DialectParser, DialectRequest};
 use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS};
@@ -51,7 +51,6 @@ use owed::{Debt, Owing, ReplyBuffer};
 use pummel_logic::dist::Dist;
 use pummel_logic::rng::mix;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
-use resp::Calls;
 use service::{Service, ServiceTime};
 
 /// Limits of unsent bytes and replies beyond which a connection should not be read from, since the peer sends requests

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::curve::RateCurve;
-use super::gap::later;
+use super::rate::later;
 use crate::dist::Dist;
 use crate::plan::Arrivals;
 use crate::rng::{Stream, StreamOwner, Use};

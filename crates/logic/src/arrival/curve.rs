@@ -3,12 +3,26 @@
 //! The integral of a straight piece is quadratic, and its inverse a square root. Both are made of operations that IEEE 754 rounds
 //! in one way, and of `libm`, so that every machine computes the same times.
 
-use super::hours::HOURS;
+use crate::dist::ETC_ARRIVAL_HOURS;
 use crate::plan::{RatePoint, RateShape};
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// Straight pieces of one period of a sine. A chord of so short an arc is nowhere further from it than 0.0075 % of the amplitude.
 const SINE_PIECES: u64 = 256;
+
+/// The rate of Facebook's pool ETC at the beginning of each hour of a day, in requests per microsecond: one divided by the mean gap.
+const HOURS: [f64; 24] = rates();
+
+const fn rates() -> [f64; 24] {
+    let mut rates = [0.0; 24];
+    let mut hour = 0;
+    while hour < rates.len() {
+        let (scale, shape) = ETC_ARRIVAL_HOURS[hour];
+        rates[hour] = (1.0 - shape) / scale;
+        hour += 1;
+    }
+    rates
+}
 
 /// A rate over time, prepared for computing due times.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,16 +3,15 @@
 mod along;
 mod burst;
 mod curve;
-mod gap;
-mod hours;
 mod phase;
 mod rate;
 mod schedule;
 mod steered;
 
 pub use self::curve::RateCurve;
-pub use self::gap::{GAP_MIN_NS, Passed, estimated_count};
 pub use self::phase::pace_of;
-pub use self::rate::{ArrivalError, RATE_MAX, RATE_MIN, check, check_rate};
+pub use self::rate::{
+    ArrivalError, GAP_MIN_NS, Passed, RATE_MAX, RATE_MIN, check, check_rate, estimated_count,
+};
 pub use self::schedule::{Pace, Schedule};
 pub use self::steered::{CHANGES_MAX, steered_plan, steps};

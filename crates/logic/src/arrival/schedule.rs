@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::along::{AlongCurve, CurveGaps};
 use super::curve::RateCurve;
-use super::gap::{Passed, estimated_count, later};
-use super::rate::{Ratio, check_rate};
+use super::rate::{Passed, Ratio, check_rate, estimated_count, later};
 use crate::dist::Dist;
 use crate::plan::Arrivals;
 use crate::rng::{Stream, StreamOwner, Use};

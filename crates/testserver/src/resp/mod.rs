@@ -2,7 +2,6 @@
 
 mod answer;
 mod call;
-mod calls;
 mod command;
 mod connection;
 mod hash;
@@ -12,5 +11,4 @@ mod request;
 mod strings;
 
 pub(super) use self::answer::{answer, fail, verb};
-pub(super) use self::calls::Calls;
 pub(super) use self::request::{Parser, Request};
