@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::field::Field;
-use super::invalid::{CLIENTS_MAX, DEPTH_MAX, Invalid, NUMBER_MAX, YEAR, refuse, shape, share, within};
+use super::invalid::{CLIENTS_MAX, DEPTH_MAX, Invalid, NUMBER_MAX, refuse, shape, share, within};
 use super::records::KEY_SIZE_MAX;
 use crate::arrival::check_rate;
 use crate::client::route::LANES_MAX;
@@ -175,7 +175,7 @@ fn churning_place(plan: &Plan, index: usize, group: &Group, churn: &ChurningClie
 fn spawns(index: usize, churn: &ChurningClients) -> Result<(), Invalid> {
     match &churn.spawns {
         Spawns::Drawn(_) if churn.sequence.is_none() => {
-            let expected = "drawn births are accepted only with a sequence";
+            let expected = "clients that start at drawn times are accepted only with a sequence";
             refuse(Field::Spawns.of(index), "drawn", expected)
         }
         Spawns::Closed | Spawns::Drawn(_) => Ok(()),
@@ -237,18 +237,13 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
         Spawns::Drawn(gap) => Some(gap),
         Spawns::Closed | Spawns::Open { .. } => None,
     };
-    let longest_s = (YEAR / SECOND) as f64;
-    let gaps = [(Some(sequence.sizes), f64::MAX), (sequence.calls, longest_s), (spawns, longest_s)];
-    for (gap, most) in gaps.into_iter().filter_map(|(gap, most)| Some((gap?, most))) {
+    for gap in [Some(sequence.sizes), sequence.calls, spawns].into_iter().flatten() {
         let bounds = match gap {
             Gap::Fixed(value) | Gap::Exponential(value) | Gap::Rising(value) => [value, value],
             Gap::Uniform(low, high) => [low, high],
         };
         if let Some(bound) = bounds.iter().find(|bound| !(bound.is_finite() && **bound > 0.0)) {
             return wrong(bound, "expected numbers above 0");
-        }
-        if bounds[1] > most {
-            return wrong(&bounds[1], "expected gaps of up to 31536000 seconds, which is a year");
         }
         if bounds[1] < bounds[0] {
             return wrong(&bounds[1], &format!("expected numbers from {} on", bounds[0]));
