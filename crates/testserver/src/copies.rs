@@ -198,31 +198,31 @@ fn unix_expiry_s(expires: Nanos, unix_ns_at_zero: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Host, HostConfig, ServerConnection};
+    use super::super::{Server, ServerConfig, ServerConnection};
     use super::*;
 
     /// Unix time in 2026, so that points in unix time are as large as they should be.
     const UNIX_NS: u64 = 1_800_000_000 * SECOND;
 
-    fn host() -> Host {
-        Host::new(HostConfig { unix_ns_at_zero: UNIX_NS, ..HostConfig::default() }, 0)
+    fn server() -> Server {
+        Server::new(ServerConfig { unix_ns_at_zero: UNIX_NS, ..ServerConfig::default() }, 0)
     }
 
     /// Sends words to a server, and returns its reply.
-    fn say(host: &mut Host, guest: &mut ServerConnection, words: &str, now: Nanos) -> String {
-        host.handle_received(guest, words.as_bytes(), now);
-        heard(host, guest, now)
+    fn say(server: &mut Server, connection: &mut ServerConnection, words: &str, now: Nanos) -> String {
+        server.handle_received(connection, words.as_bytes(), now);
+        received(server, connection, now)
     }
 
-    fn heard(host: &mut Host, guest: &mut ServerConnection, now: Nanos) -> String {
-        let due = host.poll_send(guest, now);
+    fn received(server: &mut Server, connection: &mut ServerConnection, now: Nanos) -> String {
+        let due = server.poll_send(connection, now);
         let bytes: Vec<u8> = due.parts().iter().flat_map(|part| part.iter().copied()).collect();
-        host.handle_sent(guest, bytes.len(), now);
+        server.handle_sent(connection, bytes.len(), now);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Carries all bytes from one server to the other and back, in pieces of `step` bytes.
-    fn carry(from: &mut Host, to: &mut Host, link: &mut ServerConnection, step: usize, now: Nanos) {
+    fn carry(from: &mut Server, to: &mut Server, link: &mut ServerConnection, step: usize, now: Nanos) {
         let out = from.copies().poll_send().to_vec();
         from.copies().handle_sent(out.len());
         for piece in out.chunks(step) {
@@ -244,14 +244,14 @@ mod tests {
     #[test]
     fn a_set_is_answered_when_the_peer_has_it() {
         for step in [1, 7, 24, 1000] {
-            let (mut one, mut other) = (host(), host());
-            let (mut guest, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
+            let (mut one, mut other) = (server(), server());
+            let (mut connection, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
             one.open_peer(0);
-            assert_eq!(say(&mut one, &mut guest, "set k 5 0 3\r\nabc\r\nget k\r\n", 10), "");
-            assert!(guest.waits_for_copy() && guest.next_due() == NEVER);
+            assert_eq!(say(&mut one, &mut connection, "set k 5 0 3\r\nabc\r\nget k\r\n", 10), "");
+            assert!(connection.waits_for_copy() && connection.next_due() == NEVER);
             carry(&mut one, &mut other, &mut link, step, 20);
             assert_eq!(one.copies().owed(), 0);
-            assert_eq!(heard(&mut one, &mut guest, 30), "STORED\r\nVALUE k 5 3\r\nabc\r\nEND\r\n");
+            assert_eq!(received(&mut one, &mut connection, 30), "STORED\r\nVALUE k 5 3\r\nabc\r\nEND\r\n");
             assert_eq!(say(&mut other, &mut reader, "get k\r\n", 30), "VALUE k 5 3\r\nabc\r\nEND\r\n");
             assert_eq!(one.copies().refused(), (0, None));
         }
@@ -259,27 +259,27 @@ mod tests {
 
     #[test]
     fn copies_are_not_copied_again() {
-        let (mut one, mut other) = (host(), host());
-        let (mut guest, mut link) = (one.accept(), other.accept());
+        let (mut one, mut other) = (server(), server());
+        let (mut connection, mut link) = (one.accept(), other.accept());
         one.open_peer(0);
         other.open_peer(0);
-        say(&mut one, &mut guest, "set k 0 0 3\r\nabc\r\nincr k 1\r\n", 0);
+        say(&mut one, &mut connection, "set k 0 0 3\r\nabc\r\nincr k 1\r\n", 0);
         carry(&mut one, &mut other, &mut link, 1000, 0);
         assert_eq!((other.copies().owed(), other.counts().cmd_set), (0, 1));
     }
 
     #[test]
     fn replies_do_not_wait_for_a_closed_peer_and_a_new_peer_gets_all_items() {
-        let (mut one, mut other) = (host(), host());
-        let (mut guest, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
-        assert_eq!(say(&mut one, &mut guest, "set a 0 0 1\r\n1\r\n", 0), "STORED\r\n");
+        let (mut one, mut other) = (server(), server());
+        let (mut connection, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
+        assert_eq!(say(&mut one, &mut connection, "set a 0 0 1\r\n1\r\n", 0), "STORED\r\n");
         one.open_peer(0);
         one.copies().close();
-        assert_eq!(say(&mut one, &mut guest, "set b 0 60 1\r\n2\r\n", 0), "STORED\r\n");
+        assert_eq!(say(&mut one, &mut connection, "set b 0 60 1\r\n2\r\n", 0), "STORED\r\n");
         one.open_peer(0);
-        assert_eq!(say(&mut one, &mut guest, "set c 0 0 1\r\n3\r\n", 0), "");
+        assert_eq!(say(&mut one, &mut connection, "set c 0 0 1\r\n3\r\n", 0), "");
         one.copies().close();
-        assert_eq!(heard(&mut one, &mut guest, 0), "STORED\r\n", "it was waited for, and is no more");
+        assert_eq!(received(&mut one, &mut connection, 0), "STORED\r\n", "it was waited for, and is no more");
         assert_eq!(say(&mut other, &mut reader, "set a 0 0 1\r\nn\r\n", 0), "STORED\r\n");
         one.open_peer(SECOND);
         assert_eq!(one.copies().owed(), 3);
@@ -293,35 +293,35 @@ mod tests {
 
     #[test]
     fn a_peer_that_takes_copies_too_slowly_is_given_up_and_gets_all_items_later() {
-        let mut one = host();
-        let mut guest = one.accept();
+        let mut one = server();
+        let mut connection = one.accept();
         one.open_peer(0);
         let value = vec![b'x'; 1_000_000];
         let set = [&b"set k 0 0 1000000\r\n"[..], &value, b"\r\n"].concat();
         let fitting = BACKLOG_MAX_BYTES / (value.len() + HEADER_BYTES + EXTRAS_BYTES + 1);
         for _ in 0..fitting {
-            one.handle_received(&mut guest, &set, 0);
+            one.handle_received(&mut connection, &set, 0);
         }
         assert!(one.copies().is_open() && one.copies().owed() == fitting as u64);
-        assert_eq!(heard(&mut one, &mut guest, 0), "");
-        one.handle_received(&mut guest, &set, 0);
+        assert_eq!(received(&mut one, &mut connection, 0), "");
+        one.handle_received(&mut connection, &set, 0);
         assert!(!one.copies().is_open() && one.copies().poll_send().is_empty());
         assert_eq!(
-            heard(&mut one, &mut guest, 0),
+            received(&mut one, &mut connection, 0),
             "STORED\r\n".repeat(fitting + 1),
             "no reply waits any more"
         );
-        assert_eq!(say(&mut one, &mut guest, "set other 0 0 1\r\n1\r\n", 0), "STORED\r\n");
+        assert_eq!(say(&mut one, &mut connection, "set other 0 0 1\r\n1\r\n", 0), "STORED\r\n");
         one.open_peer(0);
         assert_eq!((one.copies().is_open(), one.copies().owed()), (true, 2));
     }
 
     #[test]
     fn what_is_refused_is_counted_and_what_is_no_reply_ends_the_link() {
-        let mut one = host();
-        let mut guest = one.accept();
+        let mut one = server();
+        let mut connection = one.accept();
         one.open_peer(0);
-        say(&mut one, &mut guest, "set a 0 0 1\r\n1\r\n", 0);
+        say(&mut one, &mut connection, "set a 0 0 1\r\n1\r\n", 0);
         let mut reply = [0u8; 24];
         (reply[0], reply[7], reply[11]) = (REPLY, 3, 2);
         assert_eq!(one.copies().handle_received(&reply), Ok(true));

@@ -1,9 +1,9 @@
 //! Tests of every client codec against the server core: what each writes is understood, carried out, and answered so
 //! that the codec reads it.
 
-use super::tests::hear;
+use super::tests::receive;
 use super::{
-    DatagramQueue, Dialect, Framing, Host, HostConfig, ServerConnection, ServerFault, ServerLogin, Truth,
+    DatagramQueue, Dialect, Framing, Server, ServerConfig, ServerConnection, ServerFault, ServerLogin, Truth,
 };
 use pummel_logic::connection::outbox::Outbox;
 use pummel_logic::protocol::binary::{Binary, PlainBinary};
@@ -27,8 +27,8 @@ struct Answer {
 
 /// A server and one client that speaks `C`; bytes pass between them in pieces of `step`.
 struct Table<C> {
-    host: Host,
-    guest: ServerConnection,
+    server: Server,
+    connection: ServerConnection,
     codec: C,
     step: usize,
     now: Nanos,
@@ -36,31 +36,31 @@ struct Table<C> {
 
 impl<C: Codec> Table<C> {
     fn new(step: usize) -> Table<C> {
-        Table::with(step, HostConfig::default())
+        Table::with(step, ServerConfig::default())
     }
 
-    fn with(step: usize, config: HostConfig) -> Table<C> {
-        let mut host = Host::new(HostConfig { truth: Truth::Kept, ..config }, 0);
-        let guest = host.accept();
-        Table { host, guest, codec: C::new(), step, now: 0 }
+    fn with(step: usize, config: ServerConfig) -> Table<C> {
+        let mut server = Server::new(ServerConfig { truth: Truth::Kept, ..config }, 0);
+        let connection = server.accept();
+        Table { server, connection, codec: C::new(), step, now: 0 }
     }
 
     /// Sends bytes to the server, and returns its reply.
     fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         for piece in bytes.chunks(self.step) {
-            self.host.handle_received(&mut self.guest, piece, self.now);
-            heard.extend(hear(&mut self.host, &mut self.guest, self.now, self.step));
+            self.server.handle_received(&mut self.connection, piece, self.now);
+            received.extend(receive(&mut self.server, &mut self.connection, self.now, self.step));
         }
-        heard
+        received
     }
 
     /// The answer to `op`; `None` where it has none.
     fn ask(&mut self, op: &Op<'_>) -> Option<Answer> {
         let mut out = Outbox::default();
         let expect = self.codec.encode(op, 7, &mut out).expect("the codec can write it");
-        let heard = self.say(&sent(&out));
-        let mut answers = self.read(&heard);
+        let received = self.say(&sent(&out));
+        let mut answers = self.read(&received);
         if expect == protocol::Expect::Nothing {
             assert_eq!(answers, [], "{op:?}");
         }
@@ -68,13 +68,17 @@ impl<C: Codec> Table<C> {
         answers.pop()
     }
 
-    fn read(&mut self, heard: &[u8]) -> Vec<Answer> {
+    fn read(&mut self, received: &[u8]) -> Vec<Answer> {
         let mut answers = Vec::new();
         let (mut values, mut cas) = (Vec::new(), 0);
-        for piece in heard.chunks(self.step) {
+        for piece in received.chunks(self.step) {
             let mut input = piece;
             loop {
-                match self.codec.decode(&mut input).unwrap_or_else(|error| panic!("{error:?} in {heard:?}")) {
+                match self
+                    .codec
+                    .decode(&mut input)
+                    .unwrap_or_else(|error| panic!("{error:?} in {received:?}"))
+                {
                     Step::Need => break,
                     Step::Item { cas: sent, .. } => {
                         values.push(Vec::new());
@@ -160,7 +164,7 @@ fn common<C: Codec>(reads: u64) {
         assert_eq!(pair.outcome(&op(Verb::Get, b"mortal")), Outcome::Miss);
         pair.now = 10 * SECOND;
         assert_eq!(pair.outcome(&op(Verb::Get, b"n")), Outcome::Miss, "gat has set its expiry");
-        let counts = pair.host.counts();
+        let counts = pair.server.counts();
         assert_eq!((counts.get_hits + counts.get_misses, counts.cmd_get), (reads, reads));
         assert_eq!((counts.touch_hits, counts.delete_hits, counts.delete_misses), (2, 1, 1));
         assert_eq!((counts.incr_hits, counts.decr_hits), (1, 1));
@@ -234,11 +238,11 @@ fn keys_of_any_bytes_go_by_base64_and_by_binary() {
     let mut pair = Table::<Meta>::new(4);
     assert_eq!(pair.outcome(&store(Verb::Set, key, b"x")), Outcome::Stored);
     assert_eq!(pair.value(&op(Verb::Get, key)), b"x");
-    let mut second = pair.host.accept();
+    let mut second = pair.server.accept();
     let mut out = Outbox::default();
     Binary::new().encode(&op(Verb::Get, key), 1, &mut out).expect("binary keys have no form");
-    pair.host.handle_received(&mut second, &sent(&out), 0);
-    assert!(hear(&mut pair.host, &mut second, 0, usize::MAX).ends_with(b"x"));
+    pair.server.handle_received(&mut second, &sent(&out), 0);
+    assert!(receive(&mut pair.server, &mut second, 0, usize::MAX).ends_with(b"x"));
 }
 
 #[test]
@@ -258,7 +262,7 @@ fn hashes_and_many_pairs_are_kept_for_resp() {
 /// Sends lines to a server that speaks RESP alone, and returns its reply.
 fn resp_lines(lines: &str, step: usize) -> String {
     let mut table =
-        Table::<Resp2>::with(step, HostConfig { dialect: Dialect::Resp, ..HostConfig::default() });
+        Table::<Resp2>::with(step, ServerConfig { dialect: Dialect::Resp, ..ServerConfig::default() });
     let request: String = lines.split(';').map(|line| format!("{line}\r\n")).collect();
     String::from_utf8_lossy(&table.say(request.as_bytes())).replace("\r\n", ";")
 }
@@ -311,7 +315,7 @@ fn redis_is_answered_as_redis_answers() {
 #[test]
 fn an_item_that_outlives_its_expiry_has_no_time_left() {
     let faults = vec![ServerFault::IgnoreExpiry];
-    let config = HostConfig { dialect: Dialect::Resp, faults, ..HostConfig::default() };
+    let config = ServerConfig { dialect: Dialect::Resp, faults, ..ServerConfig::default() };
     let mut table = Table::<Resp2>::with(usize::MAX, config);
     assert_eq!(table.say(b"SET a 1 PX 1500\r\nTTL a\r\n"), b"+OK\r\n:2\r\n");
     table.now = 5 * SECOND;
@@ -330,14 +334,14 @@ fn what_is_no_resp_is_said_and_closes() {
     ] {
         let mut pair = Table::<Resp2>::new(1);
         assert_eq!(String::from_utf8_lossy(&pair.say(bytes)), words);
-        assert_eq!(pair.guest.poll_close().is_some(), !words.is_empty(), "{bytes:?}");
+        assert_eq!(pair.connection.poll_close().is_some(), !words.is_empty(), "{bytes:?}");
     }
 }
 
 #[test]
 fn each_dialect_asks_for_the_login_in_its_own_way() {
     let login = ServerLogin { user: b"me".to_vec(), password: b"secret".to_vec() };
-    let config = HostConfig { login: Some(login), ..HostConfig::default() };
+    let config = ServerConfig { login: Some(login), ..ServerConfig::default() };
     let plain = |password: &[u8]| {
         let mut out = Outbox::default();
         Binary::new().encode_auth(b"me", password, 1, &mut out).expect("it can be written");
@@ -363,14 +367,14 @@ fn each_dialect_asks_for_the_login_in_its_own_way() {
         (hello, "*0\r\n"),
     ] {
         let mut pair = Table::<Text>::with(3, config.clone());
-        let heard = String::from_utf8_lossy(&pair.say(&bytes)).into_owned();
-        assert!(heard.ends_with(words), "{heard:?}, not {words:?}");
+        let received = String::from_utf8_lossy(&pair.say(&bytes)).into_owned();
+        assert!(received.ends_with(words), "{received:?}, not {words:?}");
     }
     assert!(!format!("{config:?}").contains("115, 101"), "the password is shown nowhere");
 }
 
 fn faulty<C: Codec>(fault: ServerFault) -> Table<C> {
-    Table::with(11, HostConfig { faults: vec![fault], ..HostConfig::default() })
+    Table::with(11, ServerConfig { faults: vec![fault], ..ServerConfig::default() })
 }
 
 fn fails_in<C: Codec>() {
@@ -402,11 +406,11 @@ fn mixed_up<C: Codec>() {
         for tag in 0..2 {
             pair.codec.encode(&op(Verb::Get, b"a"), tag, &mut out).expect("it can be written");
         }
-        let heard = pair.say(&sent(&out));
-        let mut input = &heard[..];
+        let received = pair.say(&sent(&out));
+        let mut input = &received[..];
         let error = loop {
             match pair.codec.decode(&mut input) {
-                Ok(Step::Need) => panic!("{heard:?} was taken for replies"),
+                Ok(Step::Need) => panic!("{received:?} was taken for replies"),
                 Ok(_) => {}
                 Err(error) => break error,
             }
@@ -428,36 +432,36 @@ fn a_mixed_up_reply_is_recognised_by_every_codec_that_can() {
     mixed_up::<Resp3>();
 }
 
-fn datagrams(host: &mut Host, framing: Framing, question: &[u8], now: Nanos) -> Vec<(Frame, Vec<u8>)> {
+fn datagrams(server: &mut Server, framing: Framing, question: &[u8], now: Nanos) -> Vec<(Frame, Vec<u8>)> {
     let mut post: DatagramQueue<u8> = DatagramQueue::new(framing);
     let datagram = [&Frame::single(7).encode()[..], question].concat();
-    host.handle_datagram(&mut post, &1, &datagram, now);
-    let mut heard = Vec::new();
-    while let Some(letter) = host.poll_datagram(&mut post, now + 10 * MILLISECOND) {
+    server.handle_datagram(&mut post, &1, &datagram, now);
+    let mut received = Vec::new();
+    while let Some(letter) = server.poll_datagram(&mut post, now + 10 * MILLISECOND) {
         let (frame, payload) = Frame::decode(&letter.bytes).expect("it has a frame");
-        heard.push((frame, payload.to_vec()));
+        received.push((frame, payload.to_vec()));
     }
-    heard
+    received
 }
 
-fn numbers(heard: &[(Frame, Vec<u8>)]) -> Vec<(u16, u16, usize)> {
-    heard.iter().map(|(frame, payload)| (frame.sequence, frame.total, payload.len() + 8)).collect()
+fn numbers(received: &[(Frame, Vec<u8>)]) -> Vec<(u16, u16, usize)> {
+    received.iter().map(|(frame, payload)| (frame.sequence, frame.total, payload.len() + 8)).collect()
 }
 
-fn udp_host(faults: &[ServerFault]) -> Host {
-    let config = HostConfig { faults: faults.to_vec(), truth: Truth::Kept, ..HostConfig::default() };
-    let mut host = Host::new(config, 0);
-    let mut guest = host.accept();
+fn udp_server(faults: &[ServerFault]) -> Server {
+    let config = ServerConfig { faults: faults.to_vec(), truth: Truth::Kept, ..ServerConfig::default() };
+    let mut server = Server::new(config, 0);
+    let mut connection = server.accept();
     let large = [&b"set s2 0 0 1500\r\n"[..], &[b'x'; 1500], b"\r\n"].concat();
     for set in [&b"set s1 0 0 3\r\nabc\r\n"[..], &large, b"set s3 0 0 3\r\nxyz\r\n"] {
-        host.handle_received(&mut guest, set, 0);
+        server.handle_received(&mut connection, set, 0);
     }
-    host
+    server
 }
 
 #[test]
 fn each_key_is_a_message_of_its_own_as_in_memcached_1_6() {
-    let mut host = udp_host(&[]);
+    let mut server = udp_server(&[]);
     for (question, expected) in [
         ("get s1\r\n", &[(0, 1, 32)][..]),
         ("get none\r\n", &[(0, 1, 13)]),
@@ -473,75 +477,75 @@ fn each_key_is_a_message_of_its_own_as_in_memcached_1_6() {
         ("mg s1 v q\r\nmg s3 v q\r\nmn\r\n", &[(0, 1, 19), (0, 1, 19), (0, 1, 12)]),
     ] {
         assert_eq!(
-            numbers(&datagrams(&mut host, Framing::PerKey, question.as_bytes(), 0)),
+            numbers(&datagrams(&mut server, Framing::PerKey, question.as_bytes(), 0)),
             expected,
             "{question:?}"
         );
     }
-    assert_eq!(datagrams(&mut host, Framing::PerKey, b"get s1\r\n", 0)[0].0.request, 7);
+    assert_eq!(datagrams(&mut server, Framing::PerKey, b"get s1\r\n", 0)[0].0.request, 7);
 }
 
 #[test]
 fn a_stream_is_cut_whatever_the_keys_are() {
-    let mut host = udp_host(&[]);
-    let heard = datagrams(&mut host, Framing::Stream, b"get s1 none s2 s3\r\n", 0);
-    assert_eq!(numbers(&heard), [(0, 2, 1400), (1, 2, 19 + 127 + 24 + 8)]);
-    let text: Vec<u8> = heard.into_iter().flat_map(|(_, payload)| payload).collect();
+    let mut server = udp_server(&[]);
+    let received = datagrams(&mut server, Framing::Stream, b"get s1 none s2 s3\r\n", 0);
+    assert_eq!(numbers(&received), [(0, 2, 1400), (1, 2, 19 + 127 + 24 + 8)]);
+    let text: Vec<u8> = received.into_iter().flat_map(|(_, payload)| payload).collect();
     assert!(
         text.starts_with(b"VALUE s1 0 3\r\nabc\r\nVALUE s2 0 1500\r\n") && text.ends_with(b"xyz\r\nEND\r\n")
     );
-    assert_eq!(numbers(&datagrams(&mut host, Framing::Stream, b"get u\r\nversion\r\n", 0)), [(0, 1, 36)]);
+    assert_eq!(numbers(&datagrams(&mut server, Framing::Stream, b"get u\r\nversion\r\n", 0)), [(0, 1, 36)]);
 }
 
 #[test]
 fn datagrams_are_lost_late_and_doubled_as_asked() {
     let requests = |fault| {
-        let mut host = udp_host(&[fault]);
-        let heard = datagrams(&mut host, Framing::PerKey, b"get s1 s3 s1 s3\r\n", 0);
-        let notes = host.take_notes().filter(|note| note.to_string().starts_with("fault udp-")).count();
-        (numbers(&heard).iter().map(|(_, _, len)| *len).collect::<Vec<_>>(), notes)
+        let mut server = udp_server(&[fault]);
+        let received = datagrams(&mut server, Framing::PerKey, b"get s1 s3 s1 s3\r\n", 0);
+        let notes = server.take_notes().filter(|note| note.to_string().starts_with("fault udp-")).count();
+        (numbers(&received).iter().map(|(_, _, len)| *len).collect::<Vec<_>>(), notes)
     };
     assert_eq!(requests(ServerFault::UdpDrop(2)), (vec![27, 27], 2));
     assert_eq!(requests(ServerFault::UdpDuplicate(3)), (vec![27, 27, 27, 27, 32], 1));
-    let mut host = udp_host(&[ServerFault::UdpReorder(2)]);
-    let heard = datagrams(&mut host, Framing::Stream, b"get s2\r\n", 0);
-    assert_eq!(numbers(&heard), [(0, 2, 1400), (1, 2, 140)], "the last is late, and nothing follows it");
-    let heard = datagrams(&mut host, Framing::Stream, b"get s2 s2 s2\r\n", 0);
-    assert_eq!(heard.iter().map(|(frame, _)| frame.sequence).collect::<Vec<_>>(), [0, 2, 1, 3]);
+    let mut server = udp_server(&[ServerFault::UdpReorder(2)]);
+    let received = datagrams(&mut server, Framing::Stream, b"get s2\r\n", 0);
+    assert_eq!(numbers(&received), [(0, 2, 1400), (1, 2, 140)], "the last is late, and nothing follows it");
+    let received = datagrams(&mut server, Framing::Stream, b"get s2 s2 s2\r\n", 0);
+    assert_eq!(received.iter().map(|(frame, _)| frame.sequence).collect::<Vec<_>>(), [0, 2, 1, 3]);
 }
 
 #[test]
 fn datagrams_without_a_frame_or_in_pieces_are_dropped() {
-    let mut host = udp_host(&[]);
+    let mut server = udp_server(&[]);
     let mut post: DatagramQueue<u8> = DatagramQueue::new(Framing::PerKey);
     for total in [0, 2] {
         let frame = Frame { request: 1, sequence: 0, total };
-        host.handle_datagram(&mut post, &1, &[&frame.encode()[..], b"get s1\r\n"].concat(), 0);
+        server.handle_datagram(&mut post, &1, &[&frame.encode()[..], b"get s1\r\n"].concat(), 0);
     }
-    host.handle_datagram(&mut post, &1, b"abc", 0);
-    assert!(host.poll_datagram(&mut post, SECOND).is_none());
+    server.handle_datagram(&mut post, &1, b"abc", 0);
+    assert!(server.poll_datagram(&mut post, SECOND).is_none());
 }
 
 /// A server whose replies are held for a second.
-fn slow_host() -> Host {
+fn slow_server() -> Server {
     let service_time = Some("1".parse().expect("a distribution"));
-    Host::new(HostConfig { service_time, truth: Truth::Kept, ..HostConfig::default() }, 0)
+    Server::new(ServerConfig { service_time, truth: Truth::Kept, ..ServerConfig::default() }, 0)
 }
 
 /// Asks over UDP, and leaves the answer in the queue.
-fn ask_slowly(host: &mut Host, post: &mut DatagramQueue<u8>, question: &str) {
+fn ask_slowly(server: &mut Server, post: &mut DatagramQueue<u8>, question: &str) {
     let datagram = [&Frame::single(7).encode()[..], question.as_bytes()].concat();
-    host.handle_datagram(post, &1, &datagram, 0);
+    server.handle_datagram(post, &1, &datagram, 0);
 }
 
 #[test]
 fn what_waits_to_be_sent_over_udp_when_the_server_ends_is_told() {
     for framing in [Framing::PerKey, Framing::Stream] {
-        let (mut host, mut post) = (slow_host(), DatagramQueue::new(framing));
-        ask_slowly(&mut host, &mut post, "get a\r\nversion\r\n");
-        assert!(host.poll_datagram(&mut post, SECOND - 1).is_none());
-        host.handle_queue_closed(post);
-        let truth: Vec<String> = host.take_notes().map(|note| note.to_string()).collect();
+        let (mut server, mut post) = (slow_server(), DatagramQueue::new(framing));
+        ask_slowly(&mut server, &mut post, "get a\r\nversion\r\n");
+        assert!(server.poll_datagram(&mut post, SECOND - 1).is_none());
+        server.handle_queue_closed(post);
+        let truth: Vec<String> = server.take_notes().map(|note| note.to_string()).collect();
         assert_eq!(truth, ["request 0 1 get 0 - - 1000000000", "request 0 2 version 0 - - 1000000000"]);
     }
 }
@@ -549,23 +553,23 @@ fn what_waits_to_be_sent_over_udp_when_the_server_ends_is_told() {
 #[test]
 fn replies_over_udp_that_would_fill_the_memory_are_not_sent() {
     for framing in [Framing::PerKey, Framing::Stream] {
-        let (mut host, mut post) = (slow_host(), DatagramQueue::new(framing));
-        let mut guest = host.accept();
+        let (mut server, mut post) = (slow_server(), DatagramQueue::new(framing));
+        let mut connection = server.accept();
         let set = [b"set k 0 0 1000000\r\n", &vec![b'x'; 1_000_000][..], b"\r\n"].concat();
-        host.handle_received(&mut guest, &set, 0);
-        ask_slowly(&mut host, &mut post, &format!("get {}\r\n", "k ".repeat(20_000)));
+        server.handle_received(&mut connection, &set, 0);
+        ask_slowly(&mut server, &mut post, &format!("get {}\r\n", "k ".repeat(20_000)));
         assert_eq!(post.next_due(), NEVER, "a reply of 20 GB");
         for _ in 0..80 {
-            ask_slowly(&mut host, &mut post, "get k\r\n");
+            ask_slowly(&mut server, &mut post, "get k\r\n");
         }
         let mut sent_bytes = 0;
-        while let Some(letter) = host.poll_datagram(&mut post, SECOND) {
+        while let Some(letter) = server.poll_datagram(&mut post, SECOND) {
             sent_bytes += letter.bytes.len();
         }
         assert!((50 << 20..=64 << 20).contains(&sent_bytes), "{sent_bytes} bytes");
-        let unsent = host.take_notes().filter(|note| note.to_string().contains(" - - ")).count();
+        let unsent = server.take_notes().filter(|note| note.to_string().contains(" - - ")).count();
         assert_eq!(unsent, 1 + 80 - sent_bytes / 1_000_000, "of 81 replies");
-        ask_slowly(&mut host, &mut post, "get k\r\n");
+        ask_slowly(&mut server, &mut post, "get k\r\n");
         assert_eq!(post.next_due(), SECOND, "there is room again");
     }
 }
@@ -577,7 +581,7 @@ proptest::proptest! {
         data: Vec<u8>,
         step in 1usize..40,
     ) {
-        super::fuzz_guest(&[&[first][..], &data].concat(), step);
+        super::fuzz_connection(&[&[first][..], &data].concat(), step);
     }
 }
 
@@ -594,7 +598,7 @@ fn known_requests_in_any_cut_are_answered_the_same() {
         b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\nhi\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$4\r\nINFO\r\n";
     for stream in [&binary[..], text, resp] {
         for step in 1..stream.len() {
-            super::fuzz_guest(stream, step);
+            super::fuzz_connection(stream, step);
         }
     }
 }

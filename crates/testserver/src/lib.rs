@@ -1,15 +1,15 @@
 //! The core of a small server of memcached's and Redis' protocols, without sockets.
 //!
-//! `pummel serve` puts sockets around it; tests of workers put a simulated network around it. A [`Host`] is the whole
+//! `pummel serve` puts sockets around it; tests of workers put a simulated network around it. A [`Server`] is the whole
 //! server and is shared by its connections; a [`ServerConnection`] is one connection. Bytes that came go into
-//! [`Host::handle_received`]; bytes that are due come out of [`Host::poll_send`]. A request takes effect when its last
+//! [`Server::handle_received`]; bytes that are due come out of [`Server::poll_send`]. A request takes effect when its last
 //! byte is handed over; its reply is held for a time drawn from the service-time distribution, counted from the time at
 //! which, by the caller, that byte arrived, and never overtakes an earlier reply of its connection. Datagrams go into
-//! [`Host::handle_datagram`], with a [`DatagramQueue`] that keeps the answers until they are due. All dialects share what
+//! [`Server::handle_datagram`], with a [`DatagramQueue`] that keeps the answers until they are due. All dialects share what
 //! is stored, the counters and the faults.
 //!
 //! The room may use `pummel-logic`, whose codecs are the other side of the same bytes; it knows no socket, clock or measurement.
-//! Reading begins at [`Host`]; `dialects` says how one parser stands before all protocols, and [`fault`] what can go wrong.
+//! Reading begins at [`Server`]; `dialects` says how one parser stands before all protocols, and [`fault`] what can go wrong.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]
@@ -47,7 +47,7 @@ use context::{Calls, Context, Gauges, ServerSession};
 use contract::{ParserStep, Silence};
 use dialects::{DialectParser, DialectRequest};
 use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS};
-use owed::{Debt, Owing, ReplyBuffer};
+use owed::{OwedReplies, OwedReply, ReplyBuffer};
 use pummel_logic::dist::Dist;
 use pummel_logic::rng::mix;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
@@ -61,7 +61,7 @@ const BACKLOG_MAX_REPLIES: usize = 1 << 16;
 /// Keeping of notes of requests and faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Truth {
-    /// Notes are kept until [`Host::take_notes`] takes them.
+    /// Notes are kept until [`Server::take_notes`] takes them.
     Kept,
     /// Notes are not kept.
     #[default]
@@ -70,7 +70,7 @@ pub enum Truth {
 
 /// Configuration of a server at its start.
 #[derive(Clone, Debug, Default)]
-pub struct HostConfig {
+pub struct ServerConfig {
     /// The protocol that the server speaks.
     pub dialect: Dialect,
     /// The login that connections need; `None` where they need none.
@@ -96,7 +96,7 @@ pub struct HostConfig {
 
 /// A server: its store, its faults, its service times, its counters.
 #[derive(Debug)]
-pub struct Host {
+pub struct Server {
     dialect: Dialect,
     login: Option<ServerLogin>,
     store: Store,
@@ -118,7 +118,7 @@ pub struct Host {
 pub struct ServerConnection {
     session: ServerSession,
     parser: DialectParser,
-    owing: Owing,
+    replies: OwedReplies,
     ending: Option<Ending>,
     /// Time at which the next byte may leave, in nanoseconds, where replies leave byte by byte.
     next_byte: Option<Nanos>,
@@ -165,7 +165,7 @@ impl ServerConnection {
 
     /// Time at which the next byte may leave, in nanoseconds; [`NEVER`] if no reply waits.
     pub fn next_due(&self) -> Nanos {
-        let due = self.owing.next_due();
+        let due = self.replies.next_due();
         match self.next_byte {
             Some(next_byte) if due != NEVER => due.max(next_byte),
             _ => due,
@@ -173,29 +173,29 @@ impl ServerConnection {
     }
 
     /// Whether too many bytes or replies wait to be sent for more input to be read before some of them are.
-    pub fn is_stuffed(&self) -> bool {
-        self.owing.len_bytes() > BACKLOG_MAX_BYTES || self.owing.len() > BACKLOG_MAX_REPLIES
+    pub fn is_full(&self) -> bool {
+        self.replies.len_bytes() > BACKLOG_MAX_BYTES || self.replies.len() > BACKLOG_MAX_REPLIES
     }
 
     /// Whether replies wait until the peer has answered the copy of what they stored.
     pub fn waits_for_copy(&self) -> bool {
-        self.owing.waits_for_copy()
+        self.replies.waits_for_copy()
     }
 
     /// Ending that the server wants, where it has nothing more to send first.
     pub fn poll_close(&self) -> Option<Ending> {
-        self.ending.filter(|ending| *ending == Ending::Reset || self.owing.len() == 0)
+        self.ending.filter(|ending| *ending == Ending::Reset || self.replies.len() == 0)
     }
 }
 
-impl Host {
+impl Server {
     /// A server that starts at `now`.
-    pub fn new(config: HostConfig, now: Nanos) -> Host {
+    pub fn new(config: ServerConfig, now: Nanos) -> Server {
         let faults = Faults::new(&config.faults, config.seed);
         let mut store = Store::new(config.limits, faults.expiry, config.unix_ns_at_zero);
         // memcached counts its listening socket among all connections.
         store.counts.total_connections = 1;
-        Host {
+        Server {
             dialect: config.dialect,
             login: config.login,
             store,
@@ -240,24 +240,24 @@ impl Host {
         ServerConnection {
             session: ServerSession { connection, ..ServerSession::default() },
             parser: DialectParser::new(self.dialect),
-            owing: Owing::default(),
+            replies: OwedReplies::default(),
             ending: self.faults.refuse.then_some(Ending::Reset),
             next_byte: self.faults.slow_bytes.then_some(0),
         }
     }
 
     /// Takes all of `bytes`, which arrived at `now`, and carries out the requests that they complete.
-    pub fn handle_received(&mut self, guest: &mut ServerConnection, bytes: &[u8], now: Nanos) {
+    pub fn handle_received(&mut self, connection: &mut ServerConnection, bytes: &[u8], now: Nanos) {
         self.store.counts.bytes_read += bytes.len() as u64;
         let mut input = bytes;
-        let ServerConnection { session, parser, owing, ending, .. } = guest;
+        let ServerConnection { session, parser, replies, ending, .. } = connection;
         while ending.is_none() {
             match parser.next(&mut input, self.store.limits().item_max_bytes) {
                 ParserStep::Need => return,
                 ParserStep::Close => *ending = Some(Ending::Fin),
                 ParserStep::Request(request) => {
-                    let (verdict, debt) = self.carry_out(&request, session, now);
-                    self.owe(&request, verdict, debt, session.connection, owing);
+                    let (verdict, owed) = self.carry_out(&request, session, now);
+                    self.owe(&request, verdict, owed, session.connection, replies);
                     // With some faults nothing of the request is looked at, and so nothing of it asks for the end.
                     let ends = session.is_closing || verdict == FaultVerdict::Close || request.is_broken();
                     *ending = ends.then_some(Ending::Fin);
@@ -267,36 +267,36 @@ impl Host {
     }
 
     /// The bytes that are due by `now`. The caller sends as many of them as the socket takes, and reports their number
-    /// with [`Host::handle_sent`].
-    pub fn poll_send<'g>(&self, guest: &'g mut ServerConnection, now: Nanos) -> Due<'g> {
+    /// with [`Server::handle_sent`].
+    pub fn poll_send<'g>(&self, connection: &'g mut ServerConnection, now: Nanos) -> Due<'g> {
         let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-        let max = match guest.next_byte {
+        let max = match connection.next_byte {
             None => u64::MAX,
             Some(next_byte) => u64::from(next_byte <= now),
         };
-        let count = guest.owing.parts(now, self.copies.taken(), max, &mut parts);
+        let count = connection.replies.parts(now, self.copies.taken(), max, &mut parts);
         Due { parts, count }
     }
 
     /// Takes in that the first `count` of the due bytes were sent at `at`.
-    pub fn handle_sent(&mut self, guest: &mut ServerConnection, count: usize, at: Nanos) {
+    pub fn handle_sent(&mut self, connection: &mut ServerConnection, count: usize, at: Nanos) {
         self.store.counts.bytes_written += count as u64;
-        if let Some(next_byte) = &mut guest.next_byte {
+        if let Some(next_byte) = &mut connection.next_byte {
             *next_byte = at + SLOW_BYTE_GAP_NS;
         }
-        let connection = guest.session.connection;
-        guest.owing.take(count, |debt| {
+        let number = connection.session.connection;
+        connection.replies.take(count, |owed| {
             if self.truth == Truth::Kept {
-                self.notes.push(ended(connection, debt, debt.whole.then_some(at)));
+                self.notes.push(ended(number, owed, owed.whole.then_some(at)));
             }
         });
     }
 
     /// Takes in that the connection is closed, by the peer or by the server.
-    pub fn handle_closed(&mut self, guest: ServerConnection) {
+    pub fn handle_closed(&mut self, connection: ServerConnection) {
         self.gauges.connections -= 1;
-        for debt in guest.owing.debts() {
-            self.note(ended(guest.session.connection, debt, None));
+        for owed in connection.replies.owed() {
+            self.note(ended(connection.session.connection, owed, None));
         }
     }
 
@@ -357,7 +357,7 @@ impl Host {
         request: &DialectRequest<'_>,
         session: &mut ServerSession,
         now: Nanos,
-    ) -> (FaultVerdict, Debt) {
+    ) -> (FaultVerdict, OwedReply) {
         self.requests += 1;
         let number = self.requests;
         let verdict = self.faults.judge(number, request.silence());
@@ -388,7 +388,7 @@ impl Host {
             _ => self.service.take(number, now),
         };
         let copy = self.copy_changes(request);
-        (verdict, Debt { request: number, verb: request.verb(), arrived: now, service, whole, copy })
+        (verdict, OwedReply { request: number, verb: request.verb(), arrived: now, service, whole, copy })
     }
 
     /// Replaces the reply by garbage or by another dialect's reply where the verdict asks for it.
@@ -417,20 +417,20 @@ impl Host {
         &mut self,
         request: &DialectRequest<'_>,
         verdict: FaultVerdict,
-        debt: Debt,
+        owed: OwedReply,
         connection: u64,
-        owing: &mut Owing,
+        replies: &mut OwedReplies,
     ) {
         if request.silence() == Silence::Always || self.reply.is_empty() {
-            return self.note(ended(connection, debt.without_reply(), None));
+            return self.note(ended(connection, owed.without_reply(), None));
         }
-        owing.add(&self.reply, debt);
+        replies.add(&self.reply, owed);
         if verdict == FaultVerdict::Half {
             let full = self.reply.len();
-            owing.cut_newest(full, full / 2);
+            replies.cut_newest(full, full / 2);
         }
         if self.faults.slow_bytes {
-            self.note_fault("slow-bytes", connection, debt.request, None, String::new());
+            self.note_fault("slow-bytes", connection, owed.request, None, String::new());
         }
     }
 
@@ -480,8 +480,8 @@ impl Host {
     }
 }
 
-fn ended(connection: u64, debt: Debt, sent: Option<Nanos>) -> Note {
-    let Debt { request, verb, arrived, service: ServiceTime { queued_ns, asked_ns }, .. } = debt;
+fn ended(connection: u64, owed: OwedReply, sent: Option<Nanos>) -> Note {
+    let OwedReply { request, verb, arrived, service: ServiceTime { queued_ns, asked_ns }, .. } = owed;
     Note::Request { connection, request, verb, arrived, sent, asked_ns, queued_ns }
 }
 
@@ -491,22 +491,22 @@ fn ended(connection: u64, debt: Debt, sent: Option<Nanos>) -> Note {
 /// # Panics
 /// When the replies differ.
 #[cfg(any(test, fuzzing))]
-pub fn fuzz_guest(bytes: &[u8], step: usize) {
+pub fn fuzz_connection(bytes: &[u8], step: usize) {
     let run = |pieces: &mut dyn Iterator<Item = &[u8]>| {
-        let mut host = Host::new(HostConfig::default(), 0);
-        let mut guest = host.accept();
+        let mut server = Server::new(ServerConfig::default(), 0);
+        let mut connection = server.accept();
         for piece in pieces {
-            host.handle_received(&mut guest, piece, 0);
+            server.handle_received(&mut connection, piece, 0);
         }
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
-            let due = host.poll_send(&mut guest, 0);
+            let due = server.poll_send(&mut connection, 0);
             let count = due.len();
-            due.parts().iter().for_each(|part| heard.extend_from_slice(part));
+            due.parts().iter().for_each(|part| received.extend_from_slice(part));
             if count == 0 {
-                return (heard, guest.poll_close());
+                return (received, connection.poll_close());
             }
-            host.handle_sent(&mut guest, count, 0);
+            server.handle_sent(&mut connection, count, 0);
         }
     };
     let whole = run(&mut std::iter::once(bytes));

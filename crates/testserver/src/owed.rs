@@ -95,7 +95,7 @@ impl ReplyBuffer {
 
 /// The request that a reply answers, and the times of the reply.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Debt {
+pub(super) struct OwedReply {
     /// Number of the request over the whole server, from 1.
     pub(super) request: u64,
     pub(super) verb: &'static str,
@@ -108,7 +108,7 @@ pub(super) struct Debt {
     pub(super) copy: u64,
 }
 
-impl Debt {
+impl OwedReply {
     /// Time at which the reply is due, in nanoseconds, where no earlier reply of the connection holds it up.
     pub(super) fn due(&self) -> Nanos {
         self.arrived.saturating_add(self.service.whole_ns())
@@ -116,17 +116,17 @@ impl Debt {
 
     /// The same request without a reply. Nothing is held for it; its time in a queue is the time for which it occupies
     /// a server.
-    pub(super) fn without_reply(self) -> Debt {
+    pub(super) fn without_reply(self) -> OwedReply {
         match self.service.queued_ns {
             Some(_) => self,
-            None => Debt { service: ServiceTime::default(), ..self },
+            None => OwedReply { service: ServiceTime::default(), ..self },
         }
     }
 }
 
 #[derive(Debug)]
 struct HeldReply {
-    debt: Debt,
+    owed: OwedReply,
     due: Nanos,
     /// End of the reply in the stream of all bytes of the connection.
     end: u64,
@@ -143,26 +143,26 @@ enum Piece {
 
 /// Replies that wait, and the state of their sending.
 #[derive(Debug, Default)]
-pub(super) struct Owing {
+pub(super) struct OwedReplies {
     own: Vec<u8>,
     own_taken: usize,
     pieces: VecDeque<Piece>,
-    owed: VecDeque<HeldReply>,
+    held: VecDeque<HeldReply>,
     /// Bytes of the stream that were sent.
     sent: u64,
     /// Bytes that were added to the stream.
     end: u64,
-    /// Number of replies in `owed` that are known to be due, and the end of the last of them.
+    /// Number of replies in `held` that are known to be due, and the end of the last of them.
     released: usize,
     released_end: u64,
     last_due: Nanos,
-    /// Copies up to this number were answered at the last call of [`Owing::parts`].
+    /// Copies up to this number were answered at the last call of [`OwedReplies::parts`].
     copied: u64,
 }
 
-impl Owing {
-    /// Adds a reply that is held until `debt.due()`, and until all earlier replies are due.
-    pub(super) fn add(&mut self, reply: &ReplyBuffer, debt: Debt) {
+impl OwedReplies {
+    /// Adds a reply that is held until `owed.due()`, and until all earlier replies are due.
+    pub(super) fn add(&mut self, reply: &ReplyBuffer, owed: OwedReply) {
         let mut from = 0;
         for (at, value) in &reply.values {
             self.add_own(&reply.own[from..*at]);
@@ -171,15 +171,15 @@ impl Owing {
         }
         self.add_own(&reply.own[from..]);
         self.end += reply.len() as u64;
-        self.last_due = self.last_due.max(debt.due());
-        self.owed.push_back(HeldReply { debt, due: self.last_due, end: self.end });
+        self.last_due = self.last_due.max(owed.due());
+        self.held.push_back(HeldReply { owed, due: self.last_due, end: self.end });
     }
 
     /// Cuts the newest reply to `len` bytes of its `full`.
     pub(super) fn cut_newest(&mut self, full: usize, len: usize) {
         let mut surplus = full - len;
         self.end -= surplus as u64;
-        self.owed.back_mut().expect("a reply was just added").end = self.end;
+        self.held.back_mut().expect("a reply was just added").end = self.end;
         while surplus > 0 {
             match self.pieces.back_mut().expect("the reply has as many bytes as it has") {
                 Piece::Own(count) => {
@@ -205,12 +205,12 @@ impl Owing {
 
     /// Time at which bytes are due, in nanoseconds; [`NEVER`] if no reply waits, or a copy has to be answered first.
     pub(super) fn next_due(&self) -> Nanos {
-        self.owed.front().filter(|owed| owed.debt.copy <= self.copied).map_or(NEVER, |owed| owed.due)
+        self.held.front().filter(|held| held.owed.copy <= self.copied).map_or(NEVER, |held| held.due)
     }
 
     /// Whether nothing can be sent before a copy is answered.
     pub(super) fn waits_for_copy(&self) -> bool {
-        self.owed.get(self.released).is_some_and(|owed| owed.debt.copy > self.copied)
+        self.held.get(self.released).is_some_and(|held| held.owed.copy > self.copied)
     }
 
     /// Bytes that wait, due or not.
@@ -220,7 +220,7 @@ impl Owing {
 
     /// Replies that wait.
     pub(super) fn len(&self) -> usize {
-        self.owed.len()
+        self.held.len()
     }
 
     /// The bytes that are due by `now`, where copies up to `copied` are answered, at most `max`, as far as they fit in
@@ -233,10 +233,10 @@ impl Owing {
         parts: &mut [IoSlice<'a>; PARTS_MAX],
     ) -> usize {
         self.copied = copied;
-        let is_free = |owed: &&HeldReply| owed.due <= now && owed.debt.copy <= copied;
-        while let Some(owed) = self.owed.get(self.released).filter(is_free) {
+        let is_free = |held: &&HeldReply| held.due <= now && held.owed.copy <= copied;
+        while let Some(held) = self.held.get(self.released).filter(is_free) {
             self.released += 1;
-            self.released_end = owed.end;
+            self.released_end = held.end;
         }
         let mut left = self.released_end.saturating_sub(self.sent).min(max);
         let mut own_from = self.own_taken;
@@ -262,7 +262,7 @@ impl Owing {
 
     /// Takes in that the first `count` of the offered bytes were sent, and hands every reply that is complete with them
     /// to `done`.
-    pub(super) fn take(&mut self, count: usize, mut done: impl FnMut(Debt)) {
+    pub(super) fn take(&mut self, count: usize, mut done: impl FnMut(OwedReply)) {
         self.sent += count as u64;
         assert!(self.sent <= self.released_end, "more was sent than was due");
         let mut left = count;
@@ -288,16 +288,16 @@ impl Owing {
             }
         }
         self.compact();
-        while self.released > 0 && self.owed[0].end <= self.sent {
-            let owed = self.owed.pop_front().expect("what is released is owed");
+        while self.released > 0 && self.held[0].end <= self.sent {
+            let held = self.held.pop_front().expect("what is released is owed");
             self.released -= 1;
-            done(owed.debt);
+            done(held.owed);
         }
     }
 
     /// The replies that still wait, oldest first.
-    pub(super) fn debts(&self) -> impl Iterator<Item = Debt> + '_ {
-        self.owed.iter().map(|owed| owed.debt)
+    pub(super) fn owed(&self) -> impl Iterator<Item = OwedReply> + '_ {
+        self.held.iter().map(|held| held.owed)
     }
 
     fn add_own(&mut self, bytes: &[u8]) {
@@ -327,9 +327,9 @@ impl Owing {
 mod tests {
     use super::*;
 
-    fn debt(request: u64, arrived: Nanos, asked_ns: Nanos) -> Debt {
+    fn owed(request: u64, arrived: Nanos, asked_ns: Nanos) -> OwedReply {
         let service = ServiceTime { queued_ns: None, asked_ns };
-        Debt { request, verb: "get", arrived, service, whole: true, copy: 0 }
+        OwedReply { request, verb: "get", arrived, service, whole: true, copy: 0 }
     }
 
     fn reply(parts: &[&[u8]]) -> ReplyBuffer {
@@ -342,27 +342,27 @@ mod tests {
         reply
     }
 
-    fn send(owing: &mut Owing, now: Nanos, max: u64) -> (Vec<u8>, Vec<u64>) {
+    fn send(replies: &mut OwedReplies, now: Nanos, max: u64) -> (Vec<u8>, Vec<u64>) {
         let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-        let count = owing.parts(now, 0, max, &mut parts);
+        let count = replies.parts(now, 0, max, &mut parts);
         let bytes: Vec<u8> = parts[..count].iter().flat_map(|part| part.iter().copied()).collect();
         let mut done = Vec::new();
-        owing.take(bytes.len(), |debt| done.push(debt.request));
+        replies.take(bytes.len(), |owed| done.push(owed.request));
         (bytes, done)
     }
 
     #[test]
     fn replies_leave_in_order_and_not_before_they_are_due() {
-        let mut owing = Owing::default();
-        owing.add(&reply(&[b"one"]), debt(1, 0, 100));
-        owing.add(&reply(&[b"two"]), debt(2, 10, 10));
-        owing.add(&reply(&[b"three"]), debt(3, 10, 300));
-        assert_eq!(owing.next_due(), 100);
-        assert_eq!(send(&mut owing, 99, 1000), (vec![], vec![]));
-        assert_eq!(send(&mut owing, 100, 1000), (b"head one\r\nhead two\r\n".to_vec(), vec![1, 2]));
-        assert_eq!(owing.next_due(), 310);
-        assert_eq!(send(&mut owing, 310, 1000), (b"head three\r\n".to_vec(), vec![3]));
-        assert_eq!((owing.next_due(), owing.len_bytes(), owing.len()), (NEVER, 0, 0));
+        let mut replies = OwedReplies::default();
+        replies.add(&reply(&[b"one"]), owed(1, 0, 100));
+        replies.add(&reply(&[b"two"]), owed(2, 10, 10));
+        replies.add(&reply(&[b"three"]), owed(3, 10, 300));
+        assert_eq!(replies.next_due(), 100);
+        assert_eq!(send(&mut replies, 99, 1000), (vec![], vec![]));
+        assert_eq!(send(&mut replies, 100, 1000), (b"head one\r\nhead two\r\n".to_vec(), vec![1, 2]));
+        assert_eq!(replies.next_due(), 310);
+        assert_eq!(send(&mut replies, 310, 1000), (b"head three\r\n".to_vec(), vec![3]));
+        assert_eq!((replies.next_due(), replies.len_bytes(), replies.len()), (NEVER, 0, 0));
     }
 
     #[test]
@@ -371,23 +371,23 @@ mod tests {
         let one = reply(&[b"small", &large, &large[..1024], &large[..1025]]);
         let two = reply(&[large.as_slice(); 20]);
         let whole = {
-            let mut owing = Owing::default();
-            owing.add(&one, debt(1, 0, 0));
-            owing.add(&two, debt(2, 0, 0));
+            let mut replies = OwedReplies::default();
+            replies.add(&one, owed(1, 0, 0));
+            replies.add(&two, owed(2, 0, 0));
             let mut bytes = Vec::new();
-            while owing.len() > 0 {
-                bytes.extend(send(&mut owing, 0, u64::MAX).0);
+            while replies.len() > 0 {
+                bytes.extend(send(&mut replies, 0, u64::MAX).0);
             }
             bytes
         };
         assert_eq!(whole.len(), one.len() + two.len());
         for step in [1, 2, 7, 1000, 4999, 70_000] {
-            let mut owing = Owing::default();
-            owing.add(&one, debt(1, 0, 0));
-            owing.add(&two, debt(2, 0, 0));
+            let mut replies = OwedReplies::default();
+            replies.add(&one, owed(1, 0, 0));
+            replies.add(&two, owed(2, 0, 0));
             let (mut bytes, mut done) = (Vec::new(), Vec::new());
-            while owing.len() > 0 {
-                let (more, through) = send(&mut owing, 0, step);
+            while replies.len() > 0 {
+                let (more, through) = send(&mut replies, 0, step);
                 bytes.extend(more);
                 done.extend(through);
             }
@@ -401,15 +401,15 @@ mod tests {
         let large = vec![b'x'; 3000];
         let make = || reply(&[b"a", &large, b"b", &large]);
         let full = make().len();
-        let mut whole = Owing::default();
-        whole.add(&make(), debt(1, 0, 0));
+        let mut whole = OwedReplies::default();
+        whole.add(&make(), owed(1, 0, 0));
         let (bytes, _) = send(&mut whole, 0, u64::MAX);
         for len in [0, 1, 7, 8, 100, 3000, 3015, 3020, full - 3, full] {
-            let mut owing = Owing::default();
-            owing.add(&reply(&[b"before"]), debt(1, 0, 0));
-            owing.add(&make(), debt(2, 0, 0));
-            owing.cut_newest(full, len);
-            let (cut, done) = send(&mut owing, 0, u64::MAX);
+            let mut replies = OwedReplies::default();
+            replies.add(&reply(&[b"before"]), owed(1, 0, 0));
+            replies.add(&make(), owed(2, 0, 0));
+            replies.cut_newest(full, len);
+            let (cut, done) = send(&mut replies, 0, u64::MAX);
             assert_eq!(&cut[13..], &bytes[..len], "cut to {len}");
             assert_eq!(done, [1, 2]);
         }

@@ -8,8 +8,8 @@ use super::context::ServerSession;
 use super::contract::{ParserStep, Silence};
 use super::dialects::{Dialect, DialectParser};
 use super::fault::{DatagramFault, FaultVerdict};
-use super::owed::{Debt, ReplyBuffer};
-use super::{Host, ended};
+use super::owed::{OwedReply, ReplyBuffer};
+use super::{Server, ended};
 use pummel_logic::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
@@ -53,7 +53,7 @@ pub struct OutgoingDatagram<P> {
     /// The datagram, with its frame.
     pub bytes: Vec<u8>,
     /// The replies that are complete when the datagram was sent.
-    debts: Vec<Debt>,
+    owed: Vec<OwedReply>,
 }
 
 impl<P> DatagramQueue<P> {
@@ -89,11 +89,11 @@ impl<P> DatagramQueue<P> {
 impl<P> OutgoingDatagram<P> {
     /// The memory of the datagram.
     fn held_bytes(&self) -> usize {
-        size_of::<((Nanos, u64), OutgoingDatagram<P>)>() + self.bytes.len() + size_of_val(&*self.debts)
+        size_of::<((Nanos, u64), OutgoingDatagram<P>)>() + self.bytes.len() + size_of_val(&*self.owed)
     }
 }
 
-impl Host {
+impl Server {
     /// Carries out the requests of a datagram that arrived at `now`. A datagram without a frame or with a part of a
     /// request is dropped, as memcached does. So is a reply for which the queue has no room, before it is made.
     pub fn handle_datagram<P: Clone>(
@@ -110,15 +110,15 @@ impl Host {
         }
         let (mut parser, mut session) = (DialectParser::new(Dialect::Text), ServerSession::default());
         let item_max_bytes = self.store.limits().item_max_bytes;
-        let (mut message, mut debts) = (Vec::new(), Vec::new());
+        let (mut message, mut all_owed) = (Vec::new(), Vec::new());
         while let ParserStep::Request(request) = parser.next(&mut input, item_max_bytes) {
-            let (verdict, debt) = self.carry_out(&request, &mut session, now);
+            let (verdict, owed) = self.carry_out(&request, &mut session, now);
             if request.silence() == Silence::Always || self.reply.is_empty() {
-                self.note(ended(NO_CONNECTION, debt.without_reply(), None));
+                self.note(ended(NO_CONNECTION, owed.without_reply(), None));
                 continue;
             }
             if !post.has_room_for(message.len() + self.reply.len()) {
-                self.note(ended(NO_CONNECTION, debt, None));
+                self.note(ended(NO_CONNECTION, owed, None));
                 continue;
             }
             let mut bytes = self.reply.to_bytes();
@@ -127,14 +127,14 @@ impl Host {
             }
             if post.framing == Framing::Stream {
                 message.append(&mut bytes);
-                debts.push(debt);
+                all_owed.push(owed);
             } else {
                 let messages = parts_of(&self.reply, &bytes);
-                self.send(post, frame.request, from, &messages, vec![debt]);
+                self.send(post, frame.request, from, &messages, vec![owed]);
             }
         }
-        if !debts.is_empty() {
-            self.send(post, frame.request, from, &[&message], debts);
+        if !all_owed.is_empty() {
+            self.send(post, frame.request, from, &[&message], all_owed);
         }
     }
 
@@ -146,16 +146,16 @@ impl Host {
     ) -> Option<OutgoingDatagram<P>> {
         let letter = post.take_due(now)?;
         self.store.counts.bytes_written += letter.bytes.len() as u64;
-        for &debt in &letter.debts {
-            self.note(ended(NO_CONNECTION, debt, debt.whole.then_some(now)));
+        for &owed in &letter.owed {
+            self.note(ended(NO_CONNECTION, owed, owed.whole.then_some(now)));
         }
         Some(letter)
     }
 
     /// Takes in that the datagrams that wait in a queue are not sent any more.
     pub fn handle_queue_closed<P>(&mut self, post: DatagramQueue<P>) {
-        for debt in post.letters.into_values().flat_map(|letter| letter.debts) {
-            self.note(ended(NO_CONNECTION, debt, None));
+        for owed in post.letters.into_values().flat_map(|letter| letter.owed) {
+            self.note(ended(NO_CONNECTION, owed, None));
         }
     }
 
@@ -166,16 +166,16 @@ impl Host {
         request: u16,
         to: &P,
         messages: &[&[u8]],
-        debts: Vec<Debt>,
+        owed: Vec<OwedReply>,
     ) {
-        let due = debts.iter().map(Debt::due).max().unwrap_or(0);
-        let number = debts.last().map_or(0, |debt| debt.request);
+        let due = owed.iter().map(OwedReply::due).max().unwrap_or(0);
+        let number = owed.last().map_or(0, |owed| owed.request);
         let mut datagrams: Vec<Vec<u8>> = messages.iter().flat_map(|message| cut(request, message)).collect();
         let last = datagrams.len().saturating_sub(1);
-        let mut debts = Some(debts);
+        let mut owed = Some(owed);
         for (n, bytes) in datagrams.drain(..).enumerate() {
-            let debts = debts.take_if(|_| n == last).unwrap_or_default();
-            let letter = OutgoingDatagram { to: to.clone(), bytes, debts };
+            let owed = owed.take_if(|_| n == last).unwrap_or_default();
+            let letter = OutgoingDatagram { to: to.clone(), bytes, owed };
             let fault = self.faults.judge_datagram();
             if let Some(fault) = fault {
                 self.note_fault(fault.kind(), NO_CONNECTION, number, None, String::new());
@@ -184,13 +184,13 @@ impl Host {
                 None => post.write(due, letter),
                 Some(DatagramFault::Late) => post.write(due.saturating_add(OVERTAKEN_NS), letter),
                 Some(DatagramFault::Twice) => {
-                    let again = OutgoingDatagram { debts: Vec::new(), ..letter.clone() };
+                    let again = OutgoingDatagram { owed: Vec::new(), ..letter.clone() };
                     post.write(due, letter);
                     post.write(due, again);
                 }
                 Some(DatagramFault::Lost) => {
-                    for debt in letter.debts {
-                        self.note(ended(NO_CONNECTION, debt, None));
+                    for owed in letter.owed {
+                        self.note(ended(NO_CONNECTION, owed, None));
                     }
                 }
             }

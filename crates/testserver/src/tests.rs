@@ -7,20 +7,20 @@ use pummel_logic::time::{MICROSECOND, MILLISECOND, SECOND};
 
 /// A server with one client, at a time that the test sets.
 struct Story {
-    host: Host,
-    guest: ServerConnection,
+    server: Server,
+    connection: ServerConnection,
     now: Nanos,
 }
 
 impl Story {
-    fn with(config: HostConfig) -> Story {
-        let mut host = Host::new(HostConfig { truth: Truth::Kept, ..config }, 0);
-        let guest = host.accept();
-        Story { host, guest, now: 0 }
+    fn with(config: ServerConfig) -> Story {
+        let mut server = Server::new(ServerConfig { truth: Truth::Kept, ..config }, 0);
+        let connection = server.accept();
+        Story { server, connection, now: 0 }
     }
 
     fn faulty(faults: &[ServerFault]) -> Story {
-        Story::with(HostConfig { faults: faults.to_vec(), ..HostConfig::default() })
+        Story::with(ServerConfig { faults: faults.to_vec(), ..ServerConfig::default() })
     }
 
     fn plain() -> Story {
@@ -28,19 +28,19 @@ impl Story {
     }
 
     fn held(spec: &str) -> Story {
-        Story::with(HostConfig { service_time: Some(spec.parse().unwrap()), ..HostConfig::default() })
+        Story::with(ServerConfig { service_time: Some(spec.parse().unwrap()), ..ServerConfig::default() })
     }
 
     /// Sends bytes, and returns those that are due at once.
     fn ask(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.host.handle_received(&mut self.guest, bytes, self.now);
-        self.hear()
+        self.server.handle_received(&mut self.connection, bytes, self.now);
+        self.receive()
     }
 
     /// Returns the bytes that are due now.
-    fn hear(&mut self) -> Vec<u8> {
-        let Story { host, guest, now } = self;
-        hear(host, guest, *now, usize::MAX)
+    fn receive(&mut self) -> Vec<u8> {
+        let Story { server, connection, now } = self;
+        receive(server, connection, *now, usize::MAX)
     }
 
     fn text(&mut self, request: &str) -> String {
@@ -48,20 +48,29 @@ impl Story {
     }
 
     fn faults_done(&mut self) -> Vec<String> {
-        self.host.take_notes().map(|note| note.to_string()).filter(|line| line.starts_with("fault")).collect()
+        self.server
+            .take_notes()
+            .map(|note| note.to_string())
+            .filter(|line| line.starts_with("fault"))
+            .collect()
     }
 }
 
-pub(super) fn hear(host: &mut Host, guest: &mut ServerConnection, now: Nanos, step: usize) -> Vec<u8> {
-    let mut heard = Vec::new();
+pub(super) fn receive(
+    server: &mut Server,
+    connection: &mut ServerConnection,
+    now: Nanos,
+    step: usize,
+) -> Vec<u8> {
+    let mut received = Vec::new();
     loop {
-        let due = host.poll_send(guest, now);
+        let due = server.poll_send(connection, now);
         let bytes: Vec<u8> = due.parts().iter().flat_map(|part| part.iter().copied()).take(step).collect();
         if bytes.is_empty() {
-            return heard;
+            return received;
         }
-        host.handle_sent(guest, bytes.len(), now);
-        heard.extend(bytes);
+        server.handle_sent(connection, bytes.len(), now);
+        received.extend(bytes);
     }
 }
 
@@ -124,14 +133,14 @@ fn no_cut_of_the_requests_and_no_size_of_sends_changes_the_answers() {
     let cuts = (1..requests.len()).map(|at| vec![at]).chain([(1..requests.len()).collect()]);
     for cuts in cuts {
         let mut story = Story::plain();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let mut from = 0;
         for at in cuts.iter().copied().chain([requests.len()]) {
-            story.host.handle_received(&mut story.guest, &requests.as_bytes()[from..at], 0);
-            heard.extend(hear(&mut story.host, &mut story.guest, 0, cuts[0] % 7 + 1));
+            story.server.handle_received(&mut story.connection, &requests.as_bytes()[from..at], 0);
+            received.extend(receive(&mut story.server, &mut story.connection, 0, cuts[0] % 7 + 1));
             from = at;
         }
-        assert_eq!(String::from_utf8(heard).unwrap(), replies, "cut at {cuts:?}");
+        assert_eq!(String::from_utf8(received).unwrap(), replies, "cut at {cuts:?}");
     }
 }
 
@@ -176,9 +185,9 @@ fn values_of_every_size_up_to_the_limit_come_back_as_they_were() {
         let value: Vec<u8> = (0..len).map(|at| (at % 253) as u8).collect();
         let set = [format!("set k 0 0 {len}\r\n").as_bytes(), &value, b"\r\n"].concat();
         for piece in set.chunks(10_007) {
-            story.host.handle_received(&mut story.guest, piece, 0);
+            story.server.handle_received(&mut story.connection, piece, 0);
         }
-        assert_eq!(story.hear(), b"STORED\r\n", "{len} bytes");
+        assert_eq!(story.receive(), b"STORED\r\n", "{len} bytes");
         let expected = [format!("VALUE k 0 {len}\r\n").as_bytes(), &value, b"\r\nEND\r\n"].concat();
         assert!(story.ask(b"get k\r\n") == expected, "{len} bytes");
     }
@@ -201,7 +210,7 @@ fn what_is_too_large_is_refused_and_what_it_was_to_replace_is_gone() {
     let reply = "SERVER_ERROR object too large for cache\r\nVERSION 1.6.18-pummel\r\n";
     assert_eq!(String::from_utf8(story.ask(&set)).unwrap(), reply);
     assert_eq!(story.text("get k\r\n"), "END\r\n");
-    assert_eq!(story.host.counts().store_too_large, 1);
+    assert_eq!(story.server.counts().store_too_large, 1);
 }
 
 #[test]
@@ -228,7 +237,7 @@ fn quit_and_http_and_endless_lines_end_the_connection() {
         let mut story = Story::plain();
         let reply = story.ask(&[b"version\r\n", last, b"version\r\n"].concat());
         assert_eq!(reply, b"VERSION 1.6.18-pummel\r\n", "nothing after it is answered");
-        assert_eq!(story.guest.poll_close(), Some(Ending::Fin));
+        assert_eq!(story.connection.poll_close(), Some(Ending::Fin));
     }
 }
 
@@ -252,9 +261,9 @@ fn what_is_no_request_ends_its_connection_whatever_the_fault() {
         ] {
             let mut story = Story::faulty(&[fault]);
             story.ask(&[broken, broken].concat());
-            assert_eq!(story.guest.poll_close(), Some(Ending::Fin), "{kind} with {fault}");
+            assert_eq!(story.connection.poll_close(), Some(Ending::Fin), "{kind} with {fault}");
             story.ask(broken);
-            assert_eq!(story.host.requests(), 1, "{kind} with {fault}: nothing after it is read");
+            assert_eq!(story.server.requests(), 1, "{kind} with {fault}: nothing after it is read");
         }
     }
 }
@@ -265,8 +274,8 @@ fn a_request_for_a_thousand_keys_is_answered() {
     story.ask(b"set a 0 0 1\r\nx\r\n");
     let keys = "a ".repeat(10_000);
     assert_eq!(story.text(&format!("get {keys}\r\n")).matches("VALUE").count(), 10_000);
-    assert_eq!(story.host.counts().get_hits, 10_000);
-    assert_eq!(story.host.counts().cmd_get, 10_000, "memcached counts keys");
+    assert_eq!(story.server.counts().get_hits, 10_000);
+    assert_eq!(story.server.counts().cmd_get, 10_000, "memcached counts keys");
 }
 
 #[test]
@@ -298,15 +307,15 @@ fn stats_say_what_was_counted() {
 fn replies_are_held_for_the_service_time_and_keep_their_order() {
     let mut story = Story::held("0.005");
     assert_eq!(story.text("version\r\n"), "");
-    assert_eq!(story.guest.next_due(), 5 * MILLISECOND);
+    assert_eq!(story.connection.next_due(), 5 * MILLISECOND);
     story.now = 2 * MILLISECOND;
     assert_eq!(story.text("get a\r\n"), "");
     story.now = 5 * MILLISECOND;
-    assert_eq!(story.hear(), b"VERSION 1.6.18-pummel\r\n");
+    assert_eq!(story.receive(), b"VERSION 1.6.18-pummel\r\n");
     story.now = 7 * MILLISECOND;
-    assert_eq!(story.hear(), b"END\r\n");
-    assert_eq!(story.guest.next_due(), NEVER);
-    let truth: Vec<String> = story.host.take_notes().map(|note| note.to_string()).collect();
+    assert_eq!(story.receive(), b"END\r\n");
+    assert_eq!(story.connection.next_due(), NEVER);
+    let truth: Vec<String> = story.server.take_notes().map(|note| note.to_string()).collect();
     assert_eq!(
         truth,
         ["request 1 1 version 0 5000000 5000000 5000000", "request 1 2 get 2000000 7000000 5000000 5000000"]
@@ -317,38 +326,38 @@ fn replies_are_held_for_the_service_time_and_keep_their_order() {
 fn a_reply_is_due_so_long_after_its_request_arrived_however_late_that_was_read() {
     let mut story = Story::held("0.001");
     let late = 10 * MILLISECOND;
-    assert!(hear(&mut story.host, &mut story.guest, late, usize::MAX).is_empty());
+    assert!(receive(&mut story.server, &mut story.connection, late, usize::MAX).is_empty());
     for (arrived, due) in
         [(late - 5 * MILLISECOND, late), (late - MILLISECOND / 4, late + MILLISECOND * 3 / 4)]
     {
-        story.host.handle_received(&mut story.guest, b"get a\r\n", arrived);
+        story.server.handle_received(&mut story.connection, b"get a\r\n", arrived);
         story.now = due - 1;
-        assert_eq!(story.hear().is_empty(), due > late, "it arrived at {arrived}");
+        assert_eq!(story.receive().is_empty(), due > late, "it arrived at {arrived}");
         story.now = due;
-        assert_eq!(story.hear().is_empty(), due == late, "it arrived at {arrived}");
+        assert_eq!(story.receive().is_empty(), due == late, "it arrived at {arrived}");
     }
-    let sent: Vec<String> = story.host.take_notes().map(|note| note.to_string()).collect();
+    let sent: Vec<String> = story.server.take_notes().map(|note| note.to_string()).collect();
     assert!(sent[0].starts_with("request 1 1 get 5000000 "), "{sent:?}");
 }
 
 #[test]
 fn requests_of_all_connections_wait_for_one_server_in_the_order_of_their_arrival() {
-    let config = HostConfig {
+    let config = ServerConfig {
         service_time: Some("0.005".parse().unwrap()),
         queue_servers: Some(1),
-        ..HostConfig::default()
+        ..ServerConfig::default()
     };
     let mut story = Story::with(config);
-    let mut other = story.host.accept();
+    let mut other = story.server.accept();
     assert_eq!(story.text("get a\r\n"), "");
     story.now = 2 * MILLISECOND;
-    story.host.handle_received(&mut other, b"set a 0 0 1 noreply\r\nx\r\nget b\r\n", story.now);
+    story.server.handle_received(&mut other, b"set a 0 0 1 noreply\r\nx\r\nget b\r\n", story.now);
     assert_eq!(other.next_due(), 15 * MILLISECOND, "behind the first request and the one without a reply");
     assert_eq!(story.text("version\r\n"), "");
     story.now = 20 * MILLISECOND;
-    assert_eq!(hear(&mut story.host, &mut other, story.now, usize::MAX), b"END\r\n");
-    assert_eq!(story.hear(), b"END\r\nVERSION 1.6.18-pummel\r\n");
-    let truth: Vec<String> = story.host.take_notes().map(|note| note.to_string()).collect();
+    assert_eq!(receive(&mut story.server, &mut other, story.now, usize::MAX), b"END\r\n");
+    assert_eq!(story.receive(), b"END\r\nVERSION 1.6.18-pummel\r\n");
+    let truth: Vec<String> = story.server.take_notes().map(|note| note.to_string()).collect();
     assert_eq!(
         truth,
         [
@@ -362,33 +371,33 @@ fn requests_of_all_connections_wait_for_one_server_in_the_order_of_their_arrival
 
 #[test]
 fn several_servers_of_one_queue_work_at_once() {
-    let config = HostConfig {
+    let config = ServerConfig {
         service_time: Some("0.005".parse().unwrap()),
         queue_servers: Some(2),
-        ..HostConfig::default()
+        ..ServerConfig::default()
     };
     let mut story = Story::with(config);
-    story.host.handle_received(&mut story.guest, &b"version\r\n".repeat(5), 0);
+    story.server.handle_received(&mut story.connection, &b"version\r\n".repeat(5), 0);
     for (now_ms, replies) in [(4, 0), (5, 2), (10, 2), (15, 1)] {
         story.now = now_ms * MILLISECOND;
-        assert_eq!(story.hear(), b"VERSION 1.6.18-pummel\r\n".repeat(replies), "at {now_ms} ms");
+        assert_eq!(story.receive(), b"VERSION 1.6.18-pummel\r\n".repeat(replies), "at {now_ms} ms");
     }
 }
 
 #[test]
 fn service_times_drift_as_they_are_told_from_the_first_request_on() {
-    let config = HostConfig {
+    let config = ServerConfig {
         service_time: Some("0.001".parse().unwrap()),
         service_drift: Some("step:3,1".parse().unwrap()),
-        ..HostConfig::default()
+        ..ServerConfig::default()
     };
     let mut story = Story::with(config);
     for (now, hold) in [(SECOND, MILLISECOND), (2 * SECOND, 3 * MILLISECOND)] {
         story.now = now;
         story.ask(b"version\r\n");
-        assert_eq!(story.guest.next_due(), now + hold);
+        assert_eq!(story.connection.next_due(), now + hold);
         story.now = now + hold;
-        story.hear();
+        story.receive();
     }
 }
 
@@ -396,15 +405,15 @@ fn service_times_drift_as_they_are_told_from_the_first_request_on() {
 fn service_times_follow_the_distribution_and_the_seed() {
     let holds = |seed| {
         let service_time = Some("exponential:0.001".parse().unwrap());
-        let mut story = Story::with(HostConfig { service_time, seed, ..HostConfig::default() });
+        let mut story = Story::with(ServerConfig { service_time, seed, ..ServerConfig::default() });
         story.ask(&b"version\r\n".repeat(10_000));
         story.now = SECOND;
-        story.hear();
+        story.receive();
         let asked = |note| match note {
             Note::Request { asked_ns, .. } => asked_ns,
             Note::Fault { .. } => unreachable!("no fault was asked for"),
         };
-        story.host.take_notes().map(asked).collect::<Vec<_>>()
+        story.server.take_notes().map(asked).collect::<Vec<_>>()
     };
     let first = holds(1);
     assert_eq!(first, holds(1));
@@ -417,11 +426,11 @@ fn service_times_follow_the_distribution_and_the_seed() {
 fn close_after_closes_in_place_of_the_answer() {
     let mut story = Story::faulty(&[ServerFault::CloseAfter(3)]);
     assert_eq!(story.text("get a\r\nget a\r\nget a\r\nget a\r\n"), "END\r\nEND\r\n");
-    assert_eq!(story.guest.poll_close(), Some(Ending::Fin));
-    assert_eq!(story.host.requests(), 3, "what comes after it is not read");
-    let mut second = story.host.accept();
-    story.host.handle_received(&mut second, b"get a\r\nget a\r\nget a\r\n", 0);
-    assert_eq!(hear(&mut story.host, &mut second, 0, usize::MAX), b"END\r\nEND\r\n");
+    assert_eq!(story.connection.poll_close(), Some(Ending::Fin));
+    assert_eq!(story.server.requests(), 3, "what comes after it is not read");
+    let mut second = story.server.accept();
+    story.server.handle_received(&mut second, b"get a\r\nget a\r\nget a\r\n", 0);
+    assert_eq!(receive(&mut story.server, &mut second, 0, usize::MAX), b"END\r\nEND\r\n");
     assert_eq!(second.poll_close(), Some(Ending::Fin), "every third request");
     assert_eq!(
         story.faults_done(),
@@ -433,12 +442,12 @@ fn close_after_closes_in_place_of_the_answer() {
 fn stall_after_silences_the_whole_server() {
     let mut story = Story::faulty(&[ServerFault::StallAfter(2)]);
     assert_eq!(story.text("set a 0 0 1\r\nx\r\nset a 0 0 1\r\ny\r\n"), "STORED\r\n");
-    let mut second = story.host.accept();
-    story.host.handle_received(&mut second, b"get a\r\n", 0);
-    assert!(hear(&mut story.host, &mut second, SECOND, usize::MAX).is_empty());
+    let mut second = story.server.accept();
+    story.server.handle_received(&mut second, b"get a\r\n", 0);
+    assert!(receive(&mut story.server, &mut second, SECOND, usize::MAX).is_empty());
     assert_eq!(second.next_due(), NEVER);
     assert_eq!(second.poll_close(), None);
-    assert_eq!(story.host.counts().cmd_set, 1, "what is not answered is not done");
+    assert_eq!(story.server.counts().cmd_set, 1, "what is not answered is not done");
 }
 
 #[test]
@@ -456,7 +465,7 @@ fn a_half_reply_is_the_last_word() {
     let mut story = Story::faulty(&[ServerFault::HalfReplyAfter(2)]);
     assert_eq!(story.text("version\r\nversion\r\nversion\r\n"), "VERSION 1.6.18-pummel\r\nVERSION 1.6");
     assert_eq!(story.text("version\r\n"), "");
-    let truth: Vec<String> = story.host.take_notes().map(|note| note.to_string()).collect();
+    let truth: Vec<String> = story.server.take_notes().map(|note| note.to_string()).collect();
     assert!(truth.contains(&"request 1 2 version 0 - - 0".to_owned()), "{truth:?}");
 }
 
@@ -530,8 +539,8 @@ fn a_command_that_looks_for_its_item_several_times_makes_one_fault_of_expiry() {
         ] {
             let mut story = Story::faulty(&[fault]);
             story.text("set a 0 2 1\r\n5\r\n");
-            let mut other = story.host.accept();
-            story.host.handle_received(&mut other, request.as_bytes(), now);
+            let mut other = story.server.accept();
+            story.server.handle_received(&mut other, request.as_bytes(), now);
             let faults = story.faults_done();
             let begin = format!("fault {kind} connection=2 request=2 key=a left_s=");
             assert!(faults.len() == 1 && faults[0].starts_with(&begin), "{request:?}: {faults:?}");
@@ -554,7 +563,7 @@ fn every_command_that_meets_the_same_item_makes_a_fault_of_its_own() {
 #[test]
 fn refuse_resets_at_once() {
     let mut story = Story::faulty(&[ServerFault::Refuse]);
-    assert_eq!(story.guest.poll_close(), Some(Ending::Reset));
+    assert_eq!(story.connection.poll_close(), Some(Ending::Reset));
     assert_eq!(story.text("version\r\n"), "");
     assert_eq!(story.faults_done(), ["fault refuse connection=1 request=0"]);
 }
@@ -562,17 +571,17 @@ fn refuse_resets_at_once() {
 #[test]
 fn slow_bytes_leave_one_at_a_time() {
     let mut story = Story::faulty(&[ServerFault::SlowBytes]);
-    let mut heard = story.ask(b"get a\r\n");
-    assert_eq!(heard, b"E");
-    while story.guest.next_due() != NEVER {
-        assert_eq!(story.hear(), b"", "nothing before the gap is over");
-        assert_eq!(story.guest.next_due(), story.now + 100 * MICROSECOND);
-        story.now = story.guest.next_due();
-        let more = story.hear();
+    let mut received = story.ask(b"get a\r\n");
+    assert_eq!(received, b"E");
+    while story.connection.next_due() != NEVER {
+        assert_eq!(story.receive(), b"", "nothing before the gap is over");
+        assert_eq!(story.connection.next_due(), story.now + 100 * MICROSECOND);
+        story.now = story.connection.next_due();
+        let more = story.receive();
         assert_eq!(more.len(), 1);
-        heard.extend(more);
+        received.extend(more);
     }
-    assert_eq!(heard, b"END\r\n");
+    assert_eq!(received, b"END\r\n");
 }
 
 #[test]
@@ -580,22 +589,24 @@ fn a_client_that_does_not_listen_is_noticed() {
     let mut story = Story::plain();
     let value = vec![b'x'; 500_000];
     story.ask(&[&b"set a 0 0 500000\r\n"[..], &value, b"\r\n"].concat());
-    story.host.handle_received(&mut story.guest, b"get a\r\nget a\r\n", 0);
-    assert!(!story.guest.is_stuffed());
-    story.host.handle_received(&mut story.guest, b"get a\r\n", 0);
-    assert!(story.guest.is_stuffed());
-    story.hear();
-    assert!(!story.guest.is_stuffed());
+    story.server.handle_received(&mut story.connection, b"get a\r\nget a\r\n", 0);
+    assert!(!story.connection.is_full());
+    story.server.handle_received(&mut story.connection, b"get a\r\n", 0);
+    assert!(story.connection.is_full());
+    story.receive();
+    assert!(!story.connection.is_full());
 }
 
 #[test]
 fn what_was_owed_when_a_connection_ended_is_told() {
     let mut story = Story::held("1");
     story.ask(b"version\r\nversion\r\n");
-    story.host.handle_closed(story.guest);
-    let truth: Vec<String> = story.host.take_notes().map(|note| note.to_string()).collect();
+    story.server.handle_closed(story.connection);
+    let truth: Vec<String> = story.server.take_notes().map(|note| note.to_string()).collect();
     assert_eq!(truth, ["request 1 1 version 0 - - 1000000000", "request 1 2 version 0 - - 1000000000"]);
-    assert!(story.host.store().put(Verb::Set, &incoming(b"k"), 0) == pummel_logic::protocol::Outcome::Stored);
+    assert!(
+        story.server.store().put(Verb::Set, &incoming(b"k"), 0) == pummel_logic::protocol::Outcome::Stored
+    );
 }
 
 fn incoming(key: &[u8]) -> store::Incoming<'_> {

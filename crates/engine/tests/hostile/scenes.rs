@@ -15,15 +15,14 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::workload::trace::Trace;
-use pummel_testserver::{HostConfig, Limits, ServerLogin};
-use rustls::ServerConfig;
+use pummel_testserver::{Limits, ServerConfig, ServerLogin};
 
 use crate::authority::Authority;
 use crate::bounded::{Bounded, Spent};
 use crate::faults::{Facts, Hostile, Misbehaviour, Mischief};
 use crate::features::{Draws, Model, Pair, REQUESTS, Setting, setting};
 use crate::invariants::{Run, broken, limits};
-use crate::peer::{Cluster, Server};
+use crate::peer::{Cluster, SharedServer};
 use crate::replies::Wire;
 use crate::secured::Secured;
 use crate::setup::{Outcome, run_with_inputs};
@@ -196,7 +195,7 @@ const ENDLESS: u64 = 200_000;
 const PASSWORD: &str = "secret";
 
 /// Configuration of the servers.
-fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> HostConfig {
+fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> ServerConfig {
     let password = if mischief.refuses_greetings() { "another" } else { PASSWORD };
     let login = plan.login.as_ref().map(|login| ServerLogin {
         user: login.user.clone().into_bytes(),
@@ -205,12 +204,12 @@ fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> HostConfig {
     let service_time = draws.one_of(&[0.000_05, 0.000_2, 0.001]);
     // Fewer than there are records.
     let items_max = plan.adaptive.first_eviction.then_some(3);
-    HostConfig {
+    ServerConfig {
         limits: Limits { items_max, ..Limits::default() },
         login,
         service_time: Some(Dist::Fixed(service_time)),
         seed: plan.seed,
-        ..HostConfig::default()
+        ..ServerConfig::default()
     }
 }
 
@@ -224,7 +223,7 @@ fn outcome(
     let plan = &setting.plan;
     let mut draws = Draws::new(case.seed(), 3);
     let config = config(plan, mischief, &mut draws);
-    let servers: Vec<Server> = plan.servers.iter().map(|_| Server::new(config.clone())).collect();
+    let servers: Vec<SharedServer> = plan.servers.iter().map(|_| SharedServer::new(config.clone())).collect();
     // What is encrypted has lengths that are not the same in each run, so that fate would be another.
     let is_calm = plan.tls.is_some() || draws.once_in(2);
     let breaks = matches!(case, Name::Drawn(seed) if seed % 3 == 0);
@@ -322,8 +321,8 @@ pub fn trace_text() -> &'static str {
 }
 
 /// Setup of the client and configuration of the server for TLS.
-fn tls() -> &'static (Setup, Arc<ServerConfig>) {
-    static TLS: OnceLock<(Setup, Arc<ServerConfig>)> = OnceLock::new();
+fn tls() -> &'static (Setup, Arc<rustls::ServerConfig>) {
+    static TLS: OnceLock<(Setup, Arc<rustls::ServerConfig>)> = OnceLock::new();
     TLS.get_or_init(|| {
         let authority = Authority::new();
         let options = TlsOptions { server_name: Some("localhost".to_owned()), ..authority.options() };

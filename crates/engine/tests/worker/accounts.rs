@@ -8,9 +8,9 @@ use pummel_logic::plan::{Arrivals, Depth, Group, Plan, Stop};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::MILLISECOND;
 use pummel_measure::measurement::{Measurement, Status};
-use pummel_testserver::{HostConfig, ServerFault};
+use pummel_testserver::{ServerConfig, ServerFault};
 
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{
     Outcome, at_rate, loaded, measuring, memcached_verbs, mix, mix_of_all, plan, requests, run, run_with,
     schedule, time,
@@ -19,8 +19,8 @@ use crate::setup::{
 const WEATHERS: [fn() -> NetworkConditions; 3] =
     [NetworkConditions::calm, NetworkConditions::rough, NetworkConditions::harsh];
 
-fn server() -> Server {
-    Server::new(HostConfig::default())
+fn server() -> SharedServer {
+    SharedServer::new(ServerConfig::default())
 }
 
 /// A plan that loads records, then makes requests of all kinds and checks every value.
@@ -39,16 +39,16 @@ fn under_calm_conditions_the_servers_own_counters_equal_the_whole_run() {
     let outcome = run(&everything(6_000), 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
 
-    let host = server.host();
-    let counted = host.counts();
+    let locked = server.lock();
+    let counted = locked.counts();
     let whole = &outcome.measurement.whole_run;
     let of = |verbs: &[Verb]| {
         let mut sum = pummel_measure::recorder::Counts::default();
         whole.ops.iter().filter(|(verb, _)| verbs.contains(verb)).for_each(|(_, counts)| sum.merge(counts));
         sum
     };
-    assert_eq!(of(&Verb::ALL).requests(), host.requests());
-    assert_eq!(of(&Verb::ALL).completed, host.requests(), "nothing failed");
+    assert_eq!(of(&Verb::ALL).requests(), locked.requests());
+    assert_eq!(of(&Verb::ALL).completed, locked.requests(), "nothing failed");
 
     let reads = of(&[Verb::Get, Verb::Gets]);
     assert_eq!(
@@ -120,7 +120,7 @@ fn many_workers_share_one_server_and_verify_everything_that_they_read() {
     assert!(verify.checked > 1_000, "{} were checked", verify.checked);
     assert_eq!((verify.failed, verify.stale), (0, 0), "{:?}", verify.first);
     let whole = outcome.measurement.whole_run.ops.all();
-    let served = server.host().requests();
+    let served = server.lock().requests();
     assert_eq!((whole.requests(), whole.completed), (served, served));
 }
 
@@ -322,7 +322,7 @@ fn reading_through_stores_exactly_the_keys_that_were_missed() {
         let (get, set) = (ops.get(Verb::Get).unwrap().counts, ops.get(Verb::Set).unwrap().counts);
         assert_eq!((get.completed, get.keys), (300, 1_500));
         assert_eq!(set.outcomes.stored, get.misses, "every missing key is stored once");
-        assert_eq!(server.host().store().len(), 100, "and by the end all are there");
+        assert_eq!(server.lock().store().len(), 100, "and by the end all are there");
         assert_eq!(outcome.measurement.verify.failed, 0);
     }
 }
@@ -332,7 +332,10 @@ fn a_worker_that_lost_its_connections_accounts_for_the_same_time_as_the_others()
     let mut plan = at_rate(plan(), 10_000.0);
     plan.engine.threads = 4;
     let (closing, healthy) = (
-        Server::new(HostConfig { faults: vec![ServerFault::CloseAfter(10)], ..HostConfig::default() }),
+        SharedServer::new(ServerConfig {
+            faults: vec![ServerFault::CloseAfter(10)],
+            ..ServerConfig::default()
+        }),
         server(),
     );
     let outcome = run_with(&plan, |worker| {

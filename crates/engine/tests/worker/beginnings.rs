@@ -11,9 +11,9 @@ use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::completion::Loaded;
 use pummel_measure::measurement::{Measurement, Status};
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::{Server, ServerPeer};
+use crate::peer::{ServerPeer, SharedServer};
 use crate::setup::{ReaderState, loaded, plan};
 
 /// Time for which the processes of a run wait for each other before each phase.
@@ -122,7 +122,7 @@ fn gated(when_idle: WhenIdle, reconnect: bool) -> (Measurement, u64) {
     let mut plan = loaded(plan());
     plan.reconnect = reconnect;
     let plan = plan.validate().expect("the plan can be run");
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let clients = 0..u64::from(plan.groups[0].clients);
     let share = ProcessShare { clients: vec![clients], threads: 1, first_worker: 0, workers: 1, mark: 5 };
     let waits = Arc::new(AtomicU64::new(0));

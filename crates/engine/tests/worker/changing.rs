@@ -14,10 +14,10 @@ use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Counts;
-use pummel_testserver::{HostConfig, ServerFault};
+use pummel_testserver::{ServerConfig, ServerFault};
 
 use crate::lanes::{over, run_over};
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{Outcome, measuring, mix, plan, run, schedule};
 
 /// Length of the measured phase.
@@ -76,7 +76,7 @@ fn requests_are_due_where_the_plan_says_however_many_threads_there_are() {
             assert!(expected.len() > 300, "{}", expected.len());
             for threads in [1, 3] {
                 plan.engine = Engine { threads, ..plan.engine };
-                let server = Server::new(HostConfig::default());
+                let server = SharedServer::new(ServerConfig::default());
                 let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
                 assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
                 assert!(dues(&outcome) == expected, "{changes:?}, {arrivals:?}, {threads} threads");
@@ -93,7 +93,7 @@ fn a_load_that_rests_for_a_minute_is_whole() {
     let mut plan = changing(Changes { rate: Some(rests), ..Changes::default() }, Arrivals::Constant);
     plan.phases[0].stop.time_ns = Some(64 * SECOND);
     plan.groups[0].rate = Some(200.0 / 64.0);
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     let dues = dues(&outcome);
@@ -110,7 +110,7 @@ fn a_warm_up_goes_at_the_rate_with_which_the_measured_phase_begins() {
         let mut warm_up = plan.phases[0].clone();
         (warm_up.name, warm_up.recorded) = ("warmup".to_owned(), false);
         plan.phases.insert(0, warm_up);
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         let all: u64 = outcome.measurement.whole_run.ops.iter().map(|(_, counts)| counts.requests()).sum();
         let before = all - outcome.counts().requests();
@@ -129,8 +129,8 @@ fn the_requests_of_the_parts_are_those_that_were_due_in_them() {
         let mut plan = changing(changes, Arrivals::Constant);
         plan.timeout_ns = 100 * MILLISECOND;
         plan.groups[0].depth = Depth::Limit(depth);
-        let config = HostConfig { service_time: Some(Dist::Fixed(hold_s)), ..HostConfig::default() };
-        let server = Server::new(config);
+        let config = ServerConfig { service_time: Some(Dist::Fixed(hold_s)), ..ServerConfig::default() };
+        let server = SharedServer::new(config);
         for threads in [1, 2] {
             plan.engine = Engine { threads, ..plan.engine };
             let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
@@ -149,8 +149,8 @@ fn the_requests_of_the_parts_are_those_that_were_due_in_them() {
 /// the phase has.
 #[test]
 fn requests_that_a_closed_loop_cannot_send_beside_a_load_with_parts_are_counted_once() {
-    let closing = HostConfig { faults: vec![ServerFault::CloseAfter(10)], ..HostConfig::default() };
-    let servers = [closing, HostConfig::default()].map(Server::new);
+    let closing = ServerConfig { faults: vec![ServerFault::CloseAfter(10)], ..ServerConfig::default() };
+    let servers = [closing, ServerConfig::default()].map(SharedServer::new);
     let parts = [0, 500, 1_500].map(|at_ms| Part::plain(format!("from {at_ms}"), at_ms * MILLISECOND));
     let changes = Changes { parts: parts.to_vec(), ..Changes::default() };
     let mut plan = over(&servers, Route::All, changing(changes, Arrivals::Constant));
@@ -191,8 +191,8 @@ fn each_part_asks_the_operations_of_its_own_mix() {
     // The slow server leaves much unsent, which is counted by verb too.
     for (hold_s, depth) in [(0.001, 64), (0.050, 2)] {
         plan.groups[0].depth = Depth::Limit(depth);
-        let config = HostConfig { service_time: Some(Dist::Fixed(hold_s)), ..HostConfig::default() };
-        let server = Server::new(config);
+        let config = ServerConfig { service_time: Some(Dist::Fixed(hold_s)), ..ServerConfig::default() };
+        let server = SharedServer::new(config);
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         let shares: Vec<f64> = outcome
             .measurement

@@ -16,13 +16,13 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::churn::Churn;
 use pummel_measure::measurement::Status;
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::{Cluster, Server};
+use crate::peer::{Cluster, SharedServer};
 use crate::setup::{Outcome, loaded, measuring, mix, mix_of_all, plan, requests, run, run_with, time};
 
-fn server() -> Server {
-    Server::new(HostConfig::default())
+fn server() -> SharedServer {
+    SharedServer::new(ServerConfig::default())
 }
 
 /// A plan of at most four clients at one time, each with five requests.
@@ -74,7 +74,7 @@ fn each_client_makes_its_requests_on_a_connection_of_its_own() {
     assert!((0..100).all(|client| (5..=10).contains(&of(client))));
     assert!((2..=4).contains(&of(100)), "the last one makes what is left");
     // Those who loaded, and memcached's own.
-    assert_eq!(server.host().counts().total_connections, 101 + 4 + 1);
+    assert_eq!(server.lock().counts().total_connections, 101 + 4 + 1);
 }
 
 #[test]

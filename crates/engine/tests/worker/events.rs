@@ -7,10 +7,10 @@ use pummel_logic::plan::{
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
 use crate::lanes::{over, run_over};
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, run, time};
 
 /// Reads of `records` records at this rate for `length_ns`, in which `events` happen.
@@ -26,7 +26,7 @@ fn eventful(work: Mix, records: u64, rate: f64, length_ns: Nanos, events: Vec<Ev
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     outcome
@@ -66,7 +66,7 @@ fn records_are_deleted_once_at_their_moment_however_many_threads_there_are() {
 #[test]
 fn records_are_lost_on_every_server_that_has_them() {
     for (route, copies) in [(Route::All, 3), (Route::RoundRobin, 3), (Route::Modulo, 1), (Route::Ketama, 1)] {
-        let servers: Vec<Server> = (0..3).map(|_| Server::new(HostConfig::default())).collect();
+        let servers: Vec<SharedServer> = (0..3).map(|_| SharedServer::new(ServerConfig::default())).collect();
         let plan = eventful(gets(), 100, 400.0, SECOND, vec![all_of(0, 29, 300 * MILLISECOND)]);
         let outcome = run_over(&servers, &over(&servers, route, plan), 1, NetworkConditions::calm());
         let ops = outcome.measurement.ops();

@@ -5,9 +5,9 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Fill, Mix, Phase, Plan, Popularity};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, SECOND, seconds};
-use pummel_testserver::{HostConfig, Limits};
+use pummel_testserver::{Limits, ServerConfig};
 
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{Outcome, at_rate, measuring, mix, plan, requests, run, time};
 
 /// Reads of a mix that store what they missed.
@@ -41,7 +41,7 @@ fn the_hits_of_records_that_expire_are_those_of_the_closed_form() {
     let (l, life_s, delay_s) = (2.0, 2.0, 0.25);
     let expected = l * life_s / (1.0 + l * delay_s + l * life_s);
     let run = |fill| {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         run(&expiring(fill), 3, NetworkConditions::calm(), || server.peer())
     };
     let added = run(Fill::Add);
@@ -88,11 +88,11 @@ fn the_hits_of_a_server_that_is_too_small_are_those_of_its_lru() {
             Phase { name: "warmup".to_owned(), recorded: false, ..measuring(work.clone(), requests(30_000)) };
         plan.phases = vec![warm, measuring(work, requests(120_000))];
         let limits = Limits { items_max: Some(items), ..Limits::default() };
-        let server = Server::new(HostConfig { limits, ..HostConfig::default() });
+        let server = SharedServer::new(ServerConfig { limits, ..ServerConfig::default() });
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         let (ratio, expected) = (hit_ratio(&outcome), hits_of_lru(2_000, exponent, items as f64));
         assert!((ratio - expected).abs() < 0.005, "zipf:{exponent}, {items} items: {ratio} {expected}");
-        assert!(server.host().counts().evictions > 10_000);
+        assert!(server.lock().counts().evictions > 10_000);
     }
 }
 
@@ -104,7 +104,7 @@ fn stores_wait_for_delays_of_the_distribution() {
     let mut plan = plan();
     plan.data.records = 1_000_000;
     plan.phases = vec![measuring(work, requests(4_000))];
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let of = |verb| outcome.rows.iter().filter(move |row| row.verb == verb);
     let delays: Vec<f64> = of(Verb::Set)

@@ -13,9 +13,9 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos};
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Span;
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::{Cluster, Server, ServerPeer};
+use crate::peer::{Cluster, ServerPeer, SharedServer};
 use crate::setup::{Outcome, at_rate, measuring, mix, plan, run_with, time};
 
 /// A network that keeps the most bytes that waited when bytes were offered to a socket.
@@ -61,8 +61,8 @@ fn narrow() -> NetworkConditions {
     }
 }
 
-fn server() -> Server {
-    Server::new(HostConfig::default())
+fn server() -> SharedServer {
+    SharedServer::new(ServerConfig::default())
 }
 
 /// Runs a plan under these conditions. Returns its outcome and the most bytes that waited.
@@ -99,7 +99,7 @@ fn what_waits_for_a_full_socket_has_a_limit_at_any_depth() {
     // 100 half milliseconds of 16 KiB in 100 ms, as the way there and back takes one.
     let counts = outcome.counts();
     assert!(counts.completed > 500, "{counts:?}");
-    assert_eq!(server.host().counts().cmd_set, counts.completed + counts.unfinished);
+    assert_eq!(server.lock().counts().cmd_set, counts.completed + counts.unfinished);
 }
 
 #[test]
@@ -155,6 +155,6 @@ fn a_client_of_several_servers_waits_for_the_one_whose_socket_is_full() {
     let (_, lag) = outcome.range(Span::Lag);
     assert!(lag < 200 * MICROSECOND, "lag {lag}: a full socket is not the generator's doing");
     for server in &servers {
-        assert!(server.host().counts().cmd_set > 100, "every server gets its share");
+        assert!(server.lock().counts().cmd_set > 100, "every server gets its share");
     }
 }

@@ -7,9 +7,9 @@ use pummel_logic::plan::{Depth, Engine, Fill, Mix, Part, Phase, Plan, Popularity
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, SECOND};
 use pummel_measure::measurement::Status;
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, time};
 
 /// First number of the keys that records get at the end of a life.
@@ -43,7 +43,7 @@ fn warming(work: &Mix, stop: Stop) -> Phase {
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     outcome
@@ -112,7 +112,7 @@ fn replies_that_come_in_another_part_or_life_are_those_of_their_request() {
         .collect();
     let slow =
         NetworkConditions { delay_ns: (30 * MILLISECOND, 40 * MILLISECOND), ..NetworkConditions::calm() };
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, slow, || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     let verify = &outcome.measurement.verify;

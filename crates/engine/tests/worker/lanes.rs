@@ -11,9 +11,9 @@ use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Span;
-use pummel_testserver::{HostConfig, ServerFault};
+use pummel_testserver::{ServerConfig, ServerFault};
 
-use crate::peer::{Cluster, Server};
+use crate::peer::{Cluster, SharedServer};
 use crate::setup::{
     Outcome, at_rate, loaded, measuring, mix, mix_of_all, plan, requests, run, schedule, time,
 };
@@ -23,22 +23,22 @@ const START: Nanos = SECOND;
 
 const KEY_OWNED: [Route; 4] = [Route::Modulo, Route::Ketama, Route::KetamaWeighted, Route::Crc16];
 
-fn servers(count: usize) -> Vec<Server> {
-    (0..count).map(|_| Server::new(HostConfig::default())).collect()
+fn servers(count: usize) -> Vec<SharedServer> {
+    (0..count).map(|_| SharedServer::new(ServerConfig::default())).collect()
 }
 
 /// Puts `plan` on these servers.
-pub fn over(servers: &[Server], route: Route, plan: Plan) -> Plan {
+pub fn over(servers: &[SharedServer], route: Route, plan: Plan) -> Plan {
     let names = (0..servers.len()).map(|n| format!("127.0.0.{n}:11211")).collect();
     Plan { servers: names, route, ..plan }
 }
 
-pub fn run_over(servers: &[Server], plan: &Plan, seed: u64, conditions: NetworkConditions) -> Outcome {
+pub fn run_over(servers: &[SharedServer], plan: &Plan, seed: u64, conditions: NetworkConditions) -> Outcome {
     run(plan, seed, conditions, || Cluster::new(servers))
 }
 
-fn stored(servers: &[Server]) -> Vec<usize> {
-    servers.iter().map(|server| server.host().store().len()).collect()
+fn stored(servers: &[SharedServer]) -> Vec<usize> {
+    servers.iter().map(|server| server.lock().store().len()).collect()
 }
 
 /// Reads of ten keys, all of which are checked.
@@ -71,7 +71,7 @@ fn every_record_is_stored_once_where_keys_have_owners_and_on_every_server_elsewh
             let stored = stored(&servers);
             assert_eq!(stored.iter().sum::<usize>() as u64, 300 * copies, "{route:?}: {stored:?}");
             assert!(stored.iter().all(|&here| here > 30 && (copies == 1 || here == 300)), "{stored:?}");
-            let sets: u64 = servers.iter().map(|server| server.host().counts().cmd_set).sum();
+            let sets: u64 = servers.iter().map(|server| server.lock().counts().cmd_set).sum();
             assert_eq!(sets, 300 * copies, "{route:?}: nothing is stored twice");
             assert_eq!(outcome.counts().misses, 0, "{route:?}: what is asked for is where it is asked for");
         }
@@ -154,7 +154,7 @@ fn round_robin_asks_all_servers_as_often() {
     let mut plan = over(&servers, Route::RoundRobin, plan());
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_200))];
     run_over(&servers, &plan, 1, NetworkConditions::calm());
-    let asked: Vec<u64> = servers.iter().map(|server| server.host().requests()).collect();
+    let asked: Vec<u64> = servers.iter().map(|server| server.lock().requests()).collect();
     assert_eq!(asked, [400, 400, 400]);
 }
 
@@ -208,9 +208,9 @@ fn a_multi_get_over_several_servers_is_one_request() {
         assert_eq!((counts.hits, counts.misses), (5_000, 0));
         let all = outcome.measurement.ops().all();
         assert_eq!(all.times.of(Span::Response).count(), 500, "one sample each");
-        let parts: u64 = servers.iter().map(|server| server.host().requests()).sum();
+        let parts: u64 = servers.iter().map(|server| server.lock().requests()).sum();
         assert!(parts > 300 + 3 * 400, "most have a part on every server: {parts} with loading");
-        let keys: u64 = servers.iter().map(|server| server.host().counts().cmd_get).sum();
+        let keys: u64 = servers.iter().map(|server| server.lock().counts().cmd_get).sum();
         assert_eq!(keys, 5_000);
         assert_eq!(outcome.rows.len(), 500);
         let verify = &outcome.measurement.verify;
@@ -267,10 +267,12 @@ fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
 }
 
 /// Three servers, of which the second closes a connection at every fifth request.
-fn with_one_closing() -> Vec<Server> {
+fn with_one_closing() -> Vec<SharedServer> {
     let mut servers = servers(3);
-    servers[1] =
-        Server::new(HostConfig { faults: vec![ServerFault::CloseAfter(5)], ..HostConfig::default() });
+    servers[1] = SharedServer::new(ServerConfig {
+        faults: vec![ServerFault::CloseAfter(5)],
+        ..ServerConfig::default()
+    });
     servers
 }
 

@@ -5,13 +5,13 @@ use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, SECOND};
 use pummel_measure::little::{Little, little};
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, mix_of_all, plan, requests, run, time};
 
 fn outcome(plan: &Plan, conditions: NetworkConditions) -> Outcome {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     run(plan, 3, conditions, || server.peer())
 }
 

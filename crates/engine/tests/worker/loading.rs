@@ -14,9 +14,9 @@ use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
-use pummel_testserver::{HostConfig, Limits, ServerFault};
+use pummel_testserver::{Limits, ServerConfig, ServerFault};
 
-use crate::peer::{Cluster, Server, ServerPeer};
+use crate::peer::{Cluster, ServerPeer, SharedServer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with};
 
 /// Reply of the built-in server to a value that is too large.
@@ -34,14 +34,14 @@ fn small() -> Plan {
 }
 
 /// A server that takes no value: every store is answered by `SERVER_ERROR`.
-fn refusing() -> Server {
+fn refusing() -> SharedServer {
     let limits = Limits { item_max_bytes: 100, ..Limits::default() };
-    Server::new(HostConfig { limits, ..HostConfig::default() })
+    SharedServer::new(ServerConfig { limits, ..ServerConfig::default() })
 }
 
 /// A server that carries out every second request, and answers each other one by `SERVER_ERROR`.
-fn halfhearted() -> Server {
-    Server::new(HostConfig { faults: vec![ServerFault::ErrorEvery(2)], ..HostConfig::default() })
+fn halfhearted() -> SharedServer {
+    SharedServer::new(ServerConfig { faults: vec![ServerFault::ErrorEvery(2)], ..ServerConfig::default() })
 }
 
 fn status(outcome: &Outcome) -> (Status, &str) {
@@ -58,7 +58,7 @@ fn a_load_that_stores_nothing_ends_the_run_without_measuring() {
             let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
             let reason = format!("none of 10 records was stored: the server said \"{TOO_LARGE}\" (10 times)");
             assert_eq!(status(&outcome), (Status::Partial, &*reason), "{threads} threads, allowed: {allow}");
-            assert_eq!(server.host().counts().cmd_get, 0, "nothing is measured");
+            assert_eq!(server.lock().counts().cmd_get, 0, "nothing is measured");
             assert_eq!(outcome.counts().requests(), 0);
             let load = outcome.measurement.load.expect("it was tried");
             assert_eq!((load.records, load.stored, load.errors), (10, 0, 10));
@@ -71,7 +71,7 @@ fn records_are_stored_as_fast_as_it_goes_also_by_clients_that_keep_their_distanc
     let mut plan = at_rate(small(), 4.0);
     plan.groups[0].policy.spaced = true;
     plan.phases[1].stop = requests(4);
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.counts().requests(), outcome.counts().hits), (4, 4));
     // Three or two stores of each client, a second from one to the next, would take two seconds.
@@ -83,7 +83,7 @@ fn records_are_stored_as_fast_as_it_goes_also_by_clients_that_keep_their_distanc
 fn a_server_that_answers_no_store_is_not_measured() {
     let mut plan = small();
     plan.timeout_ns = 20 * MILLISECOND;
-    let server = Server::new(HostConfig::default()).freezing(0, 3600 * SECOND);
+    let server = SharedServer::new(ServerConfig::default()).freezing(0, 3600 * SECOND);
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!(
         status(&outcome),
@@ -122,7 +122,7 @@ fn a_load_that_stores_a_part_is_measured_and_partial_unless_that_is_allowed() {
 fn one_worker_that_stores_nothing_goes_on_with_those_that_do() {
     let mut plan = small();
     (plan.engine.threads, plan.groups[0].clients) = (2, 2);
-    let (good, bad) = (Server::new(HostConfig::default()), refusing());
+    let (good, bad) = (SharedServer::new(ServerConfig::default()), refusing());
     let outcome = run_with(&plan, |worker| {
         let server = if worker == 0 { &bad } else { &good };
         Ok(Sim::new(worker as u64, NetworkConditions::calm(), server.peer()))
@@ -136,7 +136,7 @@ fn one_worker_that_stores_nothing_goes_on_with_those_that_do() {
 fn a_server_that_stores_nothing_beside_one_that_does_makes_the_load_partial() {
     let mut plan = small();
     plan.servers = vec!["127.0.0.0:1".to_owned(), "127.0.0.1:1".to_owned()];
-    let servers = [Server::new(HostConfig::default()), refusing()];
+    let servers = [SharedServer::new(ServerConfig::default()), refusing()];
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Cluster::new(&servers));
     let reason = format!("10 of 20 records were not stored: the server said \"{TOO_LARGE}\" (10 times)");
     assert_eq!(status(&outcome), (Status::Partial, &*reason));
@@ -162,7 +162,7 @@ fn a_recorded_load_is_held_to_the_same() {
             ),
         ),
         (halfhearted(), true, 5, None),
-        (Server::new(HostConfig::default()), false, 10, None),
+        (SharedServer::new(ServerConfig::default()), false, 10, None),
     ] {
         let mut plan = small();
         plan.allow_partial_load = allow;
@@ -184,7 +184,7 @@ fn a_recorded_load_that_stores_nothing_ends_the_run_before_what_follows() {
     let server = refusing();
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert!(outcome.reason().starts_with("none of 10 records was stored"), "{}", outcome.reason());
-    assert_eq!(server.host().counts().cmd_get, 0);
+    assert_eq!(server.lock().counts().cmd_get, 0);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn cpu_time_is_that_of_all_workers_also_when_the_first_is_through_before_the_oth
     let mut plan = plan();
     (plan.engine.threads, plan.groups[0].clients) = (2, 2);
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(20))];
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let burned_ns = Arc::new(AtomicU64::new(0));
     let outcome = run_with(&plan, |worker| {
         // The first worker has hardly anything to do.

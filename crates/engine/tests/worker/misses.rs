@@ -13,9 +13,9 @@ use pummel_logic::time::{MILLISECOND, SECOND};
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_logic::workload::value::ValueMaker;
 use pummel_measure::measurement::Status;
-use pummel_testserver::{HostConfig, Limits};
+use pummel_testserver::{Limits, ServerConfig};
 
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, time};
 
 const ABSENT: std::ops::Range<u64> = 1_000_000_000_000_000..2_000_000_000_000_000;
@@ -43,7 +43,7 @@ fn plan_of(work: Mix) -> Plan {
     plan
 }
 
-fn outcome_at(plan: &Plan, server: &Server) -> Outcome {
+fn outcome_at(plan: &Plan, server: &SharedServer) -> Outcome {
     let outcome = run(plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     let sum = |each: &mut dyn Iterator<Item = CacheCounts>| {
@@ -63,7 +63,7 @@ fn outcome_at(plan: &Plan, server: &Server) -> Outcome {
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    outcome_at(plan, &Server::new(HostConfig::default()))
+    outcome_at(plan, &SharedServer::new(ServerConfig::default()))
 }
 
 /// The misses of single gets, by what the test knows of the key: the numbers of those that do not exist, that are fresh, that
@@ -130,7 +130,7 @@ fn keys_that_a_server_evicts_are_other_misses() {
     let mut plan = plan_of(Mix { absent: 0.0, ..reading() });
     plan.data.records = 1_000;
     let limits = Limits { items_max: Some(300), ..Limits::default() };
-    let server = Server::new(HostConfig { limits, ..HostConfig::default() });
+    let server = SharedServer::new(ServerConfig { limits, ..ServerConfig::default() });
     let outcome = outcome_at(&loaded(plan), &server);
     let [_, fresh, stored, never] = known(&outcome);
     let cache = outcome.counts().cache;

@@ -12,9 +12,9 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::completion::Loaded;
 use pummel_measure::measurement::Status;
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{ReaderState, at_rate, loaded, measuring, mix, plan, requests, time};
 
 const RECORDS: u64 = 100;
@@ -36,7 +36,7 @@ impl Gate for Open {
 type Asked = (Nanos, &'static str, u64);
 
 /// The requests of the measured phase of the clients `clients` of a plan, in a run with this mark.
-fn asked(plan: &ValidPlan, server: &Server, clients: std::ops::Range<u64>, mark: u64) -> Vec<Asked> {
+fn asked(plan: &ValidPlan, server: &SharedServer, clients: std::ops::Range<u64>, mark: u64) -> Vec<Asked> {
     let first_worker = u32::from(clients.start > 0);
     let share = ProcessShare { clients: vec![clients], threads: 1, first_worker, workers: 2, mark };
     let mut told = ReaderState::default();
@@ -53,11 +53,11 @@ fn asked(plan: &ValidPlan, server: &Server, clients: std::ops::Range<u64>, mark:
 fn of_two_and_of_one(plan: &Plan) -> (Vec<Asked>, Vec<Asked>) {
     let plan = plan.clone().validate().expect("the plan can be run");
     let clients = u64::from(plan.groups[0].clients);
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let mut two = asked(&plan, &server, 0..clients / 3, 5);
     assert!(two.len() > 100);
     two.extend(asked(&plan, &server, clients / 3..clients, 5));
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let mut one = asked(&plan, &server, 0..clients, 5);
     two.sort_unstable();
     one.sort_unstable();

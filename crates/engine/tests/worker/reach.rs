@@ -10,9 +10,9 @@ use pummel_logic::plan::{Arrivals, ChurningClients, Depth, Gap, Late, Phase, Pla
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
-use pummel_testserver::{HostConfig, ServerFault};
+use pummel_testserver::{ServerConfig, ServerFault};
 
-use crate::peer::{Cluster, Server};
+use crate::peer::{Cluster, SharedServer};
 use crate::setup::{Outcome, at_rate, measuring, mix, plan, run, time};
 
 /// Requests, or clients, per second; two milliseconds of them are [`DUE`].
@@ -20,8 +20,8 @@ const RATE: f64 = 1e12;
 const LENGTH_NS: Nanos = 2 * MILLISECOND;
 const DUE: u64 = 2_000_000_000;
 
-fn server() -> Server {
-    Server::new(HostConfig::default())
+fn server() -> SharedServer {
+    SharedServer::new(ServerConfig::default())
 }
 
 /// A phase of [`LENGTH_NS`] with as long a drain.
@@ -112,8 +112,8 @@ fn what_follows_from_misses_is_not_sent_behind_the_end_of_a_phase_that_ends_on_t
     plan.phases = vec![measuring(reading, time(100 * MILLISECOND))];
     for threads in [1, 2] {
         plan.engine.threads = threads;
-        let slow = HostConfig { service_time: Some(Dist::Fixed(0.003)), ..HostConfig::default() };
-        let server = Server::new(slow);
+        let slow = ServerConfig { service_time: Some(Dist::Fixed(0.003)), ..ServerConfig::default() };
+        let server = SharedServer::new(slow);
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         let end = outcome.begin + 100 * MILLISECOND;
         let sent = outcome.rows.iter().map(|row| row.sent).filter(|&sent| sent != NEVER).max();
@@ -146,9 +146,11 @@ fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
 
 #[test]
 fn requests_whose_server_is_lost_do_not_hold_up_the_turn() {
-    let mut servers: Vec<Server> = (0..3).map(|_| server()).collect();
-    servers[1] =
-        Server::new(HostConfig { faults: vec![ServerFault::CloseAfter(5)], ..HostConfig::default() });
+    let mut servers: Vec<SharedServer> = (0..3).map(|_| server()).collect();
+    servers[1] = SharedServer::new(ServerConfig {
+        faults: vec![ServerFault::CloseAfter(5)],
+        ..ServerConfig::default()
+    });
     let names = (0..3).map(|n| format!("127.0.0.{n}:11211")).collect();
     let plan = Plan { servers: names, route: Route::Modulo, ..far(Arrivals::Constant, Depth::Limit(4)) };
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Cluster::new(&servers));
@@ -200,7 +202,7 @@ fn drawn_clients_that_cannot_be_had_are_estimated() {
 }
 
 /// Runs a plan until this many slices of its measured phase are there, and interrupts it then.
-fn interrupted(plan: &Plan, slices: u64, server: &Server) -> Measurement {
+fn interrupted(plan: &Plan, slices: u64, server: &SharedServer) -> Measurement {
     struct Counting<'a>(&'a Cell<u64>);
     impl Watch for Counting<'_> {
         fn slice(&mut self, _so_far: &Measurement) {

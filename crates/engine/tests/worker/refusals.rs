@@ -9,9 +9,9 @@ use pummel_logic::plan::{Plan, Protocol};
 use pummel_logic::protocol::{self, Verb};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::measurement::Status;
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::{Server, ServerPeer};
+use crate::peer::{ServerPeer, SharedServer};
 use crate::setup::{Outcome, loaded, measuring, mix, plan, requests, run, time};
 
 /// Replies of memcached and Redis on a connection that is one too many.
@@ -38,7 +38,7 @@ pub struct Full {
     words: &'static [u8],
     speaks: Speaks,
     /// The connections that were let in.
-    guests: BTreeSet<(u32, u32)>,
+    connections: BTreeSet<(u32, u32)>,
     /// Connections on which a request has come.
     asked: BTreeSet<(u32, u32)>,
     refused: u64,
@@ -53,7 +53,7 @@ impl Full {
             until: NEVER,
             words: MEMCACHED,
             speaks: Speaks::AtOnce,
-            guests: BTreeSet::new(),
+            connections: BTreeSet::new(),
             asked: BTreeSet::new(),
             refused: 0,
         }
@@ -69,25 +69,25 @@ impl Peer for Full {
         if conn.slot >= self.room && now < self.until {
             return Admission::Accept;
         }
-        self.guests.insert((conn.slot, conn.generation));
+        self.connections.insert((conn.slot, conn.generation));
         self.peer.handle_connect(conn, target, now)
     }
 
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        match self.guests.contains(&(conn.slot, conn.generation)) {
+        match self.connections.contains(&(conn.slot, conn.generation)) {
             true => self.peer.handle_received(conn, bytes, now),
             false => _ = self.asked.insert((conn.slot, conn.generation)),
         }
     }
 
     fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        if self.guests.remove(&(conn.slot, conn.generation)) {
+        if self.connections.remove(&(conn.slot, conn.generation)) {
             self.peer.handle_closed(conn, now);
         }
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
-        if self.guests.contains(&(conn.slot, conn.generation)) {
+        if self.connections.contains(&(conn.slot, conn.generation)) {
             return self.peer.poll(conn, now, out);
         }
         if self.speaks != Speaks::AtOnce && !self.asked.contains(&(conn.slot, conn.generation)) {
@@ -110,7 +110,7 @@ fn four(words: &[u8], reconnect: bool) -> Plan {
 
 /// Runs against a server that has room for one connection.
 fn refused(plan: &Plan, words: &'static [u8], speaks: Speaks, conditions: NetworkConditions) -> Outcome {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     run(plan, 1, conditions, || Full::new(server.peer(), 1).speaking(words, speaks))
 }
 
@@ -168,7 +168,7 @@ fn a_server_that_has_room_at_last_has_all_connections_within_two_seconds() {
     let mut plan = four(MEMCACHED, true);
     plan.phases[0].stop = time(5 * SECOND);
     plan.interval_ns = SECOND;
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Full {
         until: 2_500 * MILLISECOND,
         ..Full::new(server.peer(), 1)
@@ -188,7 +188,7 @@ fn a_run_by_requests_gives_a_server_up_that_refuses_all_connections_for_good() {
             phases: vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(4_000))],
             ..four(MEMCACHED, true)
         };
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let full = || Full::new(server.peer(), 0).speaking(MEMCACHED, speaks);
         let outcome = run(&plan, 1, NetworkConditions::calm(), full);
         assert!(outcome.reason().contains("took 0 of 4 connections and refused 4"), "{}", outcome.reason());
@@ -246,7 +246,7 @@ fn a_server_that_ends_connections_behind_their_replies_refuses_none() {
         (Protocol::Resp2, Some(b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n")),
     ];
     for (protocol, error) in errors {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let plan = Plan { protocol, ..four(MEMCACHED, true) };
         let outcome = run(&plan, 1, NetworkConditions::calm(), || Ending {
             peer: server.peer(),

@@ -7,9 +7,9 @@ use pummel_engine::run::Inputs;
 use pummel_logic::plan::{Delete, Phase, Plan, Replay, Stop, Work};
 use pummel_logic::time::SECOND;
 use pummel_logic::workload::trace::Trace;
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{Outcome, plan, requests, run_with_inputs};
 
 /// A recording that stores `keys` keys and then reads each of them.
@@ -28,7 +28,7 @@ fn replaying(stop: Stop, recorded: bool) -> Phase {
     Phase { name: "replay".to_owned(), work: Work::Replay(replay), stop, recorded }
 }
 
-fn run(plan: &Plan, inputs: &Inputs, server: &Server) -> Outcome {
+fn run(plan: &Plan, inputs: &Inputs, server: &SharedServer) -> Outcome {
     run_with_inputs(plan, inputs, |worker| {
         Ok(Sim::new(worker as u64, NetworkConditions::calm(), server.peer()))
     })
@@ -42,7 +42,7 @@ fn a_replay_behind_a_warm_up_begins_with_the_first_line() {
             let mut plan =
                 Plan { phases: vec![replaying(warmup, false), replaying(Stop::default(), true)], ..plan() };
             plan.engine.threads = threads;
-            let server = Server::new(HostConfig::default());
+            let server = SharedServer::new(ServerConfig::default());
             let outcome = run(&plan, &recording(50), &server);
             assert_eq!(outcome.counts().completed, 100, "{threads} threads behind {warmup:?}");
         }
@@ -60,11 +60,11 @@ fn a_deletion_removes_keys_of_the_recording_and_the_replay_goes_on_behind_it() {
         let mut plan = Plan { phases, ..plan() };
         plan.engine.threads = threads;
         (plan.groups[0].clients, plan.timeout_ns) = (12, SECOND);
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let outcome = run(&plan, &recording(96), &server);
         let counts = outcome.counts();
         assert_eq!((counts.completed, counts.failed()), (192, 0), "{threads} threads");
         assert_eq!((counts.hits, counts.misses), (10, 86), "{threads} threads");
-        assert_eq!(server.host().store().len(), 10, "{threads} threads");
+        assert_eq!(server.lock().store().len(), 10, "{threads} threads");
     }
 }

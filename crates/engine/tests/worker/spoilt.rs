@@ -8,9 +8,9 @@ use pummel_logic::plan::{ChurningClients, Depth, Plan, Protocol, Spawns, Work};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::Nanos;
 use pummel_measure::measurement::Status;
-use pummel_testserver::{HostConfig, Limits};
+use pummel_testserver::{Limits, ServerConfig};
 
-use crate::peer::{Server, ServerPeer};
+use crate::peer::{ServerPeer, SharedServer};
 use crate::setup::{Outcome, loaded, measuring, mix, plan, requests, run};
 
 /// Changes a reply, which is the whole of one where a connection has one request outstanding.
@@ -62,7 +62,7 @@ fn checking(protocol: Protocol, multiget: u32) -> Plan {
 }
 
 fn spoilt(plan: &Plan, conditions: NetworkConditions, spoil: Spoil) -> Outcome {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     run(plan, 1, conditions, || Spoiling { peer: server.peer(), spoil, reads: 0 })
 }
 
@@ -211,7 +211,7 @@ fn errors_of_requests_without_reply_have_an_account_of_their_own() {
             let Work::Mix(work) = &mut plan.phases[0].work else { panic!("it measures") };
             work.noreply = true;
             let limits = Limits { item_max_bytes: 1_000, ..Limits::default() };
-            let server = Server::new(HostConfig { limits, ..HostConfig::default() });
+            let server = SharedServer::new(ServerConfig { limits, ..ServerConfig::default() });
             let outcome = run(&plan, 1, NetworkConditions::rough(), || server.peer());
             let (counts, measurement) = (outcome.counts(), &outcome.measurement);
             let what = format!("{protocol:?}, depth {depth}, {multiget} keys: {counts:?}");
@@ -223,7 +223,7 @@ fn errors_of_requests_without_reply_have_an_account_of_their_own() {
             assert_eq!((measurement.verify.failed, measurement.verify.stale), (0, 0), "{what}");
             let stored = counts.outcomes.ok - measurement.noreply_errors;
             // The run does not wait for the errors of its last stores.
-            let late = stored - server.host().counts().total_items;
+            let late = stored - server.lock().counts().total_items;
             assert!(late <= 4 * u64::from(depth), "{late} errors were not counted, {what}");
         }
     }

@@ -14,9 +14,9 @@ use pummel_logic::plan::{Arrivals, Depth, Engine, Phase, Plan, RatePoint};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::{Keep, Measurement, Status};
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use crate::peer::Server;
+use crate::peer::SharedServer;
 use crate::setup::{at_rate, measuring, mix, plan, run, time};
 
 /// The time between a command and its effect.
@@ -165,7 +165,7 @@ fn steerable(arrivals: Arrivals, threads: u32) -> Plan {
 /// Runs a plan under the hand. Returns the measurement, the due times of requests in ascending order, and after each
 /// change the rate at which a paused load will resume.
 fn steered_run(plan: &Plan) -> (Measurement, Vec<Nanos>, Vec<Option<f64>>) {
-    let (hand, server) = (Hand::new(), Server::new(HostConfig::default()));
+    let (hand, server) = (Hand::new(), SharedServer::new(ServerConfig::default()));
     let mut seen =
         Seen { hand: &hand, began: 0, dues: Vec::new(), notices: Vec::new(), resumes_at: Vec::new() };
     let inputs = Inputs { steering: Some(Arc::clone(&hand.steering)), ..Inputs::default() };
@@ -202,7 +202,7 @@ fn all_workers_change_the_rate_at_one_moment_and_a_plan_repeats_the_run() {
                 "a rest"
             );
             let again = steered_plan(&plan, &changes);
-            let server = Server::new(HostConfig::default());
+            let server = SharedServer::new(ServerConfig::default());
             let outcome = run(&again, 1, NetworkConditions::calm(), || server.peer());
             let mut repeated: Vec<Nanos> = outcome.rows.iter().map(|row| row.due - outcome.begin).collect();
             repeated.sort_unstable();
@@ -233,7 +233,7 @@ fn a_wish_beyond_the_end_is_refused_in_words() {
     }
     let steering = Arc::new(Steering::default());
     assert!(steering.send(1, RateCommand::Pause));
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let inputs = Inputs { steering: Some(Arc::clone(&steering)), ..Inputs::default() };
     let plan = steerable(Arrivals::Constant, 1).validate().expect("the plan can be run");
     let mut watch = Late(&steering, Vec::new());

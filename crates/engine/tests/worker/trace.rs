@@ -11,10 +11,10 @@ use pummel_logic::plan::{
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
-use pummel_testserver::{HostConfig, ServerFault};
+use pummel_testserver::{ServerConfig, ServerFault};
 
 use crate::lanes::over;
-use crate::peer::{Cluster, Server};
+use crate::peer::{Cluster, SharedServer};
 use crate::setup::{Outcome, plan, requests, run_with_inputs, time};
 
 /// Files in memory; one without contents cannot be read.
@@ -75,7 +75,7 @@ fn replaying(replay: &TraceReplay, phases: &[(Stop, bool)], threads: u32) -> Pla
 
 const WHOLE: &[(Stop, bool)] = &[(Stop { time_ns: None, requests: None }, true)];
 
-fn run(plan: &Plan, inputs: &Inputs, server: &Server) -> Outcome {
+fn run(plan: &Plan, inputs: &Inputs, server: &SharedServer) -> Outcome {
     run_with_inputs(plan, inputs, |worker| {
         Ok(Sim::new(worker as u64, NetworkConditions::calm(), server.peer()))
     })
@@ -103,7 +103,7 @@ fn requests_are_due_to_the_nanosecond_whatever_the_number_of_threads() {
     let spread: Vec<Nanos> = (0..3_000).map(|row| row * SECOND / 100).collect();
     for threads in [1, 3] {
         for (speed, divisor) in [(1.0, 1), (10.0, 10)] {
-            let server = Server::new(HostConfig::default());
+            let server = SharedServer::new(ServerConfig::default());
             // Simulated workers have clocks of their own: what one stores is there for the others at any time of theirs.
             let by_key = TraceReplay { by: Some(DealBy::Key), ..replay(TracePace::Trace { speed }) };
             let plan = replaying(&by_key, WHOLE, threads);
@@ -123,7 +123,7 @@ fn requests_are_due_to_the_nanosecond_whatever_the_number_of_threads() {
 
 #[test]
 fn a_rate_decides_when_rows_are_due_and_their_order_stays() {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let plan = replaying(&TraceReplay { by: Some(DealBy::Key), ..replay(TracePace::Rate) }, WHOLE, 2);
     let outcome = run(&plan, &inputs(&[&twitter()]), &server);
     let expected: Vec<Nanos> = (0..3_000).map(|row| row * MILLISECOND).collect();
@@ -134,7 +134,7 @@ fn a_rate_decides_when_rows_are_due_and_their_order_stays() {
 #[test]
 fn without_a_pace_clients_ask_as_soon_as_they_are_answered_and_all_rows_are_asked() {
     for by in [DealBy::Client, DealBy::Key, DealBy::Row] {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let fast = TraceReplay { by: Some(by), ..replay(TracePace::Fast) };
         let text = twitter();
         let (first, second) = text.split_at(text.find("\n15,").expect("a row of second 15") + 1);
@@ -149,13 +149,13 @@ fn without_a_pace_clients_ask_as_soon_as_they_are_answered_and_all_rows_are_aske
 #[test]
 fn a_warm_up_takes_the_first_rows_and_the_measurement_the_others() {
     for first in [requests(300), time(3 * SECOND)] {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let plan = replaying(&replay(REAL), &[(first, false), (Stop::default(), true)], 2);
         let outcome = run(&plan, &inputs(&[&twitter()]), &server);
         assert_eq!(outcome.counts().completed, 2_700, "{first:?}: {}", outcome.reason());
         assert_eq!(dues(&outcome)[..2], [0, 10 * MILLISECOND], "the measurement begins with its first row");
     }
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let plan = replaying(&replay(REAL), &[(time(10 * SECOND), true)], 1);
     let outcome = run(&plan, &inputs(&[&twitter()]), &server);
     assert_eq!((outcome.counts().completed, outcome.measurement.status), (1_000, Status::Complete));
@@ -164,7 +164,7 @@ fn a_warm_up_takes_the_first_rows_and_the_measurement_the_others() {
 #[test]
 fn a_warm_up_that_takes_the_whole_trace_is_why_nothing_was_measured() {
     for first in [requests(3_000), time(40 * SECOND)] {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let plan = replaying(&replay(REAL), &[(first, false), (Stop::default(), true)], 2);
         let outcome = run(&plan, &inputs(&[&twitter()]), &server);
         assert_eq!(outcome.measurement.status, Status::Partial);
@@ -175,13 +175,13 @@ fn a_warm_up_that_takes_the_whole_trace_is_why_nothing_was_measured() {
 #[test]
 fn misses_of_the_replay_fill_where_that_is_asked_for() {
     let text = "time,key,op,size,client\n0,a,get,5,1\n1,a,get,5,1\n2,b,get,,1\n3,b,get,,1\n";
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let own = TraceReplay { fills: Fills::Own, fill_delay_ns: 100 * MILLISECOND, ..replay(REAL) };
     let outcome = run(&replaying(&own, WHOLE, 1), &inputs(&[text]), &server);
     let of = |verb: Verb| outcome.rows.iter().filter(|row| row.verb == verb).count();
     assert_eq!((of(Verb::Get), of(Verb::Set)), (4, 2));
     assert_eq!((outcome.counts().hits, outcome.counts().misses), (2, 2));
-    assert_eq!(server.host().store().len(), 2);
+    assert_eq!(server.lock().store().len(), 2);
 }
 
 #[test]
@@ -192,18 +192,18 @@ fn every_operation_of_a_trace_is_asked_and_keys_keep_their_names() {
     ];
     let rows = ops.iter().enumerate().map(|(second, op)| format!("{second},{op},the-key,3,77\n"));
     let text: String = std::iter::once("time,op,key,size,ttl\n".to_owned()).chain(rows).collect();
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&replaying(&replay(REAL), WHOLE, 1), &inputs(&[&text]), &server);
     let counts = outcome.counts();
     // A cas is a gets and a cas.
     assert_eq!((counts.completed, counts.failed()), (14, 0), "{:?}", outcome.measurement.messages);
     assert_eq!(outcome.rows.iter().filter(|row| row.verb == Verb::Cas).count(), 1);
-    assert_eq!(server.host().store().len(), 1);
+    assert_eq!(server.lock().store().len(), 1);
 }
 
 #[test]
 fn a_trace_that_cannot_be_read_makes_the_run_partial_and_says_why() {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let files = InMemory(vec![Some(twitter().into_bytes()), None]);
     let unread = Inputs { files: Some(Arc::new(files)), ..Inputs::default() };
     let outcome = run(&replaying(&replay(TracePace::Fast), WHOLE, 2), &unread, &server);
@@ -219,7 +219,7 @@ fn a_trace_that_cannot_be_read_makes_the_run_partial_and_says_why() {
 
 #[test]
 fn a_trace_is_replayed_again_and_again_until_its_time_is_over() {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let endless = TraceReplay { passes: 0, ..replay(REAL) };
     let outcome = run(&replaying(&endless, &[(time(70 * SECOND), true)], 2), &inputs(&[&twitter()]), &server);
     assert_eq!(
@@ -233,7 +233,7 @@ fn a_trace_is_replayed_again_and_again_until_its_time_is_over() {
 #[test]
 fn clients_whose_server_is_gone_leave_their_rows_unsent_and_the_others_go_on() {
     // The server does nothing for longer than a request may take.
-    let server = Server::new(HostConfig::default()).freezing(5 * SECOND, 25 * SECOND);
+    let server = SharedServer::new(ServerConfig::default()).freezing(5 * SECOND, 25 * SECOND);
     let outcome = run(&replaying(&replay(REAL), WHOLE, 2), &inputs(&[&twitter()]), &server);
     let counts = outcome.counts();
     assert!(counts.failed() > 0, "requests of the frozen time get no answer");
@@ -243,9 +243,9 @@ fn clients_whose_server_is_gone_leave_their_rows_unsent_and_the_others_go_on() {
 #[test]
 fn rows_of_clients_whose_server_is_gone_are_unsent_where_they_were_due_in_the_phase() {
     // Every 20th request closes its connection, which is not opened again.
-    let closing = HostConfig { faults: vec![ServerFault::CloseAfter(20)], ..HostConfig::default() };
+    let closing = ServerConfig { faults: vec![ServerFault::CloseAfter(20)], ..ServerConfig::default() };
     let by_key = TraceReplay { by: Some(DealBy::Key), ..replay(REAL) };
-    let servers = [HostConfig::default(), closing.clone()].map(Server::new);
+    let servers = [ServerConfig::default(), closing.clone()].map(SharedServer::new);
     let plan = over(&servers, Route::All, replaying(&by_key, &[(time(10 * SECOND), true)], 1));
     let outcome = run_with_inputs(&plan, &inputs(&[&twitter()]), |worker| {
         Ok(Sim::new(worker as u64, NetworkConditions::calm(), Cluster::new(&servers)))
@@ -256,7 +256,7 @@ fn rows_of_clients_whose_server_is_gone_are_unsent_where_they_were_due_in_the_ph
     assert!(counts.completed > 300 && counts.failed() > 0 && counts.unsent > 100, "{counts:?}");
     // The phase is over where no client is left, and so are its rows.
     let plan = replaying(&by_key, &[(time(20 * SECOND), true)], 1);
-    let outcome = run(&plan, &inputs(&[&twitter()]), &Server::new(closing));
+    let outcome = run(&plan, &inputs(&[&twitter()]), &SharedServer::new(closing));
     let (counts, length_ns) = (outcome.counts(), outcome.measurement.measured_ns);
     assert!(length_ns < 10 * SECOND, "{length_ns}");
     assert_eq!(counts.requests(), length_ns.div_ceil(10 * MILLISECOND), "{counts:?}");
@@ -265,8 +265,8 @@ fn rows_of_clients_whose_server_is_gone_are_unsent_where_they_were_due_in_the_ph
 #[test]
 fn a_client_whose_server_is_gone_leaves_a_row_of_a_fast_replay_unsent_for_each_of_its_slots() {
     for depth in [1, 4] {
-        let closing = HostConfig { faults: vec![ServerFault::CloseAfter(20)], ..HostConfig::default() };
-        let servers = [HostConfig::default(), closing].map(Server::new);
+        let closing = ServerConfig { faults: vec![ServerFault::CloseAfter(20)], ..ServerConfig::default() };
+        let servers = [ServerConfig::default(), closing].map(SharedServer::new);
         let endless = TraceReplay { passes: 0, by: Some(DealBy::Key), ..replay(TracePace::Fast) };
         let end = time(200 * MILLISECOND);
         let mut plan = over(&servers, Route::All, replaying(&endless, &[(end, true)], 1));
@@ -287,7 +287,7 @@ fn a_client_whose_server_is_gone_leaves_a_row_of_a_fast_replay_unsent_for_each_o
 fn a_run_that_ends_before_its_trace_accounts_for_what_its_clients_asked() {
     let bad = format!("{}\nno row\n{}", "0,key,3,1,1,get,0", twitter());
     for pace in [REAL, TracePace::Fast] {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let (passes, end) = if pace == REAL { (1, 10 * SECOND) } else { (0, MILLISECOND) };
         let long = TraceReplay { passes, format: Some("twitter".to_owned()), ..replay(pace) };
         let end = time(end);
@@ -306,7 +306,7 @@ fn a_run_that_ends_before_its_trace_accounts_for_what_its_clients_asked() {
 
 #[test]
 fn a_row_that_stands_for_billions_of_requests_does_not_outlast_its_run() {
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let text = "time,key,op,count\n0.5,a,get,4294967295\n";
     let outcome = run(&replaying(&replay(REAL), &[(requests(100), true)], 1), &inputs(&[text]), &server);
     let replayed = outcome.measurement.replayed.as_ref().expect("a trace was replayed");

@@ -13,9 +13,9 @@ use pummel_logic::protocol::{Fault, Outcome as End, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Span;
-use pummel_testserver::{HostConfig, ServerFault};
+use pummel_testserver::{ServerConfig, ServerFault};
 
-use crate::peer::{Server, ServerPeer};
+use crate::peer::{ServerPeer, SharedServer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with, schedule, time};
 
 /// Time there and back in [`NetworkConditions::calm`].
@@ -24,16 +24,16 @@ const WAY: Nanos = 30 * MICROSECOND;
 /// Time that the simulated kernel takes for a few calls and looks at the clock.
 const CALLS: Nanos = 10 * MICROSECOND;
 
-fn server() -> Server {
-    Server::new(HostConfig::default())
+fn server() -> SharedServer {
+    SharedServer::new(ServerConfig::default())
 }
 
-fn faulty(fault: ServerFault) -> Server {
-    Server::new(HostConfig { faults: vec![fault], ..HostConfig::default() })
+fn faulty(fault: ServerFault) -> SharedServer {
+    SharedServer::new(ServerConfig { faults: vec![fault], ..ServerConfig::default() })
 }
 
-fn held(seconds: f64) -> Server {
-    Server::new(HostConfig { service_time: Some(Dist::Fixed(seconds)), ..HostConfig::default() })
+fn held(seconds: f64) -> SharedServer {
+    SharedServer::new(ServerConfig { service_time: Some(Dist::Fixed(seconds)), ..ServerConfig::default() })
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn where_connections_are_refused_nothing_begins() {
     // The first refusal is enough.
     assert!(reason.starts_with("1 of 4 connections could not be opened (3 were not tried): "), "{reason}");
     assert_eq!(outcome.counts().requests(), 0);
-    assert_eq!(server.host().requests(), 0);
+    assert_eq!(server.lock().requests(), 0);
 }
 
 /// A server that takes connections and answers none of them, nor the wish for one after the first.
@@ -557,7 +557,7 @@ impl<P: Peer> Backend for Stopped<P> {
     }
 }
 
-fn stopped_client(plan: &Plan, server: &Server, at: Nanos, for_ns: Nanos) -> Outcome {
+fn stopped_client(plan: &Plan, server: &SharedServer, at: Nanos, for_ns: Nanos) -> Outcome {
     run_with(plan, |worker| {
         Ok(Stopped { sim: Sim::new(worker as u64, NetworkConditions::calm(), server.peer()), at, for_ns })
     })
@@ -688,7 +688,7 @@ fn replies_that_lay_unread_at_the_end_of_the_drain_end_their_requests() {
     });
     let counts = outcome.counts();
     assert_eq!((counts.unfinished, counts.failed()), (0, 0), "the server answered in time: {counts:?}");
-    assert_eq!(counts.completed, server.host().requests(), "no request followed from a reply behind the end");
+    assert_eq!(counts.completed, server.lock().requests(), "no request followed from a reply behind the end");
     let service = 5 * MILLISECOND + WAY;
     assert_eq!(outcome.range(Span::Service), (service, service));
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
@@ -724,7 +724,7 @@ fn handed_over_requests_without_reply_have_no_service_time() {
         assert_eq!(sets.times.of(span).count(), expected, "{}", span.name());
         assert_eq!(gets.times.of(span).count(), gets.counts.completed, "{}", span.name());
     }
-    assert_eq!(server.host().counts().cmd_set, sets.counts.completed, "the server got every one of them");
+    assert_eq!(server.lock().counts().cmd_set, sets.counts.completed, "the server got every one of them");
 }
 
 /// A server that refuses some of the connections, by their number from 0, and panics at a request, also from 0.
@@ -737,7 +737,7 @@ struct Porter {
 }
 
 impl Porter {
-    fn new(server: &Server, refuses: std::ops::Range<u64>, panics_at: u64) -> Porter {
+    fn new(server: &SharedServer, refuses: std::ops::Range<u64>, panics_at: u64) -> Porter {
         Porter { peer: server.peer(), refuses, panics_at, connections: 0, requests: 0 }
     }
 }
@@ -836,7 +836,7 @@ fn after_an_overloaded_warm_up_all_connections_are_open_when_the_measured_phase_
         let connections = &outcome.measurement.connections;
         assert_eq!((connections.open, connections.lost, connections.reconnected), (4, 0, 0));
         // Each was opened twice, and memcached counts one of its own.
-        assert_eq!(server.host().counts().total_connections, 2 * 4 + 1);
+        assert_eq!(server.lock().counts().total_connections, 2 * 4 + 1);
         let first = outcome.rows.iter().filter(|row| row.sent != NEVER).map(|row| row.sent).min();
         assert!(first.unwrap() - outcome.begin < CALLS, "they ask at once");
     }

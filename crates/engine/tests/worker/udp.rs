@@ -10,9 +10,9 @@ use pummel_logic::protocol::udp::Frame;
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_measure::measurement::Status;
-use pummel_testserver::HostConfig;
+use pummel_testserver::ServerConfig;
 
-use super::peer::{Server, ServerPeer};
+use super::peer::{ServerPeer, SharedServer};
 use super::setup::{Outcome, loaded, measuring, mix, plan, requests, run};
 
 /// A server that knows which keys were stored, and replies as memcached does over UDP.
@@ -191,7 +191,7 @@ fn a_phase_over_another_transport_begins_with_open_connections_although_an_attem
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut plan = loaded(Plan { reconnect: true, allow_partial_load: true, ..over_udp(400) });
     plan.servers = vec![listener.local_addr().expect("it is bound").to_string()];
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Stumbling {
         inner: server.peer(),
         received: 0,

@@ -8,9 +8,9 @@ use pummel_logic::plan::{
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 use pummel_measure::measurement::Status;
-use pummel_testserver::{HostConfig, Limits};
+use pummel_testserver::{Limits, ServerConfig};
 
-use crate::peer::{Server, ServerPeer};
+use crate::peer::{ServerPeer, SharedServer};
 use crate::refusals::Full;
 use crate::setup::{measuring, mix, plan, requests, run};
 
@@ -47,7 +47,7 @@ fn a_server_that_evicts_is_accused_of_no_wrong_value() {
         for multiget in [1, 2, 5] {
             // Half of what the windows hold.
             let limits = Limits { memory_max_bytes: 80 << 10, ..Limits::default() };
-            let server = Server::new(HostConfig { limits, ..HostConfig::default() });
+            let server = SharedServer::new(ServerConfig { limits, ..ServerConfig::default() });
             let outcome = run(&windowed(protocol, multiget), 1, NetworkConditions::rough(), || server.peer());
             let window = outcome.measurement.window;
             assert_eq!(outcome.reason(), "", "{protocol:?}, {multiget}");
@@ -91,7 +91,7 @@ impl Peer for Answering {
 #[test]
 fn a_set_that_is_answered_and_not_stored_is_no_good_set() {
     for (reply, words) in [(&b"NOT_STORED\r\n"[..], "NOT_STORED"), (b"EXISTS\r\n", "EXISTS")] {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let outcome = run(&windowed(Protocol::Text, 1), 1, NetworkConditions::calm(), || Answering {
             peer: server.peer(),
             reply,
@@ -107,7 +107,7 @@ fn a_set_that_is_answered_and_not_stored_is_no_good_set() {
 #[test]
 fn a_full_server_is_measured_with_the_connections_that_it_took() {
     for room in [1, 3] {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let plan = windowed(Protocol::Text, 1);
         let outcome = run(&plan, 1, NetworkConditions::calm(), || Full::new(server.peer(), room));
         assert_eq!(outcome.measurement.status, Status::Partial);
@@ -116,7 +116,7 @@ fn a_full_server_is_measured_with_the_connections_that_it_took() {
         assert!(outcome.reason().starts_with(&refused), "{}", outcome.reason());
         assert_eq!(outcome.counts().completed, 2_000 * u64::from(room), "the others did all of theirs");
     }
-    let server = Server::new(HostConfig::default());
+    let server = SharedServer::new(ServerConfig::default());
     let plan = windowed(Protocol::Text, 1);
     let outcome = run(&plan, 1, NetworkConditions::calm(), || Full::new(server.peer(), 0));
     assert_eq!(outcome.measurement.started_unix_ns, 0, "there is nothing to measure with");
@@ -126,7 +126,7 @@ fn a_full_server_is_measured_with_the_connections_that_it_took() {
 #[test]
 fn a_full_server_refuses_the_connections_of_clients_that_come_and_go() {
     for spawns in [Spawns::Closed, Spawns::Open { arrivals: Arrivals::Constant, rate: 1_000.0 }] {
-        let server = Server::new(HostConfig::default());
+        let server = SharedServer::new(ServerConfig::default());
         let mut plan = plan();
         plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(400))];
         plan.groups[0].churn = Some(ChurningClients { spawns, calls: 4, sequence: None });

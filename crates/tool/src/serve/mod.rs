@@ -1,8 +1,8 @@
 //! `pummel serve`: the built-in server, for demos, for tests with faults and for calibration.
 
+mod accounts;
 pub mod child;
 mod error;
-mod ledger;
 mod listen;
 mod peer;
 mod server;
@@ -19,18 +19,17 @@ use pummel_engine::sys;
 use pummel_logic::dist::Dist;
 use pummel_logic::time::Nanos;
 use pummel_testserver::{
-    Dialect, Framing, Host, HostConfig, Limits, QUEUE_SERVERS_MAX, ServerFault, ServerLogin, ServiceDrift,
-    Truth,
+    Dialect, Framing, Limits, QUEUE_SERVERS_MAX, Server, ServerConfig, ServerFault, ServerLogin,
+    ServiceDrift, Truth,
 };
-use rustls::ServerConfig;
 
+use accounts::Accounts;
 pub use error::ServeError;
-use ledger::Ledger;
 pub use listen::Listen;
 use listen::Listener;
 use peer::Peer;
 pub use server::ServeWait;
-use server::{Bounds, Listeners, Server};
+use server::{Bounds, Listeners, SocketServer};
 
 use crate::values::{self, UnreadDist, ValueError};
 
@@ -177,12 +176,12 @@ impl From<UdpFraming> for Framing {
 /// # Errors
 /// When it cannot listen, the truth file cannot be written, or the kernel refuses what a server needs.
 pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeError> {
-    let ledger = args.truth.as_deref().map(|path| Ledger::create(path, &args.fault)).transpose()?;
+    let accounts = args.truth.as_deref().map(|path| Accounts::create(path, &args.fault)).transpose()?;
     let login = args.login()?;
     let listeners = args.open()?;
     let now = server::now();
-    let host = Host::new(
-        HostConfig {
+    let server = Server::new(
+        ServerConfig {
             dialect: args.protocol,
             login,
             service_time,
@@ -192,7 +191,7 @@ pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeErr
             limits: Limits { items_max: args.items.map(|items| items as usize), ..Limits::default() },
             faults: args.fault,
             unix_ns_at_zero: server::unix_ns_at_zero(),
-            truth: if ledger.is_some() { Truth::Kept } else { Truth::Dropped },
+            truth: if accounts.is_some() { Truth::Kept } else { Truth::Dropped },
         },
         now,
     );
@@ -200,7 +199,7 @@ pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeErr
         end: args.max_seconds.map(|span_ns| now.saturating_add(span_ns)),
         requests_max: args.max_requests,
     };
-    let server = Server::new(host, listeners, ledger, bounds, args.wait)?;
+    let server = SocketServer::new(server, listeners, accounts, bounds, args.wait)?;
     for line in server.addresses() {
         announce(&line).map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
     }
@@ -233,7 +232,7 @@ impl ServeArgs {
         Ok(Some(ServerLogin { user: user.as_bytes().to_vec(), password }))
     }
 
-    fn tls(&self) -> Result<Option<Arc<ServerConfig>>, ServeError> {
+    fn tls(&self) -> Result<Option<Arc<rustls::ServerConfig>>, ServeError> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
         let ca = self.tls_ca.as_deref().map(Path::to_string_lossy);
         tls::server_config(&cert.to_string_lossy(), &key.to_string_lossy(), ca.as_deref())

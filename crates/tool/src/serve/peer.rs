@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_testserver::Host;
+use pummel_testserver::Server;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::serve::error::ServeError;
@@ -90,39 +90,39 @@ impl Peer {
     }
 
     /// Opens the connection when it is time, sends copies, and gives up a peer that does not answer.
-    pub(super) fn poll(&mut self, host: &mut Host, now: Nanos) -> Change {
+    pub(super) fn poll(&mut self, server: &mut Server, now: Nanos) -> Change {
         match &mut self.link {
             Link::Closed(at) if *at <= now => match begin(&self.address) {
                 Ok(stream) => {
                     self.link = Link::Opening(stream, now + PATIENCE_NS);
                     Change::Opened
                 }
-                Err(error) => self.lose(host, &error, now),
+                Err(error) => self.lose(server, &error, now),
             },
             Link::Closed(_) => Change::None,
             Link::Opening(_, until) | Link::Open(_, until) if *until <= now => {
                 let error = io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
-                self.lose(host, &error, now)
+                self.lose(server, &error, now)
             }
             Link::Opening(..) => Change::None,
-            Link::Open(..) if !host.copies().is_open() => {
+            Link::Open(..) if !server.copies().is_open() => {
                 let error = io::Error::other("it takes copies more slowly than they are made");
-                self.lose(host, &error, now)
+                self.lose(server, &error, now)
             }
             Link::Open(stream, until) => {
-                let sent = send(stream, host);
-                match host.copies().owed() {
+                let sent = send(stream, server);
+                match server.copies().owed() {
                     0 => *until = NEVER,
                     _ if *until == NEVER => *until = now + PATIENCE_NS,
                     _ => {}
                 }
-                sent.map_or_else(|error| self.lose(host, &error, now), |()| Change::None)
+                sent.map_or_else(|error| self.lose(server, &error, now), |()| Change::None)
             }
         }
     }
 
     /// Handles an event of the socket.
-    pub(super) fn handle(&mut self, host: &mut Host, now: Nanos) -> Change {
+    pub(super) fn handle(&mut self, server: &mut Server, now: Nanos) -> Change {
         match std::mem::replace(&mut self.link, Link::Closed(now + RETRY_NS)) {
             Link::Closed(at) => {
                 self.link = Link::Closed(at);
@@ -134,22 +134,22 @@ impl Peer {
                     Change::None
                 }
                 Ok(true) => {
-                    host.open_peer(now);
+                    server.open_peer(now);
                     self.link = Link::Open(stream, NEVER);
                     if std::mem::take(&mut self.is_said_missing) {
                         say(format_args!("pummel serve: the peer {} is reachable", self.name));
                     }
-                    self.poll(host, now)
+                    self.poll(server, now)
                 }
-                Err(error) => self.lose(host, &error, now),
+                Err(error) => self.lose(server, &error, now),
             },
             Link::Open(stream, until) => {
                 self.link = Link::Open(stream, until);
-                let change = match self.read(host, now) {
+                let change = match self.read(server, now) {
                     Ok(change) => change,
-                    Err(error) => return self.lose(host, &error, now),
+                    Err(error) => return self.lose(server, &error, now),
                 };
-                match self.poll(host, now) {
+                match self.poll(server, now) {
                     Change::None => change,
                     other => other,
                 }
@@ -157,9 +157,9 @@ impl Peer {
         }
     }
 
-    fn read(&mut self, host: &mut Host, now: Nanos) -> io::Result<Change> {
+    fn read(&mut self, server: &mut Server, now: Nanos) -> io::Result<Change> {
         let Link::Open(stream, until) = &mut self.link else { return Ok(Change::None) };
-        if !host.copies().is_open() {
+        if !server.copies().is_open() {
             // The copies were given up: nothing that the peer says is a reply to one.
             return Ok(Change::None);
         }
@@ -167,7 +167,7 @@ impl Peer {
         loop {
             match stream.read(&mut self.buffer) {
                 Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
-                Ok(count) => match host.copies().handle_received(&self.buffer[..count]) {
+                Ok(count) => match server.copies().handle_received(&self.buffer[..count]) {
                     Ok(true) => {
                         (change, *until) = (Change::Answered, now + PATIENCE_NS);
                     }
@@ -179,7 +179,7 @@ impl Peer {
                 Err(error) => return Err(error),
             }
         }
-        if let (_, Some(status)) = host.copies().refused()
+        if let (_, Some(status)) = server.copies().refused()
             && !std::mem::replace(&mut self.is_said_refusing, true)
         {
             say(format_args!("pummel serve: the peer {} refuses copies: status {status:#06x}", self.name));
@@ -188,9 +188,9 @@ impl Peer {
     }
 
     /// The peer is gone, or does not come.
-    fn lose(&mut self, host: &mut Host, error: &io::Error, now: Nanos) -> Change {
+    fn lose(&mut self, server: &mut Server, error: &io::Error, now: Nanos) -> Change {
         self.link = Link::Closed(now + RETRY_NS);
-        host.copies().close();
+        server.copies().close();
         if !std::mem::replace(&mut self.is_said_missing, true) {
             say(format_args!(
                 "pummel serve: the peer {} is unreachable ({error}); it gets copies of all items when it is back",
@@ -225,14 +225,14 @@ fn is_connected(stream: &TcpStream) -> io::Result<bool> {
 }
 
 /// Sends as many copies as go.
-fn send(stream: &mut TcpStream, host: &mut Host) -> io::Result<()> {
+fn send(stream: &mut TcpStream, server: &mut Server) -> io::Result<()> {
     loop {
-        let bytes = host.copies().poll_send();
+        let bytes = server.copies().poll_send();
         if bytes.is_empty() {
             return Ok(());
         }
         match stream.write(bytes) {
-            Ok(count) => host.copies().handle_sent(count),
+            Ok(count) => server.copies().handle_sent(count),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

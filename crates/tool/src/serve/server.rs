@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use pummel_engine::backend::stamps::Stamps;
 use pummel_logic::plan::Clock;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_testserver::{DatagramQueue, Ending, Framing, Host, ServerConnection};
+use pummel_testserver::{DatagramQueue, Ending, Framing, Server, ServerConnection};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -20,11 +20,10 @@ use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
 };
-use rustls::ServerConfig;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::serve::accounts::Accounts;
 use crate::serve::error::ServeError;
-use crate::serve::ledger::Ledger;
 use crate::serve::listen::{ClientStream, Listener};
 use crate::serve::peer::{Change, Peer};
 use crate::stderr::say;
@@ -138,13 +137,13 @@ pub(super) struct Listeners {
     /// UDP sockets, and how replies are put into datagrams there.
     pub(super) udp: Vec<(UdpSocket, Framing)>,
     /// The configuration of TLS, where connections are encrypted.
-    pub(super) tls: Option<Arc<ServerConfig>>,
+    pub(super) tls: Option<Arc<rustls::ServerConfig>>,
     /// The server that gets copies of what is stored.
     pub(super) peer: Option<Peer>,
 }
 
-pub(super) struct Server {
-    host: Host,
+pub(super) struct SocketServer {
+    server: Server,
     epoll: OwnedFd,
     timer: OwnedFd,
     arrivals: Arrivals,
@@ -152,7 +151,7 @@ pub(super) struct Server {
     _signals: UnixStream,
     tcp: Vec<Listener>,
     udp: Vec<UdpListener>,
-    tls: Option<Arc<ServerConfig>>,
+    tls: Option<Arc<rustls::ServerConfig>>,
     peer: Option<Peer>,
     /// Slots and generations of connections whose replies wait for the peer.
     waiting_for_copy: Vec<(usize, u64)>,
@@ -162,7 +161,7 @@ pub(super) struct Server {
     free: Vec<usize>,
     generations: u64,
     dues: BinaryHeap<Reverse<(Nanos, usize, u64)>>,
-    ledger: Option<Ledger>,
+    accounts: Option<Accounts>,
     bounds: Bounds,
     wait: ServeWait,
     stage: Stage,
@@ -173,14 +172,14 @@ pub(super) struct Server {
     datagram: Box<[u8]>,
 }
 
-impl Server {
+impl SocketServer {
     pub(super) fn new(
-        host: Host,
+        server: Server,
         listeners: Listeners,
-        ledger: Option<Ledger>,
+        accounts: Option<Accounts>,
         bounds: Bounds,
         wait: ServeWait,
-    ) -> Result<Server, ServeError> {
+    ) -> Result<SocketServer, ServeError> {
         let wrap = |cause: io::Error| ServeError::new("cannot set up the server", cause);
         raise_descriptor_limit();
         let (signals, to_signals) = UnixStream::pair().map_err(wrap)?;
@@ -199,14 +198,14 @@ impl Server {
         };
         let (epoll, timer) = open().map_err(|errno| wrap(errno.into()))?;
         let arrivals = Arrivals::of(&listeners.tcp);
-        if arrivals.stamps.is_none() && ledger.is_some() {
+        if arrivals.stamps.is_none() && accounts.is_some() {
             say(format_args!(
                 "pummel serve: this kernel does not stamp what it receives: in the truth file, a request arrives when the server \
                  reads it"
             ));
         }
-        let server = Server {
-            host,
+        let server = SocketServer {
+            server,
             epoll,
             timer,
             arrivals,
@@ -225,7 +224,7 @@ impl Server {
             free: Vec::new(),
             generations: 0,
             dues: BinaryHeap::new(),
-            ledger,
+            accounts,
             bounds,
             wait,
             stage: Stage::Open,
@@ -270,13 +269,13 @@ impl Server {
             }
         }
         for connection in self.connections.drain(..).flatten() {
-            self.host.handle_closed(connection.state);
+            self.server.handle_closed(connection.state);
         }
         for listener in self.udp.drain(..) {
-            self.host.handle_queue_closed(listener.queue);
+            self.server.handle_queue_closed(listener.queue);
         }
         self.write_truth()?;
-        self.ledger.take().map_or(Ok(()), Ledger::finish)
+        self.accounts.take().map_or(Ok(()), Accounts::finish)
     }
 
     /// Carries out what the kernel had received before a signal: it is part of the truth, also where it takes many reads, or came
@@ -295,8 +294,8 @@ impl Server {
     }
 
     fn write_truth(&mut self) -> Result<(), ServeError> {
-        match &mut self.ledger {
-            Some(ledger) => ledger.write(&mut self.host),
+        match &mut self.accounts {
+            Some(accounts) => accounts.write(&mut self.server),
             None => Ok(()),
         }
     }
@@ -321,7 +320,7 @@ impl Server {
     /// Sends copies to the peer, and opens the way to it.
     fn poll_peer(&mut self, time: Nanos) {
         let Some(peer) = &mut self.peer else { return };
-        let change = peer.poll(&mut self.host, time);
+        let change = peer.poll(&mut self.server, time);
         self.follow_peer(change);
     }
 
@@ -353,7 +352,7 @@ impl Server {
             self.stage = Stage::Over;
         }
         match self.stage {
-            Stage::Open if self.bounds.requests_max.is_some_and(|max| self.host.requests() >= max) => {
+            Stage::Open if self.bounds.requests_max.is_some_and(|max| self.server.requests() >= max) => {
                 self.stage = Stage::Draining(time + DRAIN_MAX_NS);
                 for slot in 0..self.connections.len() {
                     self.renew_interest(slot);
@@ -420,7 +419,7 @@ impl Server {
             TIMER => {}
             PEER => {
                 let Some(peer) = &mut self.peer else { return };
-                let change = peer.handle(&mut self.host, now());
+                let change = peer.handle(&mut self.server, now());
                 self.follow_peer(change);
             }
             FIRST_UDP.. => self.take_datagrams((name - FIRST_UDP) as usize),
@@ -446,7 +445,7 @@ impl Server {
         for _ in 0..EVENTS_MAX {
             match socket.recv_from(&mut self.datagram) {
                 Ok((count, from)) => {
-                    self.host.handle_datagram(
+                    self.server.handle_datagram(
                         queue,
                         &from,
                         &self.datagram[..count],
@@ -465,7 +464,7 @@ impl Server {
     fn send_datagrams(&mut self) {
         for UdpListener { socket, queue } in &mut self.udp {
             while queue.next_due() != NEVER
-                && let Some(datagram) = self.host.poll_datagram(queue, now())
+                && let Some(datagram) = self.server.poll_datagram(queue, now())
             {
                 let _ = socket.send_to(&datagram.bytes, datagram.to);
             }
@@ -517,7 +516,7 @@ impl Server {
     }
 
     fn add(&mut self, stream: ClientStream) {
-        let state = self.host.accept();
+        let state = self.server.accept();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
@@ -542,7 +541,7 @@ impl Server {
                 Ok(0) => return self.close(slot),
                 Ok(count) => {
                     let arrived = self.arrivals.read(connection.stream.received_wall(), now());
-                    self.host.handle_received(&mut connection.state, &self.buffer[..count], arrived);
+                    self.server.handle_received(&mut connection.state, &self.buffer[..count], arrived);
                     if connection.stream.has_unread() {
                         continue;
                     }
@@ -558,7 +557,7 @@ impl Server {
     /// Sends what is due, and arranges what is to come: the next due time, the closing, the interest in events.
     fn send(&mut self, slot: usize) {
         let Some(connection) = &mut self.connections[slot] else { return };
-        let is_broken = connection.send_replies(&mut self.host).is_err();
+        let is_broken = connection.send_replies(&mut self.server).is_err();
         if is_broken || connection.state.poll_close().is_some_and(|ending| connection.end(ending)) {
             return self.close(slot);
         }
@@ -578,7 +577,7 @@ impl Server {
     fn renew_interest(&mut self, slot: usize) {
         let Some(connection) = &mut self.connections[slot] else { return };
         let mut interest = EventFlags::empty();
-        interest.set(EventFlags::IN, self.stage == Stage::Open && !connection.state.is_stuffed());
+        interest.set(EventFlags::IN, self.stage == Stage::Open && !connection.state.is_full());
         interest.set(EventFlags::OUT, connection.blocked);
         if interest != connection.interest {
             connection.interest = interest;
@@ -592,7 +591,7 @@ impl Server {
     fn close(&mut self, slot: usize) {
         if let Some(connection) = self.connections[slot].take() {
             self.free.push(slot);
-            self.host.handle_closed(connection.state);
+            self.server.handle_closed(connection.state);
             drop(connection.stream);
             if self.is_full && self.stage == Stage::Open && self.start_accepting().is_ok() {
                 self.is_full = false;
@@ -608,11 +607,11 @@ impl Connection {
     }
 
     /// Sends replies that are due, as far as the socket takes them.
-    fn send_replies(&mut self, host: &mut Host) -> io::Result<()> {
-        self.flush(host)?;
+    fn send_replies(&mut self, server: &mut Server) -> io::Result<()> {
+        self.flush(server)?;
         while !self.blocked {
             let at = now();
-            let due = host.poll_send(&mut self.state, at);
+            let due = server.poll_send(&mut self.state, at);
             if due.is_empty() {
                 break;
             }
@@ -621,7 +620,7 @@ impl Connection {
                     let is_flushed = self.stream.is_flushed();
                     self.blocked = count < due.len() || !is_flushed;
                     if is_flushed {
-                        host.handle_sent(&mut self.state, count, at);
+                        server.handle_sent(&mut self.state, count, at);
                     } else {
                         self.unflushed = count;
                     }
@@ -636,12 +635,12 @@ impl Connection {
 
     /// Sends what TLS holds back. Until that is all sent, the connection is blocked: replies that were offered to TLS must not be
     /// offered again.
-    fn flush(&mut self, host: &mut Host) -> io::Result<()> {
+    fn flush(&mut self, server: &mut Server) -> io::Result<()> {
         let at = if self.unflushed > 0 { now() } else { NEVER };
         if !self.stream.flush()? {
             self.blocked = true;
         } else if self.unflushed > 0 {
-            host.handle_sent(&mut self.state, std::mem::take(&mut self.unflushed), at);
+            server.handle_sent(&mut self.state, std::mem::take(&mut self.unflushed), at);
         }
         Ok(())
     }
@@ -725,7 +724,7 @@ mod tests {
     use std::path::Path;
 
     use pummel_engine::backend::tls;
-    use pummel_testserver::{HostConfig, Truth};
+    use pummel_testserver::{ServerConfig, Truth};
     use rcgen::{CertificateParams, KeyPair};
     use rustix::net::sockopt;
     use rustls::crypto::ring;
@@ -736,7 +735,7 @@ mod tests {
     use crate::serve::listen::Listen;
 
     /// What a server of the name `localhost` shows, and a client that believes it.
-    fn certified(folder: &Path) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    fn certified(folder: &Path) -> (Arc<rustls::ServerConfig>, Arc<ClientConfig>) {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
         let certificate = params.self_signed(&key).expect("a certificate");
@@ -759,11 +758,11 @@ mod tests {
 
     /// A connection of a server over TLS, and its client; neither waits for the other.
     struct Secured {
-        host: Host,
+        server: Server,
         connection: Connection,
         client: ClientConnection,
         socket: UnixStream,
-        heard: Vec<u8>,
+        received: Vec<u8>,
     }
 
     impl Secured {
@@ -771,25 +770,25 @@ mod tests {
         fn open(
             listener: &Listener,
             path: &Path,
-            configs: &(Arc<ServerConfig>, Arc<ClientConfig>),
+            configs: &(Arc<rustls::ServerConfig>, Arc<ClientConfig>),
             value: &[u8],
         ) -> Secured {
-            let mut host = Host::new(HostConfig { truth: Truth::Kept, ..HostConfig::default() }, 0);
-            let mut writer = host.accept();
+            let mut server = Server::new(ServerConfig { truth: Truth::Kept, ..ServerConfig::default() }, 0);
+            let mut writer = server.accept();
             let set = [format!("set k 0 0 {}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat();
-            host.handle_received(&mut writer, &set, 0);
+            server.handle_received(&mut writer, &set, 0);
             let socket = UnixStream::connect(path).expect("it listens");
             socket.set_nonblocking(true).expect("an option of every socket");
             let stream = listener.accept(Some(&configs.0)).expect("one waits");
             sockopt::set_socket_send_buffer_size(stream.as_fd(), 65_536).expect("an option of every socket");
-            let connection = Connection::new(stream, host.accept(), 1);
+            let connection = Connection::new(stream, server.accept(), 1);
             let name = ServerName::try_from("localhost").expect("a name");
             let client = ClientConnection::new(Arc::clone(&configs.1), name).expect("it fits");
-            let mut secured = Secured { host, connection, client, socket, heard: Vec::new() };
+            let mut secured = Secured { server, connection, client, socket, received: Vec::new() };
             while secured.client.is_handshaking() {
                 secured.speak();
                 secured.serve();
-                secured.hear();
+                secured.receive();
             }
             secured
         }
@@ -805,11 +804,11 @@ mod tests {
         fn serve(&mut self) {
             let mut buffer = [0; 1024];
             while let Ok(count @ 1..) = self.connection.stream.read(&mut buffer) {
-                self.host.handle_received(&mut self.connection.state, &buffer[..count], 0);
+                self.server.handle_received(&mut self.connection.state, &buffer[..count], 0);
             }
             loop {
                 self.connection.blocked = false;
-                self.connection.send_replies(&mut self.host).expect("the client is there");
+                self.connection.send_replies(&mut self.server).expect("the client is there");
                 // TLS takes a part of a long reply, and more of it when the socket took that.
                 if !self.connection.blocked || !self.connection.stream.is_flushed() {
                     return;
@@ -818,11 +817,11 @@ mod tests {
         }
 
         /// Reads what has come to the client.
-        fn hear(&mut self) {
+        fn receive(&mut self) {
             while let Ok(1..) = self.client.read_tls(&mut self.socket) {
                 self.client.process_new_packets().expect("the server speaks TLS");
                 // It ends where nothing more has come, or the server took its leave.
-                let _ = self.client.reader().read_to_end(&mut self.heard);
+                let _ = self.client.reader().read_to_end(&mut self.received);
             }
         }
     }
@@ -840,8 +839,8 @@ mod tests {
             secured.client.writer().write_all(b"get k\r\nquit\r\n").expect("it has room");
             secured.speak();
             secured.serve();
-            let is_sent = |host: &mut Host| {
-                host.take_notes().any(|note| {
+            let is_sent = |server: &mut Server| {
+                server.take_notes().any(|note| {
                     let line = note.to_string();
                     line.contains(" get ") && !line.contains(" - - ")
                 })
@@ -849,18 +848,18 @@ mod tests {
             if !secured.connection.stream.is_flushed() {
                 held_back += 1;
                 assert_eq!(secured.connection.state.poll_close(), None, "{len} bytes");
-                assert!(!is_sent(&mut secured.host), "{len} bytes");
+                assert!(!is_sent(&mut secured.server), "{len} bytes");
             }
             let mut rounds = 0..100;
             while !secured.connection.state.poll_close().is_some_and(|end| secured.connection.end(end)) {
                 assert!(rounds.next().is_some(), "{len} bytes: the connection does not end");
-                secured.hear();
+                secured.receive();
                 secured.serve();
             }
-            secured.hear();
+            secured.receive();
             let reply = [format!("VALUE k 0 {len}\r\n").as_bytes(), &value, b"\r\nEND\r\n"].concat();
-            assert!(secured.heard == reply, "{len} bytes, of which {} came", secured.heard.len());
-            assert!(is_sent(&mut secured.host), "{len} bytes");
+            assert!(secured.received == reply, "{len} bytes, of which {} came", secured.received.len());
+            assert!(is_sent(&mut secured.server), "{len} bytes");
         }
         assert!(held_back > 0, "every socket took everything at once");
     }

@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pummel_testserver::fuzz_guest;
+use pummel_testserver::fuzz_connection;
 
 fuzz_target!(|data: &[u8]| {
     if let Some((&step, bytes)) = data.split_first() {
-        fuzz_guest(bytes, usize::from(step));
+        fuzz_connection(bytes, usize::from(step));
     }
 });

@@ -4,31 +4,31 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use pummel_testserver::truth::TRUTH_HEADER;
-use pummel_testserver::{Host, ServerFault};
+use pummel_testserver::{Server, ServerFault};
 
 use crate::job::output_file::OutputFile;
 use crate::serve::error::ServeError;
 
 /// The truth file. What it held before stays until the server serves.
-pub(super) struct Ledger {
+pub(super) struct Accounts {
     path: PathBuf,
     /// The first lines, as long as nothing was written.
     head: String,
     out: BufWriter<OutputFile>,
 }
 
-impl Ledger {
-    pub(super) fn create(path: &Path, faults: &[ServerFault]) -> Result<Ledger, ServeError> {
+impl Accounts {
+    pub(super) fn create(path: &Path, faults: &[ServerFault]) -> Result<Accounts, ServeError> {
         let wrap = |cause| ServeError::new(format!("cannot write the truth to {}", path.display()), cause);
         let out = BufWriter::with_capacity(1 << 18, OutputFile::open(path).map_err(wrap)?);
         let asked: String = faults.iter().map(|fault| format!("# asked for: --fault {fault}\n")).collect();
-        Ok(Ledger { path: path.to_owned(), head: format!("{TRUTH_HEADER}{asked}"), out })
+        Ok(Accounts { path: path.to_owned(), head: format!("{TRUTH_HEADER}{asked}"), out })
     }
 
     /// Writes what the server noted since the last time.
-    pub(super) fn write(&mut self, host: &mut Host) -> Result<(), ServeError> {
+    pub(super) fn write(&mut self, server: &mut Server) -> Result<(), ServeError> {
         self.begin()?;
-        for note in host.take_notes() {
+        for note in server.take_notes() {
             writeln!(self.out, "{note}").map_err(|cause| self.failed(cause))?;
         }
         Ok(())
