@@ -46,11 +46,11 @@ pub(super) struct LaneSet {
 #[derive(Debug)]
 struct OtherLanes {
     sockets: Vec<Socket>,
-    /// How many lanes are in each state, lane 0 among them, in the order of [`LaneState`].
+    /// Number of lanes in each state, lane 0 among them, in the order of [`LaneState`].
     counts: [usize; 4],
 }
 
-/// What has to become of the lanes before the client asks its next request.
+/// Next step of a client's lanes, before the client asks its next request.
 pub(super) enum Readiness {
     /// This lane is to be opened.
     Open(Lane),
@@ -220,7 +220,7 @@ impl LaneSet {
         self.iter().position(|socket| socket.state == LaneState::Closed).map(|lane| lane as Lane)
     }
 
-    /// What has to become of the lanes before the client asks its next request, in a phase that `is_over` or not; with
+    /// Next step of the lanes, before the client asks its next request, in a phase that `is_over` or not; with
     /// `may_open`, closed lanes are opened.
     #[inline]
     pub(super) fn readiness(&self, is_over: bool, may_open: bool) -> Readiness {

@@ -413,7 +413,7 @@ impl Client {
             .filter(|follow| !self.stopped && follow.due < self.source.assignment.end)
     }
 
-    /// What has to happen next, and when. `upcoming` says which request is due next by itself.
+    /// Next thing to do, and when. `upcoming` says which request is due next by itself.
     #[inline(always)]
     fn next(&self, now: Nanos, upcoming: impl FnOnce(&Client) -> Upcoming) -> Next {
         let opened = match self.lanes.readiness(now >= self.source.assignment.end, !self.stopped) {

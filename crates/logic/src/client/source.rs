@@ -29,7 +29,7 @@ pub(super) struct Source {
     pub(super) schedule: Option<Schedule>,
     /// Requests of the schedule that were asked, or left out.
     pub(super) issued: u64,
-    /// What came of the policy by which late requests are left out, or a least time between requests; `None` without one.
+    /// State of the policy by which late requests are left out, or a least time between requests; `None` without one.
     pub(super) policy: Option<Box<Policy>>,
     /// Gives the client's writes their versions, where values are checked.
     pub(super) writer: Option<Box<Writer>>,
@@ -39,7 +39,7 @@ pub(super) struct Source {
     pub(super) window: Option<Box<WindowState>>,
 }
 
-/// What came of a client's policy so far in this phase.
+/// State of a client's policy in this phase.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
     /// Requests of the schedule that were left out because they were late; others are made in their place.
@@ -51,11 +51,11 @@ pub(super) struct Policy {
 /// The keys that only one client writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnKeys {
-    /// How many keys were filled with pieces before.
+    /// Number of keys that were filled with pieces before.
     pub(super) turn: u64,
     /// Bytes of the pieces under the current key; 0 while it is not stored.
     pub(super) bytes: u64,
-    /// How many records were stored that no other request stores.
+    /// Number of stored records that no other request stores.
     pub(super) inserted: u64,
 }
 
