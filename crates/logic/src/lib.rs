@@ -15,6 +15,7 @@ pub mod arrival;
 pub mod client;
 #[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod connection;
+pub mod counters;
 pub mod dist;
 pub mod plan;
 #[deny(clippy::expect_used, clippy::unwrap_used)]

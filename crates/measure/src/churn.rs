@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{Histogram, Moments};
+use pummel_logic::counters;
 use pummel_logic::protocol::{Fault, Outcome};
 use pummel_logic::time::Nanos;
 
@@ -41,26 +42,27 @@ pub struct Churn {
     pub late: Histogram,
 }
 
-/// Connections that failed, by the reason; each is counted once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ConnectionFailures {
-    /// The run's own timeout ended the connection.
-    pub timeout: u64,
-    /// Connections that the kernel gave up (ETIMEDOUT).
-    pub unreachable: u64,
-    /// Connections that were refused (ECONNREFUSED).
-    pub refused: u64,
-    /// Connections that were reset (ECONNRESET or EPIPE).
-    pub reset: u64,
-    /// Connections without a descriptor: this process may not have more (EMFILE).
-    pub descriptors: u64,
-    /// Connections without a file: the system may not have more (ENFILE).
-    pub files: u64,
-    /// Connections without a local port: EADDRNOTAVAIL of `connect`, or EADDRINUSE of `bind`.
-    pub addresses: u64,
-    /// Connections with any other failure: closed by the server while it owed a reply, a malformed reply.
-    pub other: u64,
+counters! {
+    /// Connections that failed, by the reason; each is counted once.
+    #[serde(deny_unknown_fields)]
+    pub struct ConnectionFailures {
+        /// The run's own timeout ended the connection.
+        pub timeout: u64,
+        /// Connections that the kernel gave up (ETIMEDOUT).
+        pub unreachable: u64,
+        /// Connections that were refused (ECONNREFUSED).
+        pub refused: u64,
+        /// Connections that were reset (ECONNRESET or EPIPE).
+        pub reset: u64,
+        /// Connections without a descriptor: this process may not have more (EMFILE).
+        pub descriptors: u64,
+        /// Connections without a file: the system may not have more (ENFILE).
+        pub files: u64,
+        /// Connections without a local port: EADDRNOTAVAIL of `connect`, or EADDRINUSE of `bind`.
+        pub addresses: u64,
+        /// Connections with any other failure: closed by the server while it owed a reply, a malformed reply.
+        pub other: u64,
+    }
 }
 
 /// Why a connection failed.
@@ -105,34 +107,35 @@ impl ConnectionFailure {
     }
 }
 
-/// Counts of replies by their first word.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Replies {
-    /// Number of `STORED` replies.
-    pub stored: u64,
-    /// Number of `NOT_STORED` replies.
-    pub not_stored: u64,
-    /// Number of `EXISTS` replies.
-    pub exists: u64,
-    /// Number of `NOT_FOUND` replies.
-    pub not_found: u64,
-    /// Number of replies that are a number.
-    pub num: u64,
-    /// Number of `DELETED` replies.
-    pub deleted: u64,
-    /// Number of `END` replies without a value.
-    pub end: u64,
-    /// Number of `VALUE` replies.
-    pub value: u64,
-    /// Number of `ERROR` replies.
-    pub error: u64,
-    /// Number of `CLIENT_ERROR` replies.
-    pub client_error: u64,
-    /// Number of `SERVER_ERROR` replies.
-    pub server_error: u64,
-    /// Number of other replies.
-    pub other: u64,
+counters! {
+    /// Counts of replies by their first word.
+    #[serde(deny_unknown_fields)]
+    pub struct Replies {
+        /// Number of `STORED` replies.
+        pub stored: u64,
+        /// Number of `NOT_STORED` replies.
+        pub not_stored: u64,
+        /// Number of `EXISTS` replies.
+        pub exists: u64,
+        /// Number of `NOT_FOUND` replies.
+        pub not_found: u64,
+        /// Number of replies that are a number.
+        pub num: u64,
+        /// Number of `DELETED` replies.
+        pub deleted: u64,
+        /// Number of `END` replies without a value.
+        pub end: u64,
+        /// Number of `VALUE` replies.
+        pub value: u64,
+        /// Number of `ERROR` replies.
+        pub error: u64,
+        /// Number of `CLIENT_ERROR` replies.
+        pub client_error: u64,
+        /// Number of `SERVER_ERROR` replies.
+        pub server_error: u64,
+        /// Number of other replies.
+        pub other: u64,
+    }
 }
 
 /// The part of an ended request that this account keeps.
@@ -233,10 +236,6 @@ impl ConnectionFailures {
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
     }
-
-    fn merge(&mut self, other: &ConnectionFailures) {
-        other.named().into_iter().for_each(|(failure, count)| *self.of(failure) += count);
-    }
 }
 
 impl Replies {
@@ -255,21 +254,6 @@ impl Replies {
             Outcome::Error(Fault::Server) => &mut self.server_error,
             _ => &mut self.other,
         }
-    }
-
-    fn merge(&mut self, other: &Replies) {
-        self.stored += other.stored;
-        self.not_stored += other.not_stored;
-        self.exists += other.exists;
-        self.not_found += other.not_found;
-        self.num += other.num;
-        self.deleted += other.deleted;
-        self.end += other.end;
-        self.value += other.value;
-        self.error += other.error;
-        self.client_error += other.client_error;
-        self.server_error += other.server_error;
-        self.other += other.other;
     }
 }
 

@@ -1,67 +1,68 @@
 //! Counts of the requests of one verb by the way in which they ended.
 
-use serde::{Deserialize, Serialize};
-
 use crate::sample::Sample;
+use pummel_logic::counters;
 use pummel_logic::protocol::{Fault, Outcome};
 use pummel_logic::workload::cache_counts::CacheCounts;
 
-/// Counts of the requests of one verb by the way in which they ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Requests that were answered without an error, or handed over where no answer was asked for.
-    pub completed: u64,
-    /// Keys of the completed requests.
-    pub keys: u64,
-    /// Keys that reads found.
-    pub hits: u64,
-    /// Keys that reads did not find.
-    pub misses: u64,
-    /// The completed requests by their outcome.
-    pub outcomes: Outcomes,
-    /// Requests that failed, by [`Fault`].
-    pub errors: [u64; Fault::COUNT],
-    /// Requests that were sent, but without an answer when the phase and its drain had ended.
-    pub unfinished: u64,
-    /// Requests that were due, but never sent.
-    pub unsent: u64,
-    /// The part of `unsent` that was not counted one by one: their number follows from the mean rate, or their verb from
-    /// the weights of the mix.
-    #[serde(default)]
-    pub unsent_estimated: u64,
-    /// Misses by cause, bytes of values, and stores after misses, where the plan makes a difference between misses.
-    #[serde(default, skip_serializing_if = "CacheCounts::is_zero")]
-    pub cache: CacheCounts,
+counters! {
+    /// Counts of the requests of one verb by the way in which they ended.
+    pub struct Counts {
+        /// Requests that were answered without an error, or handed over where no answer was asked for.
+        pub completed: u64,
+        /// Keys of the completed requests.
+        pub keys: u64,
+        /// Keys that reads found.
+        pub hits: u64,
+        /// Keys that reads did not find.
+        pub misses: u64,
+        /// The completed requests by their outcome.
+        pub outcomes: Outcomes,
+        /// Requests that failed, by [`Fault`].
+        pub errors: [u64; Fault::COUNT],
+        /// Requests that were sent, but without an answer when the phase and its drain had ended.
+        pub unfinished: u64,
+        /// Requests that were due, but never sent.
+        pub unsent: u64,
+        /// The part of `unsent` that was not counted one by one: their number follows from the mean rate, or their verb from
+        /// the weights of the mix.
+        #[serde(default)]
+        pub unsent_estimated: u64,
+        /// Misses by cause, bytes of values, and stores after misses, where the plan makes a difference between misses.
+        #[serde(default, skip_serializing_if = "CacheCounts::is_zero")]
+        pub cache: CacheCounts,
+    }
 }
 
-/// Completed requests by their outcome. Reads are counted by key, as hits and misses, and not here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcomes {
-    /// Stores that succeeded.
-    pub stored: u64,
-    /// Stores that failed because the verb's condition did not hold.
-    pub not_stored: u64,
-    /// Stores that failed because another client stored in between.
-    pub exists: u64,
-    /// Requests whose key did not exist.
-    pub not_found: u64,
-    /// Deletes that removed a record.
-    pub deleted: u64,
-    /// Touches that set a new expiry.
-    pub touched: u64,
-    /// Requests that were answered with a number.
-    pub number: u64,
-    /// Requests with another good outcome; also those without reply.
-    pub ok: u64,
-    /// Reads that found a value marked as stale.
-    #[serde(default)]
-    pub stale: u64,
-    /// Reads that won the right to renew a value.
-    #[serde(default)]
-    pub win: u64,
-    /// Reads of a value that another client is going to renew.
-    #[serde(default)]
-    pub recaching: u64,
+counters! {
+    /// Completed requests by their outcome. Reads are counted by key, as hits and misses, and not here.
+    pub struct Outcomes {
+        /// Stores that succeeded.
+        pub stored: u64,
+        /// Stores that failed because the verb's condition did not hold.
+        pub not_stored: u64,
+        /// Stores that failed because another client stored in between.
+        pub exists: u64,
+        /// Requests whose key did not exist.
+        pub not_found: u64,
+        /// Deletes that removed a record.
+        pub deleted: u64,
+        /// Touches that set a new expiry.
+        pub touched: u64,
+        /// Requests that were answered with a number.
+        pub number: u64,
+        /// Requests with another good outcome; also those without reply.
+        pub ok: u64,
+        /// Reads that found a value marked as stale.
+        #[serde(default)]
+        pub stale: u64,
+        /// Reads that won the right to renew a value.
+        #[serde(default)]
+        pub win: u64,
+        /// Reads of a value that another client is going to renew.
+        #[serde(default)]
+        pub recaching: u64,
+    }
 }
 
 impl Counts {
@@ -89,22 +90,6 @@ impl Counts {
     pub fn unanswered(&self) -> u64 {
         let without = Fault::ALL.into_iter().filter(|fault| fault.unanswered());
         without.map(|fault| self.errors(fault)).sum::<u64>() + self.unfinished + self.unsent
-    }
-
-    /// Subtracts the requests of a part, as far as they are counted by their end; the outcomes of completed ones are
-    /// left alone.
-    pub fn subtract(&mut self, part: &Counts) {
-        self.completed = self.completed.saturating_sub(part.completed);
-        self.keys = self.keys.saturating_sub(part.keys);
-        self.hits = self.hits.saturating_sub(part.hits);
-        self.misses = self.misses.saturating_sub(part.misses);
-        self.errors
-            .iter_mut()
-            .zip(&part.errors)
-            .for_each(|(count, less)| *count = count.saturating_sub(*less));
-        self.unfinished = self.unfinished.saturating_sub(part.unfinished);
-        self.unsent = self.unsent.saturating_sub(part.unsent);
-        self.cache.subtract(&part.cache);
     }
 
     /// Counts how a request ended.
@@ -138,22 +123,6 @@ impl Counts {
             self.misses += u64::from(sample.keys.saturating_sub(sample.hits));
         }
     }
-
-    /// Adds what `other` counted.
-    pub fn merge(&mut self, other: &Counts) {
-        self.completed += other.completed;
-        self.keys += other.keys;
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.outcomes.merge(&other.outcomes);
-        for (errors, more) in self.errors.iter_mut().zip(other.errors) {
-            *errors += more;
-        }
-        self.unfinished += other.unfinished;
-        self.unsent += other.unsent;
-        self.unsent_estimated += other.unsent_estimated;
-        self.cache.merge(&other.cache);
-    }
 }
 
 impl Outcomes {
@@ -172,19 +141,5 @@ impl Outcomes {
             ("win", self.win),
             ("recaching", self.recaching),
         ]
-    }
-
-    fn merge(&mut self, other: &Outcomes) {
-        self.stored += other.stored;
-        self.not_stored += other.not_stored;
-        self.exists += other.exists;
-        self.not_found += other.not_found;
-        self.deleted += other.deleted;
-        self.touched += other.touched;
-        self.number += other.number;
-        self.ok += other.ok;
-        self.stale += other.stale;
-        self.win += other.win;
-        self.recaching += other.recaching;
     }
 }

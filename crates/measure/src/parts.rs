@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connections::SERVERS_TIMED_MAX;
 use crate::histogram::{CoarseHistogram, rank};
+use pummel_logic::counters;
 use pummel_logic::time::Nanos;
 
 /// Most agents whose slices are kept one by one.
@@ -50,22 +51,23 @@ fn is_zero(ns: &Nanos) -> bool {
     *ns == 0
 }
 
-/// Openings and losses of connections in a slice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SliceConnections {
-    /// Connections that were opened, also for the first time.
-    pub opened: u64,
-    /// Opened connections that had been lost before.
-    pub reopened: u64,
-    /// Open connections that were lost.
-    pub lost: u64,
-    /// Attempts to open a connection that failed.
-    pub failed: u64,
-    /// Clients that began, of those that come and go.
-    pub begun: u64,
-    /// Clients that ended, of those that come and go.
-    pub ended: u64,
+counters! {
+    /// Openings and losses of connections in a slice.
+    #[serde(deny_unknown_fields)]
+    pub struct SliceConnections {
+        /// Connections that were opened, also for the first time.
+        pub opened: u64,
+        /// Opened connections that had been lost before.
+        pub reopened: u64,
+        /// Open connections that were lost.
+        pub lost: u64,
+        /// Attempts to open a connection that failed.
+        pub failed: u64,
+        /// Clients that began, of those that come and go.
+        pub begun: u64,
+        /// Clients that ended, of those that come and go.
+        pub ended: u64,
+    }
 }
 
 impl ServerRecord {
@@ -150,23 +152,6 @@ pub fn merge_parts(all: &mut Vec<SlicePart>, more: &[SlicePart]) {
         all.resize_with(more.len(), SlicePart::default);
     }
     all.iter_mut().zip(more).for_each(|(own, more)| own.merge(more));
-}
-
-impl SliceConnections {
-    /// Adds the connections of another worker or slice.
-    pub fn merge(&mut self, other: &SliceConnections) {
-        self.opened += other.opened;
-        self.reopened += other.reopened;
-        self.lost += other.lost;
-        self.failed += other.failed;
-        self.begun += other.begun;
-        self.ended += other.ended;
-    }
-
-    /// Whether all counts are 0.
-    pub fn is_zero(&self) -> bool {
-        *self == SliceConnections::default()
-    }
 }
 
 #[cfg(test)]

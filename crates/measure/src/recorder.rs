@@ -63,7 +63,7 @@ impl Recorder {
 
     /// Adds the cache counts of the reply to a request that was recorded.
     pub fn note_cache(&mut self, verb: Verb, counts: &CacheCounts) {
-        self.ops.entry(verb).counts.cache.merge(counts);
+        self.ops.entry(verb).counts.cache.add(counts);
     }
 
     /// Counts requests that were sent and are without an answer now that the phase and its drain have ended, and of whose

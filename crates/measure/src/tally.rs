@@ -23,7 +23,7 @@ impl Tally {
 
     /// Adds the cache counts of the reply to a request that was counted.
     pub fn note_cache(&mut self, verb: Verb, counts: &CacheCounts) {
-        self.0[verb as usize].cache.merge(counts);
+        self.0[verb as usize].cache.add(counts);
     }
 
     /// Counts requests that were sent and never answered.
@@ -111,7 +111,7 @@ mod tests {
     fn what_is_left_without_a_part_is_the_other_part() {
         let sample = |keys| Sample {
             verb: Verb::Get,
-            outcome: Outcome::Hit,
+            outcome: Outcome::Stale,
             keys,
             hits: keys,
             due: 0,
@@ -126,7 +126,10 @@ mod tests {
         part.unfinished(Verb::Set, 2);
         whole.merge(&part);
         whole.record(&sample(4));
+        whole.estimated(Verb::Set, 5);
+        part.estimated(Verb::Set, 3);
         let rest = whole.without(&part).all();
         assert_eq!((rest.completed, rest.keys, rest.unfinished), (1, 4, 0));
+        assert_eq!((rest.outcomes.stale, rest.unsent_estimated), (1, 2), "outcomes and estimates too");
     }
 }

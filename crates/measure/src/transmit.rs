@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::{Histogram, NotAHistogram, SparseHistogram};
+use pummel_logic::counters;
 use pummel_logic::time::Nanos;
 
 /// A transmit stamp may lie this far outside of [sent, arrived], the slack of comparing two clocks.
@@ -27,20 +28,21 @@ pub struct TransmitTimes {
     pub counts: TransmitCounts,
 }
 
-/// Counts of sampled requests with a good reply whose moment of leaving is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TransmitCounts {
-    /// Requests that the kernel did not stamp.
-    pub tx_missing: u64,
-    /// Requests that the kernel put into one buffer with a later one, which it stamped.
-    pub tx_merged: u64,
-    /// Requests with an impossible stamp: it lay outside of the time between sending and arrival.
-    pub tx_rejected: u64,
-    /// Requests for which the card's stamps were asked for, and that of the request, or that of the reply, did not come
-    /// within a second or was impossible.
-    #[serde(default)]
-    pub wire_missing: u64,
+counters! {
+    /// Counts of sampled requests with a good reply whose moment of leaving is not known.
+    #[serde(deny_unknown_fields)]
+    pub struct TransmitCounts {
+        /// Requests that the kernel did not stamp.
+        pub tx_missing: u64,
+        /// Requests that the kernel put into one buffer with a later one, which it stamped.
+        pub tx_merged: u64,
+        /// Requests with an impossible stamp: it lay outside of the time between sending and arrival.
+        pub tx_rejected: u64,
+        /// Requests for which the card's stamps were asked for, and that of the request, or that of the reply, did not come
+        /// within a second or was impossible.
+        #[serde(default)]
+        pub wire_missing: u64,
+    }
 }
 
 /// The times of one sampled request, on the monotonic clock in nanoseconds.
@@ -101,16 +103,6 @@ impl TransmitTimes {
             .into_iter()
             .for_each(Histogram::clear);
         self.counts = TransmitCounts::default();
-    }
-}
-
-impl TransmitCounts {
-    /// Adds the counts of another part of the run.
-    pub fn merge(&mut self, other: &TransmitCounts) {
-        self.tx_missing = self.tx_missing.saturating_add(other.tx_missing);
-        self.tx_merged = self.tx_merged.saturating_add(other.tx_merged);
-        self.tx_rejected = self.tx_rejected.saturating_add(other.tx_rejected);
-        self.wire_missing = self.wire_missing.saturating_add(other.wire_missing);
     }
 }
 

@@ -1,30 +1,29 @@
 //! The counts of a cache as its clients see it: misses by cause, bytes found, and stores.
 
-use serde::{Deserialize, Serialize};
-
-/// Counts of keys that were read, by their outcome, and of the bytes of their values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CacheCounts {
-    /// Missed keys that were never stored: fresh keys, and keys new by churn or by a flash crowd that the worker has neither
-    /// stored nor found.
-    pub first_touch: u64,
-    /// Missed keys that do not exist.
-    pub absent: u64,
-    /// Missed keys whose last store by the same worker had outlived its expiry.
-    pub expired: u64,
-    /// Missed keys with no known cause of these: evicted, deleted, or never loaded.
-    pub other: u64,
-    /// Bytes of the values that reads found.
-    pub hit_bytes: u64,
-    /// Bytes of the values that a store of the missed keys has; keys that do not exist have none.
-    pub missed_bytes: u64,
-    /// Bytes of the values whose stores were acknowledged.
-    pub stored_bytes: u64,
-    /// Stores of missed keys that were completed.
-    pub fills: u64,
-    /// Fills that found the key already stored, which only `add` shows.
-    pub duplicate_fills: u64,
+crate::counters! {
+    /// Counts of keys that were read, by their outcome, and of the bytes of their values.
+    #[serde(default)]
+    pub struct CacheCounts {
+        /// Missed keys that were never stored: fresh keys, and keys new by churn or by a flash crowd that the worker has neither
+        /// stored nor found.
+        pub first_touch: u64,
+        /// Missed keys that do not exist.
+        pub absent: u64,
+        /// Missed keys whose last store by the same worker had outlived its expiry.
+        pub expired: u64,
+        /// Missed keys with no known cause of these: evicted, deleted, or never loaded.
+        pub other: u64,
+        /// Bytes of the values that reads found.
+        pub hit_bytes: u64,
+        /// Bytes of the values that a store of the missed keys has; keys that do not exist have none.
+        pub missed_bytes: u64,
+        /// Bytes of the values whose stores were acknowledged.
+        pub stored_bytes: u64,
+        /// Stores of missed keys that were completed.
+        pub fills: u64,
+        /// Fills that found the key already stored, which only `add` shows.
+        pub duplicate_fills: u64,
+    }
 }
 
 /// Why a key was missed.
@@ -41,11 +40,6 @@ pub(crate) enum MissCause {
 }
 
 impl CacheCounts {
-    /// Whether nothing was counted.
-    pub fn is_zero(&self) -> bool {
-        *self == CacheCounts::default()
-    }
-
     /// Missed keys of all causes.
     pub fn misses(&self) -> u64 {
         self.first_touch + self.absent + self.expired + self.other
@@ -66,30 +60,6 @@ impl CacheCounts {
     pub fn hit_share_of_bytes(&self) -> Option<f64> {
         let asked = self.hit_bytes + self.missed_bytes;
         (asked > 0 && self.absent == 0).then(|| self.hit_bytes as f64 / asked as f64)
-    }
-
-    /// Adds what `other` counted.
-    pub fn merge(&mut self, other: &CacheCounts) {
-        self.each(other, |count, more| *count += more);
-    }
-
-    /// Takes away what `part` counted.
-    pub fn subtract(&mut self, part: &CacheCounts) {
-        self.each(part, |count, less| *count = count.saturating_sub(less));
-    }
-
-    fn each(&mut self, other: &CacheCounts, change: impl Fn(&mut u64, u64)) {
-        let CacheCounts { first_touch, absent, expired, other: rest, .. } = *other;
-        let CacheCounts { hit_bytes, missed_bytes, stored_bytes, fills, duplicate_fills, .. } = *other;
-        change(&mut self.first_touch, first_touch);
-        change(&mut self.absent, absent);
-        change(&mut self.expired, expired);
-        change(&mut self.other, rest);
-        change(&mut self.hit_bytes, hit_bytes);
-        change(&mut self.missed_bytes, missed_bytes);
-        change(&mut self.stored_bytes, stored_bytes);
-        change(&mut self.fills, fills);
-        change(&mut self.duplicate_fills, duplicate_fills);
     }
 
     /// Counts a missed key whose value has so many bytes.

@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::plan::{Lengths, Window};
 use crate::rng::{Stream, below, mix};
 use crate::time::Nanos;
@@ -62,48 +60,29 @@ pub struct Slot {
     pub expires: bool,
 }
 
-/// Findings of checks, and counts for memaslap's report alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WindowCounts {
-    /// Bytes of keys and values of completed sets.
-    pub object_bytes: u64,
-    /// Values whose bytes were compared.
-    pub verified: u64,
-    /// Keys whose value was to be compared, and which were not there.
-    pub verify_misses: u64,
-    /// Values that were wrong.
-    pub verify_failed: u64,
-    /// Keys that were there although they had expired.
-    pub expired_get: u64,
-    /// Keys that were not there although they had not expired.
-    pub unexpired_unget: u64,
-    /// Keys that were not there and were to expire by then, as they were asked to.
-    #[serde(default)]
-    pub expired_misses: u64,
-    /// Bytes sent and received for gets.
-    pub get_bytes: u64,
-    /// Bytes sent and received for sets.
-    pub set_bytes: u64,
-}
-
-impl WindowCounts {
-    /// Adds what was counted elsewhere.
-    pub fn merge(&mut self, other: &WindowCounts) {
-        self.object_bytes += other.object_bytes;
-        self.verified += other.verified;
-        self.verify_misses += other.verify_misses;
-        self.verify_failed += other.verify_failed;
-        self.expired_get += other.expired_get;
-        self.unexpired_unget += other.unexpired_unget;
-        self.expired_misses += other.expired_misses;
-        self.get_bytes += other.get_bytes;
-        self.set_bytes += other.set_bytes;
-    }
-
-    /// Whether nothing was counted.
-    pub fn is_zero(&self) -> bool {
-        *self == WindowCounts::default()
+crate::counters! {
+    /// What checks found, and what is counted for memaslap's report alone.
+    #[serde(deny_unknown_fields)]
+    pub struct WindowCounts {
+        /// Bytes of keys and values of completed sets.
+        pub object_bytes: u64,
+        /// Values whose bytes were compared.
+        pub verified: u64,
+        /// Keys whose value was to be compared, and which were not there.
+        pub verify_misses: u64,
+        /// Values that were wrong.
+        pub verify_failed: u64,
+        /// Keys that were there although they had expired.
+        pub expired_get: u64,
+        /// Keys that were not there although they had not expired.
+        pub unexpired_unget: u64,
+        /// Keys that were not there and were to expire by then, as they were asked to.
+        #[serde(default)]
+        pub expired_misses: u64,
+        /// Bytes sent and received for gets.
+        pub get_bytes: u64,
+        /// Bytes sent and received for sets.
+        pub set_bytes: u64,
     }
 }
 

@@ -125,7 +125,7 @@ impl WorkerReporter {
 
     /// Adds the counts of a connection's datagrams.
     pub fn add_datagrams(&mut self, counts: &udp::DatagramCounts) {
-        self.end.udp.merge(counts);
+        self.end.udp.add(counts);
     }
 
     /// Counts an error, on the connection in `slot`, of a request that asked for no reply and was counted as sent before.
@@ -162,7 +162,7 @@ impl WorkerReporter {
     pub fn window(&mut self, slot: usize, maker: &mut RequestMaker, message: &[u8]) {
         let counts = maker.window_mut().take_counts();
         if let ReportMode::Record(_) = self.mode {
-            self.interval.window.merge(&counts);
+            self.interval.window.add(&counts);
         }
         let connection = self.first_connection + slot as u64;
         for finding in maker.window_mut().take_findings() {

@@ -21,32 +21,22 @@ pub use self::shape::{Shape, shape};
 /// memcached cuts replies so, and takes a request only when it is whole in one datagram.
 pub const DATAGRAM_MAX_BYTES: usize = 1400;
 
-/// Counters of datagrams: those of memaslap, stray datagrams and unclear misses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DatagramCounts {
-    /// Datagrams that were missing when a request was given up: those that are known to be missing, at least one for
-    /// each request.
-    pub packet_drop: u64,
-    /// Datagrams that brought nothing in order when they came: too early, for the second time, or astray.
-    pub packet_disorder: u64,
-    /// Requests that were given up because their replies were not whole in time.
-    pub udp_timeout: u64,
-    /// Datagrams that belonged to no request that was waiting, most of them because it had been given up.
-    pub stray: u64,
-    /// Keys that count as misses although a lost datagram would have looked the same: replies in messages for each key
-    /// do not say how many there are.
-    pub unclear_misses: u64,
-}
-
-impl DatagramCounts {
-    /// Adds the counters of another connection.
-    pub fn merge(&mut self, other: &DatagramCounts) {
-        self.packet_drop += other.packet_drop;
-        self.packet_disorder += other.packet_disorder;
-        self.udp_timeout += other.udp_timeout;
-        self.stray += other.stray;
-        self.unclear_misses += other.unclear_misses;
+crate::counters! {
+    /// Counters of datagrams: those of memaslap, stray datagrams and unclear misses.
+    #[serde(deny_unknown_fields)]
+    pub struct DatagramCounts {
+        /// Datagrams that were missing when a request was given up: those that are known to be missing, at least one for
+        /// each request.
+        pub packet_drop: u64,
+        /// Datagrams that brought nothing in order when they came: too early, for the second time, or astray.
+        pub packet_disorder: u64,
+        /// Requests that were given up because their replies were not whole in time.
+        pub udp_timeout: u64,
+        /// Datagrams that belonged to no request that was waiting, most of them because it had been given up.
+        pub stray: u64,
+        /// Keys that count as misses although a lost datagram would have looked the same: replies in messages for each key
+        /// do not say how many there are.
+        pub unclear_misses: u64,
     }
 }
 
