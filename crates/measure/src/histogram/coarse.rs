@@ -2,6 +2,7 @@
 //! fine one.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +13,18 @@ use pummel_logic::time::Nanos;
 /// log2 of the number of fine cells in a coarse one.
 const FOLD_BITS: u32 = 5;
 
-/// Counts of values in coarse cells, over the range that was touched. A cell counts at most `u32::MAX` values.
+/// Counts of values in coarse cells, over the range that was touched. They take 32 bits each, since every window of a run has them;
+/// the few that grow beyond that carry over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoarseHistogram {
     /// Number of the first cell.
     first: u32,
-    /// Counts from the first cell on.
+    /// Counts from the first cell on, modulo 2^32.
     counts: Vec<u32>,
+    /// Number of times that the count of a cell reached 2^32, by the number of the cell; only of cells where it did.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    carries: BTreeMap<u32, u32>,
 }
 
 impl CoarseHistogram {
@@ -49,7 +54,11 @@ impl CoarseHistogram {
         let cell = CoarseHistogram::cell_of(value);
         self.reach(cell, cell);
         let count = &mut self.counts[cell - self.first as usize];
-        *count = count.saturating_add(1);
+        let (sum, is_full) = count.overflowing_add(1);
+        *count = sum;
+        if is_full {
+            self.carry(cell, 1);
+        }
     }
 
     /// The greatest value of the cell that a quantile from 0 to 1 falls into, which is within 3 % of the value; `None` where
@@ -57,14 +66,12 @@ impl CoarseHistogram {
     pub fn quantile(&self, quantile: f64) -> Option<Nanos> {
         let wanted = rank(quantile, self.count());
         let mut passed = 0;
-        for (place, count) in self.counts.iter().enumerate() {
-            passed += u64::from(*count);
-            if passed >= wanted {
-                let last = ((self.first as usize + place + 1) << FOLD_BITS) - 1;
-                return Some(highest_of(last.min(super::cells::CELLS - 1)));
-            }
-        }
-        None
+        let (cell, _) = self.cells().find(|(_, count)| {
+            passed += count;
+            passed >= wanted
+        })?;
+        let last = ((cell + 1) << FOLD_BITS) - 1;
+        Some(highest_of(last.min(super::cells::CELLS - 1)))
     }
 
     /// Adds everything that a fine histogram counted.
@@ -76,8 +83,7 @@ impl CoarseHistogram {
         self.reach(touched.start >> FOLD_BITS, (touched.end - 1) >> FOLD_BITS);
         for (index, count) in touched.zip(fine.touched_cells()) {
             if *count != 0 {
-                let cell = &mut self.counts[(index >> FOLD_BITS) - self.first as usize];
-                *cell = cell.saturating_add(u32::try_from(*count).unwrap_or(u32::MAX));
+                self.add_to(index >> FOLD_BITS, *count);
             }
         }
     }
@@ -86,8 +92,7 @@ impl CoarseHistogram {
     pub(super) fn add_fine_cell(&mut self, index: usize, count: u64) {
         let cell = index >> FOLD_BITS;
         self.reach(cell, cell);
-        let own = &mut self.counts[cell - self.first as usize];
-        *own = own.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        self.add_to(cell, count);
     }
 
     /// Adds everything that `other` counted.
@@ -97,15 +102,47 @@ impl CoarseHistogram {
         }
         let first = other.first as usize;
         self.reach(first, first + other.counts.len() - 1);
-        let at = first - self.first as usize;
-        for (cell, more) in self.counts[at..].iter_mut().zip(&other.counts) {
-            *cell = cell.saturating_add(*more);
+        other.cells().for_each(|(cell, more)| self.add_to(cell, more));
+    }
+
+    /// Adds to the count of a cell within the range.
+    #[inline]
+    fn add_to(&mut self, cell: usize, more: u64) {
+        let count = &mut self.counts[cell - self.first as usize];
+        let sum = u64::from(*count).saturating_add(more);
+        *count = sum as u32;
+        if sum > u64::from(u32::MAX) {
+            self.carry(cell, (sum >> 32) as u32);
         }
+    }
+
+    /// Notes that the count of a cell reached 2^32, this many times.
+    #[cold]
+    fn carry(&mut self, cell: usize, times: u32) {
+        let carried = self.carries.entry(cell as u32).or_default();
+        *carried = carried.saturating_add(times);
+    }
+
+    /// The cells of the range, with their counts.
+    fn cells(&self) -> impl Iterator<Item = (usize, u64)> {
+        let mut carries = self.carries.iter().peekable();
+        (self.first as usize..).zip(&self.counts).map(move |(cell, count)| {
+            let carried = carries.next_if(|(carried, _)| **carried as usize == cell);
+            (cell, u64::from(*count) + carried.map_or(0, |(_, times)| u64::from(*times) << 32))
+        })
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.counts.iter().map(|count| u64::from(*count)).sum()
+        self.count_from(0)
+    }
+
+    /// Number of values in the cells from this one on.
+    fn count_from(&self, cell: usize) -> u64 {
+        let from = cell.saturating_sub(self.first as usize).min(self.counts.len());
+        let low: u64 = self.counts[from..].iter().map(|count| u64::from(*count)).sum();
+        let carries = self.carries.range(cell as u32..).map(|(_, times)| u64::from(*times) << 32);
+        carries.fold(low, u64::saturating_add)
     }
 
     /// Memory of the cells.
@@ -117,13 +154,13 @@ impl CoarseHistogram {
     /// Number of values in one cell.
     pub fn in_cell(&self, cell: usize) -> u64 {
         let at = cell.checked_sub(self.first as usize);
-        at.and_then(|at| self.counts.get(at)).copied().unwrap_or(0).into()
+        let count = at.and_then(|at| self.counts.get(at)).copied().unwrap_or(0);
+        u64::from(count) + (u64::from(self.carries.get(&(cell as u32)).copied().unwrap_or(0)) << 32)
     }
 
     /// Number of values in the cells after this one.
     pub fn after_cell(&self, cell: usize) -> u64 {
-        let from = (cell + 1).saturating_sub(self.first as usize).min(self.counts.len());
-        self.counts[from..].iter().map(|count| u64::from(*count)).sum()
+        self.count_from(cell + 1)
     }
 
     /// Number of values above `value`, whose cell is divided in the proportion in which `value` divides it in `fine`.
@@ -142,9 +179,9 @@ impl CoarseHistogram {
     /// The cell in which this number of values ends, and the share of its values beyond them.
     pub fn cut(&self, values: f64) -> (usize, f64) {
         let mut before = 0.0;
-        for (at, count) in self.counts.iter().map(|count| f64::from(*count)).enumerate() {
+        for (cell, count) in self.cells().map(|(cell, count)| (cell, count as f64)) {
             if count > 0.0 && before + count >= values {
-                return (self.first as usize + at, 1.0 - (values - before).max(0.0) / count);
+                return (cell, 1.0 - (values - before).max(0.0) / count);
             }
             before += count;
         }
@@ -155,9 +192,8 @@ impl CoarseHistogram {
     /// `None` where there are fewer.
     pub fn interpolated(&self, values: f64) -> Option<f64> {
         let mut before = 0.0;
-        for (at, count) in self.counts.iter().map(|count| f64::from(*count)).enumerate() {
+        for (cell, count) in self.cells().map(|(cell, count)| (cell, count as f64)) {
             if count > 0.0 && before + count >= values {
-                let cell = self.first as usize + at;
                 let (low, next) = (lowest_of(cell << FOLD_BITS), lowest_of((cell + 1) << FOLD_BITS));
                 return Some(low as f64 + (values - before).max(0.0) / count * (next - low) as f64);
             }
@@ -170,7 +206,9 @@ impl CoarseHistogram {
     /// before it is merged, so that its numbers ask for no memory beyond that of a whole table.
     pub fn is_sound(&self) -> bool {
         let last = (super::cells::CELLS - 1) >> FOLD_BITS;
-        self.first as usize + self.counts.len() <= last + 1
+        let end = self.first as usize + self.counts.len();
+        let carried = |cell: &u32| (self.first as usize..end).contains(&(*cell as usize));
+        end <= last + 1 && self.carries.keys().all(carried)
     }
 
     /// Makes room for the cells from `first` to `last`.
@@ -237,6 +275,31 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_counts_more_than_32_bits_have_however_its_parts_came() {
+        let many = u64::from(u32::MAX);
+        let (mut once, mut twice) = (Histogram::new(), Histogram::new());
+        once.record_many(50_000, many);
+        once.record(900);
+        twice.record_many(50_000, 2 * many + 1);
+        twice.record_many(900, 2);
+        let mut merged = CoarseHistogram::default();
+        merged.add(&once);
+        assert_eq!(merged.carries.len(), 0);
+        merged.record(50_000);
+        let mut part = CoarseHistogram::default();
+        part.add(&once);
+        merged.merge(&part);
+        let mut whole = CoarseHistogram::default();
+        whole.add(&twice);
+        assert_eq!((&merged, merged.count()), (&whole, 2 * many + 3));
+        let cell = CoarseHistogram::cell_of(50_000);
+        assert_eq!((whole.in_cell(cell), whole.after_cell(0)), (2 * many + 1, 2 * many + 3));
+        assert_eq!(whole.quantile(0.5).map(CoarseHistogram::cell_of), Some(cell));
+        let text = serde_json::to_string(&whole).unwrap();
+        assert_eq!(serde_json::from_str::<CoarseHistogram>(&text).unwrap(), whole);
+    }
+
+    #[test]
     fn a_cut_divides_its_cell_as_the_values_do() {
         let values: Vec<Nanos> = (0..5_000u64).map(|i| i * i * 7 + 3).collect();
         let fine = fine(values.iter().copied());
@@ -285,6 +348,9 @@ mod tests {
         let mut greatest = CoarseHistogram::default();
         greatest.add(&fine([u64::MAX]));
         assert!(greatest.is_sound());
-        assert!(!CoarseHistogram { first: u32::MAX, counts: vec![1] }.is_sound());
+        let beyond = CoarseHistogram { first: u32::MAX, counts: vec![1], ..CoarseHistogram::default() };
+        assert!(!beyond.is_sound());
+        let astray = CoarseHistogram { carries: BTreeMap::from([(1, 1)]), ..CoarseHistogram::default() };
+        assert!(!astray.is_sound());
     }
 }
