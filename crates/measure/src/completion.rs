@@ -256,7 +256,7 @@ fn unmeasured_share(
     });
     let requests = requests.sum::<Option<u64>>();
     let made = measurement.groups.iter().map(|group| group.ops.all().counts.requests()).sum::<u64>();
-    let made = made.saturating_add(measurement.skipped);
+    let made = made.saturating_add(measurement.counters.skipped.requests);
     let short_ns = time_ns.filter(|time_ns| measurement.measured_ns < *time_ns);
     let short = requests.filter(|requests| made < *requests);
     match (time_ns, requests, short_ns, short) {
@@ -297,7 +297,7 @@ fn unreplayed_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement
     let passes = recorded.filter(|(number, _)| !plan.runs_on(*number)).count() as u64;
     let asked = share.turns_of(rows).saturating_mul(passes);
     let made = measurement.groups.iter().map(|group| group.ops.all().counts.requests()).sum::<u64>();
-    let made = made.saturating_add(measurement.skipped);
+    let made = made.saturating_add(measurement.counters.skipped.requests);
     match time_ns {
         _ if made >= asked => None,
         None => Some(format!("asked {made} of its {asked} rows of the recording")),
@@ -778,7 +778,7 @@ mod tests {
                 read_through_ns: None,
                 reads_only: false,
             });
-            (measurement.recording_rows, measurement.skipped) = (rows, skipped);
+            (measurement.recording_rows, measurement.counters.skipped.requests) = (rows, skipped);
             let short = share_shortfall(&plan, &share, &measurement, None);
             assert_eq!(short.as_deref(), expected, "{rows:?} {made} {skipped}");
             plan.phases[0].stop.time_ns = Some(SECOND);

@@ -1,7 +1,30 @@
-//! Counters that every run has: bytes over the wire, turns of the workers' loops, receive stamps, written samples.
+//! Everything that only adds up, beside the requests by their operations: bytes over the wire, turns of the workers' loops, receive stamps, connections, written samples.
 
+use pummel_logic::arrival::Passed;
 use pummel_logic::counters;
 use pummel_logic::time::Nanos;
+use pummel_logic::workload::window::WindowCounts;
+
+counters! {
+    /// Everything that only adds up, beside the requests by their operations: in a slice of one worker, in the slices of all, and
+    /// in the whole measured phase.
+    #[serde(deny_unknown_fields)]
+    pub struct Counters {
+        /// Bytes over the wire.
+        pub bytes: Bytes,
+        /// Turns of the workers' loops.
+        pub turns: Turns,
+        /// Openings and losses of connections.
+        #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
+        pub connections: SliceConnections,
+        /// Counts of clients with windows.
+        #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
+        pub window: WindowCounts,
+        /// Requests that were left out because they would have been late, where the Plan says so. They are not among the requests.
+        #[serde(default, skip_serializing_if = "Passed::is_zero")]
+        pub skipped: Passed,
+    }
+}
 
 counters! {
     /// Counts of requests that were to be written one by one.
@@ -59,5 +82,24 @@ counters! {
         pub stalled_ns: Nanos,
         /// Receive stamps that are missing or wrong.
         pub stamps: Stamps,
+    }
+}
+
+counters! {
+    /// Openings and losses of connections in a slice.
+    #[serde(deny_unknown_fields)]
+    pub struct SliceConnections {
+        /// Connections that were opened, also for the first time.
+        pub opened: u64,
+        /// Opened connections that had been lost before.
+        pub reopened: u64,
+        /// Open connections that were lost.
+        pub lost: u64,
+        /// Attempts to open a connection that failed.
+        pub failed: u64,
+        /// Clients that began, of those that come and go.
+        pub begun: u64,
+        /// Clients that ended, of those that come and go.
+        pub ended: u64,
     }
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counters::Turns;
-use pummel_logic::plan::{Arrivals, Backend, Plan, Wait};
+use pummel_logic::plan::Backend;
 use pummel_logic::time::Nanos;
 
-/// The CPU time, memory and turns of the generator.
+/// The CPU time and memory of the generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generator {
@@ -16,8 +15,6 @@ pub struct Generator {
     pub cpu_user_ns: Nanos,
     /// CPU time inside the kernel, in nanoseconds.
     pub cpu_system_ns: Nanos,
-    /// Turns of the loops of all workers together.
-    pub turns: Turns,
     /// Every worker's busy time and the time it ran.
     pub workers: Vec<WorkerTime>,
     /// Most memory that the process had.
@@ -58,7 +55,6 @@ impl Generator {
     pub fn merge(&mut self, other: &Generator) {
         self.cpu_user_ns += other.cpu_user_ns;
         self.cpu_system_ns += other.cpu_system_ns;
-        self.turns.merge(&other.turns);
         self.workers.extend_from_slice(&other.workers);
         self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
         self.slept |= other.slept;

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::counters::Bytes;
+use crate::counters::Counters;
 use crate::histogram::Histogram;
-use crate::parts::{ServerRecord, SliceConnections, merge_servers};
+use crate::parts::{ServerRecord, merge_servers};
 use crate::recorder::{Counts, Recorder};
 use crate::transmit::TransmitTimes;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
-use pummel_logic::workload::window::WindowCounts;
-
-pub use crate::counters::Turns;
 
 /// A slice of time. A worker records into it, hands it over at the tick and gets an empty one back; slices of different
 /// workers with the same index are merged.
@@ -27,12 +24,8 @@ pub struct Interval {
     pub groups: Vec<Recorder>,
     /// The requests of all groups by the part of the phase in which they were due, by number; empty where the phase has no parts.
     pub parts: BTreeMap<usize, Box<Recorder>>,
-    /// Bytes over the wire.
-    pub bytes: Bytes,
-    /// Turns of the worker's loop.
-    pub turns: Turns,
-    /// Counts of clients with windows.
-    pub window: WindowCounts,
+    /// Everything that only adds up, beside the requests.
+    pub counters: Counters,
     /// Number of requests that a client had outstanding with each new one, that one included; `None` where this is not
     /// counted.
     pub outstanding: Option<Box<Histogram>>,
@@ -44,8 +37,6 @@ pub struct Interval {
     /// Whether a server has evicted a record since the run began; only in slices of a warm-up that ends with the first
     /// eviction.
     pub evicted: bool,
-    /// Openings and losses of connections.
-    pub connections: SliceConnections,
     /// The requests by server, by the number of the server in the Plan; empty where there is one server.
     pub servers: Vec<ServerRecord>,
     /// Number of the worker whose memory the slice is; merging and restarting leave it.
@@ -61,14 +52,11 @@ impl Interval {
             end_ns: 0,
             groups: groups.into_iter().map(|verbs| Recorder::new(verbs.into_iter())).collect(),
             parts: BTreeMap::new(),
-            bytes: Bytes::default(),
-            turns: Turns::default(),
-            window: WindowCounts::default(),
+            counters: Counters::default(),
             outstanding: None,
             pairs: None,
             transmit: None,
             evicted: false,
-            connections: SliceConnections::default(),
             servers: Vec::new(),
             worker: 0,
         }
@@ -109,9 +97,7 @@ impl Interval {
         for (number, more) in &mut other.parts {
             self.part(*number).merge(more);
         }
-        self.bytes.merge(&other.bytes);
-        self.turns.merge(&other.turns);
-        self.window.merge(&other.window);
+        self.counters.merge(&other.counters);
         if let (Some(ours), Some(theirs)) = (&mut self.outstanding, &other.outstanding) {
             ours.merge(theirs);
         }
@@ -122,7 +108,6 @@ impl Interval {
             self.transmit.get_or_insert_default().merge(theirs);
         }
         self.evicted |= other.evicted;
-        self.connections.merge(&other.connections);
         merge_servers(&mut self.servers, &other.servers);
     }
 
@@ -147,9 +132,7 @@ impl Interval {
         self.end_ns = start_ns;
         self.groups.iter_mut().for_each(Recorder::clear);
         self.parts.clear();
-        self.bytes = Bytes::default();
-        self.turns = Turns::default();
-        self.window = WindowCounts::default();
+        self.counters = Counters::default();
         if let Some(outstanding) = &mut self.outstanding {
             outstanding.clear();
         }
@@ -160,7 +143,6 @@ impl Interval {
             transmit.clear();
         }
         self.evicted = false;
-        self.connections = SliceConnections::default();
         self.servers.clear();
     }
 }
@@ -249,7 +231,7 @@ mod tests {
             };
             interval.groups[0].record(&sample);
         }
-        interval.turns.stalls = requests;
+        interval.counters.turns.stalls = requests;
         interval
     }
 
@@ -257,7 +239,7 @@ mod tests {
     fn parts_of_a_slice_add_up_and_cover_the_time_of_both() {
         let mut one = slice(3, 30, 39, 2);
         one.merge(&mut slice(3, 31, 41, 5));
-        assert_eq!((one.start_ns, one.end_ns, one.turns.stalls), (30, 41, 7));
+        assert_eq!((one.start_ns, one.end_ns, one.counters.turns.stalls), (30, 41, 7));
         assert_eq!(one.groups[0].ops().all().counts.completed, 7);
     }
 
@@ -354,7 +336,7 @@ mod tests {
     fn a_restarted_slice_is_empty() {
         let mut used = slice(0, 0, 10, 4);
         used.restart(1, 10);
-        assert_eq!((used.index, used.start_ns, used.end_ns, used.turns), (1, 10, 10, Turns::default()));
+        assert_eq!((used.index, used.start_ns, used.end_ns, used.counters), (1, 10, 10, Counters::default()));
         assert_eq!(used.groups[0].ops().all().counts.requests(), 0);
     }
 }

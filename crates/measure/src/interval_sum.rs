@@ -68,13 +68,17 @@ mod tests {
         let mut sum = IntervalSum::new(interval_ms * MILLISECOND, empty());
         let mut slice = empty();
         let mut emit = |whole: &mut Interval| {
-            assert_eq!(whole.turns.stalls, (whole.end_ns - whole.start_ns) / MILLISECOND, "nothing is lost");
+            assert_eq!(
+                whole.counters.turns.stalls,
+                (whole.end_ns - whole.start_ns) / MILLISECOND,
+                "nothing is lost"
+            );
             intervals.push((whole.index, whole.start_ns / MILLISECOND, whole.end_ns / MILLISECOND));
         };
         for (start, end) in slices {
             slice.restart(start / 100.min(interval_ms), start * MILLISECOND);
             slice.end_ns = end * MILLISECOND;
-            slice.turns.stalls = end - start;
+            slice.counters.turns.stalls = end - start;
             sum.add(&mut slice, &mut emit);
         }
         sum.finish(emit);

@@ -22,10 +22,9 @@ use pummel_logic::plan::memory::INTERVALS_KEPT_MAX;
 use pummel_logic::plan::{Clock, Plan, RatePoint};
 use pummel_logic::protocol::udp;
 use pummel_logic::time::Nanos;
-use pummel_logic::workload::window::WindowCounts;
 
 pub use crate::connections::Connections;
-pub use crate::counters::{Bytes, Samples, Stamps};
+pub use crate::counters::{Bytes, Counters, Samples, Stamps};
 pub use crate::generator::{Generator, WorkerTime};
 pub use crate::load::LoadResult;
 pub use crate::slice::{Keep, Slice, SliceOp, SliceSketch};
@@ -86,15 +85,8 @@ pub struct Measurement {
     /// kept without their histograms, the quantiles of merged ones are not known; everything else of them is exact.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intervals_merged: u64,
-    /// Bytes over the wire in the measured phase.
-    pub bytes: Bytes,
-    /// Requests that were left out because they would have been late, where the Plan says so. They are not among the
-    /// requests.
-    #[serde(default)]
-    pub skipped: u64,
-    /// Skipped requests whose number follows from the mean gap.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub skipped_estimated: u64,
+    /// Everything that only adds up in the measured phase, beside the requests.
+    pub counters: Counters,
     /// Number of requests that a client had outstanding with each new one, that one included; `None` where this was not
     /// asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,9 +127,6 @@ pub struct Measurement {
     /// Messages of servers with errors, and how often each came; at most [`MESSAGES_KEPT`] different ones. The messages of
     /// loads that are not recorded stand in `load`.
     pub messages: BTreeMap<String, u64>,
-    /// Counts of clients with windows.
-    #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
-    pub window: WindowCounts,
     /// The time that requests were in flight, by counts; [`little`](crate::little::little) compares it with what
     /// the recorder holds.
     #[serde(default)]
@@ -250,9 +239,7 @@ impl Measurement {
             intervals: Vec::new(),
             windows: None,
             intervals_merged: 0,
-            bytes: Bytes::default(),
-            skipped: 0,
-            skipped_estimated: 0,
+            counters: Counters::default(),
             outstanding: None,
             pairs: None,
             transmit: None,
@@ -267,7 +254,6 @@ impl Measurement {
             verify: Verify::default(),
             noreply_errors: 0,
             messages: BTreeMap::new(),
-            window: WindowCounts::default(),
             flight: FlightTime::default(),
             generator: Generator::default(),
             whole_run: WholeRun::default(),
@@ -293,10 +279,8 @@ impl Measurement {
         for (number, recorder) in &mut interval.parts {
             self.part(*number).merge(recorder.ops());
         }
-        self.bytes.merge(&interval.bytes);
-        self.whole_run.bytes.merge(&interval.bytes);
-        self.generator.turns.merge(&interval.turns);
-        self.window.merge(&interval.window);
+        self.counters.merge(&interval.counters);
+        self.whole_run.bytes.merge(&interval.counters.bytes);
         merge_servers(&mut self.servers, &interval.servers);
         if let Some(outstanding) = &interval.outstanding {
             self.outstanding.get_or_insert_default().merge(outstanding);
@@ -397,9 +381,7 @@ impl Measurement {
             (Some(windows), Some(more)) => windows.merge(more),
             (none, more) => *none = none.take().or_else(|| more.clone()),
         }
-        self.bytes.merge(&other.bytes);
-        self.skipped += other.skipped;
-        self.skipped_estimated += other.skipped_estimated;
+        self.counters.merge(&other.counters);
         if let Some(samples) = &other.samples {
             self.samples.get_or_insert_default().merge(samples);
         }
@@ -431,7 +413,6 @@ impl Measurement {
         for (message, count) in &other.messages {
             self.message(message.as_bytes(), *count);
         }
-        self.window.merge(&other.window);
         self.flight.merge(&other.flight);
         self.generator.merge(&other.generator);
         self.whole_run.merge(&other.whole_run);
@@ -502,8 +483,9 @@ mod tests {
             interval.groups[(*service % 2) as usize].record(&sample(*service));
         }
         interval.groups[0].unfinished(Verb::Get, 1);
-        interval.bytes = Bytes { sent: 100, received: services.len() as u64 };
-        interval.turns = Turns { turns: 5, busy_ns: 4, stalls: 1, stalled_ns: 2, ..Turns::default() };
+        interval.counters.bytes = Bytes { sent: 100, received: services.len() as u64 };
+        interval.counters.turns =
+            Turns { turns: 5, busy_ns: 4, stalls: 1, stalled_ns: 2, ..Turns::default() };
         interval
     }
 
@@ -618,8 +600,8 @@ mod tests {
         assert_eq!(measurement.ops().all().counts, slices);
         assert_eq!(slices.requests(), 4 * 6);
         assert_eq!(measurement.whole_run.ops.all().requests(), 4 * 6 + 1);
-        assert_eq!(measurement.bytes, Bytes { sent: 400, received: 20 });
-        assert_eq!(measurement.generator.turns.stalls, 4);
+        assert_eq!(measurement.counters.bytes, Bytes { sent: 400, received: 20 });
+        assert_eq!(measurement.counters.turns.stalls, 4);
     }
 
     #[test]

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::counters::Counters;
 use crate::histogram::{CellSums, CoarseHistogram, NotAHistogram, SparseHistogram};
-use crate::interval::{Interval, Turns};
-use crate::measurement::Bytes;
-use crate::parts::{ServerRecord, SliceConnections, SlicePart, are_sound, merge_servers};
+use crate::interval::Interval;
+use crate::parts::{ServerRecord, SlicePart, are_sound, merge_servers};
 use crate::recorder::{Counts, Recorder, Span};
 use crate::transmit::SparseTransmitTimes;
 use pummel_logic::plan::PARTS_MAX;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
-use pummel_logic::workload::window::WindowCounts;
 
 /// Part of a slice of one process: small, and without a loss.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,10 +27,7 @@ pub struct Parcel {
     /// Requests that were due in each part of the phase.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     parts: BTreeMap<usize, BTreeMap<Verb, Packed>>,
-    bytes: Bytes,
-    turns: Turns,
-    #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
-    window: WindowCounts,
+    counters: Counters,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outstanding: Option<SparseHistogram>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,8 +36,6 @@ pub struct Parcel {
     transmit: Option<SparseTransmitTimes>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     evicted: bool,
-    #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
-    connections: SliceConnections,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     servers: Vec<ServerRecord>,
 }
@@ -78,14 +72,11 @@ impl Parcel {
             end_ns: interval.end_ns,
             groups,
             parts,
-            bytes: interval.bytes,
-            turns: interval.turns,
-            window: interval.window,
+            counters: interval.counters,
             outstanding: interval.outstanding.as_ref().map(|histogram| histogram.to_sparse()),
             pairs: interval.pairs.as_ref().map(|histogram| histogram.to_sparse()),
             transmit: interval.transmit.as_ref().map(|times| SparseTransmitTimes::of(times)),
             evicted: interval.evicted,
-            connections: interval.connections,
             servers: interval.servers.clone(),
         }
     }
@@ -109,14 +100,11 @@ impl Parcel {
             end_ns: interval.end_ns,
             groups: groups.collect(),
             parts: BTreeMap::new(),
-            bytes: Bytes::default(),
-            turns: Turns::default(),
-            window: WindowCounts::default(),
+            counters: Counters::default(),
             outstanding: None,
             pairs: None,
             transmit: None,
             evicted: interval.evicted,
-            connections: SliceConnections::default(),
             servers: Vec::new(),
         }
     }
@@ -154,9 +142,7 @@ impl Parcel {
                 interval.part(*number).merge_sparse(*verb, counts, times, sums).map_err(Misfit::Times)?;
             }
         }
-        interval.bytes.merge(&self.bytes);
-        interval.turns.merge(&self.turns);
-        interval.window.merge(&self.window);
+        interval.counters.merge(&self.counters);
         if let Some(more) = &self.outstanding {
             interval.outstanding.get_or_insert_default().merge_sparse(more).map_err(Misfit::Times)?;
         }
@@ -167,7 +153,6 @@ impl Parcel {
             more.add_to(interval.transmit.get_or_insert_default()).map_err(Misfit::Times)?;
         }
         interval.evicted |= self.evicted;
-        interval.connections.merge(&self.connections);
         merge_servers(&mut interval.servers, &self.servers);
         Ok(())
     }
@@ -189,9 +174,7 @@ impl Parcel {
         for (number, more) in &later.parts {
             append_ops(self.parts.entry(*number).or_default(), more);
         }
-        self.bytes.merge(&later.bytes);
-        self.turns.merge(&later.turns);
-        self.window.merge(&later.window);
+        self.counters.merge(&later.counters);
         match (&mut self.outstanding, &later.outstanding) {
             (Some(outstanding), Some(more)) => outstanding.merge(more),
             (None, Some(more)) => self.outstanding = Some(more.clone()),
@@ -208,7 +191,6 @@ impl Parcel {
             (_, None) => {}
         }
         self.evicted |= later.evicted;
-        self.connections.merge(&later.connections);
         merge_servers(&mut self.servers, &later.servers);
         Ok(())
     }
@@ -227,7 +209,7 @@ impl Parcel {
         }
         // Requests without an answer are among those that were not completed.
         all.failed = all.failed.saturating_sub(all.unanswered);
-        SlicePart { lag_p99_ns: lag.quantile(0.99), busy_ns: self.turns.busy_ns, ..all.part() }
+        SlicePart { lag_p99_ns: lag.quantile(0.99), busy_ns: self.counters.turns.busy_ns, ..all.part() }
     }
 }
 
@@ -295,8 +277,8 @@ mod tests {
             }
         }
         interval.evicted = requests > 50;
-        interval.bytes.sent = requests;
-        interval.turns.stalls = requests;
+        interval.counters.bytes.sent = requests;
+        interval.counters.turns.stalls = requests;
         interval
     }
 

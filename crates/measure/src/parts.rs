@@ -1,10 +1,9 @@
-//! The shares of servers, agents and connections in a slice: counts, and coarse times.
+//! The shares of servers and agents in a slice: counts, and coarse times.
 
 use serde::{Deserialize, Serialize};
 
 use crate::connections::SERVERS_TIMED_MAX;
 use crate::histogram::{CoarseHistogram, rank};
-use pummel_logic::counters;
 use pummel_logic::time::Nanos;
 
 /// Most agents whose slices are kept one by one.
@@ -49,25 +48,6 @@ pub struct SlicePart {
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(ns: &Nanos) -> bool {
     *ns == 0
-}
-
-counters! {
-    /// Openings and losses of connections in a slice.
-    #[serde(deny_unknown_fields)]
-    pub struct SliceConnections {
-        /// Connections that were opened, also for the first time.
-        pub opened: u64,
-        /// Opened connections that had been lost before.
-        pub reopened: u64,
-        /// Open connections that were lost.
-        pub lost: u64,
-        /// Attempts to open a connection that failed.
-        pub failed: u64,
-        /// Clients that began, of those that come and go.
-        pub begun: u64,
-        /// Clients that ended, of those that come and go.
-        pub ended: u64,
-    }
 }
 
 impl ServerRecord {

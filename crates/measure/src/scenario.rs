@@ -213,8 +213,8 @@ impl Scenario {
         for slot in 0..self.connections * self.depth {
             self.slot(slot, &mut interval);
         }
-        interval.turns.stalls = self.paused.len() as u64;
-        interval.turns.stalled_ns = self.paused.iter().map(|(_, length)| length).sum();
+        interval.counters.turns.stalls = self.paused.len() as u64;
+        interval.counters.turns.stalled_ns = self.paused.iter().map(|(_, length)| length).sum();
         let mut measurement = Measurement::new(["all".to_owned()], self.clock, self.timeout);
         measurement.add(&mut interval, Keep::Figures);
         measurement.connections.asked = u64::from(self.connections);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counters::{Bytes, Turns};
+use crate::counters::Counters;
 use crate::figures::{Figures, Unanswered};
 use crate::histogram::{Histogram, Sketch};
 use crate::interval::Interval;
-use crate::parts::{ServerRecord, SliceConnections, SlicePart, merge_parts};
+use crate::parts::{ServerRecord, SlicePart, merge_parts};
 use crate::recorder::{Counts, Ops, Span};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
@@ -26,16 +26,11 @@ pub struct Slice {
     /// Requests of the slice, by verb. Boxed, since a map takes room for eleven where there is one, and there are many
     /// slices.
     pub ops: BTreeMap<Verb, Box<SliceOp>>,
-    /// Bytes over the wire.
-    pub bytes: Bytes,
-    /// Turns of the workers' loops.
-    pub turns: Turns,
+    /// Everything that only adds up, beside the requests.
+    pub counters: Counters,
     /// The times of all requests of the slice, folded; absent in results of versions that kept none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sketch: Option<SliceSketch>,
-    /// Openings and losses of connections.
-    #[serde(default, skip_serializing_if = "SliceConnections::is_zero")]
-    pub connections: SliceConnections,
     /// The share of each of several servers in the slice, by its number in the Plan; empty with one server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<SlicePart>,
@@ -96,10 +91,8 @@ impl Slice {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
             ops: BTreeMap::new(),
-            bytes: interval.bytes,
-            turns: interval.turns,
+            counters: interval.counters,
             sketch: None,
-            connections: interval.connections,
             servers: interval.servers.iter().map(ServerRecord::part).collect(),
             members: Vec::new(),
         };
@@ -153,9 +146,7 @@ impl Slice {
                 None => drop(self.ops.insert(*verb, more.clone())),
             }
         }
-        self.bytes.merge(&other.bytes);
-        self.turns.merge(&other.turns);
-        self.connections.merge(&other.connections);
+        self.counters.merge(&other.counters);
         merge_parts(&mut self.servers, &other.servers);
         merge_parts(&mut self.members, &other.members);
         // Of one that keeps none, the times of the other alone would be half of the truth.

@@ -42,7 +42,7 @@ const LOGIC: Floor = Floor {
         ("secrets", &[]),
         ("plan", &["dist", "protocol", "secrets", "time"]),
         ("client::route", &["plan"]),
-        ("arrival", &["dist", "plan", "rng", "time"]),
+        ("arrival", &["counters", "dist", "plan", "rng", "time"]),
         ("workload::stable_size", &["dist", "rng"]),
         ("workload::key", &["dist", "plan", "rng", "workload::stable_size"]),
         ("workload::value", &["dist", "plan", "protocol", "rng", "workload::key", "workload::stable_size"]),

@@ -302,7 +302,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn slice(&mut self, phase: usize, interval: Box<Interval>, worker: usize, next: u64) {
         self.warm_up = self.context.finds_end_of_warm_up(phase).then_some(phase);
         if self.warm_up.is_none() {
-            self.watch.worker_turns(worker, &interval.turns);
+            self.watch.worker_turns(worker, &interval.counters.turns);
         }
         self.slices.add(interval, worker, next, |part| give_back(&self.spares, part));
         self.add_slices(self.slices.whole_before());
@@ -323,7 +323,7 @@ impl<'a, 'w> Collector<'a, 'w> {
                 measurement.whole_run.ops.add(recorder.ops());
                 unobserved.add(recorder.ops());
             }
-            measurement.whole_run.bytes.merge(&slice.bytes);
+            measurement.whole_run.bytes.merge(&slice.counters.bytes);
             ended[phase] += slice.counts().ended();
             watch.progress(&context.plan.phases[phase], ended[phase], None);
             give_back(spares, slice);
@@ -432,9 +432,21 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.ends.add_recorded((end.phase, end.worker), &end.span, stopped_at, &end.outcome.silent);
         measurement.generator.workers = self.ends.worker_times();
         measurement.flight.merge(&end.flight);
-        measurement.skipped += end.outcome.skipped;
-        measurement.skipped_estimated += end.outcome.skipped_estimated;
-        measurement.answered_ns = measurement.answered_ns.max(self.ends.before_ns() + end.answered_ns);
+        // The time that was asked for, or the time until the run was stopped.
+        let over = end.end.min(self.stopped_at.unwrap_or(NEVER));
+        let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));
+        self.elapsed_ns = self.elapsed_ns.max(elapsed);
+        measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
+        for &silence in &end.fate.silent {
+            let known = self.silent.entry(silence.server).or_insert((end.phase, silence));
+            if known.0 != end.phase {
+                *known = (end.phase, silence);
+                continue;
+            }
+            // A server is silent for as long as it is to every worker, and need not be asked by all of them.
+            known.1.silent_ns = known.1.silent_ns.min(silence.silent_ns);
+            known.1.turned_away |= silence.turned_away;
+        }
     }
 
     /// Ends a recorded phase that all workers have ended. The slices of the next recorded phase follow its own.

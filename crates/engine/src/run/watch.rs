@@ -3,8 +3,9 @@
 use pummel_logic::plan::{Phase, RatePoint};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
+use pummel_measure::counters::Turns;
 use pummel_measure::evidence::server_stats::ServerInterval;
-use pummel_measure::interval::{Interval, Turns};
+use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement};
 
 use crate::worker::messages::{ConnectionEvent, Departure, Row};

@@ -189,6 +189,30 @@ pub struct LoadEnd {
     pub messages: Messages,
 }
 
+/// What was left undone in a phase, on one worker.
+#[derive(Debug)]
+pub struct PhaseFate {
+    /// Lanes of clients that were lost and not opened again, at the end of the phase.
+    pub dead: u64,
+    /// Requests that the phase wanted and that were never due.
+    pub missing: u64,
+    /// Requests that were sent again because the first attempt was lost.
+    pub repeated: u64,
+    /// The silence of each server of the worker's connections at the end of the phase.
+    pub silent: Vec<PhaseSilence>,
+}
+
+/// The silence of a server, as one worker sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseSilence {
+    /// Index of the server in the Plan.
+    pub server: u32,
+    /// Time for which the server has answered nothing, in nanoseconds.
+    pub silent_ns: Nanos,
+    /// Whether the server refused or reset the last attempts to connect to it.
+    pub turned_away: bool,
+}
+
 /// What one worker knows of a server that took connections and then refused them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerRefusals {

@@ -519,7 +519,7 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
 fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nanos, now: Nanos) {
     let ends = state.reporter.part_ends(over);
     let draws_max = (state.limits.unsent_draws_max / ends.len() as u64).max(1);
-    let (mut dead, mut skipped, mut skipped_estimated, mut repeated) = (0, 0, 0, 0);
+    let (mut dead, mut repeated) = (0, 0);
     for entry in &mut state.entries {
         let client = &mut entry.client;
         repeated += client.repeated();
@@ -531,14 +531,13 @@ fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nan
         }
         dead += client.lost_lanes();
         missing += client.missing();
-        skipped += client.skipped().requests;
-        skipped_estimated += client.skipped().estimated;
+        reporter.skipped(client.skipped());
         entry.due = NEVER;
     }
     state.due.clear();
     let silent = state.silent(now);
-    let outcome = PhaseOutcome { dead, missing, skipped, skipped_estimated, repeated, silent };
-    state.reporter.end_phase(over, outcome);
+    let fate = PhaseFate { dead, missing, repeated, silent };
+    state.reporter.end_phase(over, fate);
 }
 
 /// Decides by a worker's state whether its turns end.

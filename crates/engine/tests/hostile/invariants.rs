@@ -207,7 +207,7 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
     holds(verify.stale == 0 || facts.wrong || facts.shifted, &|| {
         format!("{} values of {} are called stale", verify.stale, verify.checked)
     });
-    let window = &measurement.window;
+    let window = &measurement.counters.window;
     holds(window.verify_failed == 0 || facts.wrong || facts.shifted, &|| {
         format!("{} right values of windows are called wrong", window.verify_failed)
     });

@@ -139,7 +139,7 @@ fn a_sequence_asks_each_key_once_in_the_order_of_asking() {
         (28, 44, 1_000)
     );
     assert_eq!((churn.reply_bytes.sum, churn.replies.stored), (8_000, 1_000));
-    assert_eq!(outcome.measurement.bytes.sent, churn.request_bytes.sum as u64);
+    assert_eq!(outcome.measurement.counters.bytes.sent, churn.request_bytes.sum as u64);
     // Nine gaps of a millisecond, and the ways there and back.
     let life = churn.life.moments();
     assert!((9 * MILLISECOND..10 * MILLISECOND).contains(&life.min), "{life:?}");

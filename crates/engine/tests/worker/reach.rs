@@ -135,12 +135,12 @@ fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
         plan.phases[0].stop = time(10 * LENGTH_NS);
         let server = server();
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-        let due = outcome.counts().requests() + outcome.measurement.skipped;
+        let due = outcome.counts().requests() + outcome.measurement.counters.skipped.requests;
         assert!((due as f64 / (10 * DUE) as f64 - 1.0).abs() < 0.001, "{due} requests");
-        assert!(outcome.measurement.skipped > DUE);
-        let estimated = outcome.measurement.skipped_estimated;
+        assert!(outcome.measurement.counters.skipped.requests > DUE);
+        let estimated = outcome.measurement.counters.skipped.estimated;
         assert_eq!(estimated > 0, gaps_are_drawn, "equal gaps are counted by arithmetic");
-        assert!(estimated < outcome.measurement.skipped);
+        assert!(estimated < outcome.measurement.counters.skipped.requests);
     }
 }
 

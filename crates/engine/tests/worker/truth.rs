@@ -61,7 +61,7 @@ fn a_request_follows_a_reply_in_the_turn_that_read_it_stamped_or_not() {
         let server = server();
         let outcome =
             run(&plan, 1, NetworkConditions { unstamped, ..NetworkConditions::calm() }, || server.peer());
-        let turns = outcome.measurement.generator.turns.turns;
+        let turns = outcome.measurement.counters.turns.turns;
         assert!((400..=402).contains(&turns), "{turns} turns for 400 requests, unstamped {unstamped}");
     }
 }
@@ -75,7 +75,7 @@ fn service_times_of_replies_in_one_read_end_with_the_last_of_them() {
     let server = server();
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!(outcome.range(Span::Service), (WAY, WAY));
-    let stamps = outcome.measurement.generator.turns.stamps;
+    let stamps = outcome.measurement.counters.turns.stamps;
     assert_eq!((stamps.missing, stamps.shared, stamps.rejected), (0, 300, 0));
 }
 
@@ -579,7 +579,7 @@ fn a_client_that_was_stopped_shows_it_as_lag_and_reaction_and_not_as_service() {
     assert!((495 * MILLISECOND..500 * MILLISECOND + CALLS).contains(&reaction), "{reaction}");
     let (_, lag) = outcome.range(Span::Lag);
     assert!((400 * MILLISECOND..505 * MILLISECOND).contains(&lag), "{lag}");
-    let turns = outcome.measurement.generator.turns;
+    let turns = outcome.measurement.counters.turns;
     assert_eq!(turns.stalls, 1);
     assert!((499 * MILLISECOND..502 * MILLISECOND).contains(&turns.stalled_ns), "{turns:?}");
 }

@@ -49,7 +49,7 @@ fn a_server_that_evicts_is_accused_of_no_wrong_value() {
             let limits = Limits { memory_max_bytes: 80 << 10, ..Limits::default() };
             let server = SharedServer::new(ServerConfig { limits, ..ServerConfig::default() });
             let outcome = run(&windowed(protocol, multiget), 1, NetworkConditions::rough(), || server.peer());
-            let window = outcome.measurement.window;
+            let window = outcome.measurement.counters.window;
             assert_eq!(outcome.reason(), "", "{protocol:?}, {multiget}");
             assert_eq!(window.verify_failed, 0, "{protocol:?}, {multiget}: {window:?}");
             assert!(window.verify_misses > 300, "{protocol:?}, {multiget}: {window:?}");
@@ -100,7 +100,7 @@ fn a_set_that_is_answered_and_not_stored_is_no_good_set() {
         let sets = ops.get(Verb::Set).expect("there were sets").counts;
         assert_eq!(sets.completed, 0, "{words}: {sets:?}");
         assert_eq!(outcome.measurement.messages.get(words), Some(&sets.failed()), "{words}");
-        assert_eq!(outcome.measurement.window.object_bytes, 0, "{words}");
+        assert_eq!(outcome.measurement.counters.window.object_bytes, 0, "{words}");
     }
 }
 

@@ -172,7 +172,7 @@ pub fn kept_back(case: &Case<'_>) -> Option<Finding> {
     if case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_none() && !kept.is_much(case) {
         return None;
     }
-    let turns = &case.measurement.generator.turns;
+    let turns = &case.measurement.counters.turns;
     let stalls = match turns.stalls {
         0 => String::new(),
         stalls => format!("; its threads had {} ({})", counted(stalls, "stall"), time_text(turns.stalled_ns)),
@@ -203,14 +203,14 @@ fn wait_outweighs_lag(case: &Case<'_>) -> bool {
 /// Reports threads of a closed loop that stood still, in turns that no work explains, where requests were sent late
 /// because of it: stalls while the server has the requests delay nothing.
 pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
-    let turns = &case.measurement.generator.turns;
+    let turns = &case.measurement.counters.turns;
     let wall_ns: Nanos = case.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
     let is_long = turns.stalled_ns / turns.stalls.max(1) > STOOD_STILL_MIN_NS;
     let is_much = turns.stalled_ns as f64 > STOOD_STILL_SHARE * wall_ns as f64;
     if !case.is_closed || case.server_is_full() || !is_long || !is_much || !case.lag_slows_the_loop() {
         return None;
     }
-    let why = match case.worst_loss().and_then(|loss| loss.of_stalls(&case.measurement.generator)) {
+    let why = match case.worst_loss().and_then(|loss| loss.of_stalls(case.measurement)) {
         Some((taker, taken_ns)) => {
             format!("{} took a CPU away for {}", taker.words(), time_text(taken_ns))
         }

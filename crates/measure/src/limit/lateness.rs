@@ -44,14 +44,13 @@ impl Lateness {
         let catching_up = 1.0 - case.busy().min(FULL_SHARE);
         let missed = |share: f64| (share / catching_up).min(1.0) * sent;
         let reaching = case.worst_loss().filter(|loss| reaches(stalls.max(missed(loss.share))));
-        if let Some((taker, taken_ns)) = reaching.and_then(|loss| loss.of_stalls(&case.measurement.generator))
-        {
+        if let Some((taker, taken_ns)) = reaching.and_then(|loss| loss.of_stalls(case.measurement)) {
             return Lateness::Taken(taker, taken_ns);
         }
         if case.busy() > FULL_SHARE {
             return Lateness::Busy(case.busy());
         }
-        if case.measurement.generator.turns.stalls > 0 && reaches(stalls) {
+        if case.measurement.counters.turns.stalls > 0 && reaches(stalls) {
             return Lateness::StoodStill;
         }
         if has_slept(case) && lag_ns <= WAKING_MAX_NS { Lateness::Slept } else { Lateness::Unknown }
@@ -59,7 +58,7 @@ impl Lateness {
 
     /// The cause as words that follow `The cause: `, without a full stop.
     pub fn words(&self, case: &Case<'_>) -> String {
-        let turns = &case.measurement.generator.turns;
+        let turns = &case.measurement.counters.turns;
         let stalls =
             format!("{} of its threads took {}", counted(turns.stalls, "stall"), time_text(turns.stalled_ns));
         match self {
@@ -90,7 +89,7 @@ fn has_slept(case: &Case<'_>) -> bool {
 /// have outstanding, once for each stall; in open loop those that became due in the stalls and until the thread had
 /// caught up.
 fn touched_by_stalls(case: &Case<'_>) -> f64 {
-    let turns = &case.measurement.generator.turns;
+    let turns = &case.measurement.counters.turns;
     let threads = case.measurement.generator.workers.len().max(1) as f64;
     let stalls = turns.stalls as f64;
     let sent = case.moments(Span::Lag).count as f64;

@@ -3,7 +3,7 @@
 use super::cpu_time::{CpuTime, cpus_of};
 use super::shares::{CAUSE_SHARE, Judged, TAKEN_SHARE, share_of};
 use crate::evidence::{Evidence, MachineEvidence};
-use crate::generator::Generator;
+use crate::measurement::Measurement;
 use pummel_logic::time::Nanos;
 
 /// Loss of CPU time of the client threads of one process.
@@ -64,8 +64,9 @@ impl WorkerLoss {
     }
 
     /// The taker that explains half of the stalls of the client threads or more, and what it took; `None` where none does.
-    pub fn of_stalls(&self, generator: &Generator) -> Option<(CpuTaker, Nanos)> {
-        let stalled_ns = generator.turns.stalled_ns as f64 / generator.workers.len().max(1) as f64;
+    pub fn of_stalls(&self, measurement: &Measurement) -> Option<(CpuTaker, Nanos)> {
+        let workers = measurement.generator.workers.len().max(1);
+        let stalled_ns = measurement.counters.turns.stalled_ns as f64 / workers as f64;
         self.cause.filter(|(_, taken_ns)| *taken_ns as f64 >= CAUSE_SHARE * stalled_ns)
     }
 

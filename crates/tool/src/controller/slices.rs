@@ -162,7 +162,7 @@ mod tests {
         let mut slice = empty_slice(plan);
         slice.restart(index, index * SECOND);
         slice.end_ns = (index + 1) * SECOND;
-        slice.turns.busy_ns = requests * MILLISECOND;
+        slice.counters.turns.busy_ns = requests * MILLISECOND;
         (0..requests).for_each(|number| slice.groups[0].record(&sample(number)));
         Parcel::of(&mut slice)
     }

@@ -22,8 +22,9 @@ use pummel_logic::plan::{Phase, Plan, RatePoint, TlsOptions};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
 use pummel_measure::calibration::unix_s;
+use pummel_measure::counters::Turns;
 use pummel_measure::evidence::server_stats::ServerInterval;
-use pummel_measure::interval::{Interval, Turns};
+use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::summary::Summary;
 

@@ -98,7 +98,7 @@ pub fn measuring() -> (Snapshot, Nanos) {
         let mut interval = Interval::new([[Verb::Get, Verb::Set]]);
         interval.restart(index, index * SECOND);
         interval.end_ns = (index + 1) * SECOND;
-        interval.turns.busy_ns = SECOND / 8;
+        interval.counters.turns.busy_ns = SECOND / 8;
         for request in 0..400u64 {
             let draw = rng::mix(&[index, request]);
             let service = 30 * MICROSECOND

@@ -113,7 +113,7 @@ pub fn busy_share(snapshot: &Snapshot) -> Option<f64> {
     let slice = snapshot.recent.back()?;
     let workers = snapshot.workers_busy_ns.len();
     let time_ns = slice.length_ns() as f64 * workers as f64;
-    (time_ns > 0.0).then(|| slice.turns.busy_ns as f64 / time_ns)
+    (time_ns > 0.0).then(|| slice.counters.turns.busy_ns as f64 / time_ns)
 }
 
 /// The rate that is asked for at this time of the monotonic clock, in words.

@@ -71,8 +71,8 @@ pub fn families<'a>(snapshot: &'a Snapshot, process: &ProcessFigures) -> Vec<Fam
     run_info(&mut to, snapshot, process.now);
     requests(&mut to, snapshot);
     if !snapshot.ops.is_empty() {
-        to.one("pummel_sent_bytes_total", Some(Value::Count(snapshot.bytes.sent)));
-        to.one("pummel_received_bytes_total", Some(Value::Count(snapshot.bytes.received)));
+        to.one("pummel_sent_bytes_total", Some(Value::Count(snapshot.counters.bytes.sent)));
+        to.one("pummel_received_bytes_total", Some(Value::Count(snapshot.counters.bytes.received)));
     }
     connections(&mut to, snapshot);
     generator(&mut to, snapshot);
@@ -210,14 +210,14 @@ fn connections<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot) {
 
 fn generator<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot) {
     if snapshot.identity.role == Role::Controller {
-        to.push("pummel_worker_busy_seconds_total", &["all"], seconds(snapshot.turns.busy_ns));
+        to.push("pummel_worker_busy_seconds_total", &["all"], seconds(snapshot.counters.turns.busy_ns));
     } else {
         for (worker, busy_ns) in snapshot.workers_busy_ns.iter().enumerate() {
             to.push("pummel_worker_busy_seconds_total", &[&worker.to_string()], seconds(*busy_ns));
         }
     }
     if !snapshot.ops.is_empty() {
-        let turns = &snapshot.turns;
+        let turns = &snapshot.counters.turns;
         to.one("pummel_stalls_total", Some(Value::Count(turns.stalls)));
         to.one("pummel_stalled_seconds_total", Some(seconds(turns.stalled_ns)));
         let stamps = [

@@ -61,8 +61,8 @@ impl Run {
         interval.restart(index, index * SECOND);
         interval.end_ns = (index + 1) * SECOND;
         fill(&mut interval);
-        interval.bytes = Bytes { sent: 60_000, received: 210_000 };
-        interval.turns.stamps.shared = 3;
+        interval.counters.bytes = Bytes { sent: 60_000, received: 210_000 };
+        interval.counters.turns.stamps.shared = 3;
         self.measurement.add(&mut interval, keep);
     }
 

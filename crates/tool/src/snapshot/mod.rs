@@ -15,7 +15,7 @@ use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Arrivals, Clock, Goal, Group, Phase, Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
-use pummel_measure::counters::{Bytes, Turns};
+use pummel_measure::counters::{Counters, Turns};
 use pummel_measure::evidence::server_stats::ServerInterval;
 use pummel_measure::interval::Interval;
 use pummel_measure::limit::{Case, Limit};
@@ -107,10 +107,8 @@ pub struct Snapshot {
     pub backends: Vec<&'static str>,
     /// The requests of all measured phases, by the word of their operation; empty unless they are asked for.
     pub ops: BTreeMap<&'static str, OpTotals>,
-    /// Bytes over the wire in the measured phases.
-    pub bytes: Bytes,
-    /// Turns of all workers in the measured phases.
-    pub turns: Turns,
+    /// Everything that only adds up in the measured phases, beside the requests.
+    pub counters: Counters,
     /// The turns that belong to the run under way.
     pub run_turns: Turns,
     /// Time that each worker of this process was busy in the measured phases, in nanoseconds.
@@ -474,9 +472,8 @@ impl Snapshot {
         if self.keeps_ops {
             self.add_ops(plan, interval);
         }
-        self.bytes.merge(&interval.bytes);
-        self.turns.merge(&interval.turns);
-        self.run_turns.merge(&interval.turns);
+        self.counters.merge(&interval.counters);
+        self.run_turns.merge(&interval.counters.turns);
     }
 
     fn add_ops(&mut self, plan: &Plan, interval: &mut Interval) {
@@ -759,10 +756,10 @@ mod tests {
             snapshot.announce(&plan);
             assert_eq!((snapshot.run_turns.stalls, snapshot.connections.of_run()), (0, (0, 0)));
             let mut interval = interval(0, 1);
-            interval.turns.stalls = 2;
+            interval.counters.turns.stalls = 2;
             snapshot.add(&plan, &mut interval);
             snapshot.connection(ConnectionEvent::Lost);
-            assert_eq!((snapshot.run_turns.stalls, snapshot.turns.stalls), (2, 2 * run));
+            assert_eq!((snapshot.run_turns.stalls, snapshot.counters.turns.stalls), (2, 2 * run));
             assert_eq!((snapshot.connections.of_run(), snapshot.connections.lost), ((1, 0), run));
             snapshot.end(&plan, None);
         }

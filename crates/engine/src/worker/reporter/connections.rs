@@ -5,8 +5,8 @@ use pummel_logic::time::Nanos;
 use pummel_logic::workload::request::RequestMaker;
 use pummel_measure::churn::{Churn, ConnectionFailure};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
+use pummel_measure::counters::SliceConnections;
 use pummel_measure::histogram::CoarseHistogram;
-use pummel_measure::parts::SliceConnections;
 
 use crate::backend::dial::failure_of;
 use crate::backend::{Reason, TlsHandshake};
@@ -42,7 +42,7 @@ impl WorkerReporter {
     /// Counts a change of a connection in the slice under way, if the phase is measured.
     fn of_slice(&mut self, count: impl FnOnce(&mut SliceConnections)) {
         if let ReportMode::Record(_) = self.mode {
-            count(&mut self.interval.connections);
+            count(&mut self.interval.counters.connections);
         }
     }
 
@@ -162,7 +162,7 @@ impl WorkerReporter {
     pub fn window(&mut self, slot: usize, maker: &mut RequestMaker, message: &[u8]) {
         let counts = maker.window_mut().take_counts();
         if let ReportMode::Record(_) = self.mode {
-            self.interval.window.add(&counts);
+            self.interval.counters.window.add(&counts);
         }
         let connection = self.first_connection + slot as u64;
         for finding in maker.window_mut().take_findings() {

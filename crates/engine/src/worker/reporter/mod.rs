@@ -423,7 +423,7 @@ impl WorkerReporter {
         full.end_ns = end_ns;
         if let Some(load) = &mut self.load {
             load.counts.merge(&full.counts());
-            load.sent_bytes += full.bytes.sent;
+            load.sent_bytes += full.counters.bytes.sent;
         }
         let (phase, worker) = (self.phase, self.sender.worker);
         self.sender.say(WorkerMessage::Slice { phase, interval: full, worker, next });
@@ -458,7 +458,7 @@ impl WorkerReporter {
         }
         let spent = to.saturating_sub(from);
         self.busy_ns += spent;
-        let turns = &mut self.interval.turns;
+        let turns = &mut self.interval.counters.turns;
         turns.turns += 1;
         turns.busy_ns += spent;
         if spent > STALL_NS {
@@ -472,8 +472,8 @@ impl WorkerReporter {
     pub fn waited(&mut self, until: Nanos, now: Nanos) {
         let over = now.saturating_sub(until);
         if over > STALL_NS {
-            self.interval.turns.stalls += 1;
-            self.interval.turns.stalled_ns += over;
+            self.interval.counters.turns.stalls += 1;
+            self.interval.counters.turns.stalled_ns += over;
         }
     }
 
@@ -581,7 +581,11 @@ mod tests {
             seed: 7,
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
-        (WorkerReporter::new(MessageSender::new(3, sender, spares), intervals, options), messages, spare)
+        (WorkerReporter::new(MessageSender::new(3, messages, spares), intervals, options), heard, spare)
+    }
+
+    fn fate() -> PhaseFate {
+        PhaseFate { dead: 0, missing: 0, repeated: 0, silent: Vec::new() }
     }
 
     /// The slices that a reporter has handed over.

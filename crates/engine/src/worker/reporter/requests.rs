@@ -1,5 +1,6 @@
 //! A worker's reports of each request.
 
+use pummel_logic::arrival::Passed;
 use pummel_logic::connection::inflight::{CheckState, Ticket};
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::protocol::Outcome;
@@ -63,7 +64,7 @@ impl WorkerReporter {
     #[inline]
     pub fn sent(&mut self, bytes: usize) {
         match self.mode {
-            ReportMode::Record(_) => self.interval.bytes.sent += bytes as u64,
+            ReportMode::Record(_) => self.interval.counters.bytes.sent += bytes as u64,
             ReportMode::Count => self.bytes.sent += bytes as u64,
         }
     }
@@ -74,9 +75,9 @@ impl WorkerReporter {
         self.busy = true;
         match self.mode {
             ReportMode::Record(_) => {
-                self.interval.bytes.received += bytes as u64;
+                self.interval.counters.bytes.received += bytes as u64;
                 if self.stamped {
-                    self.interval.turns.stamps.shared += u64::from(answered.saturating_sub(1));
+                    self.interval.counters.turns.stamps.shared += u64::from(answered.saturating_sub(1));
                 }
             }
             ReportMode::Count => self.bytes.received += bytes as u64,
@@ -108,9 +109,9 @@ impl WorkerReporter {
         match answer.stamp {
             Stamp::Kernel => {}
             Stamp::Nothing => self.untimed(*answer),
-            Stamp::Missing => self.interval.turns.stamps.missing += u64::from(self.stamped),
+            Stamp::Missing => self.interval.counters.turns.stamps.missing += u64::from(self.stamped),
             Stamp::Rejected => {
-                self.interval.turns.stamps.rejected += 1;
+                self.interval.counters.turns.stamps.rejected += 1;
                 (self.mend, self.has_stamps) = (true, true);
             }
         }
@@ -306,6 +307,11 @@ impl WorkerReporter {
                 self.tally.estimated(verb, estimated);
             }
         }
+    }
+
+    /// Counts requests that were left out because they would have been late.
+    pub fn skipped(&mut self, passed: Passed) {
+        self.interval.counters.skipped.add(&passed);
     }
 
     /// Makes requests that end count as unfinished, or as unsent, while `abandoning` is set.

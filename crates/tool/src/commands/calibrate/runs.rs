@@ -218,7 +218,7 @@ impl<'a> Runs<'a> {
             for wait in ["spin", "block"] {
                 let words = format!("-t {} --rate {rate} --arrivals poisson --wait {wait}", self.time());
                 let ran = self.run(&server, &words, false)?;
-                let turns = &ran.measurement.generator.turns;
+                let turns = &ran.measurement.counters.turns;
                 stamps.replies += ran.summary.totals.counts.completed;
                 stamps.missing += turns.stamps.missing;
                 stamps.late += turns.stamps.shared;

@@ -61,7 +61,7 @@ pub struct ShownCounters {
 impl RunStatistics {
     /// Adds a slice of a run.
     pub fn add(&mut self, interval: &mut Interval) {
-        let window = interval.window;
+        let window = interval.counters.window;
         self.add_bytes(&window);
         for recorder in &mut interval.groups {
             self.add_ops(recorder.ops());
@@ -71,7 +71,7 @@ impl RunStatistics {
     /// A whole run.
     pub fn of(measurement: &Measurement) -> RunStatistics {
         let mut share = RunStatistics::default();
-        share.add_bytes(&measurement.window);
+        share.add_bytes(&measurement.counters.window);
         share.add_ops(&measurement.ops());
         share
     }
@@ -184,7 +184,7 @@ pub fn last(measurement: &Measurement, tables: bool, counters: &ShownCounters) -
     let keys = |verb| ops.get(verb).map_or(0, |op| op.counts.keys);
     let (gets, sets) = (keys(Verb::Get), keys(Verb::Set));
     let misses = ops.get(Verb::Get).map_or(0, |op| op.counts.misses);
-    let (window, bytes) = (&measurement.window, &measurement.bytes);
+    let (window, bytes) = (&measurement.counters.window, &measurement.counters.bytes);
     let udp = measurement.udp.unwrap_or_default();
     let lines = [
         (true, "cmd_get", gets),
@@ -391,8 +391,8 @@ Get Statistics (5 events)
             pummel_logic::time::SECOND,
         );
         measurement.measured_ns = 2 * pummel_logic::time::SECOND;
-        (measurement.bytes.sent, measurement.bytes.received) = (3 << 20, 1 << 20);
-        measurement.window.object_bytes = 77;
+        (measurement.counters.bytes.sent, measurement.counters.bytes.received) = (3 << 20, 1 << 20);
+        measurement.counters.window.object_bytes = 77;
         let plain = "cmd_get: 0\ncmd_set: 0\nget_misses: 0\nwritten_bytes: 3145728\nread_bytes: 1048576\n\
                      object_bytes: 77\n\nRun time: 2.0s Ops: 0 TPS: 0 Net_rate: 2.0M/s\n";
         assert_eq!(last(&measurement, true, &ShownCounters::default()), plain);

@@ -115,7 +115,7 @@ impl<'a> MemaslapStyle<'a> {
     /// Says what checks found, and why gets found nothing. Returns whether nothing is wrong: what was verified is right and
     /// there, and replicated objects are everywhere.
     fn judge(&self, measurement: &Measurement, out: &mut StyleOutput) -> bool {
-        let window = &measurement.window;
+        let window = &measurement.counters.window;
         let flaws = [
             (window.verify_failed, "values were wrong"),
             (window.expired_get, "objects were there after they had expired"),
@@ -170,7 +170,7 @@ impl<'a> MemaslapStyle<'a> {
             false => recorder.ops().get(Verb::Get).map_or(0, |op| op.counts.completed),
         };
         let heard = interval.groups.iter_mut().map(answered).sum::<u64>() > 0;
-        let asked = interval.window.get_bytes > 0 || all && interval.bytes.sent > 0;
+        let asked = interval.counters.window.get_bytes > 0 || all && interval.counters.bytes.sent > 0;
         self.udp_replies = match self.udp_replies {
             _ if heard => UdpReplies::Settled,
             UdpReplies::NotAsked if asked => UdpReplies::Awaited(interval.end_ns),

@@ -208,14 +208,16 @@ impl Figures {
     /// Everything below the table.
     fn lines(&self, text: &mut String, measurement: &Measurement, peak: Option<f64>) -> std::fmt::Result {
         let Counts { misses, completed: gets, .. } = self.reads.counts;
-        let (total, skipped) = (self.total(), measurement.skipped);
+        let (total, skipped) = (self.total(), measurement.counters.skipped.requests);
         writeln!(text, "\nTotal QPS = {:.1} ({total} / {:.1}s)", self.rate(), self.seconds)?;
         if let Some(peak) = peak {
             writeln!(text, "Peak QPS  = {peak:.1}")?;
         }
         writeln!(text, "\nMisses = {misses} ({:.1}%)", percent(misses, gets))?;
         writeln!(text, "Skipped TXs = {skipped} ({:.1}%)\n", percent(skipped, total))?;
-        for (name, bytes) in [("RX", measurement.bytes.received), ("TX", measurement.bytes.sent)] {
+        for (name, bytes) in
+            [("RX", measurement.counters.bytes.received), ("TX", measurement.counters.bytes.sent)]
+        {
             let rate = self.per_second(bytes as f64 / MEGABYTE);
             writeln!(text, "{name} {bytes:10} bytes : {rate:6.1} MB/s")?;
         }
@@ -289,7 +291,7 @@ mod tests {
             (Verb::Set, Outcome::Stored, 1_500),
             (Verb::Get, Outcome::Hit, 20),
         ]);
-        run.measurement.skipped = 3;
+        run.measurement.counters.skipped.requests = 3;
         run
     }
 
@@ -423,7 +425,7 @@ update      0.0     0.0     0.0     0.0     0.0     0.0     0.0     0.0
             let same = ops.clone();
             ops.merge(&same);
         }
-        run.measurement.bytes.received = 1_500_000_000_000;
+        run.measurement.counters.bytes.received = 1_500_000_000_000;
         let text = run.report(|report| render(report, &PLAIN));
         assert!(text.contains("\nTotal QPS = 4294967296.0 (8589934592 / 2.0s)\n"), "{text}");
         assert!(text.contains("\nRX 1500000000000 bytes : 715255.7 MB/s\n"), "{text}");

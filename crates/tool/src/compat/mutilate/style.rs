@@ -293,7 +293,7 @@ impl<'a> MutilateStyle<'a> {
 
     /// Says how much of the rate was not sent, which the original's report does not show.
     fn say_unsent(&self, measurement: &Measurement, out: &mut StyleOutput) {
-        let share = unsent_percent(&measurement.ops().counts(), measurement.skipped);
+        let share = unsent_percent(&measurement.ops().counts(), measurement.counters.skipped.requests);
         let rate = self.runs.qps();
         // A few are due and wait for their connections at any moment, and so when the run ends.
         if share >= UNSENT_MIN_PERCENT && rate > 0 && self.runs.series == Series::Single {

@@ -394,7 +394,7 @@ impl Document {
             unix_socket: measurement.unix_socket,
             load: LoadedResult::of(measurement),
             totals: RequestTotals::of(&summary.totals)
-                .with_skipped(skipped_of(report), measurement.skipped_estimated),
+                .with_skipped(skipped_of(report), measurement.counters.skipped.estimated),
             cache: CacheResult::of(ops.iter().filter_map(|(_, op)| op.cache)),
             ops,
             groups: groups
@@ -404,7 +404,7 @@ impl Document {
                 .collect(),
             phases: PhaseResult::all_of(report),
             agents: measurement.agents.as_ref().map(|agents| AgentsResult::of(agents, summary.seconds)),
-            bytes: measurement.bytes,
+            bytes: measurement.counters.bytes,
             connections: ConnectionsResult::of(report),
             servers: ServerRequestsResult::all_of(plan, measurement, summary.seconds),
             udp: measurement.udp,
@@ -415,7 +415,7 @@ impl Document {
                 .transmit
                 .as_ref()
                 .map(|times| TransmitResult::of(plan.engine.stamps, times)),
-            window: plan.window().map(|_| measurement.window),
+            window: plan.window().map(|_| measurement.counters.window),
             verify: VerifyResult::of(measurement),
             noreply_errors: noreply_errors_of(report),
             error_messages: measurement
@@ -476,7 +476,7 @@ impl Document {
 /// Requests that were left out, where the plan says that late ones are.
 fn skipped_of(report: &Report<'_>) -> Option<u64> {
     let skips = report.plan.groups.iter().any(|group| group.policy.late == Late::Skipped);
-    skips.then_some(report.measurement.skipped)
+    skips.then_some(report.measurement.counters.skipped.requests)
 }
 
 /// Errors of requests that went without a reply, where the plan has such requests.

@@ -2,8 +2,9 @@
 
 use pummel_logic::plan::{Plan, RatePoint};
 use pummel_logic::time::{Nanos, seconds};
+use pummel_measure::counters::SliceConnections;
 use pummel_measure::measurement::{Measurement, Slice};
-use pummel_measure::parts::{ServerRecord, SliceConnections, SlicePart};
+use pummel_measure::parts::{ServerRecord, SlicePart};
 use pummel_measure::words::{counted, grouped};
 use serde::{Deserialize, Serialize};
 
@@ -165,14 +166,15 @@ impl SliceConnectionsResult {
     /// The connections of each slice, of which `open` were open when the first one began. Empty where every connection stayed
     /// open.
     pub(super) fn all_of(measurement: &Measurement) -> Vec<SliceConnectionsResult> {
-        if measurement.intervals.iter().all(|slice| slice.connections.is_zero()) {
+        if measurement.intervals.iter().all(|slice| slice.counters.connections.is_zero()) {
             return Vec::new();
         }
         let is_churning = measurement.connections.churn.is_some();
         // Clients that come and go bring their own connections: those that stored the records are closed before the first of them.
         let mut open = if is_churning { 0 } else { measurement.connections.open };
         let of = |slice: &Slice| {
-            let SliceConnections { opened, reopened, lost, failed, begun, ended } = slice.connections;
+            let SliceConnections { opened, reopened, lost, failed, begun, ended } =
+                slice.counters.connections;
             let gone = if is_churning { ended } else { lost };
             open = (open + opened).saturating_sub(gone);
             SliceConnectionsResult { open, lost, reopened, failed, begun, ended }
@@ -200,10 +202,10 @@ impl SteeredResult {
 impl SliceGeneratorResult {
     pub(super) fn of(slice: &Slice, workers: usize) -> SliceGeneratorResult {
         let time_ns = slice.length_ns().saturating_mul(workers.max(1) as u64);
-        let share = if time_ns > 0 { slice.turns.busy_ns as f64 / time_ns as f64 } else { 0.0 };
+        let share = if time_ns > 0 { slice.counters.turns.busy_ns as f64 / time_ns as f64 } else { 0.0 };
         SliceGeneratorResult {
             busy_share: rounded(share.min(1.0)),
-            stalled_s: seconds(slice.turns.stalled_ns),
+            stalled_s: seconds(slice.counters.turns.stalled_ns),
         }
     }
 }
@@ -229,18 +231,21 @@ impl EventResult {
             let mut note = |kind: &str, what: String| {
                 events.push(EventResult { at_s: seconds(slice.start_ns), kind: kind.to_owned(), what });
             };
-            let SliceConnections { reopened, lost, .. } = slice.connections;
+            let SliceConnections { reopened, lost, .. } = slice.counters.connections;
             if lost > 0 {
                 note("connections", format!("{} lost", counted(lost, "connection")));
             }
             if reopened > 0 {
                 note("connections", format!("{} back", counted(reopened, "connection")));
             }
-            if slice.turns.stalls > 0 {
-                let lost_ms = slice.turns.stalled_ns as f64 / 1e6;
+            if slice.counters.turns.stalls > 0 {
+                let lost_ms = slice.counters.turns.stalled_ns as f64 / 1e6;
                 note(
                     "stall",
-                    format!("{} of the generator, {lost_ms:.1} ms", counted(slice.turns.stalls, "stall")),
+                    format!(
+                        "{} of the generator, {lost_ms:.1} ms",
+                        counted(slice.counters.turns.stalls, "stall")
+                    ),
                 );
             }
         }

@@ -262,6 +262,7 @@ pub struct GeneratorResult {
 impl GeneratorResult {
     pub(super) fn of(report: &Report<'_>) -> GeneratorResult {
         let generator = &report.measurement.generator;
+        let turns = &report.measurement.counters.turns;
         let verdict = &report.summary.verdict;
         GeneratorResult {
             cpu_user_s: seconds(generator.cpu_user_ns),
@@ -269,9 +270,9 @@ impl GeneratorResult {
             cpu_us_per_request: report.summary.cpu_us_per_request.map(rounded),
             busy_share_max: rounded(generator.busy_share_max()),
             busy_shares: generator.workers.iter().map(|worker| rounded(worker.busy_share())).collect(),
-            stalls: generator.turns.stalls,
-            stalled_s: seconds(generator.turns.stalled_ns),
-            stamps: generator.turns.stamps,
+            stalls: turns.stalls,
+            stalled_s: seconds(turns.stalled_ns),
+            stamps: turns.stamps,
             peak_rss_bytes: generator.peak_rss_bytes,
             backend: listed(generator.backends.iter().map(|backend| backend.name())),
             backend_why: listed(generator.fallbacks.iter().map(String::as_str)),

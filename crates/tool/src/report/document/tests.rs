@@ -8,8 +8,8 @@ use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use pummel_measure::agents::{Agents, Lost, Member};
 use pummel_measure::churn::Churn;
+use pummel_measure::counters::SliceConnections;
 use pummel_measure::measurement::Keep;
-use pummel_measure::parts::SliceConnections;
 use pummel_measure::recorder::{Counts, OpRecord, Sample};
 use pummel_measure::summary::Figures;
 
@@ -77,7 +77,8 @@ fn connections_of_clients_that_come_and_go_are_counted_from_none() {
     let mut run = Run::new(Keep::Figures);
     run.measurement.connections.open = 50;
     for (slice, (opened, ended)) in run.measurement.intervals.iter_mut().zip([(9, 4), (6, 11)]) {
-        slice.connections = SliceConnections { opened, begun: opened, ended, ..SliceConnections::default() };
+        slice.counters.connections =
+            SliceConnections { opened, begun: opened, ended, ..SliceConnections::default() };
     }
     let open = |run: &Run| -> Vec<u64> {
         let document = run.document(Clone::clone);

@@ -196,10 +196,10 @@ fn measurement_of(parts: &[Part<'_>], plan: &Plan) -> Result<Measurement, NotMer
         }
         sum.whole_run.ops.merge(&tally_of(&document.whole_run.ops, plan));
         sum.whole_run.bytes.merge(&document.whole_run.bytes);
-        sum.bytes.merge(&document.bytes);
+        sum.counters.bytes.merge(&document.bytes);
         sum.unix_socket |= document.unix_socket;
         sum.noreply_errors += document.noreply_errors.unwrap_or(0);
-        sum.skipped += document.totals.skipped.unwrap_or(0);
+        sum.counters.skipped.requests += document.totals.skipped.unwrap_or(0);
         for (message, count) in document.error_messages.iter() {
             sum.message(message.as_bytes(), *count);
         }
