@@ -112,21 +112,13 @@ impl Refusal {
 
 impl Connections {
     /// Adds the refusals that another worker met.
-    pub fn merge_refusals(&mut self, others: impl IntoIterator<Item = Refusal>) {
+    fn merge_refusals(&mut self, others: impl IntoIterator<Item = Refusal>) {
         for other in others {
             match self.refusals.binary_search_by_key(&other.server, |known| known.server) {
                 Ok(at) => self.refusals[at].merge(other),
                 Err(at) => self.refusals.insert(at, other),
             }
         }
-    }
-
-    /// Adds the times of another worker by server.
-    pub fn merge_servers(&mut self, others: &[CoarseHistogram]) {
-        if self.connect_by_server.len() < others.len() {
-            self.connect_by_server.resize_with(others.len(), CoarseHistogram::default);
-        }
-        self.connect_by_server.iter_mut().zip(others).for_each(|(times, more)| times.merge(more));
     }
 
     /// Adds the account of another worker.
@@ -141,7 +133,9 @@ impl Connections {
         self.reconnected += other.reconnected;
         self.merge_refusals(other.refusals.iter().cloned());
         self.connect.merge(&other.connect);
-        self.merge_servers(&other.connect_by_server);
+        let by_server = &mut self.connect_by_server;
+        by_server.resize_with(by_server.len().max(other.connect_by_server.len()), CoarseHistogram::default);
+        by_server.iter_mut().zip(&other.connect_by_server).for_each(|(times, more)| times.merge(more));
         self.handshake.merge(&other.handshake);
         self.resumed += other.resumed;
         if let Some(churn) = &other.churn {

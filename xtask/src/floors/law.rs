@@ -121,7 +121,7 @@ const ENGINE: Floor = Floor {
         ("worker::stamping", &["backend"]),
         ("worker::barrier", &[]),
         ("worker::opening", &["backend", "worker::trouble"]),
-        ("worker::refusals", &["worker::messages", "worker::opening", "worker::trouble"]),
+        ("worker::refusals", &["worker::opening", "worker::trouble"]),
         ("worker::silence", &[]),
         ("worker::deadlines", &[]),
         (

@@ -8,7 +8,6 @@ use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_measure::completion::{Loaded, RunEnd, ServerTrouble, SilentServer, shortfall};
-use pummel_measure::connections::Refusal;
 use pummel_measure::evidence::OurRequests;
 use pummel_measure::generator::sleeps;
 use pummel_measure::interval::Interval;
@@ -30,7 +29,7 @@ use crate::clock;
 use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
-use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage, WorkerRefusals};
+use crate::worker::messages::{LoadEnd, PhaseEnd, PhaseSilence, WorkerEnd, WorkerMessage};
 use crate::worker::trouble::Trouble;
 
 /// Interval at which the collecting thread checks whether the run is to be stopped.
@@ -459,22 +458,9 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     fn done(&mut self, end: WorkerEnd) {
         // A worker that could not go on sends no more slices.
-        self.slices.end_worker(end.worker);
-        self.add_slices(self.slices.whole_before());
-        let connections = &mut self.measurement.connections;
-        connections.failed += end.failed;
-        connections.turned_away += end.turned_away;
-        connections.no_port += end.no_port;
-        connections.merge_refusals(end.refusals.into_iter().map(refusal_of));
-        connections.lost += end.lost;
-        connections.reconnected += end.reconnected;
-        connections.connect.merge(&end.connect);
-        connections.merge_servers(&end.connect_by_server);
-        connections.handshake.merge(&end.handshake);
-        connections.resumed += end.resumed;
-        if let Some(churn) = &end.churn {
-            connections.churn.get_or_insert_default().merge(churn);
-        }
+        self.next[end.worker] = u64::MAX;
+        self.add_slices(self.next.iter().min().copied().unwrap_or(0));
+        self.measurement.connections.merge(&end.connections);
         if let Some(lateness) = end.lateness {
             self.lateness.merge(lateness);
         }
@@ -584,15 +570,24 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 }
 
-/// A worker's refusals of a server, as a part of the measurement.
-fn refusal_of(known: WorkerRefusals) -> Refusal {
-    Refusal {
-        server: known.server,
-        connections: known.connections,
-        refused: known.refused,
-        attempts: known.attempts,
-        words: String::from_utf8_lossy(&known.words).into_owned(),
-        limit: None,
-        counted: None,
-    }
+/// The requests of a measurement but for the unobserved ones, as a server counts them. Of clients with
+/// windows it is not known which requests a server counts, and of several servers for RESP not into how many commands a
+/// request of several keys is split. Redis also counts the
+/// commands of a script and, where `says_hello`, those that begin each connection: neither is known of connections that came
+/// in between.
+fn observed_requests(
+    plan: &Plan,
+    measurement: &Measurement,
+    unobserved: &Tally,
+    says_hello: bool,
+) -> OurRequests {
+    let connections = &measurement.connections;
+    let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
+    let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
+        && plan.window().is_none()
+        && plan.command.is_none()
+        // A proxy puts its own questions, and cuts requests.
+        && plan.server_stats_at.is_empty()
+        && !(says_hello && opened_later);
+    OurRequests::of(plan, &measurement.whole_run.ops.without(unobserved), is_counted)
 }

@@ -7,9 +7,9 @@ use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
 use pummel_logic::workload::window::Finding;
-use pummel_measure::churn::{Churn, ConnectionFailure};
+use pummel_measure::churn::ConnectionFailure;
+use pummel_measure::connections::Connections;
 use pummel_measure::flight::FlightTime;
-use pummel_measure::histogram::{CoarseHistogram, Histogram};
 use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Bytes, Verify};
 use pummel_measure::phase_ends::{PhaseOutcome, PhaseSpan};
@@ -213,53 +213,17 @@ pub struct PhaseSilence {
     pub turned_away: bool,
 }
 
-/// What one worker knows of a server that took connections and then refused them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkerRefusals {
-    /// Index of the server in the Plan.
-    pub server: u32,
-    /// Connections of the worker to the server that were opened or refused.
-    pub connections: u64,
-    /// Connections that the server refused the last time, and has not taken since.
-    pub refused: u64,
-    /// Connections that the server took and then refused.
-    pub attempts: u64,
-    /// The server's words.
-    pub words: Vec<u8>,
-}
-
-/// A worker's facts at the end of the run.
+/// What a worker knows at the end of the run.
 #[derive(Debug, Default)]
 pub struct WorkerEnd {
     /// Number of the worker.
     pub worker: usize,
-    /// Attempts to open a connection that failed.
-    pub failed: u64,
-    /// Failed attempts that the peer refused or reset.
-    pub turned_away: u64,
-    /// Failed attempts for which no local port was free.
-    pub no_port: u64,
-    /// The servers that took connections and then refused them; a refused connection is a failed attempt.
-    pub refusals: Vec<WorkerRefusals>,
-    /// Open connections that broke, or had to be closed.
-    pub lost: u64,
-    /// Lost connections that were opened again.
-    pub reconnected: u64,
-    /// Times to open a connection, in nanoseconds.
-    pub connect: Histogram,
-    /// Times to open a connection, by server; the first
-    /// [`SERVERS_TIMED_MAX`](pummel_measure::connections::SERVERS_TIMED_MAX) of them.
-    pub connect_by_server: Vec<CoarseHistogram>,
-    /// Times of TLS handshakes, in nanoseconds.
-    pub handshake: Histogram,
-    /// TLS handshakes that resumed a session.
-    pub resumed: u64,
-    /// Lateness of the requests of a trace; `None` without a trace.
+    /// The connections of the worker, but for those that were open at the beginning of a phase.
+    pub connections: Connections,
+    /// How late the requests of a trace were sent; `None` without a trace.
     pub lateness: Option<Lateness>,
     /// The requests of a trace that were asked; `None` without a trace.
     pub asked_rows: Option<Box<AskedRows>>,
-    /// The account of clients that come and go.
-    pub churn: Option<Box<Churn>>,
     /// Requests of the measured phase whose rows were dropped.
     pub rows_dropped: u64,
     /// Other messages that were dropped.

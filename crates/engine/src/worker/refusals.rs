@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use pummel_logic::rng::{Stream, below};
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_measure::connections::Refusal;
 
-use crate::worker::messages::WorkerRefusals;
 use crate::worker::opening::retry_pause;
 use crate::worker::trouble::{said_to_be_full, says_full};
 
@@ -136,11 +136,12 @@ impl Refusals {
 
     /// The refusals of all servers. `connections` says of a server how many connections the worker has to it, and how many
     /// of them it refused the last time.
-    pub fn take(&mut self, connections: impl Fn(u32) -> (u64, u64)) -> Vec<WorkerRefusals> {
+    pub fn take(&mut self, connections: impl Fn(u32) -> (u64, u64)) -> Vec<Refusal> {
         let of = |(server, known): (u32, ServerRefusals)| {
             let (connections, refused) = connections(server);
             let attempts = known.attempts.max(refused);
-            WorkerRefusals { server, connections, refused, attempts, words: known.words }
+            let words = String::from_utf8_lossy(&known.words).into_owned();
+            Refusal { server, connections, refused, attempts, words, ..Refusal::default() }
         };
         std::mem::take(&mut self.servers).into_iter().map(of).collect()
     }
@@ -191,11 +192,9 @@ mod tests {
         assert!(!refusals.end_connection(5, 1, false, 50), "another server");
         assert!(!refusals.end_connection(6, 0, false, 31 + ROW_NS), "long after the last refusal");
         let told = refusals.take(|server| (10, u64::from(server) + 2));
-        let [WorkerRefusals { server: 0, connections: 10, refused: 2, attempts: 2, words }] = &told[..]
-        else {
-            panic!("{told:?}")
-        };
-        assert_eq!(words, b"ERROR Too many open connections");
+        let words = "ERROR Too many open connections".to_owned();
+        let counts = Refusal { connections: 10, refused: 2, attempts: 2, ..Refusal::default() };
+        assert_eq!(told, [Refusal { words, ..counts }]);
         assert!(!refusals.any());
     }
 

@@ -26,13 +26,13 @@ impl WorkerReporter {
         if again && self.tells_connections {
             self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Back });
         }
-        self.end.connect.record(took);
-        let (server, times) = (server as usize, &mut self.end.connect_by_server);
+        self.end.connections.connect.record(took);
+        let (server, times) = (server as usize, &mut self.end.connections.connect_by_server);
         if server < SERVERS_TIMED_MAX {
             times.resize_with(times.len().max(server + 1), CoarseHistogram::default);
             times[server].record(took);
         }
-        self.end.reconnected += u64::from(again);
+        self.end.connections.reconnected += u64::from(again);
         self.of_slice(|slice| {
             slice.opened += 1;
             slice.reopened += u64::from(again);
@@ -58,17 +58,18 @@ impl WorkerReporter {
 
     /// Counts a TLS handshake that has succeeded.
     pub fn shook_hands(&mut self, handshake: TlsHandshake) {
-        self.end.handshake.record(handshake.took);
-        self.end.resumed += u64::from(handshake.resumed);
+        self.end.connections.handshake.record(handshake.took);
+        self.end.connections.resumed += u64::from(handshake.resumed);
     }
 
     /// Counts an attempt to open a connection that has failed.
     pub fn not_opened(&mut self, server: u32, reason: Reason) {
-        self.end.failed += 1;
+        let connections = &mut self.end.connections;
+        connections.failed += 1;
         match failure_of(&reason) {
-            ConnectionFailure::Refused | ConnectionFailure::Reset => self.end.turned_away += 1,
+            ConnectionFailure::Refused | ConnectionFailure::Reset => connections.turned_away += 1,
             // The other error says that the address is none of this machine's.
-            ConnectionFailure::Addresses if reason.errno == libc::EADDRINUSE => self.end.no_port += 1,
+            ConnectionFailure::Addresses if reason.errno == libc::EADDRINUSE => connections.no_port += 1,
             _ => {}
         }
         self.of_slice(|slice| slice.failed += 1);
@@ -80,7 +81,7 @@ impl WorkerReporter {
         if self.tells_connections {
             self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
         }
-        self.end.lost += 1;
+        self.end.connections.lost += 1;
         self.of_slice(|slice| slice.lost += 1);
         let errors = self.end.messages.iter().map(|(words, _)| words.as_slice());
         self.trouble(server, trouble.after(errors));
@@ -109,9 +110,9 @@ impl WorkerReporter {
         if self.tells_connections {
             self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
         }
-        self.end.failed += 1;
-        self.end.turned_away += 1;
-        self.end.reconnected -= u64::from(again);
+        self.end.connections.failed += 1;
+        self.end.connections.turned_away += 1;
+        self.end.connections.reconnected -= u64::from(again);
         self.of_slice(|slice| slice.failed += 1);
         let errors = self.end.messages.iter().map(|(words, _)| words.as_slice());
         self.trouble(server, trouble.after(errors));
@@ -120,7 +121,7 @@ impl WorkerReporter {
     /// Notes the refusals of each server. `connections` says of a server how many connections the worker has to it, and how
     /// many of them it refused the last time.
     pub fn note_refusals(&mut self, connections: impl Fn(u32) -> (u64, u64)) {
-        self.end.refusals = self.refusals.take(connections);
+        self.end.connections.refusals = self.refusals.take(connections);
     }
 
     /// Adds the counts of a connection's datagrams.

@@ -363,7 +363,8 @@ impl WorkerReporter {
 
     /// Ends the run: hands over what the worker knows at its end, with the error that ended it early, if there is one.
     pub fn finish(mut self, failure: Option<std::io::Error>) {
-        self.end.churn = self.churn_account.take().map(|churn_account| Box::new(churn_account.churn));
+        self.end.connections.churn =
+            self.churn_account.take().map(|churn_account| Box::new(churn_account.churn));
         self.end.failure = failure;
         self.end.worker = self.sender.worker;
         let late = self.late.map(|server| (server, Trouble::TimedOut));
