@@ -5,7 +5,7 @@ use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::recorder::Span;
 
 use crate::build_info;
-use crate::metrics::table::{Row, row};
+use crate::metrics::table::{ROWS, Row, row};
 use crate::snapshot::buckets::TimeBuckets;
 use crate::snapshot::{OpTotals, Role, RunResult, ServerFigures, Snapshot, Stage};
 
@@ -71,8 +71,9 @@ pub fn families<'a>(snapshot: &'a Snapshot, process: &ProcessFigures) -> Vec<Fam
     run_info(&mut to, snapshot, process.now);
     requests(&mut to, snapshot);
     if !snapshot.ops.is_empty() {
-        to.one("pummel_sent_bytes_total", Some(Value::Count(snapshot.counters.bytes.sent)));
-        to.one("pummel_received_bytes_total", Some(Value::Count(snapshot.counters.bytes.received)));
+        for row in ROWS {
+            to.one(row.name, row.count.map(|count| Value::Count(count(&snapshot.counters))));
+        }
     }
     connections(&mut to, snapshot);
     generator(&mut to, snapshot);
@@ -87,6 +88,7 @@ pub fn families<'a>(snapshot: &'a Snapshot, process: &ProcessFigures) -> Vec<Fam
     if let Some(result) = &snapshot.result {
         outcome(&mut to, result);
     }
+    to.families.sort_by_key(|family| ROWS.iter().position(|row| row.name == family.row.name));
     to.families
 }
 
@@ -218,7 +220,6 @@ fn generator<'a>(to: &mut Collected<'a>, snapshot: &'a Snapshot) {
     }
     if !snapshot.ops.is_empty() {
         let turns = &snapshot.counters.turns;
-        to.one("pummel_stalls_total", Some(Value::Count(turns.stalls)));
         to.one("pummel_stalled_seconds_total", Some(seconds(turns.stalled_ns)));
         let stamps = [
             ("missing", turns.stamps.missing),

@@ -1,6 +1,8 @@
 //! The names of all metrics, with their types, labels and meanings. The server, docs/METRICS.md and the dashboard
 //! follow this table.
 
+use pummel_measure::counters::Counters;
+
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -58,6 +60,8 @@ pub struct Row {
     pub since: Since,
     /// Meaning of the metric: a sentence without its full stop.
     pub help: &'static str,
+    /// The value, where it is one of the measured phases' counters.
+    pub count: Option<fn(&Counters) -> u64>,
 }
 
 impl Row {
@@ -76,7 +80,7 @@ pub fn row(name: &str) -> &'static Row {
 }
 
 const fn gauge(name: &'static str, labels: &'static [&'static str], since: Since, help: &'static str) -> Row {
-    Row { name, kind: Kind::Gauge, labels, since, help }
+    Row { name, kind: Kind::Gauge, labels, since, help, count: None }
 }
 
 const fn counter(
@@ -85,11 +89,16 @@ const fn counter(
     since: Since,
     help: &'static str,
 ) -> Row {
-    Row { name, kind: Kind::Counter, labels, since, help }
+    Row { name, kind: Kind::Counter, labels, since, help, count: None }
 }
 
 const fn times(name: &'static str, labels: &'static [&'static str], since: Since, help: &'static str) -> Row {
-    Row { name, kind: Kind::Histogram, labels, since, help }
+    Row { name, kind: Kind::Histogram, labels, since, help, count: None }
+}
+
+/// A counter of the measured phases, which needs nothing but its row.
+const fn measured(name: &'static str, help: &'static str, count: fn(&Counters) -> u64) -> Row {
+    Row { count: Some(count), ..counter(name, &[], Since::Interval, help) }
 }
 
 /// All metrics, in the order in which they are served.
@@ -188,8 +197,8 @@ pub static ROWS: &[Row] = &[
         Since::Interval,
         "Time for which a reply lay unread, which is in no other time",
     ),
-    counter("pummel_sent_bytes_total", &[], Since::Interval, "Bytes that were sent to the servers"),
-    counter("pummel_received_bytes_total", &[], Since::Interval, "Bytes that came from the servers"),
+    measured("pummel_sent_bytes_total", "Bytes that were sent to the servers", |all| all.bytes.sent),
+    measured("pummel_received_bytes_total", "Bytes that came from the servers", |all| all.bytes.received),
     gauge(
         "pummel_connections_open",
         &[],
@@ -228,12 +237,9 @@ pub static ROWS: &[Row] = &[
         Since::Interval,
         "Time for which a worker had something to do; the worker `all` is the sum of all agents",
     ),
-    counter(
-        "pummel_stalls_total",
-        &[],
-        Since::Interval,
-        "Turns of the workers' loops that took more than 1 ms",
-    ),
+    measured("pummel_stalls_total", "Turns of the workers' loops that took more than 1 ms", |all| {
+        all.turns.stalls
+    }),
     counter("pummel_stalled_seconds_total", &[], Since::Interval, "Time in turns that took more than 1 ms"),
     counter(
         "pummel_stamps_total",
