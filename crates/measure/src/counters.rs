@@ -1,4 +1,4 @@
-//! Everything that only adds up, beside the requests by their operations: bytes over the wire, turns of the workers' loops, receive stamps, connections, written samples.
+//! Everything that only adds up, beside the requests by their operations: [`Counters`] with its parts, and written samples.
 
 use pummel_logic::arrival::Passed;
 use pummel_logic::counters;
