@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use pummel_logic::plan::Backend;
+use pummel_logic::plan::{Arrivals, Backend, Plan, Wait};
 use pummel_logic::time::Nanos;
 
 /// The CPU time and memory of the generator.

@@ -13,10 +13,6 @@ pub struct PhaseOutcome {
     pub dead: u64,
     /// Requests that the phase wanted and that were never due.
     pub missing: u64,
-    /// Requests that were left out because they would have been late.
-    pub skipped: u64,
-    /// Those of the skipped requests whose number follows from the mean gap.
-    pub skipped_estimated: u64,
     /// Requests that were sent again because the first attempt was lost.
     pub repeated: u64,
     /// The silence of each server of the worker's connections at the end of the phase.

@@ -29,7 +29,7 @@ use crate::clock;
 use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
 use crate::worker::message_sender::QueuedMessage;
-use crate::worker::messages::{LoadEnd, PhaseEnd, PhaseSilence, WorkerEnd, WorkerMessage};
+use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
 use crate::worker::trouble::Trouble;
 
 /// Interval at which the collecting thread checks whether the run is to be stopped.
@@ -431,21 +431,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.ends.add_recorded((end.phase, end.worker), &end.span, stopped_at, &end.outcome.silent);
         measurement.generator.workers = self.ends.worker_times();
         measurement.flight.merge(&end.flight);
-        // The time that was asked for, or the time until the run was stopped.
-        let over = end.end.min(self.stopped_at.unwrap_or(NEVER));
-        let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));
-        self.elapsed_ns = self.elapsed_ns.max(elapsed);
-        measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
-        for &silence in &end.fate.silent {
-            let known = self.silent.entry(silence.server).or_insert((end.phase, silence));
-            if known.0 != end.phase {
-                *known = (end.phase, silence);
-                continue;
-            }
-            // A server is silent for as long as it is to every worker, and need not be asked by all of them.
-            known.1.silent_ns = known.1.silent_ns.min(silence.silent_ns);
-            known.1.turned_away |= silence.turned_away;
-        }
+        measurement.answered_ns = measurement.answered_ns.max(self.ends.before_ns() + end.answered_ns);
     }
 
     /// Ends a recorded phase that all workers have ended. The slices of the next recorded phase follow its own.
@@ -458,8 +444,8 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     fn done(&mut self, end: WorkerEnd) {
         // A worker that could not go on sends no more slices.
-        self.next[end.worker] = u64::MAX;
-        self.add_slices(self.next.iter().min().copied().unwrap_or(0));
+        self.slices.end_worker(end.worker);
+        self.add_slices(self.slices.whole_before());
         self.measurement.connections.merge(&end.connections);
         if let Some(lateness) = end.lateness {
             self.lateness.merge(lateness);
@@ -568,26 +554,4 @@ impl<'a, 'w> Collector<'a, 'w> {
             no_file: refused(libc::ENFILE),
         }
     }
-}
-
-/// The requests of a measurement but for the unobserved ones, as a server counts them. Of clients with
-/// windows it is not known which requests a server counts, and of several servers for RESP not into how many commands a
-/// request of several keys is split. Redis also counts the
-/// commands of a script and, where `says_hello`, those that begin each connection: neither is known of connections that came
-/// in between.
-fn observed_requests(
-    plan: &Plan,
-    measurement: &Measurement,
-    unobserved: &Tally,
-    says_hello: bool,
-) -> OurRequests {
-    let connections = &measurement.connections;
-    let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
-    let is_counted = (plan.servers.len() == 1 || !plan.protocol.is_resp())
-        && plan.window().is_none()
-        && plan.command.is_none()
-        // A proxy puts its own questions, and cuts requests.
-        && plan.server_stats_at.is_empty()
-        && !(says_hello && opened_later);
-    OurRequests::of(plan, &measurement.whole_run.ops.without(unobserved), is_counted)
 }

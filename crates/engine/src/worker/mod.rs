@@ -536,8 +536,8 @@ fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nan
     }
     state.due.clear();
     let silent = state.silent(now);
-    let fate = PhaseFate { dead, missing, repeated, silent };
-    state.reporter.end_phase(over, fate);
+    let outcome = PhaseOutcome { dead, missing, repeated, silent };
+    state.reporter.end_phase(over, outcome);
 }
 
 /// Decides by a worker's state whether its turns end.

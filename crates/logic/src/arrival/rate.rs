@@ -100,13 +100,14 @@ impl Ratio {
     }
 }
 
-/// How many requests a schedule passed over without asking them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
-    /// All requests that were passed over.
-    pub requests: u64,
-    /// The part of `requests` that was estimated from the mean gap instead of counted.
-    pub estimated: u64,
+crate::counters! {
+    /// Requests that a schedule passed over without asking them.
+    pub struct Passed {
+        /// All requests that were passed over.
+        pub requests: u64,
+        /// The part of `requests` that was estimated from the mean gap instead of counted.
+        pub estimated: u64,
+    }
 }
 
 impl Passed {

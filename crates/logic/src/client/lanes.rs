@@ -49,19 +49,7 @@ impl Client {
             self.follow_read(lane, part, maker);
         }
         self.end_reply(lane);
-        let splits = &mut self.many_mut().splits;
-        let found = splits.binary_search_by_key(&part.ticket.index, |split| split.whole.ticket.index);
-        let Ok(place) = found else { unreachable!("a part has a whole") };
-        let split = &mut splits[place];
-        split.whole.add(part, message);
-        split.whole.cache.add(&maker.take_cache_counts());
-        split.parts -= 1;
-        if split.parts > 0 {
-            return None;
-        }
-        let split = splits.remove(place)?;
-        self.slots.free(split.whole.arrived);
-        Some(split.whole)
+        self.under_way.end_part(part, message, maker.take_cache_counts())
     }
 
     /// Whether only some parts of a request were asked. The worker then polls the client again at once, since the lanes of the

@@ -582,11 +582,7 @@ mod tests {
             seed: 7,
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
-        (WorkerReporter::new(MessageSender::new(3, messages, spares), intervals, options), heard, spare)
-    }
-
-    fn fate() -> PhaseFate {
-        PhaseFate { dead: 0, missing: 0, repeated: 0, silent: Vec::new() }
+        (WorkerReporter::new(MessageSender::new(3, sender, spares), intervals, options), messages, spare)
     }
 
     /// The slices that a reporter has handed over.
