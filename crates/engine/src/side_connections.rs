@@ -69,7 +69,7 @@ enum Happened {
     Late,
 }
 
-/// What happened on a side connection.
+/// Event on a side connection.
 #[derive(Debug)]
 pub enum SideEvent {
     /// The connection is open, and the server has let it in.

@@ -85,12 +85,12 @@ mod tests {
         /// Counters of a test with others in them.
         #[serde(deny_unknown_fields)]
         pub struct Outer {
-            /// A count.
+            /// A first count.
             pub one: u64,
             /// A count that is saved under another name.
             #[serde(rename = "two")]
             pub other: u64,
-            /// Counters.
+            /// Counters inside counters.
             pub inner: Inner,
         }
     }

@@ -52,7 +52,7 @@ pub struct PhaseEnds {
     /// Connections of each phase that were lost and not replaced.
     dead: Vec<u64>,
     missing: u64,
-    /// How many nanoseconds late the last worker began the phase under way.
+    /// Nanoseconds by which the last worker was late for the phase under way.
     late_ns: Nanos,
     /// Length of the recorded phase under way.
     elapsed_ns: Nanos,

@@ -73,7 +73,7 @@ impl Slot {
     }
 }
 
-/// What kept a socket from taking all the bytes that it was offered.
+/// Reason that kept a socket from taking all the bytes that it was offered.
 pub enum Shortfall {
     /// Nothing: the socket took all of them.
     None,

@@ -50,7 +50,7 @@ pub struct Told {
     pub own: OwnWork,
 }
 
-/// What was asked of one server, and what it told.
+/// Questions to one server, and its answers.
 #[derive(Default)]
 struct Side {
     tries: u32,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pummel_measure::evidence::server_stats::ServerInterval;
 
-/// How long a worker that waits for the observer sleeps before it looks whether the run was stopped.
+/// Sleep of a worker that waits for the observer, before it looks whether the run was stopped.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A moment of a run, in their order.

@@ -118,7 +118,7 @@ pub(super) struct Collector<'a, 'w> {
     interrupted: bool,
     /// The reason why no server reports its evictions, if the warm-up waits for one.
     unreported: Option<String>,
-    /// How late the requests of a trace were sent.
+    /// Lateness of the requests of a trace.
     lateness: Lateness,
     asked_rows: AskedRows,
 }
@@ -527,7 +527,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.measurement.replayed = Some(replayed);
     }
 
-    /// How the run ended, for its status and its reason.
+    /// The end of the run, for its status and its reason.
     fn run_end(&self) -> RunEnd {
         let context = self.context;
         let loads_ended = (0..context.plan.phases.len()).filter(|&phase| self.ends.is_over(phase));

@@ -192,30 +192,30 @@ pub(super) fn ask_all<B: Backend>(
 struct Asking<B> {
     connections: SideConnections<B>,
     questions: &'static [Question],
-    /// How long an answer to a question is waited for that has to be answered.
+    /// Longest wait for an answer to a question that has to be answered, in nanoseconds.
     wait_ns: Nanos,
     sides: Vec<Side>,
 }
 
-/// What is known of one server.
+/// State of the questions to one server.
 #[derive(Default)]
 struct Side {
     /// Index of the question under way.
     question: usize,
-    /// What a RESP server speaks, while it is asked for its software.
+    /// Protocol of a RESP server, while it is asked for its software.
     spoken: Option<Spoken>,
-    /// What the server did when it was asked first, which tells most: that question is text.
+    /// Reaction of the server to the first question, which says most: that question is text.
     did: Option<(String, bool)>,
     answer: Option<Result<Spoken, Undetected>>,
 }
 
-/// What a server did instead of an answer.
+/// A server's reaction instead of an answer.
 enum Instead {
-    /// It sent these bytes.
+    /// The server sent these bytes.
     Sent(Vec<u8>),
-    /// It closed the connection before the answer was complete.
+    /// The server closed the connection before the answer was complete.
     Closed(Vec<u8>),
-    /// It sent no more in time.
+    /// The server sent no more in time.
     Silent(Vec<u8>),
 }
 
@@ -326,7 +326,7 @@ impl<B: Backend> Asking<B> {
     }
 }
 
-/// What a server did instead of an answer, as the end of a sentence, and whether it sent words.
+/// A server's reaction instead of an answer, as the end of a sentence, and whether it sent words.
 fn words_of(instead: &Instead) -> (String, bool) {
     let (bytes, end) = match instead {
         Instead::Sent(bytes) => (bytes, ""),
@@ -353,7 +353,7 @@ mod tests {
 
     use super::*;
 
-    /// How many questions the servers of a test have received.
+    /// Number of questions that the servers of a test have received.
     static ASKED: AtomicUsize = AtomicUsize::new(0);
 
     /// A server that sends this after what it receives first.

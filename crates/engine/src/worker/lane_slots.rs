@@ -1,4 +1,4 @@
-//! Which connection of a worker is which lane of which client.
+//! The lanes of clients as connections of a worker: which connection is which lane of which client.
 
 use pummel_logic::client::Lane;
 

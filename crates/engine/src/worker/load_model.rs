@@ -12,8 +12,8 @@ use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::state::{CloseCause, WorkerState};
 use crate::worker::trouble::Trouble;
 
-/// How long a server that is asked for no replies holds a connection that it takes, in nanoseconds. One that takes no more
-/// connections closes them sooner.
+/// Time for which a server that is asked for no replies holds a connection that it takes, in nanoseconds. A server that
+/// takes no more connections closes them sooner.
 const HELD_MIN_NS: Nanos = 100 * MILLISECOND;
 
 /// The load model of clients that stay, with windows or without. The bytes and findings of windows are counted apart.

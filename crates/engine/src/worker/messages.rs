@@ -162,7 +162,7 @@ pub struct PhaseEnd {
     pub bytes: Bytes,
     /// When the phase was, and how busy the worker was.
     pub span: PhaseSpan,
-    /// How long after that beginning the worker began the phase.
+    /// Time from that beginning until the worker began the phase.
     pub late_ns: Nanos,
     /// Time from the beginning of the phase to the last reply, in nanoseconds.
     pub answered_ns: Nanos,
@@ -174,7 +174,7 @@ pub struct PhaseEnd {
     pub flight: FlightTime,
     /// Results of storing, where the phase stores records, whether it is recorded or not.
     pub load: Option<Box<LoadEnd>>,
-    /// What was left undone in the phase.
+    /// Work that was left undone in the phase.
     pub outcome: PhaseOutcome,
 }
 
@@ -189,38 +189,14 @@ pub struct LoadEnd {
     pub messages: Messages,
 }
 
-/// What was left undone in a phase, on one worker.
-#[derive(Debug)]
-pub struct PhaseFate {
-    /// Lanes of clients that were lost and not opened again, at the end of the phase.
-    pub dead: u64,
-    /// Requests that the phase wanted and that were never due.
-    pub missing: u64,
-    /// Requests that were sent again because the first attempt was lost.
-    pub repeated: u64,
-    /// The silence of each server of the worker's connections at the end of the phase.
-    pub silent: Vec<PhaseSilence>,
-}
-
-/// The silence of a server, as one worker sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PhaseSilence {
-    /// Index of the server in the Plan.
-    pub server: u32,
-    /// Time for which the server has answered nothing, in nanoseconds.
-    pub silent_ns: Nanos,
-    /// Whether the server refused or reset the last attempts to connect to it.
-    pub turned_away: bool,
-}
-
-/// What a worker knows at the end of the run.
+/// A worker's facts at the end of the run.
 #[derive(Debug, Default)]
 pub struct WorkerEnd {
     /// Number of the worker.
     pub worker: usize,
     /// The connections of the worker, but for those that were open at the beginning of a phase.
     pub connections: Connections,
-    /// How late the requests of a trace were sent; `None` without a trace.
+    /// Lateness of the requests of a trace; `None` without a trace.
     pub lateness: Option<Lateness>,
     /// The requests of a trace that were asked; `None` without a trace.
     pub asked_rows: Option<Box<AskedRows>>,

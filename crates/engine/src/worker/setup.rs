@@ -21,9 +21,9 @@ pub struct WorkerLimits {
     pub unanswered: bool,
     /// Longest wait of a phase for its last replies, in nanoseconds.
     pub drain_ns: Nanos,
-    /// How long a server may be silent while records are stored.
+    /// Longest silence of a server while records are stored, in nanoseconds.
     pub load_silence_max_ns: Nanos,
-    /// How long a server may be silent in any other phase that ends by the number of its requests alone.
+    /// Longest silence of a server in any other phase that ends by the number of its requests alone, in nanoseconds.
     pub silence_max_ns: Nanos,
     /// Most random draws to count the requests that a client was to send and did not.
     pub unsent_draws_max: u64,

@@ -104,7 +104,7 @@ pub struct WorkerState<C> {
     pub silence: Silence,
     /// The codec that new connections get copies of.
     pub codec: C,
-    /// How long a server may be silent before its connections are not opened again.
+    /// Longest silence of a server before its connections are not opened again, in nanoseconds.
     pub silence_max_ns: Nanos,
     /// When bytes were last read, on the monotonic clock.
     pub read_at: Nanos,

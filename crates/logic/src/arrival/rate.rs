@@ -117,7 +117,7 @@ impl Passed {
     }
 }
 
-/// How many gaps of this mean begin in a time, when the first of them begins with it: 1 and the number of gaps that fit.
+/// Number of gaps of this mean that begin in a time, when the first of them begins with it: 1 and the number of gaps that fit.
 /// A mean below [`GAP_MIN_NS`] counts as that.
 pub fn estimated_count(time_ns: Nanos, mean_gap_ns: f64) -> u64 {
     // The conversion saturates.

@@ -13,7 +13,7 @@ pub(super) struct FollowUps {
     queue: VecDeque<FollowUp>,
     /// When the last answer was read that asked for another request.
     pub(super) seen: Nanos,
-    /// What few clients have; `None` where this one has nothing of it.
+    /// Follow-ups of a kind that few clients have; `None` where this client has none.
     rare: Option<Box<Rare>>,
 }
 

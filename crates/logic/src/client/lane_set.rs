@@ -62,7 +62,7 @@ pub(super) enum Readiness {
     Since(Nanos),
 }
 
-/// Whether the lanes of a request are open.
+/// State of the lanes that a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passage {
     /// All of them are open since this time.

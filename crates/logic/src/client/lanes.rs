@@ -188,7 +188,7 @@ impl Client {
         Action::Ask { lane, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
-    /// Whether this lane is open for a request.
+    /// Returns the state of this lane as a request meets it.
     pub(super) fn passage(&self, lane: Lane, now: Nanos) -> Passage {
         let socket = self.lanes.get(lane);
         match socket.state {

@@ -66,7 +66,7 @@ impl NextRequest {
     }
 }
 
-/// What a client has to do next.
+/// Next step of a client.
 pub(super) enum Next {
     Open(Lane),
     Wait(Nanos),

@@ -1,4 +1,4 @@
-//! Where the requests of one client come from: its part of the phase, its schedule, its draws, and what it knows of keys of its own.
+//! The source of one client's requests: its part of the phase, its schedule, its draws, and what it knows of keys of its own.
 
 use super::PhaseAssignment;
 use super::draws::DrawStreams;

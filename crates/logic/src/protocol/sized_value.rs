@@ -2,11 +2,11 @@
 
 use super::Malformed;
 
-/// What follows a value is not its line end.
+/// Reports that a value is not followed by its line end.
 const NO_VALUE_END: Malformed =
     Malformed("a value is not followed by CR LF: its length is not what the server said");
 
-/// Where in a value the next byte stands.
+/// Position of the next byte in a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValuePosition {
     /// In its bytes.
@@ -17,7 +17,7 @@ pub enum ValuePosition {
     Feed,
 }
 
-/// What was taken of a value.
+/// Part of a value that was taken.
 #[derive(Debug)]
 pub enum ValuePart<'i> {
     /// Nothing: more input is needed.
@@ -68,7 +68,7 @@ impl ValuePosition {
     }
 }
 
-/// What follows the value of this size that `bytes` begin with, and its line end, if all of it is there.
+/// Returns the bytes after the value of this size that `bytes` begin with and its line end, if all of it is there.
 #[inline(always)]
 pub fn after_value(bytes: &[u8], size: u64) -> Option<&[u8]> {
     bytes.get(usize::try_from(u32::try_from(size).ok()?).ok()?..)?.strip_prefix(b"\r\n")

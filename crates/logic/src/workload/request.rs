@@ -83,7 +83,7 @@ pub struct RequestInputs<'a> {
     pub keys: KeyMaker,
     /// The values of the records.
     pub values: ValueMaker,
-    /// The records.
+    /// Sizes and names of the records.
     pub data: &'a Data,
     /// Number of clients in the group, over all threads and agents.
     pub clients: u64,
@@ -112,7 +112,7 @@ pub struct RequestInputs<'a> {
     pub recorded: Option<RecordedKeys>,
 }
 
-/// How a server counts the time.
+/// Precision in which a server counts the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheClock {
     /// Whole seconds, as memcached counts them.

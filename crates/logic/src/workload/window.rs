@@ -61,7 +61,7 @@ pub struct Slot {
 }
 
 crate::counters! {
-    /// What checks found, and what is counted for memaslap's report alone.
+    /// Findings of checks, and counts for memaslap's report alone.
     #[serde(deny_unknown_fields)]
     pub struct WindowCounts {
         /// Bytes of keys and values of completed sets.

@@ -1,4 +1,4 @@
-//! Whether the clients can work as the Plan says: their groups, clients that come and go, clients with windows of objects.
+//! Checks that the clients can work as the Plan says: their groups, clients that come and go, clients with windows of objects.
 
 use std::fmt::Display;
 

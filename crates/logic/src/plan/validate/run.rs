@@ -1,4 +1,4 @@
-//! Whether the run as a whole can be made: ends that are decided during it, goals that judge it, its probe, its memory.
+//! Checks that the run as a whole can be made: ends that are decided during it, goals that judge it, its probe, its memory.
 
 use super::field::Field;
 use super::invalid::{DAY, Invalid, refuse, span};

@@ -169,7 +169,7 @@ impl Decoder {
         Step::Reply { tag: Some(self.tag), outcome, message: &[] }
     }
 
-    /// What a whole line means.
+    /// Returns the meaning of a whole line.
     #[inline]
     fn meaning(&mut self, reply: &MetaReply) -> Result<Meaning, Malformed> {
         match (reply.code, reply.asked) {

@@ -18,7 +18,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         self.lines.advance(input, reply::may_be_long)
     }
 
-    /// What a value means whose first line has come.
+    /// Returns the meaning of a value whose first line has come.
     #[inline]
     pub(super) fn meaning(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         if let ValueHead::Attribute(values) = head {
