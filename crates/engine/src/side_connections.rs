@@ -30,7 +30,7 @@ pub struct SideConnections<B> {
     handshake: Arc<Handshake>,
     limits: Limits,
     sides: Vec<SideConnection>,
-    /// Events that the caller was not told yet.
+    /// Events that [`SideConnections::poll`] has not returned yet.
     events: VecDeque<(ConnId, Happened)>,
 }
 
@@ -38,7 +38,7 @@ pub struct SideConnections<B> {
 struct SideConnection {
     state: State,
     generation: u32,
-    /// The backend has reported the end of the connection; events from before that may be handled still.
+    /// Whether the backend has reported the end of the connection; events from before that may be handled still.
     is_over: bool,
     /// The address of the server that is tried next, by its number.
     attempt: usize,
@@ -186,10 +186,16 @@ impl<B: Backend> SideConnections<B> {
     fn dial_next(&mut self, number: usize) {
         let now = self.backend.now();
         let side = &mut self.sides[number];
-        side.generation = side.generation.wrapping_add(1);
-        side.state = State::Opening;
-        side.is_over = false;
-        side.deadline = now.saturating_add(self.limits.open_ns);
+        // All that belongs to a connection begins anew; what is named here belongs to the server.
+        *side = SideConnection {
+            generation: side.generation.wrapping_add(1),
+            attempt: side.attempt,
+            refused: side.refused,
+            opened: side.opened,
+            state: State::Opening,
+            deadline: now.saturating_add(self.limits.open_ns),
+            ..SideConnection::new()
+        };
         let target = self.servers[number].target(0, side.attempt);
         self.backend.open(side.id(number), &target);
     }
@@ -204,9 +210,9 @@ impl<B: Backend> SideConnections<B> {
     }
 
     /// Sends these bytes on the connection to server number `number`, which is open.
-    pub fn say(&mut self, number: usize, bytes: &[u8]) {
+    pub fn send(&mut self, number: usize, bytes: &[u8]) {
         self.sides[number].out.extend_from_slice(bytes);
-        self.send(number);
+        self.send_waiting(number);
     }
 
     /// Lets [`SideEvent::Late`] follow unless the deadline is set anew in the next `within_ns` nanoseconds.
@@ -256,7 +262,7 @@ impl<B: Backend> SideConnections<B> {
         Ok(now)
     }
 
-    /// The next event, with the number of its server; `None` once all that is known was told.
+    /// The next event, with the number of its server; `None` once all known events were returned.
     pub fn poll(&mut self) -> Option<(usize, SideEvent)> {
         while let Some((conn, happened)) = self.events.pop_front() {
             let number = conn.slot as usize;
@@ -279,11 +285,11 @@ impl<B: Backend> SideConnections<B> {
                 }
                 side.state = State::Handshake(Box::new(self.handshake.reader()));
                 side.out.extend_from_slice(self.handshake.bytes());
-                self.send(number);
+                self.send_waiting(number);
                 None
             }
             Happened::Writable => {
-                self.send(number);
+                self.send_waiting(number);
                 None
             }
             Happened::Received(bytes, read) => self.receive(number, &bytes, read),
@@ -298,7 +304,7 @@ impl<B: Backend> SideConnections<B> {
         SideEvent::Open
     }
 
-    fn send(&mut self, number: usize) {
+    fn send_waiting(&mut self, number: usize) {
         let side = &mut self.sides[number];
         if side.out.is_empty() || side.is_over {
             return;
@@ -454,7 +460,7 @@ mod tests {
         let (mut connections, listener) = connections(Handshake::none());
         let mut server = dialled(&mut connections, &listener);
         assert!(matches!(next(&mut connections), SideEvent::Open));
-        connections.say(0, b"question");
+        connections.send(0, b"question");
         connections.expect(0, MILLISECOND);
         assert!(matches!(next(&mut connections), SideEvent::Late));
         assert!(connections.is_open(0));

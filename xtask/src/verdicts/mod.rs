@@ -407,7 +407,7 @@ fn idle(theatre: &Theatre, options: &Options, deadline: Deadline) -> io::Result<
         }
     }
     println!(
-        "\nIdle servers: nobody is accused in {} of {} runs, {} of which were made again beside a hypervisor that took CPU; \
+        "\nIdle servers: {} of {} runs name no limit, {} were made again beside a hypervisor that took CPU; \
          {:.0} s.",
         made - wrong.len(),
         made,

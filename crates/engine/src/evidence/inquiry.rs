@@ -311,7 +311,7 @@ impl<B: Backend> Inquiry<B> {
             question.write(self.dialect, &mut out);
             side.asked.push_back(question);
         }
-        self.connections.say(number, &out);
+        self.connections.send(number, &out);
     }
 
     fn read_replies(&mut self, number: usize, read: Nanos) {
@@ -396,7 +396,7 @@ impl<B: Backend> Inquiry<B> {
         side.asked.push_back(Question::InfoDefault);
         let mut out = Vec::new();
         Question::InfoDefault.write(self.dialect, &mut out);
-        self.connections.say(number, &out);
+        self.connections.send(number, &out);
     }
 }
 

@@ -252,7 +252,7 @@ impl<B: Backend> Asking<B> {
             Question::Ping | Question::BinaryVersion => WAIT_MIN_NS,
         };
         self.connections.expect(number, within_ns);
-        self.connections.say(number, question.bytes());
+        self.connections.send(number, question.bytes());
     }
 
     fn read(&mut self, number: usize) {

@@ -165,9 +165,9 @@ impl<C: Codec> Connection<C> {
         }
     }
 
-    /// Notes that the backend is told at `at` to open the connection, whose session uses `codec` and `transport`. Returns
-    /// whether the connection can be opened in its state. This is where every connection begins, and so where all that belongs
-    /// to one does: whoever closed the slot's last connection, nothing of that one reaches this one.
+    /// Notes that the backend begins at `at` to open the connection, whose session uses `codec` and `transport`. Returns
+    /// whether the connection can be opened in its state. Every connection begins here, and with it all that belongs to one:
+    /// nothing of the slot's last connection reaches the next.
     pub fn dial(&mut self, at: Nanos, codec: C, transport: Transport) -> bool {
         if self.change(ConnectionChange::Dial).is_none() {
             return false;

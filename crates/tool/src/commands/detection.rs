@@ -17,7 +17,10 @@ pub fn detected<A: Detectable>(typed: &Typed<A>, inputs: &FrontInputs) -> (Typed
         }
         None => ResultFiles::check(&job.outputs.files).err().map(|error| error.to_string()),
     };
-    // Where signals are not counted, one ends the process.
-    let ask = |inquiry: &run::Inquiry| run::detect(inquiry, &|| sys::interrupts() == 0);
+    let ask = |inquiry: &run::Inquiry| {
+        // Where signals cannot be counted, one ends the process, as before the question.
+        let _ = sys::on_interrupt();
+        run::detect(inquiry, &|| sys::interrupts() == 0)
+    };
     with_protocol(typed, inputs, &ask, &unwritable)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::common::agent::Agent;
 use crate::common::redis::Redis;
 use crate::common::secured::Certificates;
-use crate::common::{Ended, Memcached, Reserved, Serve, pummel};
+use crate::common::{Ended, Memcached, Reserved, Running, Serve, pummel};
 
 const SHORT: &str = "-n 200 -c 2 --records 20 --quiet --protocol auto";
 
@@ -334,4 +334,22 @@ fn each_side_of_a_comparison_by_common_agents_is_known_by_its_own_servers() {
     let sides = format!("ab -s {} --versus {} --agents {}", open.name, closed.name, agent.name);
     let ended = pummel(&format!("{sides} -n 50 -c 2 --records 20 --pairs 2")).expect(1);
     assert!(ended.errors.contains(&format!("{} requires a login", closed.name)), "{}", ended.errors);
+}
+
+#[test]
+fn an_interrupt_ends_the_question_for_the_protocol_and_leaves_a_result() {
+    for words in ["run", "run --repeat 3", "search --goal p99:1ms"] {
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = silent.local_addr().expect("it is bound");
+        let run =
+            Running::start(&format!("{words} -s {address} --protocol auto -t 1s --timeout 60s --quiet"));
+        let (mut asked, _) = silent.accept().expect("the question's connection");
+        let mut question = [0; 9];
+        asked.read_exact(&mut question).expect("a question");
+        let interrupted = Instant::now();
+        run.process.interrupt();
+        let ended = run.end().expect(130);
+        assert!(interrupted.elapsed() < Duration::from_secs(20), "{words}: {:?}", interrupted.elapsed());
+        assert_eq!(ended.json().text("reason"), "interrupted", "{words}");
+    }
 }

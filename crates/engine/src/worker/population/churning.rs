@@ -404,11 +404,7 @@ impl LoadModel for Churning {
         now: Nanos,
     ) -> bool {
         // The slot is free; the next client of the phase takes it when its arrival is due, and dials itself.
-        if self.spawner.is_some() {
-            return false;
-        }
-        state.enqueue(client, lane, now);
-        true
+        self.spawner.is_none() && Resident::<false>.open_lane(state, client, lane, now)
     }
 
     fn handle_done<C: Codec>(
