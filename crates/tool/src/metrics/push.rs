@@ -151,14 +151,15 @@ fn send(mut stream: TcpStream, target: &PushTarget, body: &str, deadline: Instan
     stream.write_all(body.as_bytes())?;
     let mut answer = Vec::new();
     // The first line says everything, and a slow gateway may take its time for the others.
-    let read = BufReader::new(stream).take(ANSWER_MAX_BYTES).read_until(b'\n', &mut answer);
+    BufReader::new(stream).take(ANSWER_MAX_BYTES).read_until(b'\n', &mut answer)?;
     let text = String::from_utf8_lossy(&answer);
     let line = text.lines().next().unwrap_or_default();
     let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1));
+    let status = status.filter(|status| status.len() == 3);
     match status {
         Some(status) if status.starts_with('2') => Ok(()),
         Some(_) => Err(io::Error::other(format!("it answered: {}", crate::stderr::visible(line)))),
-        None => Err(read.err().unwrap_or_else(|| io::Error::other("it did not answer with HTTP"))),
+        None => Err(io::Error::other("it did not answer with HTTP")),
     }
 }
 
@@ -168,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    /// What comes of a push to a gateway that answers so, and then reads until the other side closes.
-    fn pushed(answer: &'static str, patience: Duration) -> io::Result<()> {
+    /// Makes a gateway that answers so, and then reads until the other side closes.
+    fn gateway(answer: &'static str) -> (PushTarget, thread::JoinHandle<()>) {
         let gateway = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = format!("http://{}", gateway.local_addr().unwrap()).parse().unwrap();
         let server = thread::spawn(move || {
@@ -178,6 +179,12 @@ mod tests {
             let mut rest = [0; 1 << 10];
             while stream.read(&mut rest).is_ok_and(|count| count > 0) {}
         });
+        (target, server)
+    }
+
+    /// Pushes to a gateway that answers so.
+    fn pushed(answer: &'static str, patience: Duration) -> io::Result<()> {
+        let (target, server) = gateway(answer);
         let result = put(target, "metrics".to_owned(), patience);
         // A push that was given up closes its socket when its time is over.
         server.join().unwrap();
@@ -197,6 +204,16 @@ mod tests {
             let late = pushed(answer, 10 * LOOK).unwrap_err();
             assert_eq!(late.kind(), io::ErrorKind::TimedOut);
             assert_eq!(late.to_string(), "no answer within 0.2 s");
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_by_the_deadline_is_no_answer() {
+        for answer in ["", "HTTP/1.1 2", "HTTP/1.1 200", "HTTP/1.1 400 Bad"] {
+            let (target, server) = gateway(answer);
+            let late = put_until(&target, "metrics", Instant::now() + 10 * LOOK).unwrap_err();
+            assert!(is_timeout(&late), "{answer:?}: {late}");
+            server.join().unwrap();
         }
     }
 
