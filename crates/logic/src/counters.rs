@@ -68,6 +68,18 @@ macro_rules! counters {
                 *self == $Name::default()
             }
         }
+
+        impl $crate::merge::Merge for $Name {
+            fn merge(&mut self, other: &$Name) {
+                $Name::merge(self, other);
+            }
+        }
+
+        impl $crate::merge::Clear for $Name {
+            fn clear(&mut self) {
+                *self = $Name::default();
+            }
+        }
     };
 }
 

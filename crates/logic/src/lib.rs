@@ -17,6 +17,7 @@ pub mod client;
 pub mod connection;
 pub mod counters;
 pub mod dist;
+pub mod merge;
 pub mod plan;
 #[deny(clippy::expect_used, clippy::unwrap_used)]
 pub mod protocol;

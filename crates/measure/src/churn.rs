@@ -1,45 +1,44 @@
 //! The account of clients that come and go: their connections, why some failed, and the bytes of their requests.
 
-use serde::{Deserialize, Serialize};
-
 use super::histogram::{Histogram, Moments};
-use pummel_logic::counters;
 use pummel_logic::protocol::{Fault, Outcome};
 use pummel_logic::time::Nanos;
+use pummel_logic::{counters, merged};
 
-/// The connections of clients that come and go, in the measured phase.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Churn {
-    /// Clients that came.
-    pub begun: u64,
-    /// Clients that are gone again.
-    #[serde(default)]
-    pub ended: u64,
-    /// Connections that were asked for; where the system gave no descriptor, none was.
-    pub asked: u64,
-    /// Connections that were open.
-    pub established: u64,
-    /// Most connections that were open at one time; with several workers the sum of what each saw.
-    pub alive_max: u64,
-    /// Why connections ended early, or were not opened.
-    pub failures: ConnectionFailures,
-    /// Time from asking for a connection to its end, for those that were open.
-    pub life: Histogram,
-    /// Time from asking for a connection until it was open.
-    pub connect: Histogram,
-    /// Bytes of each request that was handed over whole, where the requests are those of a sequence.
-    pub request_bytes: Moments,
-    /// Bytes of each reply.
-    pub reply_bytes: Moments,
-    /// Counts of the replies by their first word.
-    pub replies: Replies,
-    /// Time from sending to arrival, for every reply.
-    pub service: Histogram,
-    /// Time from when a request was due to the arrival of its reply, for every reply.
-    pub response: Histogram,
-    /// Time from when a request was due until it was sent, for every request that was sent.
-    pub late: Histogram,
+merged! {
+    /// The connections of clients that come and go, in the measured phase.
+    #[serde(deny_unknown_fields)]
+    pub struct Churn {
+        /// Clients that came.
+        pub begun: u64,
+        /// Clients that are gone again.
+        #[serde(default)]
+        pub ended: u64,
+        /// Connections that were asked for; where the system gave no descriptor, none was.
+        pub asked: u64,
+        /// Connections that were open.
+        pub established: u64,
+        /// Most connections that were open at one time; with several workers the sum of what each saw.
+        pub alive_max: u64,
+        /// Why connections ended early, or were not opened.
+        pub failures: ConnectionFailures,
+        /// Time from asking for a connection to its end, for those that were open.
+        pub life: Histogram,
+        /// Time from asking for a connection until it was open.
+        pub connect: Histogram,
+        /// Bytes of each request that was handed over whole, where the requests are those of a sequence.
+        pub request_bytes: Moments,
+        /// Bytes of each reply.
+        pub reply_bytes: Moments,
+        /// Counts of the replies by their first word.
+        pub replies: Replies,
+        /// Time from sending to arrival, for every reply.
+        pub service: Histogram,
+        /// Time from when a request was due to the arrival of its reply, for every reply.
+        pub response: Histogram,
+        /// Time from when a request was due until it was sent, for every request that was sent.
+        pub late: Histogram,
+    }
 }
 
 counters! {
@@ -182,24 +181,6 @@ impl Churn {
             self.service.record(reply.service_ns);
             self.response.record(reply.response_ns);
         }
-    }
-
-    /// Adds the account of another worker.
-    pub fn merge(&mut self, other: &Churn) {
-        self.begun += other.begun;
-        self.ended += other.ended;
-        self.asked += other.asked;
-        self.established += other.established;
-        self.alive_max += other.alive_max;
-        self.failures.merge(&other.failures);
-        self.life.merge(&other.life);
-        self.connect.merge(&other.connect);
-        self.request_bytes.merge(&other.request_bytes);
-        self.reply_bytes.merge(&other.reply_bytes);
-        self.replies.merge(&other.replies);
-        self.service.merge(&other.service);
-        self.response.merge(&other.response);
-        self.late.merge(&other.late);
     }
 }
 

@@ -424,6 +424,7 @@ mod tests {
     use crate::connections::Refusal;
     use crate::measurement::Status;
     use crate::recorder::{Recorder, Sample};
+    use pummel_logic::merge::Merge as _;
     use pummel_logic::plan::{Clock, Group, Load, Mix, Stop};
     use pummel_logic::protocol::{Outcome, Verb};
     use pummel_logic::time::SECOND;

@@ -5,53 +5,55 @@ use serde::{Deserialize, Serialize};
 use crate::churn::Churn;
 use crate::histogram::{CoarseHistogram, Histogram};
 use crate::words::grouped;
+use pummel_logic::merged;
 
 /// Most servers whose connections are timed one by one.
 pub const SERVERS_TIMED_MAX: usize = 64;
 
-/// The account of the connections of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Connections {
-    /// Number of connections that the Plan asks for.
-    pub asked: u64,
-    /// Number of connections that were open when the measured phase began.
-    pub open: u64,
-    /// Connections that were open when a measured phase began and on which their server had sent nothing yet, so that it may
-    /// have counted them as new ones later. One that had been opened anew counts in each such phase.
-    #[serde(default)]
-    pub unheard: u64,
-    /// Attempts to open a connection that failed.
-    pub failed: u64,
-    /// Failed attempts that the peer refused or reset.
-    #[serde(default)]
-    pub turned_away: u64,
-    /// Failed attempts for which no local port was free.
-    #[serde(default)]
-    pub no_port: u64,
-    /// Open connections that broke, or had to be closed.
-    pub lost: u64,
-    /// Lost connections that were opened again.
-    pub reconnected: u64,
-    /// The servers that took connections and then refused them, by their numbers in the Plan. A refused connection is a failed
-    /// attempt.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refusals: Vec<Refusal>,
-    /// Time that opening a connection took; with TLS, until the handshake was over.
-    pub connect: Histogram,
-    /// Time that opening a connection took, by the number of the server in the Plan; the first [`SERVERS_TIMED_MAX`] of them.
-    /// Empty in results of older versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub connect_by_server: Vec<CoarseHistogram>,
-    /// Time that TLS handshakes took, which is a part of opening; empty without TLS.
-    #[serde(default)]
-    pub handshake: Histogram,
-    /// Number of TLS handshakes that resumed a session.
-    #[serde(default)]
-    pub resumed: u64,
-    /// The account of clients that come and go; `None` where all clients stay.
-    #[serde(default)]
-    pub churn: Option<Box<Churn>>,
+merged! {
+    /// The account of the connections of a run.
+    #[serde(deny_unknown_fields)]
+    pub struct Connections {
+        /// Number of connections that the Plan asks for.
+        pub asked: u64,
+        /// Number of connections that were open when the measured phase began.
+        pub open: u64,
+        /// Connections that were open when a measured phase began and on which their server had sent nothing yet, so that it may
+        /// have counted them as new ones later. One that had been opened anew counts in each such phase.
+        #[serde(default)]
+        pub unheard: u64,
+        /// Attempts to open a connection that failed.
+        pub failed: u64,
+        /// Failed attempts that the peer refused or reset.
+        #[serde(default)]
+        pub turned_away: u64,
+        /// Failed attempts for which no local port was free.
+        #[serde(default)]
+        pub no_port: u64,
+        /// Open connections that broke, or had to be closed.
+        pub lost: u64,
+        /// Lost connections that were opened again.
+        pub reconnected: u64,
+        /// The servers that took connections and then refused them, by their numbers in the Plan. A refused connection is a failed
+        /// attempt.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub refusals: Vec<Refusal> => merge_refusals,
+        /// Time that opening a connection took; with TLS, until the handshake was over.
+        pub connect: Histogram,
+        /// Time that opening a connection took, by the number of the server in the Plan; the first [`SERVERS_TIMED_MAX`] of them.
+        /// Empty in results of older versions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub connect_by_server: Vec<CoarseHistogram>,
+        /// Time that TLS handshakes took, which is a part of opening; empty without TLS.
+        #[serde(default)]
+        pub handshake: Histogram,
+        /// Number of TLS handshakes that resumed a session.
+        #[serde(default)]
+        pub resumed: u64,
+        /// The account of clients that come and go; `None` where all clients stay.
+        #[serde(default)]
+        pub churn: Option<Box<Churn>>,
+    }
 }
 
 /// Connections that one server took and then refused.
@@ -98,48 +100,24 @@ impl Refusal {
     }
 
     /// Adds another worker's account of the server.
-    fn merge(&mut self, other: Refusal) {
+    fn merge(&mut self, other: &Refusal) {
         self.connections = self.connections.saturating_add(other.connections);
         self.refused = self.refused.saturating_add(other.refused);
         self.attempts = self.attempts.saturating_add(other.attempts);
         if self.words.is_empty() {
-            self.words = other.words;
+            self.words.clone_from(&other.words);
         }
         self.limit = self.limit.or(other.limit);
         self.counted = self.counted.max(other.counted);
     }
 }
 
-impl Connections {
-    /// Adds the refusals that another worker met.
-    fn merge_refusals(&mut self, others: impl IntoIterator<Item = Refusal>) {
-        for other in others {
-            match self.refusals.binary_search_by_key(&other.server, |known| known.server) {
-                Ok(at) => self.refusals[at].merge(other),
-                Err(at) => self.refusals.insert(at, other),
-            }
-        }
-    }
-
-    /// Adds the account of another worker.
-    pub fn merge(&mut self, other: &Connections) {
-        self.asked += other.asked;
-        self.open += other.open;
-        self.unheard += other.unheard;
-        self.failed += other.failed;
-        self.turned_away += other.turned_away;
-        self.no_port += other.no_port;
-        self.lost += other.lost;
-        self.reconnected += other.reconnected;
-        self.merge_refusals(other.refusals.iter().cloned());
-        self.connect.merge(&other.connect);
-        let by_server = &mut self.connect_by_server;
-        by_server.resize_with(by_server.len().max(other.connect_by_server.len()), CoarseHistogram::default);
-        by_server.iter_mut().zip(&other.connect_by_server).for_each(|(times, more)| times.merge(more));
-        self.handshake.merge(&other.handshake);
-        self.resumed += other.resumed;
-        if let Some(churn) = &other.churn {
-            self.churn.get_or_insert_default().merge(churn);
+/// Adds the refusals that another worker met; those of either are in the order of the servers.
+fn merge_refusals(all: &mut Vec<Refusal>, others: &Vec<Refusal>) {
+    for other in others {
+        match all.binary_search_by_key(&other.server, |known| known.server) {
+            Ok(at) => all[at].merge(other),
+            Err(at) => all.insert(at, other.clone()),
         }
     }
 }
@@ -155,7 +133,7 @@ mod tests {
     #[test]
     fn the_refusals_of_one_server_are_added_up_and_those_of_others_stand_beside_them() {
         let mut all = Connections::default();
-        all.merge_refusals([refusal(3, 10, 4)]);
+        all.merge(&Connections { refusals: vec![refusal(3, 10, 4)], ..Connections::default() });
         let known = Refusal { limit: Some(40), words: "ERROR".to_owned(), ..refusal(3, 6, 6) };
         all.merge(&Connections { refusals: vec![refusal(1, 5, 0), known], ..Connections::default() });
         let sums: Vec<_> = all.refusals.iter().map(|one| (one.server, one.taken(), one.refused)).collect();

@@ -1,8 +1,7 @@
 //! The time that requests were in flight, by counts: one addition for each send and each read.
 
-use serde::{Deserialize, Serialize};
-
 use crate::histogram::wide;
+use pummel_logic::merged;
 use pummel_logic::time::Nanos;
 
 /// The running integral of the requests in flight of one worker: one addition for each send and each read, whatever the
@@ -18,24 +17,26 @@ pub struct FlightAccount {
     totals: FlightTime,
 }
 
-/// The time that requests were in flight, in a recorded phase of any number of workers and processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FlightTime {
-    /// Requests that were sent and are over, however they ended. A request that several connections share counts for
-    /// each of them.
-    pub requests: u64,
-    /// The integral of the number of requests in flight over time, in nanoseconds times requests.
-    #[serde(with = "wide")]
-    pub area_ns: u128,
-    /// The time in flight, in nanoseconds, of requests whose times the recorder does not keep: those without a good
-    /// reply, without a reply, and the parts of requests that several connections share.
-    #[serde(with = "wide")]
-    pub untimed_ns: u128,
-    /// The time in flight, in nanoseconds, of requests that several connections share, from the send of the first part
-    /// to the read of the last reply: the recorder keeps it, and the integral has the parts.
-    #[serde(with = "wide")]
-    pub shared_ns: u128,
+merged! {
+    /// The time that requests were in flight, in a recorded phase of any number of workers and processes.
+    #[derive(Copy)]
+    #[serde(deny_unknown_fields)]
+    pub struct FlightTime {
+        /// Requests that were sent and are over, however they ended. A request that several connections share counts for
+        /// each of them.
+        pub requests: u64,
+        /// The integral of the number of requests in flight over time, in nanoseconds times requests.
+        #[serde(with = "wide")]
+        pub area_ns: u128,
+        /// The time in flight, in nanoseconds, of requests whose times the recorder does not keep: those without a good
+        /// reply, without a reply, and the parts of requests that several connections share.
+        #[serde(with = "wide")]
+        pub untimed_ns: u128,
+        /// The time in flight, in nanoseconds, of requests that several connections share, from the send of the first part
+        /// to the read of the last reply: the recorder keeps it, and the integral has the parts.
+        #[serde(with = "wide")]
+        pub shared_ns: u128,
+    }
 }
 
 impl FlightAccount {
@@ -86,16 +87,6 @@ impl FlightAccount {
     pub fn finish(&mut self, now: Nanos) -> FlightTime {
         self.close(now);
         std::mem::take(&mut self.totals)
-    }
-}
-
-impl FlightTime {
-    /// Adds the time of another worker or process.
-    pub fn merge(&mut self, other: &FlightTime) {
-        self.requests = self.requests.saturating_add(other.requests);
-        self.area_ns = self.area_ns.saturating_add(other.area_ns);
-        self.untimed_ns = self.untimed_ns.saturating_add(other.untimed_ns);
-        self.shared_ns = self.shared_ns.saturating_add(other.shared_ns);
     }
 }
 

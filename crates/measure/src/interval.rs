@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::counters::Counters;
-use crate::histogram::Histogram;
-use crate::parts::{ServerRecord, merge_servers};
 use crate::recorder::{Counts, Recorder};
-use crate::transmit::TransmitTimes;
+use crate::side_times::SideTimes;
+use pummel_logic::merge::{Clear as _, Merge as _};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
@@ -26,19 +25,11 @@ pub struct Interval {
     pub parts: BTreeMap<usize, Box<Recorder>>,
     /// Everything that only adds up, beside the requests.
     pub counters: Counters,
-    /// Number of requests that a client had outstanding with each new one, that one included; `None` where this is not
-    /// counted.
-    pub outstanding: Option<Box<Histogram>>,
-    /// Times from when the read of a pair was due to the arrival of the reply to its store; `None` where no reads are
-    /// followed by stores.
-    pub pairs: Option<Box<Histogram>>,
-    /// Times of sampled requests that left; `None` where no request is stamped.
-    pub transmit: Option<Box<TransmitTimes>>,
+    /// The histograms beside those of the requests.
+    pub side_times: SideTimes,
     /// Whether a server has evicted a record since the run began; only in slices of a warm-up that ends with the first
     /// eviction.
     pub evicted: bool,
-    /// The requests by server, by the number of the server in the Plan; empty where there is one server.
-    pub servers: Vec<ServerRecord>,
     /// Number of the worker whose memory the slice is; merging and restarting leave it.
     pub worker: usize,
 }
@@ -53,11 +44,8 @@ impl Interval {
             groups: groups.into_iter().map(|verbs| Recorder::new(verbs.into_iter())).collect(),
             parts: BTreeMap::new(),
             counters: Counters::default(),
-            outstanding: None,
-            pairs: None,
-            transmit: None,
+            side_times: SideTimes::default(),
             evicted: false,
-            servers: Vec::new(),
             worker: 0,
         }
     }
@@ -67,19 +55,12 @@ impl Interval {
         Interval { worker, ..self }
     }
 
-    /// Makes the slice also count outstanding requests, where `outstanding` is true.
-    pub fn counting(self, outstanding: bool) -> Interval {
-        Interval { outstanding: outstanding.then(Box::default), ..self }
-    }
-
-    /// Makes the slice also keep the times of pairs, where `pairs` is true.
-    pub fn pairing(self, pairs: bool) -> Interval {
-        Interval { pairs: pairs.then(Box::default), ..self }
-    }
-
-    /// Makes the slice also keep the times at which sampled requests left, where `stamping` is true.
-    pub fn stamping(self, stamping: bool) -> Interval {
-        Interval { transmit: stamping.then(Box::default), ..self }
+    /// An empty slice of the same worker, which takes the memory of its requests' times with the first of them.
+    pub fn another(&self) -> Interval {
+        let groups = self.groups.iter().map(|_| std::iter::empty());
+        let mut side_times = self.side_times.clone();
+        side_times.clear();
+        Interval { side_times, worker: self.worker, ..Interval::new(groups) }
     }
 
     /// Adds another worker's part of the same slice.
@@ -92,23 +73,14 @@ impl Interval {
         self.start_ns = self.start_ns.min(other.start_ns);
         self.end_ns = self.end_ns.max(other.end_ns);
         for (recorder, more) in self.groups.iter_mut().zip(&mut other.groups) {
-            recorder.merge(more);
+            recorder.merge(more.ops());
         }
         for (number, more) in &mut other.parts {
-            self.part(*number).merge(more);
+            self.part(*number).merge(more.ops());
         }
         self.counters.merge(&other.counters);
-        if let (Some(ours), Some(theirs)) = (&mut self.outstanding, &other.outstanding) {
-            ours.merge(theirs);
-        }
-        if let Some(theirs) = &other.pairs {
-            self.pairs.get_or_insert_default().merge(theirs);
-        }
-        if let Some(theirs) = &other.transmit {
-            self.transmit.get_or_insert_default().merge(theirs);
-        }
+        self.side_times.merge(&other.side_times);
         self.evicted |= other.evicted;
-        merge_servers(&mut self.servers, &other.servers);
     }
 
     /// The recorder of a part of the phase, which takes its memory with the first request.
@@ -133,17 +105,8 @@ impl Interval {
         self.groups.iter_mut().for_each(Recorder::clear);
         self.parts.clear();
         self.counters = Counters::default();
-        if let Some(outstanding) = &mut self.outstanding {
-            outstanding.clear();
-        }
-        if let Some(pairs) = &mut self.pairs {
-            pairs.clear();
-        }
-        if let Some(transmit) = &mut self.transmit {
-            transmit.clear();
-        }
+        self.side_times.clear();
         self.evicted = false;
-        self.servers.clear();
     }
 }
 

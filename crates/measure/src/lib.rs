@@ -47,6 +47,7 @@ pub mod sample;
 pub mod scalability;
 #[cfg(test)]
 pub(crate) mod scenario;
+pub mod side_times;
 pub mod slice;
 pub mod summary;
 pub mod tally;

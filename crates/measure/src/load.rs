@@ -2,53 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::counts::Counts;
-use crate::words::count_message;
+use crate::words::{count_message, merge_messages};
+use pummel_logic::merge::{first, greatest};
+use pummel_logic::merged;
 use pummel_logic::time::Nanos;
 
-/// The result of a load.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LoadResult {
-    /// Records that were to be stored.
-    pub records: u64,
-    /// Records that were stored.
-    pub stored: u64,
-    /// Requests that failed, or that the server answered without storing the record. A request that was never sent, or
-    /// whose answer did not come before the run was interrupted, is not among them.
-    pub errors: u64,
-    /// Length of the load in nanoseconds.
-    pub elapsed_ns: Nanos,
-    /// Bytes that were sent.
-    pub bytes: u64,
-    /// Messages of servers with errors, and how often each came; at most
-    /// [`MESSAGES_KEPT`](crate::measurement::MESSAGES_KEPT) different messages.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub messages: BTreeMap<String, u64>,
-    /// The first failure of a connection, with its server, where records were not stored; `None` where none failed, and
-    /// where all records were stored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+merged! {
+    /// The result of a load.
+    #[serde(deny_unknown_fields)]
+    pub struct LoadResult {
+        /// Records that were to be stored.
+        pub records: u64,
+        /// Records that were stored.
+        pub stored: u64,
+        /// Requests that failed, or that the server answered without storing the record. A request that was never sent, or
+        /// whose answer did not come before the run was interrupted, is not among them.
+        pub errors: u64,
+        /// Length of the load in nanoseconds.
+        pub elapsed_ns: Nanos => greatest,
+        /// Bytes that were sent.
+        pub bytes: u64,
+        /// Messages of servers with errors, and how often each came; at most
+        /// [`MESSAGES_KEPT`](crate::measurement::MESSAGES_KEPT) different messages.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub messages: BTreeMap<String, u64> => merge_messages,
+        /// The first failure of a connection, with its server, where records were not stored; `None` where none failed, and
+        /// where all records were stored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub trouble: Option<String> => first,
+    }
 }
 
 impl LoadResult {
-    /// Adds the load of another worker at the same time.
-    pub fn merge(&mut self, other: &LoadResult) {
-        self.records += other.records;
-        self.stored += other.stored;
-        self.errors += other.errors;
-        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
-        self.bytes += other.bytes;
-        for (message, count) in &other.messages {
-            self.message(message.as_bytes(), *count);
-        }
-        if self.trouble.is_none() {
-            self.trouble.clone_from(&other.trouble);
-        }
-    }
-
     /// Adds what one worker stored, by the outcomes of its requests, of which `repeated` were sent again because the first
     /// attempt was lost.
     pub fn add_worker(&mut self, counts: &Counts, repeated: u64, elapsed_ns: Nanos, sent_bytes: u64) {

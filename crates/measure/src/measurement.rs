@@ -10,14 +10,14 @@ use crate::calibration::Calibrated;
 use crate::evidence::Evidence;
 use crate::evidence::provenance::Provenance;
 use crate::flight::FlightTime;
-use crate::histogram::Histogram;
 use crate::interval::Interval;
-use crate::parts::{ServerRecord, merge_servers};
 use crate::recorder::{OpRecord, Ops, Tally};
 use crate::replayed::Replayed;
-use crate::transmit::TransmitTimes;
+use crate::side_times::SideTimes;
 use crate::uncertainty::Windows;
-use crate::words::count_message;
+use crate::words::{count_message, merge_messages};
+use pummel_logic::merge::Merge as _;
+use pummel_logic::merged;
 use pummel_logic::plan::memory::INTERVALS_KEPT_MAX;
 use pummel_logic::plan::{Clock, Plan, RatePoint};
 use pummel_logic::protocol::udp;
@@ -87,17 +87,8 @@ pub struct Measurement {
     pub intervals_merged: u64,
     /// Everything that only adds up in the measured phase, beside the requests.
     pub counters: Counters,
-    /// Number of requests that a client had outstanding with each new one, that one included; `None` where this was not
-    /// asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outstanding: Option<Histogram>,
-    /// The times of pairs of a read and the store that follows it, from the time at which the read was due to the arrival of the
-    /// store's reply; `None` where the Plan has no pairs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pairs: Option<Histogram>,
-    /// Times of sampled requests that left this machine; `None` where that was not asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transmit: Option<TransmitTimes>,
+    /// The histograms beside those of the requests by their verb.
+    pub side_times: SideTimes,
     /// Requests of the measured phase that were to be written one by one; `None` where that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
@@ -111,10 +102,6 @@ pub struct Measurement {
     pub load: Option<LoadResult>,
     /// Account of the connections.
     pub connections: Connections,
-    /// The measured requests by server, by the number of the server in the Plan: the first
-    /// [`SERVERS_TIMED_MAX`](crate::connections::SERVERS_TIMED_MAX) of them; empty with one server.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub servers: Vec<ServerRecord>,
     /// Counts of datagrams in the whole run; `None` where no server was reached over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<udp::DatagramCounts>,
@@ -209,14 +196,15 @@ pub struct GroupMeasurement {
     pub ops: Ops,
 }
 
-/// All requests of all phases.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WholeRun {
-    /// Counts of the requests by their end.
-    pub ops: Tally,
-    /// Bytes over the wire.
-    pub bytes: Bytes,
+merged! {
+    /// All requests of all phases.
+    #[serde(deny_unknown_fields)]
+    pub struct WholeRun {
+        /// Counts of the requests by their end.
+        pub ops: Tally,
+        /// Bytes over the wire.
+        pub bytes: Bytes,
+    }
 }
 
 impl Measurement {
@@ -240,16 +228,13 @@ impl Measurement {
             windows: None,
             intervals_merged: 0,
             counters: Counters::default(),
-            outstanding: None,
-            pairs: None,
-            transmit: None,
+            side_times: SideTimes::default(),
             samples: None,
             recording_rows: None,
             replayed: None,
             steered: None,
             load: None,
             connections: Connections::default(),
-            servers: Vec::new(),
             udp: None,
             verify: Verify::default(),
             noreply_errors: 0,
@@ -281,16 +266,7 @@ impl Measurement {
         }
         self.counters.merge(&interval.counters);
         self.whole_run.bytes.merge(&interval.counters.bytes);
-        merge_servers(&mut self.servers, &interval.servers);
-        if let Some(outstanding) = &interval.outstanding {
-            self.outstanding.get_or_insert_default().merge(outstanding);
-        }
-        if let Some(pairs) = &interval.pairs {
-            self.pairs.get_or_insert_default().merge(pairs);
-        }
-        if let Some(transmit) = &interval.transmit {
-            self.transmit.get_or_insert_default().merge(transmit);
-        }
+        self.side_times.merge(&interval.side_times);
         let slice = Slice::of(interval, self.timeout_ns, keep);
         let at = self.intervals.partition_point(|present| present.index < slice.index);
         self.intervals.insert(at, slice);
@@ -372,9 +348,7 @@ impl Measurement {
         for (group, more) in self.groups.iter_mut().zip(&other.groups) {
             group.ops.merge(&more.ops);
         }
-        for (number, more) in other.parts.iter().enumerate() {
-            self.part(number).merge(more);
-        }
+        self.parts.merge(&other.parts);
         self.merge_intervals(&other.intervals);
         self.intervals_merged += other.intervals_merged;
         match (&mut self.windows, &other.windows) {
@@ -382,37 +356,20 @@ impl Measurement {
             (none, more) => *none = none.take().or_else(|| more.clone()),
         }
         self.counters.merge(&other.counters);
-        if let Some(samples) = &other.samples {
-            self.samples.get_or_insert_default().merge(samples);
-        }
-        if let Some(more) = &other.outstanding {
-            self.outstanding.get_or_insert_default().merge(more);
-        }
-        if let Some(more) = &other.pairs {
-            self.pairs.get_or_insert_default().merge(more);
-        }
-        if let Some(more) = &other.transmit {
-            self.transmit.get_or_insert_default().merge(more);
-        }
+        self.side_times.merge(&other.side_times);
+        self.samples.merge(&other.samples);
         self.recording_rows = self.recording_rows.or(other.recording_rows);
         match (&mut self.replayed, &other.replayed) {
             (Some(replayed), Some(other)) => replayed.merge(other),
             (replayed @ None, Some(other)) => *replayed = Some(other.clone()),
             (_, None) => {}
         }
-        if let Some(more) = &other.load {
-            self.load.get_or_insert_default().merge(more);
-        }
+        self.load.merge(&other.load);
         self.connections.merge(&other.connections);
-        merge_servers(&mut self.servers, &other.servers);
-        if let Some(more) = &other.udp {
-            self.udp.get_or_insert_default().merge(more);
-        }
+        self.udp.merge(&other.udp);
         self.verify.merge(&other.verify);
         self.noreply_errors += other.noreply_errors;
-        for (message, count) in &other.messages {
-            self.message(message.as_bytes(), *count);
-        }
+        merge_messages(&mut self.messages, &other.messages);
         self.flight.merge(&other.flight);
         self.generator.merge(&other.generator);
         self.whole_run.merge(&other.whole_run);
@@ -442,14 +399,6 @@ pub fn intervals_merged_notice() -> String {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-impl WholeRun {
-    /// Adds the requests and bytes of another worker or phase.
-    pub fn merge(&mut self, other: &WholeRun) {
-        self.ops.merge(&other.ops);
-        self.bytes.merge(&other.bytes);
-    }
 }
 
 #[cfg(test)]

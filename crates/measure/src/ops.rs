@@ -7,27 +7,31 @@ use serde::{Deserialize, Serialize};
 use crate::counts::Counts;
 use crate::histogram::{CellSums, Histogram, rank};
 use crate::sample::Span;
+use pummel_logic::merge::{Clear, Merge};
+use pummel_logic::merged;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
 /// The five histograms of a verb, by [`Span`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Times(pub(super) [Histogram; Span::COUNT]);
+pub struct Times<H = Histogram>(pub(super) [H; Span::COUNT]);
 
-/// The record of the requests of one verb.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpRecord {
-    /// Counts of the requests by their end.
-    pub counts: Counts,
-    /// The times of the requests. Response, service and reaction are those of completed requests with an answer; wait and
-    /// lag those of all that were sent.
-    pub times: Times,
-    /// The lag of completed requests with an answer, summed by coarse cell of their response.
-    #[serde(default, skip_serializing_if = "CellSums::is_zero")]
-    pub lag_by_response: CellSums,
-    /// The wait of completed requests with an answer, summed by coarse cell of their response.
-    #[serde(default, skip_serializing_if = "CellSums::is_zero")]
-    pub wait_by_response: CellSums,
+merged! {
+    /// The record of the requests of one verb. Its histograms are dense where they are recorded, and sparse on their way to another
+    /// process.
+    pub struct OpRecord<H = Histogram> {
+        /// Counts of the requests by their end.
+        pub counts: Counts,
+        /// The times of the requests. Response, service and reaction are those of completed requests with an answer; wait and
+        /// lag those of all that were sent.
+        pub times: Times<H>,
+        /// The lag of completed requests with an answer, summed by coarse cell of their response.
+        #[serde(default, skip_serializing_if = "CellSums::is_zero")]
+        pub lag_by_response: CellSums,
+        /// The wait of completed requests with an answer, summed by coarse cell of their response.
+        #[serde(default, skip_serializing_if = "CellSums::is_zero")]
+        pub wait_by_response: CellSums,
+    }
 }
 
 /// Anatomy of the responses of a coarse cell: sums over its requests, in nanoseconds.
@@ -49,7 +53,7 @@ pub struct AnatomyCell {
 
 /// The record of requests, by verb. Verbs without requests may be absent.
 #[derive(Clone, Debug, Default)]
-pub struct Ops(pub(super) [Option<Box<OpRecord>>; Verb::COUNT]);
+pub struct Ops<H = Histogram>(pub(super) [Option<Box<OpRecord<H>>>; Verb::COUNT]);
 
 impl Times {
     /// Times from these histograms, by [`Span`].
@@ -57,37 +61,39 @@ impl Times {
         Times(histograms)
     }
 
-    /// The histogram of one span.
-    pub fn of(&self, span: Span) -> &Histogram {
-        &self.0[span as usize]
-    }
-
-    /// Adds everything that `other` holds.
-    pub fn merge(&mut self, other: &Times) {
-        for (histogram, more) in self.0.iter_mut().zip(&other.0) {
-            histogram.merge(more);
-        }
-    }
-
     /// Takes the memory of all histograms.
     pub(super) fn reserve(&mut self) {
         self.0.iter_mut().for_each(Histogram::reserve);
     }
+}
 
-    pub(super) fn clear(&mut self) {
-        self.0.iter_mut().for_each(Histogram::clear);
+impl<H: Default> Times<H> {
+    /// Times of responses alone.
+    pub(super) fn of_response(response: H) -> Times<H> {
+        Times([response, H::default(), H::default(), H::default(), H::default()])
+    }
+}
+
+impl<H> Times<H> {
+    /// The histogram of one span.
+    pub fn of(&self, span: Span) -> &H {
+        &self.0[span as usize]
+    }
+}
+
+impl<H: Merge<G>, G> Merge<Times<G>> for Times<H> {
+    fn merge(&mut self, other: &Times<G>) {
+        self.0.merge(&other.0);
+    }
+}
+
+impl<H: Clear> Clear for Times<H> {
+    fn clear(&mut self) {
+        self.0.clear();
     }
 }
 
 impl OpRecord {
-    /// Adds everything that `other` holds.
-    pub fn merge(&mut self, other: &OpRecord) {
-        self.counts.merge(&other.counts);
-        self.times.merge(&other.times);
-        self.lag_by_response.merge(&other.lag_by_response);
-        self.wait_by_response.merge(&other.wait_by_response);
-    }
-
     /// Anatomy of the responses, by coarse cell: the sums of wait and lag of those very requests, and service as the
     /// rest. Empty where there was no request, and for results that are older than the sums.
     pub fn anatomy(&self) -> Vec<AnatomyCell> {
@@ -137,25 +143,27 @@ impl OpRecord {
     }
 }
 
-impl Ops {
+impl<H> Ops<H> {
     /// The verbs with requests, in the order of reports.
-    pub fn iter(&self) -> impl Iterator<Item = (Verb, &OpRecord)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Verb, &OpRecord<H>)> {
         let present = Verb::ALL.into_iter().zip(&self.0);
         present.filter_map(|(verb, op)| Some((verb, op.as_deref().filter(|op| op.counts.requests() > 0)?)))
     }
 
     /// The record of one verb; `None` where no request had it.
-    pub fn get(&self, verb: Verb) -> Option<&OpRecord> {
+    pub fn get(&self, verb: Verb) -> Option<&OpRecord<H>> {
         self.0[verb as usize].as_deref()
     }
 
-    /// Adds everything that `other` holds.
-    pub fn merge(&mut self, other: &Ops) {
-        for (verb, op) in other.iter() {
-            self.add(verb, op);
-        }
+    /// The counts of all verbs together.
+    pub fn counts(&self) -> Counts {
+        let mut all = Counts::default();
+        self.iter().for_each(|(_, op)| all.merge(&op.counts));
+        all
     }
+}
 
+impl Ops {
     /// Adds requests of one verb.
     pub fn add(&mut self, verb: Verb, op: &OpRecord) {
         self.entry(verb).merge(op);
@@ -167,53 +175,53 @@ impl Ops {
         self.iter().for_each(|(_, op)| all.merge(op));
         all
     }
+}
 
-    /// The counts of all verbs together.
-    pub fn counts(&self) -> Counts {
-        let mut all = Counts::default();
-        self.iter().for_each(|(_, op)| all.merge(&op.counts));
-        all
-    }
-
+impl<H: Default> Ops<H> {
     #[inline]
-    pub(super) fn entry(&mut self, verb: Verb) -> &mut OpRecord {
+    pub(super) fn entry(&mut self, verb: Verb) -> &mut OpRecord<H> {
         self.0[verb as usize].get_or_insert_with(Ops::begin)
     }
 
     /// Allocates the record of a verb. It is not inlined, so that recording stays small.
     #[cold]
     #[inline(never)]
-    fn begin() -> Box<OpRecord> {
+    fn begin() -> Box<OpRecord<H>> {
         Box::default()
     }
+}
 
-    pub(super) fn clear(&mut self) {
-        for op in self.0.iter_mut().flatten() {
-            op.counts = Counts::default();
-            op.times.clear();
-            op.lag_by_response.clear();
-            op.wait_by_response.clear();
+impl<H: Merge<G> + Default, G> Merge<Ops<G>> for Ops<H> {
+    fn merge(&mut self, other: &Ops<G>) {
+        for (verb, op) in other.iter() {
+            self.entry(verb).merge(op);
         }
     }
 }
 
-impl PartialEq for Ops {
-    fn eq(&self, other: &Ops) -> bool {
+impl<H: Clear> Clear for Ops<H> {
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl<H: PartialEq> PartialEq for Ops<H> {
+    fn eq(&self, other: &Ops<H>) -> bool {
         self.iter().eq(other.iter())
     }
 }
 
-impl Eq for Ops {}
+impl<H: Eq> Eq for Ops<H> {}
 
-impl Serialize for Ops {
+impl<H: Serialize> Serialize for Ops<H> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Ops {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Ops, D::Error> {
-        let saved = BTreeMap::<Verb, Box<OpRecord>>::deserialize(deserializer)?;
+impl<'de, H: Deserialize<'de> + Default> Deserialize<'de> for Ops<H> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Ops<H>, D::Error> {
+        let saved = BTreeMap::<Verb, Box<OpRecord<H>>>::deserialize(deserializer)?;
         let mut ops = Ops::default();
         for (verb, op) in saved {
             ops.0[verb as usize] = Some(op);

@@ -2,25 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::connections::SERVERS_TIMED_MAX;
 use crate::histogram::{CoarseHistogram, rank};
+use pummel_logic::merge::Merge;
+use pummel_logic::merged;
 use pummel_logic::time::Nanos;
 
 /// Most agents whose slices are kept one by one.
 pub const MEMBERS_TIMED_MAX: usize = 24;
 
-/// The requests of one of several servers. A request over several servers counts for the server whose part came last.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ServerRecord {
-    /// Requests that were answered without an error.
-    pub completed: u64,
-    /// Requests that the server answered with an error.
-    pub failed: u64,
-    /// Requests that got no answer: given up, or outstanding when their connection or their phase ended.
-    pub unanswered: u64,
-    /// Service times of the requests that were answered, in nanoseconds.
-    pub service: CoarseHistogram,
+merged! {
+    /// The requests of one of several servers. A request over several servers counts for the server whose part came last.
+    #[serde(deny_unknown_fields)]
+    pub struct ServerRecord {
+        /// Requests that were answered without an error.
+        pub completed: u64,
+        /// Requests that the server answered with an error.
+        pub failed: u64,
+        /// Requests that got no answer: given up, or outstanding when their connection or their phase ended.
+        pub unanswered: u64,
+        /// Service times of the requests that were answered, in nanoseconds.
+        pub service: CoarseHistogram,
+    }
 }
 
 /// The share of one server or one process in a slice.
@@ -68,14 +70,6 @@ impl ServerRecord {
         }
     }
 
-    /// Adds the requests of another worker or slice.
-    pub fn merge(&mut self, other: &ServerRecord) {
-        self.completed += other.completed;
-        self.failed += other.failed;
-        self.unanswered += other.unanswered;
-        self.service.merge(&other.service);
-    }
-
     /// A quantile of the service time, from 0 to 1, where requests without an answer count as slower than all others;
     /// `None` if it falls among those, and if there are no requests.
     pub fn quantile(&self, quantile: f64) -> Option<Nanos> {
@@ -96,23 +90,9 @@ impl ServerRecord {
     }
 }
 
-/// Adds the requests of servers to those of the same servers, by their numbers.
-pub fn merge_servers(all: &mut Vec<ServerRecord>, more: &[ServerRecord]) {
-    if all.len() < more.len() {
-        all.resize_with(more.len(), ServerRecord::default);
-    }
-    all.iter_mut().zip(more).for_each(|(own, more)| own.merge(more));
-}
-
-/// Whether requests of servers that another process sent could have been counted here: no more servers than are timed, and
-/// histograms within the table.
-pub fn are_sound(servers: &[ServerRecord]) -> bool {
-    servers.len() <= SERVERS_TIMED_MAX && servers.iter().all(|server| server.service.is_sound())
-}
-
-impl SlicePart {
+impl Merge for SlicePart {
     /// Adds the part of a neighbouring slice. Quantiles stay known only where one of both has no requests.
-    pub fn merge(&mut self, other: &SlicePart) {
+    fn merge(&mut self, other: &SlicePart) {
         let is_empty = |part: &SlicePart| part.completed + part.failed == 0;
         let times = match (is_empty(self), is_empty(other)) {
             (true, _) => (other.p50_ns, other.p99_ns, other.lag_p99_ns),
@@ -124,14 +104,6 @@ impl SlicePart {
         self.busy_ns = self.busy_ns.saturating_add(other.busy_ns);
         (self.p50_ns, self.p99_ns, self.lag_p99_ns) = times;
     }
-}
-
-/// Adds the parts of a neighbouring slice to those of the same servers or processes.
-pub fn merge_parts(all: &mut Vec<SlicePart>, more: &[SlicePart]) {
-    if all.len() < more.len() {
-        all.resize_with(more.len(), SlicePart::default);
-    }
-    all.iter_mut().zip(more).for_each(|(own, more)| own.merge(more));
 }
 
 #[cfg(test)]
@@ -160,20 +132,11 @@ mod tests {
     #[test]
     fn servers_merge_by_their_numbers_and_parts_lose_their_quantiles() {
         let mut all = vec![record(&[1_000], 0)];
-        merge_servers(&mut all, &[record(&[3_000], 1), record(&[9_000], 0)]);
+        all.merge(&vec![record(&[3_000], 1), record(&[9_000], 0)]);
         assert_eq!((all[0].completed, all[0].unanswered, all[1].completed), (2, 1, 1));
         let mut parts = vec![record(&[1_000], 0).part(), SlicePart::default()];
-        merge_parts(&mut parts, &[record(&[1_000], 0).part(), record(&[5], 0).part()]);
+        parts.merge(&vec![record(&[1_000], 0).part(), record(&[5], 0).part()]);
         assert_eq!((parts[0].completed, parts[0].p50_ns), (2, None));
         assert!(parts[1].p50_ns.is_some());
-    }
-
-    #[test]
-    fn foreign_servers_are_looked_at() {
-        assert!(are_sound(&[record(&[7], 1)]));
-        assert!(!are_sound(&vec![ServerRecord::default(); SERVERS_TIMED_MAX + 1]));
-        let foreign = "{\"completed\":1,\"failed\":0,\"unanswered\":0,\"service\":{\"first\":4294967295,\"counts\":[1]}}";
-        let foreign: ServerRecord = serde_json::from_str(foreign).expect("a record");
-        assert!(!are_sound(&[foreign]));
     }
 }

@@ -1,6 +1,7 @@
 //! The recorder of one worker: it counts requests and their times, without locks or allocations.
 
-use crate::histogram::{CellSums, NotAHistogram, SparseHistogram};
+use crate::histogram::Histogram;
+use pummel_logic::merge::{Clear, Merge};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::cache_counts::CacheCounts;
@@ -111,27 +112,12 @@ impl Recorder {
         &self.ops
     }
 
-    /// Adds everything that `other` recorded.
-    pub fn merge(&mut self, other: &mut Recorder) {
-        self.ops.merge(other.ops());
-    }
-
-    /// Adds what a recorder of another process has of one verb.
-    ///
-    /// # Errors
-    /// Returns [`NotAHistogram`] when the times are no histograms.
-    pub fn merge_sparse(
-        &mut self,
-        verb: Verb,
-        counts: &Counts,
-        times: &[SparseHistogram; Span::COUNT],
-        [lag_by_response, wait_by_response]: [&CellSums; 2],
-    ) -> Result<(), NotAHistogram> {
-        let op = self.ops.entry(verb);
-        op.counts.merge(counts);
-        op.lag_by_response.merge(lag_by_response);
-        op.wait_by_response.merge(wait_by_response);
-        op.times.0.iter_mut().zip(times).try_for_each(|(histogram, more)| histogram.merge_sparse(more))
+    /// Adds what another recorder has, of this process or of another one.
+    pub fn merge<H>(&mut self, ops: &Ops<H>)
+    where
+        Histogram: Merge<H>,
+    {
+        self.ops.merge(ops);
     }
 
     /// Makes the recorder empty and keeps its memory.
@@ -385,7 +371,7 @@ mod tests {
             })
             .collect();
         let mut merged = recorded(&samples[..40]);
-        merged.merge(&mut recorded(&samples[40..]));
+        merged.merge(recorded(&samples[40..]).ops());
         assert_eq!(merged.ops(), recorded(&samples).ops());
     }
 

@@ -268,7 +268,7 @@ impl Scenario {
             }
             if let Some(out) = self.out {
                 let departure = Departure { sent, scheduled: None, left: sent + out, arrived: Some(arrived) };
-                interval.transmit.get_or_insert_default().record(&departure);
+                interval.side_times.transmit.get_or_insert_default().record(&departure);
             }
             interval.groups[0].record(&sample);
         }

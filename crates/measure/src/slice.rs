@@ -8,8 +8,10 @@ use crate::counters::Counters;
 use crate::figures::{Figures, Unanswered};
 use crate::histogram::{Histogram, Sketch};
 use crate::interval::Interval;
-use crate::parts::{ServerRecord, SlicePart, merge_parts};
+use crate::parts::{ServerRecord, SlicePart};
 use crate::recorder::{Counts, Ops, Span};
+use pummel_logic::merge::Merge as _;
+use pummel_logic::merged;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
@@ -40,24 +42,16 @@ pub struct Slice {
     pub members: Vec<SlicePart>,
 }
 
-/// The times of the requests of a slice in few cells, so that every slice keeps them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SliceSketch {
-    /// Response times in nanoseconds.
-    pub response: Sketch,
-    /// Service times in nanoseconds.
-    pub service: Sketch,
-    /// Requests that got no answer.
-    pub unanswered: u64,
-}
-
-impl SliceSketch {
-    /// Adds everything that `other` holds.
-    pub fn merge(&mut self, other: &SliceSketch) {
-        self.response.merge(&other.response);
-        self.service.merge(&other.service);
-        self.unanswered += other.unanswered;
+merged! {
+    /// The times of the requests of a slice in few cells, so that every slice keeps them.
+    #[serde(deny_unknown_fields)]
+    pub struct SliceSketch {
+        /// Response times in nanoseconds.
+        pub response: Sketch,
+        /// Service times in nanoseconds.
+        pub service: Sketch,
+        /// Requests that got no answer.
+        pub unanswered: u64,
     }
 }
 
@@ -93,7 +87,7 @@ impl Slice {
             ops: BTreeMap::new(),
             counters: interval.counters,
             sketch: None,
-            servers: interval.servers.iter().map(ServerRecord::part).collect(),
+            servers: interval.side_times.servers.iter().map(ServerRecord::part).collect(),
             members: Vec::new(),
         };
         if let [recorder] = interval.groups.as_mut_slice() {
@@ -147,8 +141,8 @@ impl Slice {
             }
         }
         self.counters.merge(&other.counters);
-        merge_parts(&mut self.servers, &other.servers);
-        merge_parts(&mut self.members, &other.members);
+        self.servers.merge(&other.servers);
+        self.members.merge(&other.members);
         // Of one that keeps none, the times of the other alone would be half of the truth.
         self.sketch = self.sketch.take().zip(other.sketch.as_ref()).map(|(mut sketch, more)| {
             sketch.merge(more);

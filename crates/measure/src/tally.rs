@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::counts::Counts;
 use crate::ops::Ops;
 use crate::sample::Sample;
+use pummel_logic::merge::Merge;
 use pummel_logic::protocol::Verb;
 use pummel_logic::workload::cache_counts::CacheCounts;
 
@@ -53,13 +54,6 @@ impl Tally {
         self.0[verb as usize].merge(counts);
     }
 
-    /// Adds what `other` counted.
-    pub fn merge(&mut self, other: &Tally) {
-        for (counts, more) in self.0.iter_mut().zip(&other.0) {
-            counts.merge(more);
-        }
-    }
-
     /// The counts without those of `part`, which were added before.
     pub fn without(&self, part: &Tally) -> Tally {
         let mut rest = self.clone();
@@ -82,6 +76,12 @@ impl Tally {
         let mut all = Counts::default();
         self.0.iter().for_each(|counts| all.merge(counts));
         all
+    }
+}
+
+impl Merge for Tally {
+    fn merge(&mut self, other: &Tally) {
+        self.0.merge(&other.0);
     }
 }
 

@@ -1,31 +1,29 @@
 //! Times of sampled requests that left this machine: the part of their service time before that, and the part after it.
 
-use serde::{Deserialize, Serialize};
-
-use crate::histogram::{Histogram, NotAHistogram, SparseHistogram};
-use pummel_logic::counters;
+use crate::histogram::Histogram;
 use pummel_logic::time::Nanos;
+use pummel_logic::{counters, merged};
 
 /// A transmit stamp may lie this far outside of [sent, arrived], the slack of comparing two clocks.
 const STAMP_SLACK_NS: Nanos = 1_000;
 
-/// The times of sampled requests around the moment at which their last byte left: service = out + served.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TransmitTimes {
-    /// left - sent: this machine's kernel, from the system call to the driver.
-    pub out: Histogram,
-    /// arrived - left: the way there, the server, and the way back. Requests whose reply has no receive stamp are left
-    /// out.
-    pub served: Histogram,
-    /// left - scheduled: the queueing discipline, where its stamps were asked for; part of `out`.
-    pub queued: Histogram,
-    /// Time from the card's stamp of the request to its stamp of the reply, by the card's clock alone, where its stamps
-    /// were asked for.
-    #[serde(default)]
-    pub wire: Histogram,
-    /// Counts of sampled requests without these times.
-    pub counts: TransmitCounts,
+merged! {
+    /// The times of sampled requests around the moment at which their last byte left: service = out + served.
+    #[serde(deny_unknown_fields)]
+    pub struct TransmitTimes<H = Histogram> {
+        /// left - sent: this machine's kernel, from the system call to the driver.
+        pub out: H,
+        /// arrived - left: the way there, the server, and the way back. Requests whose reply has no receive stamp are left
+        /// out.
+        pub served: H,
+        /// left - scheduled: the queueing discipline, where its stamps were asked for; part of `out`.
+        pub queued: H,
+        /// Time from the card's stamp of the request to its stamp of the reply, by the card's clock alone, where its stamps
+        /// were asked for.
+        pub wire: H,
+        /// Counts of sampled requests without these times.
+        pub counts: TransmitCounts,
+    }
 }
 
 counters! {
@@ -79,15 +77,6 @@ impl TransmitTimes {
         true
     }
 
-    /// Adds the times of another worker, slice or process.
-    pub fn merge(&mut self, other: &TransmitTimes) {
-        self.out.merge(&other.out);
-        self.served.merge(&other.served);
-        self.queued.merge(&other.queued);
-        self.wire.merge(&other.wire);
-        self.counts.merge(&other.counts);
-    }
-
     /// Records the card's stamps of a request and of its reply; the first may be missing. A reply stamped before its
     /// request is not recorded.
     pub fn record_wire(&mut self, left: Option<Nanos>, received: Nanos) {
@@ -96,70 +85,15 @@ impl TransmitTimes {
             None => self.counts.wire_missing += 1,
         }
     }
-
-    /// Makes the times empty, and keeps their memory.
-    pub fn clear(&mut self) {
-        [&mut self.out, &mut self.served, &mut self.queued, &mut self.wire]
-            .into_iter()
-            .for_each(Histogram::clear);
-        self.counts = TransmitCounts::default();
-    }
-}
-
-/// [`TransmitTimes`] on their way to another process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SparseTransmitTimes {
-    out: SparseHistogram,
-    served: SparseHistogram,
-    queued: SparseHistogram,
-    /// Times by the card's clock; absent where no card stamps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    wire: Option<SparseHistogram>,
-    counts: TransmitCounts,
-}
-
-impl SparseTransmitTimes {
-    /// The times in the form that is sent to another process.
-    pub fn of(times: &TransmitTimes) -> SparseTransmitTimes {
-        SparseTransmitTimes {
-            out: times.out.to_sparse(),
-            served: times.served.to_sparse(),
-            queued: times.queued.to_sparse(),
-            wire: (times.wire.count() > 0).then(|| times.wire.to_sparse()),
-            counts: times.counts,
-        }
-    }
-
-    /// Adds the times to those of this process.
-    ///
-    /// # Errors
-    /// Returns [`NotAHistogram`] when the times are no histograms; parts of them may have been added then.
-    pub fn add_to(&self, times: &mut TransmitTimes) -> Result<(), NotAHistogram> {
-        times.counts.merge(&self.counts);
-        times.out.merge_sparse(&self.out)?;
-        times.served.merge_sparse(&self.served)?;
-        times.queued.merge_sparse(&self.queued)?;
-        self.wire.as_ref().map_or(Ok(()), |wire| times.wire.merge_sparse(wire))
-    }
-
-    /// Adds the times of a later slice of the same process.
-    pub fn merge(&mut self, other: &SparseTransmitTimes) {
-        self.out.merge(&other.out);
-        self.served.merge(&other.served);
-        self.queued.merge(&other.queued);
-        match (&mut self.wire, &other.wire) {
-            (Some(wire), Some(more)) => wire.merge(more),
-            (None, Some(more)) => self.wire = Some(more.clone()),
-            (_, None) => {}
-        }
-        self.counts.merge(&other.counts);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::SparseHistogram;
+    use pummel_logic::merge::{Clear as _, Merge as _};
+
+    type Sparse = TransmitTimes<SparseHistogram>;
 
     const SENT: Nanos = 1_000_000;
 
@@ -196,11 +130,6 @@ mod tests {
         times.record_wire(None, 9);
         times.record_wire(Some(10), 9);
         assert_eq!((times.wire.count(), times.wire.moments().max, times.counts.wire_missing), (1, 21_000, 2));
-        let sparse = SparseTransmitTimes::of(&TransmitTimes::default());
-        assert!(
-            !serde_json::to_string(&sparse).unwrap().contains("\"wire\""),
-            "without a card nothing is sent"
-        );
     }
 
     #[test]
@@ -225,13 +154,13 @@ mod tests {
         let (mut here, mut far, other) = (of(0..100), of(0..100), of(100..300));
         here.merge(&other);
         assert_eq!(here, whole);
-        let text = serde_json::to_string(&SparseTransmitTimes::of(&other)).unwrap();
-        let sparse: SparseTransmitTimes = serde_json::from_str(&text).unwrap();
-        sparse.add_to(&mut far).unwrap();
+        let text = serde_json::to_string(&Sparse::copy_of(&other)).unwrap();
+        let sparse: Sparse = serde_json::from_str(&text).unwrap();
+        far.merge(&sparse);
         assert_eq!(far, whole);
-        let mut joined = SparseTransmitTimes::of(&of(0..100));
+        let mut joined = Sparse::copy_of(&of(0..100));
         joined.merge(&sparse);
-        assert_eq!(joined, SparseTransmitTimes::of(&whole));
+        assert_eq!(joined, Sparse::copy_of(&whole));
         whole.clear();
         assert_eq!(whole, TransmitTimes::default());
     }

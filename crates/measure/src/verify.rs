@@ -5,24 +5,26 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::words::printable;
+use pummel_logic::merged;
 use pummel_logic::rng::mix;
 
-/// The findings of the checks of answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Verify {
-    /// Values that were checked; misses are not among them.
-    pub checked: u64,
-    /// Values that were wrong.
-    pub failed: u64,
-    /// Values that were right, but certainly older than one that the same client had stored before.
-    pub stale: u64,
-    /// Values too short to carry a frame: their bytes were compared, but not which write they are of.
-    pub short: u64,
-    /// The first keys with a wrong value, at most [`FAILURES_SHOWN`].
-    pub first: Vec<WrongKey>,
-    /// Hashes of the keys with a wrong value, at most [`FAILED_KEYS_KEPT`].
-    pub keys: BTreeSet<u64>,
+merged! {
+    /// The findings of the checks of answers.
+    #[serde(deny_unknown_fields)]
+    pub struct Verify {
+        /// Values that were checked; misses are not among them.
+        pub checked: u64,
+        /// Values that were wrong.
+        pub failed: u64,
+        /// Values that were right, but certainly older than one that the same client had stored before.
+        pub stale: u64,
+        /// Values too short to carry a frame: their bytes were compared, but not which write they are of.
+        pub short: u64,
+        /// The first keys with a wrong value, at most [`FAILURES_SHOWN`].
+        pub first: Vec<WrongKey> => merge_first,
+        /// Hashes of the keys with a wrong value, at most [`FAILED_KEYS_KEPT`].
+        pub keys: BTreeSet<u64> => merge_keys,
+    }
 }
 
 /// A key whose value was wrong.
@@ -45,12 +47,9 @@ impl Verify {
     /// Counts a wrong value.
     pub fn fail(&mut self, key: &[u8], why: &str) {
         self.failed += 1;
-        self.keep(hash(key));
+        merge_keys(&mut self.keys, &BTreeSet::from([hash(key)]));
         if self.first.len() < FAILURES_SHOWN {
-            let key = printable(key);
-            if self.first.iter().all(|failure| failure.key != key) {
-                self.first.push(WrongKey { key, why: why.to_owned() });
-            }
+            merge_first(&mut self.first, &vec![WrongKey { key: printable(key), why: why.to_owned() }]);
         }
     }
 
@@ -63,24 +62,22 @@ impl Verify {
     pub fn more_keys(&self) -> bool {
         self.keys.len() >= FAILED_KEYS_KEPT
     }
+}
 
-    /// Adds the findings of another worker.
-    pub fn merge(&mut self, other: &Verify) {
-        self.checked += other.checked;
-        self.failed += other.failed;
-        self.stale += other.stale;
-        self.short += other.short;
-        other.keys.iter().for_each(|key| self.keep(*key));
-        for failure in &other.first {
-            if self.first.len() < FAILURES_SHOWN && self.first.iter().all(|known| known.key != failure.key) {
-                self.first.push(failure.clone());
-            }
+/// Adds wrong keys that are not known yet, while there is room for them.
+fn merge_first(first: &mut Vec<WrongKey>, others: &Vec<WrongKey>) {
+    for other in others {
+        if first.len() < FAILURES_SHOWN && first.iter().all(|known| known.key != other.key) {
+            first.push(other.clone());
         }
     }
+}
 
-    fn keep(&mut self, key: u64) {
-        if self.keys.len() < FAILED_KEYS_KEPT {
-            self.keys.insert(key);
+/// Adds hashes of keys, while there is room for them.
+fn merge_keys(keys: &mut BTreeSet<u64>, others: &BTreeSet<u64>) {
+    for other in others {
+        if keys.len() < FAILED_KEYS_KEPT {
+            keys.insert(*other);
         }
     }
 }

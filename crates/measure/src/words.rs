@@ -67,6 +67,11 @@ pub(crate) fn count_message(kept: &mut BTreeMap<String, u64>, message: &[u8], co
     }
 }
 
+/// Adds the messages that another part of the run has kept.
+pub(crate) fn merge_messages(kept: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>) {
+    others.iter().for_each(|(message, count)| count_message(kept, message.as_bytes(), *count));
+}
+
 /// Bytes as text that does nothing to a terminal: bytes that are no text, and control characters, are replaced.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);

@@ -35,7 +35,8 @@ const LOGIC: Floor = Floor {
     modules: &[
         ("time", &[]),
         ("rng", &[]),
-        ("counters", &[]),
+        ("merge", &[]),
+        ("counters", &["merge"]),
         ("connection::outbox", &[]),
         ("dist", &["rng"]),
         ("protocol", &["connection::outbox", "counters", "time"]),

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use pummel_logic::merge::Merge as _;
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::rows::{AskedRows, Lateness};

@@ -16,6 +16,7 @@ use pummel_logic::workload::sequence::{Sequencer, Weight};
 use pummel_logic::workload::trace::TraceShare;
 use pummel_logic::workload::verify::stale::Writer;
 use pummel_measure::interval::Interval;
+use pummel_measure::side_times::SideTimes;
 
 use super::context::RunContext;
 use crate::backend::Backend;
@@ -55,9 +56,7 @@ fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients: &[ClientId
     let number = sender.worker;
     let setup = setup_of(context, clients);
     let options = report_options_of(context, number, clients);
-    let stamped = context.plan.engine.stamps.is_some();
-    let interval = || empty_interval(context).stamping(stamped).of_worker(number);
-    let intervals = std::array::from_fn(|_| Box::new(interval()));
+    let intervals = std::array::from_fn(|_| Box::new(empty_interval(context).of_worker(number)));
     let reporter = WorkerReporter::new(sender, intervals, options);
     let maker = request_maker_of(context, number, clients.len());
     let feed = context.trace_run.as_ref().and_then(|run| {
@@ -70,9 +69,15 @@ fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients: &[ClientId
 /// An interval with memory for everything that the run records.
 pub(super) fn empty_interval(context: &RunContext<'_>) -> Interval {
     let verbs = recorded_verbs(context.plan);
-    let interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
+    let mut interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
     let has_pairs = |phase: &pummel_logic::plan::Phase| matches!(&phase.work, Work::Mix(mix) if phase.recorded && mix.has_pairs());
-    interval.counting(context.wants.outstanding).pairing(context.plan.phases.iter().any(has_pairs))
+    interval.side_times = SideTimes {
+        outstanding: context.wants.outstanding.then(Box::default),
+        pairs: context.plan.phases.iter().any(has_pairs).then(Box::default),
+        transmit: context.plan.engine.stamps.map(|_| Box::default()),
+        servers: Vec::new(),
+    };
+    interval
 }
 
 /// The clients of a worker, and where each of their connections goes.

@@ -169,7 +169,8 @@ fn requests_without_a_reply_count_for_the_server_that_they_were_sent_to() {
     plan.phases = vec![measuring(stores, requests(1_200))];
     for conditions in [NetworkConditions::calm(), NetworkConditions::rough()] {
         let outcome = run_over(&servers, &plan, 1, conditions);
-        let counted: Vec<u64> = outcome.measurement.servers.iter().map(|server| server.completed).collect();
+        let counted: Vec<u64> =
+            outcome.measurement.side_times.servers.iter().map(|server| server.completed).collect();
         assert_eq!(counted, [800, 400]);
         let to_first = outcome.rows.iter().filter(|row| row.client.is_multiple_of(2)).count();
         assert_eq!((to_first, outcome.rows.len()), (800, 1_200));

@@ -1,6 +1,7 @@
 //! Little's law in whole runs: the integral of requests in flight is what the recorder has of each of them.
 
 use pummel_engine::backend::sim::NetworkConditions;
+use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, SECOND};

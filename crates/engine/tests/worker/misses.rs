@@ -117,7 +117,7 @@ fn keys_that_expired_after_the_store_of_a_pair_are_missed_because_they_expired()
     assert_eq!((cache.absent, cache.first_touch), (absent, fresh));
     assert_eq!((cache.expired, cache.other), (stored, never));
     assert!(fresh > 500 && stored > 500 && never > 500, "{cache:?}");
-    let pairs = outcome.measurement.pairs.as_ref().expect("the plan has pairs");
+    let pairs = outcome.measurement.side_times.pairs.as_ref().expect("the plan has pairs");
     let sets = outcome.measurement.ops().get(Verb::Set).expect("gets are followed by sets").counts;
     assert_eq!(pairs.count(), sets.completed);
     // A pair takes as long as its two requests, one after the other.

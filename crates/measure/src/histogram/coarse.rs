@@ -6,25 +6,53 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::cells::{highest_of, index_of, lowest_of};
+use super::cells::{CELLS, highest_of, index_of, lowest_of};
+use super::encoding::NotAHistogram;
 use super::{Histogram, rank};
 use pummel_logic::time::Nanos;
 
 /// log2 of the number of fine cells in a coarse one.
 const FOLD_BITS: u32 = 5;
 
+/// Number of cells of a whole table.
+const COARSE_CELLS: usize = ((CELLS - 1) >> FOLD_BITS) + 1;
+
 /// Counts of values in coarse cells, over the range that was touched. They take 32 bits each, since every window of a run has them;
 /// the few that grow beyond that carry over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Unchecked")]
 pub struct CoarseHistogram {
     /// Number of the first cell.
     first: u32,
     /// Counts from the first cell on, modulo 2^32.
     counts: Vec<u32>,
     /// Number of times that the count of a cell reached 2^32, by the number of the cell; only of cells where it did.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     carries: BTreeMap<u32, u32>,
+}
+
+/// A coarse histogram as another process has written it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    first: u32,
+    counts: Vec<u32>,
+    #[serde(default)]
+    carries: BTreeMap<u32, u32>,
+}
+
+/// Only what could have been made by folding a fine histogram is read, so that its numbers ask for no memory beyond that of a whole
+/// table.
+impl TryFrom<Unchecked> for CoarseHistogram {
+    type Error = NotAHistogram;
+
+    fn try_from(Unchecked { first, counts, carries }: Unchecked) -> Result<CoarseHistogram, NotAHistogram> {
+        let cells = first as usize..first as usize + counts.len();
+        if cells.end > COARSE_CELLS || !carries.keys().all(|cell| cells.contains(&(*cell as usize))) {
+            return Err(NotAHistogram("it has cells beyond the table".to_owned()));
+        }
+        Ok(CoarseHistogram { first, counts, carries })
+    }
 }
 
 impl CoarseHistogram {
@@ -71,7 +99,7 @@ impl CoarseHistogram {
             passed >= wanted
         })?;
         let last = ((cell + 1) << FOLD_BITS) - 1;
-        Some(highest_of(last.min(super::cells::CELLS - 1)))
+        Some(highest_of(last.min(CELLS - 1)))
     }
 
     /// Adds everything that a fine histogram counted.
@@ -200,15 +228,6 @@ impl CoarseHistogram {
             before += count;
         }
         None
-    }
-
-    /// Whether the histogram could have been made by folding a fine one: what comes from another process is looked at
-    /// before it is merged, so that its numbers ask for no memory beyond that of a whole table.
-    pub fn is_sound(&self) -> bool {
-        let last = (super::cells::CELLS - 1) >> FOLD_BITS;
-        let end = self.first as usize + self.counts.len();
-        let carried = |cell: &u32| (self.first as usize..end).contains(&(*cell as usize));
-        end <= last + 1 && self.carries.keys().all(carried)
     }
 
     /// Makes room for the cells from `first` to `last`.
@@ -343,14 +362,17 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_beyond_the_table_is_not_sound() {
-        assert!(CoarseHistogram::default().is_sound());
+    fn a_histogram_beyond_the_table_is_not_read() {
         let mut greatest = CoarseHistogram::default();
         greatest.add(&fine([u64::MAX]));
-        assert!(greatest.is_sound());
-        let beyond = CoarseHistogram { first: u32::MAX, counts: vec![1], ..CoarseHistogram::default() };
-        assert!(!beyond.is_sound());
-        let astray = CoarseHistogram { carries: BTreeMap::from([(1, 1)]), ..CoarseHistogram::default() };
-        assert!(!astray.is_sound());
+        let read =
+            |text: &str| serde_json::from_str::<CoarseHistogram>(text).map_err(|error| error.to_string());
+        for good in [CoarseHistogram::default(), greatest] {
+            assert_eq!(read(&serde_json::to_string(&good).unwrap()), Ok(good));
+        }
+        for (first, carries) in [(u32::MAX, ""), (0, ",\"carries\":{\"1\":1}")] {
+            let why = read(&format!("{{\"first\":{first},\"counts\":[1]{carries}}}")).unwrap_err();
+            assert!(why.contains("beyond the table"), "{why}");
+        }
     }
 }

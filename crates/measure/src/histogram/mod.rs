@@ -8,6 +8,7 @@
 mod cells;
 mod coarse;
 mod encoding;
+mod forms;
 mod moments;
 mod sketch;
 mod sparse;

@@ -52,10 +52,10 @@ impl Moments {
 
     /// Adds the values that `other` is about.
     pub fn merge(&mut self, other: &Moments) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
         self.sum_squares = self.sum_squares.saturating_add(other.sum_squares);
     }
 }

@@ -3,18 +3,56 @@
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
-use super::cells::{CELLS, HIGHEST, index_of};
+use super::cells::{HIGHEST, index_of};
 use super::coarse::CoarseHistogram;
 use super::encoding::NotAHistogram;
 use super::moments::Moments;
 
-/// A histogram on its way to another process: the cells that were counted in, and what is exact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A histogram on its way to another process: the cells that were counted in, and what is exact. Where it is read, its figures are
+/// compared with its cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct SparseHistogram {
     exact: Moments,
     /// Each cell that was counted in: the number of cells between it and the one before, and its count.
     cells: Vec<(u32, u64)>,
+}
+
+/// A sparse histogram as another process has written it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    exact: Moments,
+    cells: Vec<(u32, u64)>,
+}
+
+impl TryFrom<Unchecked> for SparseHistogram {
+    type Error = NotAHistogram;
+
+    fn try_from(Unchecked { exact, cells }: Unchecked) -> Result<SparseHistogram, NotAHistogram> {
+        let wrong = |what: &str| NotAHistogram(what.to_owned());
+        let sparse = SparseHistogram { exact, cells };
+        if sparse == SparseHistogram::default() {
+            return Ok(sparse);
+        }
+        if exact.min > exact.max || exact.max > HIGHEST {
+            return Err(wrong("its least and its greatest value cannot be"));
+        }
+        let last = index_of(exact.max);
+        let mut count = 0u64;
+        for (at, more) in sparse.places() {
+            count = count.checked_add(more).ok_or_else(|| wrong("it has too many values"))?;
+            if at > last {
+                return Err(wrong("it has cells beyond its greatest value"));
+            }
+        }
+        let ends = sparse.places().last().map(|(at, _)| at);
+        if count != exact.count || ends != Some(last) || sparse.cells.first().is_some_and(|(gap, _)| *gap > 0)
+        {
+            return Err(wrong("the exact figures do not belong to it"));
+        }
+        Ok(sparse)
+    }
 }
 
 impl Histogram {
@@ -32,52 +70,27 @@ impl Histogram {
     }
 
     /// Adds everything that a histogram of another process counted, as if it had been recorded here.
-    ///
-    /// # Errors
-    /// Returns [`NotAHistogram`] when the figures and the cells of `other` do not belong to each other; nothing was
-    /// added then.
-    pub fn merge_sparse(&mut self, other: &SparseHistogram) -> Result<(), NotAHistogram> {
-        let wrong = |what: &str| NotAHistogram(what.to_owned());
+    pub fn merge_sparse(&mut self, other: &SparseHistogram) {
         let SparseHistogram { exact, cells } = other;
-        if exact.count == 0 && cells.is_empty() {
-            return Ok(());
+        if cells.is_empty() {
+            return;
         }
-        if exact.min > exact.max || exact.max > HIGHEST {
-            return Err(wrong("its least and its greatest value cannot be"));
-        }
-        let (first, last) = (index_of(exact.min), index_of(exact.max));
-        let mut at = first;
-        let mut count = 0u64;
-        for (place, (gap, number)) in cells.iter().enumerate() {
-            at += *gap as usize + usize::from(place > 0);
-            count = count.checked_add(*number).ok_or_else(|| wrong("it has too many values"))?;
-            if at > last {
-                return Err(wrong("it has cells beyond its greatest value"));
-            }
-        }
-        if count != exact.count || at != last || cells.first().is_some_and(|(gap, _)| *gap > 0) {
-            return Err(wrong("the exact figures do not belong to it"));
-        }
-        let mut at = first;
-        let table = self.table(last);
-        for (place, (gap, number)) in cells.iter().enumerate() {
-            at += *gap as usize + usize::from(place > 0);
-            table[at] = table[at].saturating_add(*number);
+        let table = self.table(index_of(exact.max));
+        for (at, count) in other.places() {
+            table[at] = table[at].saturating_add(count);
         }
         self.count = self.count.saturating_add(exact.count);
         self.min = self.min.min(exact.min);
         self.max = self.max.max(exact.max);
         self.sum = self.sum.saturating_add(exact.sum);
         self.sum_squares = self.sum_squares.saturating_add(exact.sum_squares);
-        Ok(())
     }
 }
 
 impl SparseHistogram {
-    /// A histogram in which nothing was counted.
-    pub fn empty() -> SparseHistogram {
-        let exact = Moments { count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 };
-        SparseHistogram { exact, cells: Vec::new() }
+    /// Adds everything that a histogram of this process counted.
+    pub fn add(&mut self, histogram: &Histogram) {
+        self.merge(&histogram.to_sparse());
     }
 
     /// Adds everything that `other` counted, as if both had been one histogram from the start.
@@ -112,17 +125,12 @@ impl SparseHistogram {
         }
         drop((ours, theirs));
         self.cells = cells;
-        let (exact, more) = (&mut self.exact, &other.exact);
-        exact.count = exact.count.saturating_add(more.count);
-        exact.min = exact.min.min(more.min);
-        exact.max = exact.max.max(more.max);
-        exact.sum = exact.sum.saturating_add(more.sum);
-        exact.sum_squares = exact.sum_squares.saturating_add(more.sum_squares);
+        self.exact.merge(&other.exact);
     }
 
-    /// Adds these counts to a coarse histogram. Cells beyond its table are left out.
+    /// Adds these counts to a coarse histogram.
     pub fn fold_into(&self, coarse: &mut CoarseHistogram) {
-        self.places().filter(|(at, _)| *at < CELLS).for_each(|(at, count)| coarse.add_fine_cell(at, count));
+        self.places().for_each(|(at, count)| coarse.add_fine_cell(at, count));
     }
 
     /// The cells that were counted in, in their order, by their places in a histogram's table.
@@ -159,7 +167,7 @@ mod tests {
         fn nothing_is_lost_on_the_way_to_another_process(one in values(), another in values()) {
             let mut merged = of(&one);
             let text = serde_json::to_string(&of(&another).to_sparse()).unwrap();
-            merged.merge_sparse(&serde_json::from_str(&text).unwrap()).unwrap();
+            merged.merge_sparse(&serde_json::from_str(&text).unwrap());
             let together = of(&[one, another].concat());
             prop_assert_eq!(&merged, &together);
             prop_assert!(merged.cells().eq(together.cells()));
@@ -169,13 +177,17 @@ mod tests {
         fn no_cells_from_another_process_make_it_panic(
             values in values(), at in 0..200usize, gap in any::<u32>(), count in any::<u64>(), end in any::<u64>()
         ) {
-            let mut sparse = of(&values).to_sparse();
-            sparse.exact.max = end;
-            prop_assert!(end == *values.iter().max().unwrap() || Histogram::new().merge_sparse(&sparse).is_err()
-                || index_of(end.min(HIGHEST)) == index_of(of(&values).max));
-            let cells = sparse.cells.len();
-            sparse.cells[at % cells] = (gap, count);
-            let _ = Histogram::new().merge_sparse(&sparse);
+            let SparseHistogram { exact, cells } = of(&values).to_sparse();
+            let checked = |end: u64, cells: &[(u32, u64)]| {
+                SparseHistogram::try_from(Unchecked { exact: Moments { max: end, ..exact }, cells: cells.to_vec() })
+            };
+            prop_assert!(checked(exact.max, &cells).is_ok());
+            prop_assert!(checked(end, &cells).is_err() || index_of(end.min(HIGHEST)) == index_of(exact.max));
+            let mut others = cells.clone();
+            others[at % cells.len()] = (gap, count);
+            if let Ok(sparse) = checked(end, &others) {
+                Histogram::new().merge_sparse(&sparse);
+            }
         }
     }
 }

@@ -236,7 +236,7 @@ pub struct WayOut {
 impl WayOut {
     /// The way out of a run; absent where too few requests were stamped when they left.
     pub fn of(case: &Case<'_>) -> Option<WayOut> {
-        let times = case.measurement.transmit.as_ref()?;
+        let times = case.measurement.side_times.transmit.as_ref()?;
         if times.out.count() < OUT_SAMPLES_MIN || times.served.count() < OUT_SAMPLES_MIN {
             return None;
         }
@@ -254,7 +254,8 @@ pub fn left_late(case: &Case<'_>) -> Option<Finding> {
     if !is_late || case.server_is_full() || case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() {
         return None;
     }
-    let queued = case.measurement.transmit.as_ref().filter(|times| times.queued.count() >= OUT_SAMPLES_MIN);
+    let queued =
+        case.measurement.side_times.transmit.as_ref().filter(|times| times.queued.count() >= OUT_SAMPLES_MIN);
     let place = match queued.and_then(|times| times.queued.quantile(0.5)) {
         Some(queued_ns) => format!(", {} of that in the queueing discipline", time_text(queued_ns)),
         None => String::new(),

@@ -3,6 +3,7 @@
 use super::{Looks, Settling, Windows, tick_ns};
 use crate::interval::Interval;
 use crate::measurement::Measurement;
+use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
 

@@ -4,6 +4,7 @@ use super::{BASE_NS, Batches, Bounds, Windows};
 use crate::interval::Interval;
 use crate::measurement::Measurement;
 use crate::recorder::{Ops, Sample, Span};
+use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::Clock;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::rng::{Stream, unit};

@@ -135,6 +135,7 @@ mod tests {
     use super::*;
     use crate::uncertainty::simulated::{Run, queue, slices};
     use crate::uncertainty::windows::Windows;
+    use pummel_logic::merge::Merge as _;
     use pummel_logic::plan::{Adaptive, Mix, Phase, Stop, Work};
     use pummel_logic::protocol::Verb;
     use pummel_logic::time::{MICROSECOND, SECOND};

@@ -186,12 +186,10 @@ impl Windows {
 
     /// Whether windows of another process may be added to windows for slices of `tick_ns`.
     pub fn fits(&self, tick_ns: Nanos, groups: usize) -> bool {
-        let ops = || self.windows.iter().flat_map(|window| &window.groups).flat_map(BTreeMap::values);
         self.base_ns == Windows::new(tick_ns).base_ns
             && self.doublings < 40
             && self.windows.len() <= WINDOWS_MAX
             && self.windows.iter().all(|window| window.groups.len() <= groups)
-            && ops().all(|op| op.times.iter().all(|times| times.cells.is_sound()))
     }
 
     /// The window of a moment, in nanoseconds from the beginning of the measured phase.

@@ -145,7 +145,6 @@ impl<'a> AgreedEnds<'a> {
 
 fn emptied(mut tick: Box<Interval>) -> Box<Interval> {
     tick.restart(0, 0);
-    tick.outstanding = None;
     tick
 }
 

@@ -1,6 +1,7 @@
 //! One member of a run over agents, as its controller knows it: an agent, or the controller's own process.
 
 use pummel_engine::clock;
+use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::time::Nanos;

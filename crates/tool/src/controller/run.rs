@@ -13,11 +13,9 @@ use pummel_measure::agents::{Agents, Lost, Member};
 use pummel_measure::completion::{Loaded, load_shortfall, nothing_completed, records_of_share};
 use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::flight::FlightTime;
-use pummel_measure::histogram::CoarseHistogram;
 use pummel_measure::load::LoadResult;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::parcel::Parcel;
-use pummel_measure::parts::are_sound;
 use pummel_measure::summary::time_text;
 use pummel_measure::uncertainty::{ProcessTimes, deviations, tick_ns};
 
@@ -612,8 +610,7 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
             .iter()
             .all(|refusal| (refusal.server as usize) < plan.servers.len())
         && measurement.connections.refusals.is_sorted_by(|one, other| one.server < other.server)
-        && measurement.connections.connect_by_server.iter().all(CoarseHistogram::is_sound)
-        && are_sound(&measurement.servers)
+        && measurement.side_times.servers.len() <= SERVERS_TIMED_MAX
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use pummel_engine::run::Watch;
 
+use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::interval::{Interval, take_whole};
 use pummel_measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
 use pummel_measure::parcel::{Misfit, Parcel};
-use pummel_measure::parts::{MEMBERS_TIMED_MAX, SlicePart, merge_parts};
+use pummel_measure::parts::{MEMBERS_TIMED_MAX, SlicePart};
 
 /// Most slices that wait for a member's part where that is some seconds of them: one that is silent for that long is given up, and
 /// one that sends no parts is not waited for any longer.
@@ -83,7 +84,7 @@ impl<'a> MergedSlices<'a> {
     fn take_parts(parts: &mut BTreeMap<u64, Vec<SlicePart>>, last: u64) -> Vec<SlicePart> {
         let later = parts.split_off(&last.saturating_add(1));
         let mut all = Vec::new();
-        std::mem::replace(parts, later).into_values().for_each(|more| merge_parts(&mut all, &more));
+        std::mem::replace(parts, later).into_values().for_each(|more| all.merge(&more));
         all
     }
 
@@ -92,7 +93,6 @@ impl<'a> MergedSlices<'a> {
         let (length_ns, spares) = (self.plan.interval_ns, &mut self.spares);
         let mut give_back = |mut slice: Box<Interval>| {
             slice.restart(0, 0);
-            slice.outstanding = None;
             spares.push(slice);
         };
         loop {
@@ -112,7 +112,7 @@ impl<'a> MergedSlices<'a> {
             let parts =
                 MergedSlices::take_parts(&mut self.parts, later.saturating_sub(1).min(end.saturating_sub(1)));
             if let Some(kept) = kept {
-                merge_parts(&mut kept.members, &parts);
+                kept.members.merge(&parts);
             }
             self.so_far.measured_ns = self.so_far.measured_ns.max(slice.end_ns);
             give_back(slice);
@@ -126,7 +126,7 @@ pub(super) fn measurement_of(sum: Option<Box<Parcel>>, plan: &Plan) -> Measureme
     let mut measurement = empty_measurement(plan);
     if let Some(sum) = sum {
         let mut slice = empty_slice(plan);
-        // Each of its parts fitted, so only a member that claims more requests than can be counted does not.
+        // Each of its parts fitted, and so does their sum.
         if sum.add_to(&mut slice, true).is_ok() {
             measurement.measured_ns = slice.end_ns;
             measurement.add(&mut slice, Keep::Figures);

@@ -8,7 +8,6 @@ mod value_checks;
 use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::plan::TransmitSampling;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
-use pummel_logic::protocol::Verb;
 use pummel_logic::rng::Stream;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
@@ -398,17 +397,13 @@ impl WorkerReporter {
             return if self.waits { self.sender.spares.recv().ok() } else { None };
         }
         self.owned += 1;
-        let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
-        let interval = Interval::new(groups).counting(self.interval.outstanding.is_some());
-        let interval = interval.pairing(self.interval.pairs.is_some());
-        let interval = interval.stamping(self.interval.transmit.is_some());
-        Some(Box::new(interval.of_worker(self.sender.worker)))
+        Some(Box::new(self.interval.another()))
     }
 
     /// Hands over the last slice of a phase. The interval that is kept for that is missing only while those of the
     /// phase before are not back, which does not last, since all workers have ended that phase.
     fn hand_over_last(&mut self, end_ns: Nanos) {
-        if let (Some(stamping), Some(times)) = (&mut self.stamping, &mut self.interval.transmit) {
+        if let (Some(stamping), Some(times)) = (&mut self.stamping, &mut self.interval.side_times.transmit) {
             stamping.give_up(times);
         }
         let spare = self.stock.pop().or_else(|| self.sender.spares.recv().ok());
@@ -445,7 +440,7 @@ impl WorkerReporter {
         }
         let Some(stamping) = &mut self.stamping else { return };
         // A transmit stamp that cannot be true is no better than a receive stamp that cannot be.
-        let times = self.interval.transmit.get_or_insert_default();
+        let times = self.interval.side_times.transmit.get_or_insert_default();
         if stamping.record(backend, times) {
             backend.mend_stamps();
         }
@@ -558,6 +553,7 @@ mod tests {
     use pummel_logic::connection::inflight::Ticket;
     use pummel_logic::connection::session::{Answer, Stamp};
     use pummel_logic::protocol::Outcome;
+    use pummel_logic::protocol::Verb;
 
     use super::*;
     use crate::worker::message_sender::{QueuedMessage, ROWS_WAITING_MAX};

@@ -22,7 +22,7 @@ impl WorkerReporter {
     #[inline]
     pub fn asked(&mut self, requests: u32, outstanding: u32) {
         self.busy = true;
-        if let Some(histogram) = &mut self.interval.outstanding {
+        if let Some(histogram) = &mut self.interval.side_times.outstanding {
             (0..requests).for_each(|n| histogram.record(outstanding.saturating_sub(n).into()));
         }
     }
@@ -134,7 +134,7 @@ impl WorkerReporter {
         if !is_timed || matches!(answer.outcome, Outcome::Error(_)) {
             return;
         }
-        if let (ReportMode::Record(_), Some(pairs)) = (&self.mode, &mut self.interval.pairs) {
+        if let (ReportMode::Record(_), Some(pairs)) = (&self.mode, &mut self.interval.side_times.pairs) {
             pairs.record(answer.arrived.saturating_sub(due));
         }
     }
@@ -182,7 +182,7 @@ impl WorkerReporter {
 
     /// Counts a request for the server of the connection that the worker handles.
     fn serve(&mut self, answer: &Answer<'_>) {
-        let (server, servers) = (self.server as usize, &mut self.interval.servers);
+        let (server, servers) = (self.server as usize, &mut self.interval.side_times.servers);
         if server >= SERVERS_TIMED_MAX {
             return;
         }

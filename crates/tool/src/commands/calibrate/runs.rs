@@ -235,7 +235,7 @@ impl<'a> Runs<'a> {
         let server = ServeProcess::start(&[])?;
         let requests = if self.length == Length::Whole { 10_000 } else { 200 };
         let ran = self.run(&server, &format!("-c 1 -d 1 -n {requests} --stamps tx:1"), false)?;
-        let seen = ran.measurement.transmit.as_ref().map_or(0, |transmit| transmit.out.count());
+        let seen = ran.measurement.side_times.transmit.as_ref().map_or(0, |transmit| transmit.out.count());
         let cards = provenance::read().cards.into_iter();
         Ok(StampFigures {
             transmit_asked: requests,

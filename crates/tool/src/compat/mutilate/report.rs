@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::MICROSECOND;
@@ -39,7 +40,8 @@ pub fn render(report: &Report<'_>, layout: &Layout) -> String {
     let none = Histogram::new();
     let is_here =
         report.measurement.agents.is_none() || report.plan.groups.iter().any(|group| group.policy.here);
-    let outstanding = report.measurement.outstanding.as_ref().filter(|_| is_here).unwrap_or(&none);
+    let outstanding =
+        report.measurement.side_times.outstanding.as_deref().filter(|_| is_here).unwrap_or(&none);
     let answered = Unanswered::default();
     let mut table = vec![
         header(layout),
@@ -264,9 +266,9 @@ mod tests {
     fn run(requests: &[(Verb, Outcome, u64)]) -> Run {
         let mut run = empty();
         run.interval(0, Keep::Figures, |interval| {
-            interval.outstanding = Some(Box::default());
+            interval.side_times.outstanding = Some(Box::default());
             for &(verb, outcome, took_us) in requests {
-                interval.outstanding.as_mut().expect("just made").record(1);
+                interval.side_times.outstanding.as_mut().expect("just made").record(1);
                 interval.groups[0].record(&Sample {
                     verb,
                     outcome,

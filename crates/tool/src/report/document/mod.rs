@@ -410,8 +410,9 @@ impl Document {
             udp: measurement.udp,
             samples: measurement.samples,
             trace: measurement.replayed.as_ref().map(ReplayedResult::of),
-            pairs_us: measurement.pairs.as_ref().map(SampleFigures::of),
+            pairs_us: measurement.side_times.pairs.as_deref().map(SampleFigures::of),
             transmit: measurement
+                .side_times
                 .transmit
                 .as_ref()
                 .map(|times| TransmitResult::of(plan.engine.stamps, times)),

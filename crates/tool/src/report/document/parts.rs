@@ -145,7 +145,7 @@ impl ServerRequestsResult {
                 },
             }
         };
-        plan.servers.iter().zip(&measurement.servers).map(of).collect()
+        plan.servers.iter().zip(&measurement.side_times.servers).map(of).collect()
     }
 }
 

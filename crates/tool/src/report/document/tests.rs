@@ -47,7 +47,7 @@ fn a_document_with_every_field_is_read_as_it_was() {
     let measurement = &mut run.measurement;
     measurement.connections.handshake.record(1_500_000);
     measurement.connections.churn = Some(Box::new(Churn { begun: 9, ..Churn::default() }));
-    measurement.transmit = Some(pummel_measure::transmit::TransmitTimes::default());
+    measurement.side_times.transmit = Some(Box::default());
     measurement.udp = Some(udp::DatagramCounts { packet_drop: 4, ..udp::DatagramCounts::default() });
     measurement.samples = Some(Samples { written: 1, dropped: 2 });
     measurement.verify.fail(b"key", "one byte is wrong");

@@ -10,6 +10,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::udp::DatagramCounts;
 use pummel_logic::time::from_seconds;
