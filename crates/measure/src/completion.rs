@@ -635,7 +635,7 @@ mod tests {
         let reason = |measurement: &Measurement| shortfall(&plan, measurement, &good_end());
         assert_eq!(reason(&measurement).as_deref(), Some(NOTHING_DUE), "no server was asked");
         let mut recorder = Recorder::new([Verb::Get].into_iter());
-        recorder.unfinished(Verb::Get, 1);
+        recorder.counts(Verb::Get).unfinished += 1;
         measurement.groups[0].ops.merge(recorder.ops());
         let expected = "nothing completed; memcached listens on UDP only with -U";
         assert_eq!(reason(&measurement).as_deref(), Some(expected));

@@ -431,7 +431,7 @@ mod tests {
         for service in services {
             interval.groups[(*service % 2) as usize].record(&sample(*service));
         }
-        interval.groups[0].unfinished(Verb::Get, 1);
+        interval.groups[0].counts(Verb::Get).unfinished += 1;
         interval.counters.bytes = Bytes { sent: 100, received: services.len() as u64 };
         interval.counters.turns =
             Turns { turns: 5, busy_ns: 4, stalls: 1, stalled_ns: 2, ..Turns::default() };

@@ -144,7 +144,7 @@ mod tests {
                 all += 1;
             }
             if window == 39 {
-                interval.groups[0].unsent(Verb::Get, 4_000_u64.saturating_sub(all));
+                interval.groups[0].counts(Verb::Get).unsent += 4_000_u64.saturating_sub(all);
             }
             windows.add(&mut interval);
             measurement.add(&mut interval, Keep::Figures);

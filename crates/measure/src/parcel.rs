@@ -166,9 +166,9 @@ mod tests {
             let cache =
                 CacheCounts { first_touch: at % 5, hit_bytes: at * 100, fills: 1, ..CacheCounts::default() };
             interval.groups[(at % 2) as usize].record(&sample);
-            interval.groups[(at % 2) as usize].note_cache(sample.verb, &cache);
+            interval.groups[(at % 2) as usize].counts(sample.verb).cache.add(&cache);
             interval.part((at / 30) as usize).record(&sample);
-            interval.part((at / 30) as usize).note_cache(sample.verb, &cache);
+            interval.part((at / 30) as usize).counts(sample.verb).cache.add(&cache);
             if let Some(histogram) = &mut interval.side_times.outstanding {
                 histogram.record(at);
             }

@@ -4,7 +4,6 @@ use crate::histogram::Histogram;
 use pummel_logic::merge::{Clear, Merge};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::workload::cache_counts::CacheCounts;
 
 pub use crate::counts::{Counts, Outcomes};
 pub use crate::ops::{AnatomyCell, OpRecord, Ops, Times};
@@ -62,15 +61,9 @@ impl Recorder {
         self.record_slip(*sample);
     }
 
-    /// Adds the cache counts of the reply to a request that was recorded.
-    pub fn note_cache(&mut self, verb: Verb, counts: &CacheCounts) {
-        self.ops.entry(verb).counts.cache.add(counts);
-    }
-
-    /// Counts requests that were sent and are without an answer now that the phase and its drain have ended, and of whose
-    /// times nothing is known.
-    pub fn unfinished(&mut self, verb: Verb, requests: u64) {
-        self.ops.entry(verb).counts.unfinished += requests;
+    /// The counts of the requests of one verb, for those of whose times nothing is known.
+    pub fn counts(&mut self, verb: Verb) -> &mut Counts {
+        &mut self.ops.entry(verb).counts
     }
 
     /// Counts a request that was sent and is without an answer now that the phase and its drain have ended.
@@ -90,16 +83,6 @@ impl Recorder {
         for span in [Span::Wait, Span::Lag] {
             times[span as usize].record(spans[span as usize]);
         }
-    }
-
-    /// Counts requests that were due and never sent.
-    pub fn unsent(&mut self, verb: Verb, requests: u64) {
-        self.ops.entry(verb).counts.unsent += requests;
-    }
-
-    /// Marks requests that [`Recorder::unsent`] counted as estimated.
-    pub fn estimated(&mut self, verb: Verb, requests: u64) {
-        self.ops.entry(verb).counts.unsent_estimated += requests;
     }
 
     /// Everything that was recorded so far.
@@ -387,8 +370,8 @@ mod tests {
     #[test]
     fn requests_are_completed_failed_unfinished_or_unsent() {
         let mut recorder = recorded(&[get(), Sample { outcome: Outcome::Error(Fault::Client), ..get() }]);
-        recorder.unfinished(Verb::Get, 3);
-        recorder.unsent(Verb::Get, 4);
+        recorder.counts(Verb::Get).unfinished += 3;
+        recorder.counts(Verb::Get).unsent += 4;
         let counts = recorder.ops().get(Verb::Get).unwrap().counts;
         assert_eq!(counts.requests(), 1 + 1 + 3 + 4);
         assert_eq!(counts.unanswered(), 3 + 4);
@@ -399,9 +382,9 @@ mod tests {
         let samples = [get(), Sample { verb: Verb::Touch, outcome: Outcome::NotFound, hits: 0, ..get() }];
         let mut tally = Tally::default();
         samples.iter().for_each(|sample| tally.record(sample));
-        tally.unsent(Verb::Get, 2);
+        tally.counts(Verb::Get).unsent += 2;
         let mut recorder = recorded(&samples);
-        recorder.unsent(Verb::Get, 2);
+        recorder.counts(Verb::Get).unsent += 2;
         let mut added = Tally::default();
         added.add(recorder.ops());
         assert_eq!(tally, added);

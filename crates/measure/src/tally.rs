@@ -9,7 +9,6 @@ use crate::ops::Ops;
 use crate::sample::Sample;
 use pummel_logic::merge::Merge;
 use pummel_logic::protocol::Verb;
-use pummel_logic::workload::cache_counts::CacheCounts;
 
 /// The counts of a recorder without its times: for requests that are not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,24 +21,9 @@ impl Tally {
         self.0[sample.verb as usize].count(sample);
     }
 
-    /// Adds the cache counts of the reply to a request that was counted.
-    pub fn note_cache(&mut self, verb: Verb, counts: &CacheCounts) {
-        self.0[verb as usize].cache.add(counts);
-    }
-
-    /// Counts requests that were sent and never answered.
-    pub fn unfinished(&mut self, verb: Verb, requests: u64) {
-        self.0[verb as usize].unfinished += requests;
-    }
-
-    /// Counts requests that were due and never sent.
-    pub fn unsent(&mut self, verb: Verb, requests: u64) {
-        self.0[verb as usize].unsent += requests;
-    }
-
-    /// Marks requests that [`Tally::unsent`] counted as estimated.
-    pub fn estimated(&mut self, verb: Verb, requests: u64) {
-        self.0[verb as usize].unsent_estimated += requests;
+    /// The counts of the requests of one verb.
+    pub fn counts(&mut self, verb: Verb) -> &mut Counts {
+        &mut self.0[verb as usize]
     }
 
     /// Adds the counts of measured requests.
@@ -47,11 +31,6 @@ impl Tally {
         for (verb, op) in ops.iter() {
             self.0[verb as usize].merge(&op.counts);
         }
-    }
-
-    /// Adds requests of one verb.
-    pub fn add_counts(&mut self, verb: Verb, counts: &Counts) {
-        self.0[verb as usize].merge(counts);
     }
 
     /// The counts without those of `part`, which were added before.
@@ -123,11 +102,11 @@ mod tests {
         };
         let (mut part, mut whole) = (Tally::default(), Tally::default());
         part.record(&sample(3));
-        part.unfinished(Verb::Set, 2);
+        part.counts(Verb::Set).unfinished += 2;
         whole.merge(&part);
         whole.record(&sample(4));
-        whole.estimated(Verb::Set, 5);
-        part.estimated(Verb::Set, 3);
+        whole.counts(Verb::Set).unsent_estimated += 5;
+        part.counts(Verb::Set).unsent_estimated += 3;
         let rest = whole.without(&part).all();
         assert_eq!((rest.completed, rest.keys, rest.unfinished), (1, 4, 0));
         assert_eq!((rest.outcomes.stale, rest.unsent_estimated), (1, 2), "outcomes and estimates too");

@@ -161,7 +161,7 @@ mod tests {
         let mut counts = Counts { completed: requests, keys, hits: keys, ..Counts::default() };
         counts.errors[Fault::Timeout as usize] = timeouts;
         let mut tally = Tally::default();
-        tally.add_counts(Verb::Get, &counts);
+        tally.counts(Verb::Get).merge(&counts);
         tally
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let servers = |count: usize, plan: Plan| Plan { servers: vec!["a:1".to_owned(); count], ..plan };
         let proxied = Plan { server_stats_at: vec!["a:1".to_owned()], ..servers(1, text()) };
         let mut observed = Tally::default();
-        observed.add_counts(Verb::Get, &Counts { completed: 1, keys: 1, ..Counts::default() });
+        observed.counts(Verb::Get).merge(&Counts { completed: 1, keys: 1, ..Counts::default() });
         let lost = Connections { lost: 1, ..Connections::default() };
         let back = Connections { reconnected: 1, ..Connections::default() };
         let steady = Connections::default();

@@ -157,8 +157,8 @@ mod tests {
         let mut run = Run::new(Keep::Figures);
         let counts = CacheCounts { first_touch: 3, hit_bytes: 700, fills: 2, ..CacheCounts::default() };
         run.interval(2, Keep::Figures, |interval| {
-            interval.groups[0].unsent(Verb::Get, 1);
-            interval.groups[0].note_cache(Verb::Get, &counts);
+            interval.groups[0].counts(Verb::Get).unsent += 1;
+            interval.groups[0].counts(Verb::Get).cache.add(&counts);
         });
         let rows = rows(&run);
         let names: Vec<&str> = CACHE_COLUMNS.iter().map(|(name, _)| *name).collect();
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_an_empty_cell() {
         let mut run = Run::new(Keep::Figures);
-        run.interval(2, Keep::Figures, |interval| interval.groups[0].unsent(Verb::Get, 4));
+        run.interval(2, Keep::Figures, |interval| interval.groups[0].counts(Verb::Get).unsent += 4);
         let rows = rows(&run);
         let last = rows.last().unwrap();
         assert_eq!(last.len(), rows[0].len());

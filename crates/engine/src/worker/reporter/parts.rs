@@ -16,7 +16,7 @@ impl WorkerReporter {
         let verb = answer.ticket.verb;
         let recorder = self.interval.part(number);
         match (self.abandoning, answer.sent) {
-            (true, NEVER) => recorder.unsent(verb, 1),
+            (true, NEVER) => recorder.counts(verb).unsent += 1,
             (true, _) => recorder.record_unfinished(&sample_of(answer)),
             (false, _) if self.successes_only[group] && !succeeded(answer.outcome) => {
                 recorder.record_slipped(&sample_of(answer));
@@ -28,7 +28,7 @@ impl WorkerReporter {
     /// Adds the cache counts of a reply to the part in which its request was due.
     pub(super) fn note_cache_in_part(&mut self, ticket: &Ticket, counts: &CacheCounts) {
         if let Some(number) = self.part_at(ticket.due) {
-            self.interval.part(number).note_cache(ticket.verb, counts);
+            self.interval.part(number).counts(ticket.verb).cache.add(counts);
         }
     }
 
@@ -37,9 +37,9 @@ impl WorkerReporter {
         let Unsent { verb, requests, estimated } = unsent;
         self.unsent(group, unsent);
         if let Some(number) = self.part_at(due) {
-            let recorder = self.interval.part(number);
-            recorder.unsent(verb, requests);
-            recorder.estimated(verb, estimated);
+            let counts = self.interval.part(number).counts(verb);
+            counts.unsent += requests;
+            counts.unsent_estimated += estimated;
         }
     }
 

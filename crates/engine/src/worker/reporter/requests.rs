@@ -3,13 +3,13 @@
 use pummel_logic::arrival::Passed;
 use pummel_logic::connection::inflight::{CheckState, Ticket};
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::protocol::Outcome;
+use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::workload::cache_counts::CacheCounts;
 use pummel_measure::connections::SERVERS_TIMED_MAX;
 use pummel_measure::parts::ServerRecord;
-use pummel_measure::recorder::Sample;
+use pummel_measure::recorder::{Counts, Sample};
 
 use crate::backend::ConnId;
 use crate::worker::messages::{NO_INDEX, Row};
@@ -155,13 +155,8 @@ impl WorkerReporter {
         if self.abandoning || counts.is_zero() {
             return;
         }
-        match self.mode {
-            ReportMode::Record(_) => {
-                self.interval.groups[group].note_cache(ticket.verb, counts);
-                self.note_cache_in_part(ticket, counts);
-            }
-            ReportMode::Count => self.tally.note_cache(ticket.verb, counts),
-        }
+        self.counts(group, ticket.verb).cache.add(counts);
+        self.note_cache_in_part(ticket, counts);
     }
 
     /// Hands a request to the rows and to the account of churning clients.
@@ -217,8 +212,8 @@ impl WorkerReporter {
         self.ended += 1;
         match (self.abandoning, answer.sent) {
             (false, _) => self.tally.record(&sample_of(answer)),
-            (true, NEVER) => self.tally.unsent(verb, 1),
-            (true, _) => self.tally.unfinished(verb, 1),
+            (true, NEVER) => self.tally.counts(verb).unsent += 1,
+            (true, _) => self.tally.counts(verb).unfinished += 1,
         }
         if let Outcome::Error(_) = answer.outcome {
             self.message_on(slot, message);
@@ -230,7 +225,7 @@ impl WorkerReporter {
     fn give_up(&mut self, group: usize, answer: &Answer<'_>) {
         let recorder = &mut self.interval.groups[group];
         match answer.sent {
-            NEVER => recorder.unsent(answer.ticket.verb, 1),
+            NEVER => recorder.counts(answer.ticket.verb).unsent += 1,
             _ => recorder.record_unfinished(&sample_of(answer)),
         }
     }
@@ -296,16 +291,16 @@ impl WorkerReporter {
     /// Counts requests that were due and were never sent.
     pub fn unsent(&mut self, group: usize, unsent: Unsent) {
         let Unsent { verb, requests, estimated } = unsent;
+        let counts = self.counts(group, verb);
+        counts.unsent += requests;
+        counts.unsent_estimated += estimated;
+    }
+
+    /// The counts of a verb in the phase: those of its group where the phase is measured.
+    fn counts(&mut self, group: usize, verb: Verb) -> &mut Counts {
         match self.mode {
-            ReportMode::Record(_) => {
-                let recorder = &mut self.interval.groups[group];
-                recorder.unsent(verb, requests);
-                recorder.estimated(verb, estimated);
-            }
-            ReportMode::Count => {
-                self.tally.unsent(verb, requests);
-                self.tally.estimated(verb, estimated);
-            }
+            ReportMode::Record(_) => self.interval.groups[group].counts(verb),
+            ReportMode::Count => self.tally.counts(verb),
         }
     }
 

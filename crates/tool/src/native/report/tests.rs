@@ -69,8 +69,8 @@ fn misses_are_told_apart_and_bytes_are_said_where_they_were_counted() {
         CacheCounts { stored_bytes: 90_000, fills: 950, duplicate_fills: 50, ..CacheCounts::default() };
     run.interval(2, Keep::Figures, |interval| {
         (0..20).for_each(|i| interval.groups[0].record(&sample(i)));
-        interval.groups[0].note_cache(Verb::Get, &reads);
-        interval.groups[0].note_cache(Verb::Set, &stores);
+        interval.groups[0].counts(Verb::Get).cache.add(&reads);
+        interval.groups[0].counts(Verb::Set).cache.add(&stores);
     });
     let text = run.document(render);
     for line in [
@@ -88,7 +88,7 @@ fn what_a_run_was_not_to_be_is_said_with_what_it_was() {
     run.plan.fail_on = vec![FailOn::Limited, FailOn::Errors];
     let text = run.document(render);
     assert!(text.contains("\nFail on      limited: no, errors: no\n"), "{text}");
-    run.interval(2, Keep::Figures, |interval| interval.groups[0].unsent(Verb::Get, 20));
+    run.interval(2, Keep::Figures, |interval| interval.groups[0].counts(Verb::Get).unsent += 20);
     let text = run.document(render);
     assert!(text.contains("s measured, FAILED ON ERRORS\n"), "{text}");
     assert!(text.contains("\nFail on      limited: no, errors: YES, FAILED\n"), "{text}");
@@ -171,7 +171,7 @@ fn a_run_with_timeouts_says_what_is_not_known() {
             let outcome = Outcome::Error(Fault::Timeout);
             interval.groups[0].record(&Sample { outcome, ..sample(i) });
         }
-        interval.groups[0].unsent(Verb::Get, 20);
+        interval.groups[0].counts(Verb::Get).unsent += 20;
     });
     run.measurement.connections.lost = 50;
     run.measurement.connections.reconnected = 50;
@@ -235,7 +235,7 @@ fn a_partial_run_says_why() {
     run.interval(2, Keep::Figures, |interval| {
         let outcome = Outcome::Error(Fault::Server);
         interval.groups[0].record(&Sample { outcome, ..sample(3) });
-        interval.groups[0].unfinished(Verb::Set, 1);
+        interval.groups[0].counts(Verb::Set).unfinished += 1;
     });
     run.measurement.message(b"SERVER_ERROR out of memory storing object", 1);
     shows(&run, PARTIAL);

@@ -38,7 +38,7 @@ fn a_document_with_every_field_is_read_as_it_was() {
             let outcome = Outcome::Error(Fault::Timeout);
             interval.groups[0].record(&Sample { outcome, ..sample(i) });
         }
-        interval.groups[0].unsent(Verb::Get, 20);
+        interval.groups[0].counts(Verb::Get).unsent += 20;
     });
     run.plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
     run.plan.labels.insert("branch".to_owned(), "<main>".to_owned());

@@ -30,7 +30,7 @@ fn lose(run: &mut Run, timeouts: u64, unsent: u64) {
             let outcome = Outcome::Error(Fault::Timeout);
             interval.groups[0].record(&Sample { verb: Verb::Get, outcome, ..sample(i) });
         }
-        interval.groups[0].unsent(Verb::Get, unsent);
+        interval.groups[0].counts(Verb::Get).unsent += unsent;
     });
 }
 

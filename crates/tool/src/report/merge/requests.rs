@@ -41,7 +41,7 @@ fn records_of(part: &Part<'_>, results: &OpsResult, plan: &Plan) -> Result<Ops, 
 pub fn tally_of(results: &OpsResult, plan: &Plan) -> Tally {
     let mut tally = Tally::default();
     for (verb, op) in results.iter().filter_map(|(name, op)| Some((verb_of(name, plan)?, op))) {
-        tally.add_counts(verb, &counts_of(op));
+        tally.counts(verb).merge(&counts_of(op));
     }
     tally
 }

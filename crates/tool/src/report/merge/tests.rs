@@ -29,7 +29,7 @@ fn of_requests(seed: u64, numbers: impl Iterator<Item = u64> + Clone) -> Documen
         run.interval(half, Keep::Figures, |interval| {
             for number in numbers.clone().filter(|number| number % 2 == half) {
                 match number % 97 {
-                    0 => interval.groups[0].unsent(Verb::Get, 1),
+                    0 => interval.groups[0].counts(Verb::Get).unsent += 1,
                     1 => {
                         let outcome = Outcome::Error(Fault::Timeout);
                         interval.groups[0].record(&Sample { outcome, ..sample(number) });

@@ -126,7 +126,7 @@ fn requests_without_an_answer_are_drawn_and_counted() {
             let outcome = Outcome::Error(Fault::Timeout);
             interval.groups[0].record(&Sample { outcome, ..sample(i) });
         }
-        interval.groups[0].unsent(Verb::Get, 20);
+        interval.groups[0].counts(Verb::Get).unsent += 20;
     });
     let page = page_of(&run);
     assert!(page.contains("class=\"unanswered\"") && page.contains("520 without an answer"), "{page}");
@@ -161,7 +161,7 @@ fn what_became_of_the_requests_adds_up() {
             let outcome = Outcome::Error(Fault::Timeout);
             interval.groups[0].record(&Sample { outcome, ..sample(i) });
         }
-        interval.groups[0].unsent(Verb::Get, 4);
+        interval.groups[0].counts(Verb::Get).unsent += 4;
     });
     let page = page_of(&run);
     assert!(page.contains("<h2>2,000 of 2,007 requests completed, 3 failed, 4 never sent</h2>"), "{page}");
@@ -179,7 +179,7 @@ fn a_headline_says_what_was_found_whatever_the_server_is_called() {
 #[test]
 fn a_run_of_only_unknown_quantiles_has_a_page() {
     let mut run = Run::new(Keep::Figures);
-    run.interval(2, Keep::Figures, |interval| interval.groups[0].unsent(Verb::Get, 1_000_000));
+    run.interval(2, Keep::Figures, |interval| interval.groups[0].counts(Verb::Get).unsent += 1_000_000);
     let page = page_of(&run);
     assert!(page.contains("Too many requests got no answer"), "{page}");
 }
@@ -393,7 +393,7 @@ fn hits_and_misses_have_a_table_where_misses_are_told_apart() {
     };
     run.interval(2, Keep::Figures, |interval| {
         interval.groups[0].record(&sample(1));
-        interval.groups[0].note_cache(Verb::Get, &cache);
+        interval.groups[0].counts(Verb::Get).cache.add(&cache);
     });
     let page = body(&run.document(render));
     is_well_formed(&page);
