@@ -6,6 +6,7 @@ use std::fmt;
 use super::churn::Churn;
 use super::evidence::ConnectionLimit;
 use super::measurement::{Connections, LoadResult, Measurement};
+use super::reason::Reason;
 use super::recorder::Span;
 use super::words::{counted, grouped, was};
 use pummel_logic::plan::share::{PhaseShare, ProcessShare};
@@ -110,34 +111,35 @@ impl fmt::Display for ServerTrouble {
 }
 
 /// Part of the Plan that the run did not do, as a sentence without its full stop; `None` where the run is complete.
-pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
+pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<Reason> {
     if let Some(failure) = &end.worker_failure {
-        return Some(format!("{WORKER_FAILED}: {failure}"));
+        return Some(format!("{WORKER_FAILED}: {failure}").into());
     }
     if let Some(refused) = not_taken(plan, &measurement.connections) {
-        return Some(refused);
+        return Some(Reason::NotTaken(refused));
     }
     let trouble = end.trouble.as_ref().map(ServerTrouble::to_string);
     let trouble = trouble.as_deref();
     if let Some(load) = measurement.load.as_ref().filter(|_| end.load_failed && end.is_whole)
         && let Some(unstored) = load_shortfall(load, false, trouble)
     {
-        return Some(unstored);
+        return Some(unstored.into());
     }
     let why = because(measurement, trouble);
     let connections = &measurement.connections;
     if !end.ended_all_phases && end.dead == 0 {
-        return Some(format!("{}{why}", unopened(connections)));
+        return Some(format!("{}{why}", unopened(connections)).into());
     }
     if let Some(churn) = connections.churn.as_ref().filter(|churn| churn.failures.total() > 0) {
-        return Some(failed_clients(churn, end, &why));
+        return Some(failed_clients(churn, end, &why).into());
     }
     if end.dead > 0 {
         let (dead, asked) = (end.dead, connections.asked);
-        return Some(format!("{dead} of {asked} connections {} lost and not replaced{why}", was(dead)));
+        let lost = format!("{dead} of {asked} connections {} lost and not replaced{why}", was(dead));
+        return Some(lost.into());
     }
     if end.missing > 0 {
-        return Some(format!("{}{why}", never_made(end.missing)));
+        return Some(format!("{}{why}", never_made(end.missing)).into());
     }
     let completed: u64 = measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
     if completed == 0 && end.is_whole && plan.phases.iter().any(|phase| phase.recorded) {
@@ -146,6 +148,7 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
     let load = measurement.load.as_ref().filter(|_| end.is_whole);
     gone_at_the_end(plan, measurement, end)
         .or_else(|| load_shortfall(load?, plan.allow_partial_load, trouble))
+        .map(Reason::from)
 }
 
 /// Server that took fewer connections than the run asked it for, as a sentence without its full stop; `None` where all
@@ -170,14 +173,13 @@ pub fn not_taken(plan: &Plan, connections: &Connections) -> Option<String> {
 
 /// Adds the servers' limits of connections to a finished measurement, also to its reason.
 pub fn note_limits(plan: &Plan, measurement: &mut Measurement, limits: &[ConnectionLimit]) {
-    let without = not_taken(plan, &measurement.connections);
     for refusal in &mut measurement.connections.refusals {
         if let Some(known) = limits.get(refusal.server as usize) {
             (refusal.limit, refusal.counted) = (known.connections_max, known.refused);
         }
     }
-    if without.is_some() && measurement.reason == without {
-        measurement.reason = not_taken(plan, &measurement.connections);
+    if let Some(Reason::NotTaken(_)) = measurement.reason {
+        measurement.reason = not_taken(plan, &measurement.connections).map(Reason::NotTaken);
     }
 }
 
@@ -391,14 +393,6 @@ fn because(measurement: &Measurement, trouble: Option<&str>) -> String {
 /// Beginning of the reason of a run in which a worker failed; with agents it follows the name of one.
 pub const WORKER_FAILED: &str = "a worker could not go on";
 
-/// Reason of a run in which no request was due and nothing went wrong.
-const NOTHING_DUE: &str = "nothing completed: no request was due";
-
-/// Whether a run is not complete only because no request was due in it: chance did so, where the run was short and its rate low.
-pub fn was_nothing_due(measurement: &Measurement) -> bool {
-    measurement.reason.as_deref() == Some(NOTHING_DUE)
-}
-
 /// Whether a run of this plan that stored so many records and asked so many requests in its recorded phases has nothing to
 /// report: its figures are all zero. The requests of a load that is recorded are its records.
 pub fn has_nothing_to_report(plan: &Plan, stored: u64, requests: u64) -> bool {
@@ -407,13 +401,15 @@ pub fn has_nothing_to_report(plan: &Plan, stored: u64, requests: u64) -> bool {
 }
 
 /// Reason of a run in which nothing completed, as a sentence, with the trouble of a connection where there was one.
-pub fn nothing_completed(plan: &Plan, measurement: &Measurement, trouble: Option<&str>) -> String {
+pub fn nothing_completed(plan: &Plan, measurement: &Measurement, trouble: Option<&str>) -> Reason {
     let asked: u64 = measurement.groups.iter().map(|group| group.ops.all().counts.requests()).sum();
     let why = because(measurement, trouble);
     match (asked, plan.transport) {
-        (0, _) if why.is_empty() => NOTHING_DUE.to_owned(),
-        (1.., Transport::Udp) => format!("nothing completed{why}; memcached listens on UDP only with -U"),
-        _ => format!("nothing completed{why}"),
+        (0, _) if why.is_empty() => Reason::NothingDue,
+        (1.., Transport::Udp) => {
+            format!("nothing completed{why}; memcached listens on UDP only with -U").into()
+        }
+        _ => format!("nothing completed{why}").into(),
     }
 }
 
@@ -633,7 +629,7 @@ mod tests {
         let (mut plan, mut measurement) = measured(0);
         plan.transport = Transport::Udp;
         let reason = |measurement: &Measurement| shortfall(&plan, measurement, &good_end());
-        assert_eq!(reason(&measurement).as_deref(), Some(NOTHING_DUE), "no server was asked");
+        assert_eq!(reason(&measurement).as_deref(), Some(&*Reason::NothingDue), "no server was asked");
         let mut recorder = Recorder::new([Verb::Get].into_iter());
         recorder.counts(Verb::Get).unfinished += 1;
         measurement.groups[0].ops.merge(recorder.ops());
@@ -824,7 +820,7 @@ mod tests {
         let limit = |limit| ConnectionLimit { connections_max: limit, refused: None };
         note_limits(&plan, &mut measurement, &[limit(Some(7)), limit(Some(40))]);
         assert_eq!(measurement.reason.as_deref(), Some(expected), "the limits were read behind the run");
-        measurement.reason = Some("interrupted".to_owned());
+        measurement.reason = Some("interrupted".into());
         note_limits(&plan, &mut measurement, &[]);
         assert_eq!(measurement.reason.as_deref(), Some("interrupted"));
         measurement.connections.refusals = vec![refusal(0, 0), refusal(1, 0)];

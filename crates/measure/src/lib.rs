@@ -41,6 +41,7 @@ pub mod parcel;
 pub mod parts;
 pub mod phase_ends;
 pub mod rate_search;
+pub mod reason;
 pub mod recorder;
 pub mod replayed;
 pub mod sample;

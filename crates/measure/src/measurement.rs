@@ -11,6 +11,7 @@ use crate::evidence::Evidence;
 use crate::evidence::provenance::Provenance;
 use crate::flight::FlightTime;
 use crate::interval::Interval;
+use crate::reason::Reason;
 use crate::recorder::{OpRecord, Ops, Tally};
 use crate::replayed::Replayed;
 use crate::side_times::SideTimes;
@@ -44,7 +45,7 @@ pub struct Measurement {
     /// Status at the end of the run.
     pub status: Status,
     /// Why the run is not complete; `None` where it is.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// Description of the servers' software and protocol where the command line left it open, such as `memcached
     /// 1.6.18, text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -312,7 +313,7 @@ impl Measurement {
     }
 
     /// Marks the run as not complete; the worst status and its reason stay.
-    pub fn mark(&mut self, status: Status, reason: impl Into<String>) {
+    pub fn mark(&mut self, status: Status, reason: impl Into<Reason>) {
         if status > self.status {
             self.status = status;
             self.reason = Some(reason.into());
@@ -335,7 +336,7 @@ impl Measurement {
         let names = |of: &Measurement| of.groups.iter().map(|group| group.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(self), names(other), "only parts of one run are merged");
         if let Some(reason) = &other.reason {
-            self.mark(other.status, reason);
+            self.mark(other.status, reason.clone());
         }
         self.started_unix_ns = match (self.started_unix_ns, other.started_unix_ns) {
             (0, known) | (known, 0) => known,

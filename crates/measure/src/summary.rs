@@ -176,7 +176,7 @@ impl Summary {
         let is_cpu_known = measurement.agents.as_ref().is_none_or(Agents::have_all_reported);
         Summary {
             status: measurement.status,
-            reason: measurement.reason.clone(),
+            reason: measurement.reason.clone().map(String::from),
             ending,
             seconds: measured_s,
             ops: OpSummary::all_of(sure, &together, None),

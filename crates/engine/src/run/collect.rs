@@ -497,7 +497,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.finish_trace();
         if self.interrupted {
             self.measurement.status = Status::Interrupted;
-            self.measurement.reason = Some("interrupted".to_owned());
+            self.measurement.reason = Some("interrupted".into());
         }
         self.measurement
     }
@@ -522,7 +522,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         for reason in replayed.error.clone().into_iter().chain(taken) {
             self.measurement.mark(Status::Partial, reason.clone());
             if self.measurement.status == Status::Partial {
-                self.measurement.reason = Some(reason);
+                self.measurement.reason = Some(reason.into());
             }
         }
         self.measurement.replayed = Some(replayed);

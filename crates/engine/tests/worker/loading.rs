@@ -169,7 +169,7 @@ fn a_recorded_load_is_held_to_the_same() {
         plan.phases.truncate(1);
         plan.phases[0].recorded = true;
         let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
-        assert_eq!(outcome.measurement.reason, expected);
+        assert_eq!(outcome.measurement.reason.as_deref(), expected.as_deref());
         let messages = &outcome.measurement.messages;
         assert_eq!(messages.values().sum::<u64>(), 10 - stored, "it is what is measured: {messages:?}");
         let load = outcome.measurement.load.expect("it was tried");

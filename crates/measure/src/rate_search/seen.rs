@@ -1,8 +1,8 @@
 //! Result of one run for a search: how near its quantiles and their upper bounds came to the limits of the goals.
 
 use super::Seen;
-use crate::completion::was_nothing_due;
 use crate::measurement::Measurement;
+use crate::reason::Reason;
 use crate::recorder::Span;
 use crate::summary::{GoalResult, Summary};
 use crate::uncertainty::{Batches, Upper};
@@ -29,7 +29,8 @@ impl Seen {
         let generator = seen.generator.clone().filter(|_| !seen.met());
         // Beyond its limit a server has no steady times: the rate was missed, which says something.
         let unsteady = (is_unsteady && carried).then(|| "the run was not steady".to_owned());
-        let idle = was_nothing_due(measurement).then(|| "no request was due in it".to_owned());
+        let is_idle = measurement.reason == Some(Reason::NothingDue);
+        let idle = is_idle.then(|| "no request was due in it".to_owned());
         let unsound = idle.or(unsteady).or(generator);
         Seen { unsound, ..seen }
     }

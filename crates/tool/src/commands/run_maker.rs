@@ -67,7 +67,7 @@ impl SeriesEnd {
 
     /// The end of a series with a run of this plan that is partial.
     pub fn partial(plan: &Plan, measurement: &Measurement) -> SeriesEnd {
-        let reason = || Obstacle::from(measurement.reason.clone().unwrap_or_default());
+        let reason = || Obstacle::from(measurement.reason.as_deref().unwrap_or_default().to_owned());
         SeriesEnd::Partial(Obstacle::of(plan, measurement).unwrap_or_else(reason))
     }
 
@@ -266,7 +266,7 @@ impl RunMaker {
         let mut measurement = driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
         // A run of errors shows nothing of what the series compares.
         if let Some(says) = failure_of(&measurement, &plan) {
-            measurement.mark(Status::Partial, &says);
+            measurement.mark(Status::Partial, says);
         }
         drop(program);
         self.is_loaded = true;

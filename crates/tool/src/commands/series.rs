@@ -6,9 +6,9 @@ use clap::{Arg, Args};
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Part, Plan, RatePoint, RateShape, TracePace, Work};
 use pummel_logic::time::{Nanos, SECOND, seconds};
-use pummel_measure::completion::was_nothing_due;
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::outcome::failure_of;
+use pummel_measure::reason::Reason;
 use pummel_measure::summary::Summary;
 
 use crate::commands::detection::detected;
@@ -413,7 +413,7 @@ impl<'a> CurveRunner<'a> {
         let mut measurement = self.driver.run(plan, Dealing::Evenly, &mut SeriesStyle)?;
         // A run of errors shows nothing of what the series compares.
         if let Some(says) = failure_of(&measurement, plan) {
-            measurement.mark(Status::Partial, &says);
+            measurement.mark(Status::Partial, says);
         }
         if let Some(agents) = &measurement.agents {
             self.agents = agents.members.iter().map(|member| member.name.clone()).collect();
@@ -424,7 +424,7 @@ impl<'a> CurveRunner<'a> {
         match measurement.status {
             Status::Complete => Ok(measurement),
             // It shows nothing, and the other runs of the series may.
-            Status::Partial if was_nothing_due(&measurement) => Ok(measurement),
+            Status::Partial if measurement.reason == Some(Reason::NothingDue) => Ok(measurement),
             Status::Interrupted => Err(SeriesEnd::Interrupted),
             Status::Partial => Err(SeriesEnd::partial(plan, &measurement)),
         }

@@ -513,7 +513,8 @@ fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
 fn clean_texts(measurement: &mut Measurement) {
     let clean = |words: &mut String| *words = visible(words);
     let Measurement { reason, detected, messages, load, verify, generator, replayed, .. } = measurement;
-    [reason, detected].into_iter().flatten().for_each(clean);
+    *reason = reason.take().map(|reason| visible(&reason).into());
+    detected.iter_mut().for_each(clean);
     clean_messages(messages);
     if let Some(load) = load {
         load.trouble.iter_mut().for_each(clean);
@@ -550,7 +551,7 @@ mod tests {
         let dark = "dark\u{1b}[2J\n".to_owned();
         let cut_short = Some(v2::CutShort { why: dark.clone(), at_ns: 1 });
         let mut measurement = Measurement::new([], pummel_logic::plan::Clock::Kernel, 1);
-        measurement.reason = Some(dark.clone());
+        measurement.reason = Some(dark.clone().into());
         measurement.detected = Some(dark.clone());
         let messages = || BTreeMap::from([(dark.clone(), 1)]);
         measurement.messages = messages();

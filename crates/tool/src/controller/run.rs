@@ -718,7 +718,7 @@ mod tests {
     fn reason_of(plan: &Plan, ends: [MemberEvent; 2]) -> String {
         let (measurement, _) = run_of_two(plan, false, ends.into_iter().enumerate());
         assert_eq!(measurement.status, Status::Partial);
-        measurement.reason.expect("it is said")
+        measurement.reason.expect("it is said").to_string()
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Obstacle {
         let is_short = refusal.is_some() && !plan.reconnect;
         let is_empty = has_nothing_to_report(plan, stored, requests) || is_short;
         (measurement.status == Status::Partial && is_empty).then(|| Obstacle {
-            reason: reason.clone(),
+            reason: reason.to_string(),
             hint: match refusal {
                 Some(refusal) => Some(room_hint(plan, refusal)),
                 None => hint_for(plan, reason, Seen::of(plan, measurement, reason)),

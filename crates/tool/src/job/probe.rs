@@ -54,7 +54,7 @@ fn probed(
     let run = runner.run(&half, Dealing::Evenly, inputs, &mut Unwatched, stop);
     let measured = run.map_err(|error| error.to_string())?;
     if measured.status != Status::Complete {
-        return Err(measured.reason.unwrap_or_else(|| "it was interrupted".to_owned()));
+        return Err(measured.reason.map_or_else(|| "it was interrupted".to_owned(), String::from));
     }
     Ok(ProbeHalf {
         in_flight,

@@ -173,7 +173,9 @@ impl<'a> Runs<'a> {
             Status::Complete => {}
             Status::Interrupted => return Err(NotCalibrated::Interrupted),
             Status::Partial => {
-                return Err(NotCalibrated::Failed(measurement.reason.clone().unwrap_or_default()));
+                return Err(NotCalibrated::Failed(
+                    measurement.reason.as_deref().unwrap_or_default().to_owned(),
+                ));
             }
         }
         let summary = Summary::of(&measurement, &job.plan);
