@@ -1,7 +1,6 @@
 //! The rows of the table of limits about the generator.
 
 use super::case::{BODY, Case, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
-use super::finding::{Finding, Limit};
 use super::shares::{FULL_SHARE, Judged, share_of};
 use super::worker_loss::{CpuTaker, WorkerLoss};
 use crate::evidence::ConnectionEvidence;
@@ -26,17 +25,16 @@ pub const OUT_SAMPLES_MIN: u64 = 20;
 pub const PORTS_SHARE: f64 = 0.01;
 
 /// Reports connections that could not be opened for want of a local port: each closed one keeps its port for a minute.
-pub fn ports(case: &Case<'_>) -> Option<Finding> {
+pub fn ports(case: &Case<'_>) -> Option<String> {
     let connections = &case.measurement.connections;
     let attempts = connections.connect.count().saturating_add(connections.failed);
     (connections.no_port as f64 > PORTS_SHARE * attempts as f64).then(|| {
-        let says = format!(
+        format!(
             "The local ports of the generator: {} of {} attempts to connect found none free. --linger 0 gives the ports of closed \
              connections back at once, and more addresses for --source have more ports.",
             grouped(connections.no_port),
             grouped(attempts),
-        );
-        Finding::new(Limit::Generator, says)
+        )
     })
 }
 
@@ -55,7 +53,7 @@ pub fn taken_loss<'c>(case: &'c Case<'_>) -> Option<&'c WorkerLoss> {
 }
 
 /// Reports CPU time that was taken from the generator where the load had to wait for it.
-pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
+pub fn cpu_taken(case: &Case<'_>) -> Option<String> {
     let loss = taken_loss(case)?;
     let (taker, part) = match loss.cause {
         // The row of CPUs that client and server share is another one.
@@ -67,14 +65,13 @@ pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
         Some((taker, _)) => (format!(" by {}", taker.words()), String::new()),
         None => (String::new(), ", and who had it is not known".to_owned()),
     };
-    let says = format!(
+    Some(format!(
         "The generator's CPU was taken away{taker}: a client thread{} could have run for {} of its time and had no CPU \
          ({} in all{part}).",
         place_of(loss),
         percent(loss.share),
         time_text(loss.lost_ns),
-    );
-    Some(Finding::new(Limit::Generator, says))
+    ))
 }
 
 /// The agent whose client threads lost time, as words; empty in a run without agents.
@@ -83,7 +80,7 @@ pub fn place_of(loss: &WorkerLoss) -> String {
 }
 
 /// Reports a client thread that had no time left.
-pub fn thread_busy(case: &Case<'_>) -> Option<Finding> {
+pub fn thread_busy(case: &Case<'_>) -> Option<String> {
     if case.busy() <= FULL_SHARE || case.server_is_full() {
         return None;
     }
@@ -97,12 +94,11 @@ pub fn thread_busy(case: &Case<'_>) -> Option<Finding> {
     let server = server.map_or_else(String::new, |share| {
         format!(", the server's busiest thread used {} of a CPU", percent(share))
     });
-    let says = format!(
+    Some(format!(
         "The generator: {thread} was busy {} of the time{server}. {}",
         percent(case.busy()),
         thread_advice(case),
-    );
-    Some(Finding::new(Limit::Generator, says))
+    ))
 }
 
 /// Advice for a generator without time, as far as the machine has CPUs for it.
@@ -163,7 +159,7 @@ impl KeptBack {
 }
 
 /// Reports requests of an open loop that were sent late.
-pub fn kept_back(case: &Case<'_>) -> Option<Finding> {
+pub fn kept_back(case: &Case<'_>) -> Option<String> {
     if case.is_closed || wait_outweighs_lag(case) {
         return None;
     }
@@ -181,15 +177,14 @@ pub fn kept_back(case: &Case<'_>) -> Option<Finding> {
         Some(wait) => format!(", others waited behind them ({} {})", wait.name, time_text(wait.value_ns)),
         None => String::new(),
     };
-    let says = format!(
+    Some(format!(
         "The generator kept requests back: {} of {} for longer than the median service, lag {}, {}, up to {}{behind}{stalls}.",
         grouped(kept.requests),
         grouped(sent),
         case.words_at(Span::Lag, BODY[0]),
         case.words_at(Span::Lag, BODY[1]),
         time_text(case.moments(Span::Lag).max),
-    );
-    Some(Finding::new(Limit::Generator, says))
+    ))
 }
 
 /// Whether requests spent so much more time in a wait that lag did not make than in lag that the lag, visible as it may
@@ -202,7 +197,7 @@ fn wait_outweighs_lag(case: &Case<'_>) -> bool {
 
 /// Reports threads of a closed loop that stood still, in turns that no work explains, where requests were sent late
 /// because of it: stalls while the server has the requests delay nothing.
-pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
+pub fn stood_still(case: &Case<'_>) -> Option<String> {
     let turns = &case.measurement.counters.turns;
     let wall_ns: Nanos = case.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
     let is_long = turns.stalled_ns / turns.stalls.max(1) > STOOD_STILL_MIN_NS;
@@ -216,12 +211,11 @@ pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
         }
         None => "what took them away is not known".to_owned(),
     };
-    let says = format!(
+    Some(format!(
         "The generator: its threads stood still for {} in {}, and {why}.",
         time_text(turns.stalled_ns),
         counted(turns.stalls, "turn"),
-    );
-    Some(Finding::new(Limit::Generator, says))
+    ))
 }
 
 /// The way of sampled requests from the send to the device.
@@ -248,7 +242,7 @@ impl WayOut {
 }
 
 /// Reports requests that were sent in time, and left the machine late.
-pub fn left_late(case: &Case<'_>) -> Option<Finding> {
+pub fn left_late(case: &Case<'_>) -> Option<String> {
     let way = WayOut::of(case)?;
     let is_late = way.out_ns > SLIP_MIN_NS && way.share.is_beyond();
     if !is_late || case.server_is_full() || case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_some() {
@@ -260,13 +254,12 @@ pub fn left_late(case: &Case<'_>) -> Option<Finding> {
         Some(queued_ns) => format!(", {} of that in the queueing discipline", time_text(queued_ns)),
         None => String::new(),
     };
-    let says = format!(
+    Some(format!(
         "The generator's kernel or its queueing discipline: half of the requests left the machine {} or more after they \
          were sent{place}; that is {} of their service time.",
         time_text(way.out_ns),
         percent(way.share.value),
-    );
-    Some(Finding::new(Limit::Generator, says))
+    ))
 }
 
 /// The part of their busy time in which connections were held up behind a limit, `limited_ns` in all; absent where they had nothing
@@ -282,14 +275,13 @@ pub fn send_buffer_full(case: &Case<'_>) -> Option<Judged> {
 }
 
 /// Reports data that waited for room in the send buffer.
-pub fn send_buffer(case: &Case<'_>) -> Option<Finding> {
+pub fn send_buffer(case: &Case<'_>) -> Option<String> {
     let full = send_buffer_full(case)?;
     full.is_beyond().then(|| {
-        let says = format!(
+        format!(
             "The generator's send buffers: connections with data to send waited {} of that time for room in them. Larger ones \
              (--send-buffer) would help.",
             percent(full.value)
-        );
-        Finding::new(Limit::Generator, says)
+        )
     })
 }

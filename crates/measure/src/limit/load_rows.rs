@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::case::Case;
-use super::finding::{Finding, Limit};
 use super::network_rows::IDLE_SHARE;
 use super::server_rows::is_steady;
 use super::server_use::ServerUse;
@@ -25,24 +24,23 @@ pub const MISSES_SHARE: f64 = 0.001;
 const FLOWN_SHARE: f64 = 0.5;
 
 /// Reports a run that completed nothing.
-pub fn nothing_completed(case: &Case<'_>) -> Option<Finding> {
-    (case.all.counts.completed == 0)
-        .then(|| Finding::new(Limit::Unknown, "Nothing was completed, so there is nothing to judge by."))
+pub fn nothing_completed(case: &Case<'_>) -> Option<String> {
+    let says = "Nothing was completed, so there is nothing to judge by.";
+    (case.all.counts.completed == 0).then(|| says.to_owned())
 }
 
 /// Reports two accounts of the requests in flight that disagree, though they are one number by Little's law.
-pub fn instrument(case: &Case<'_>) -> Option<Finding> {
+pub fn instrument(case: &Case<'_>) -> Option<String> {
     let error = little_error(case).filter(|error| error.is_beyond())?.value;
-    let says = format!(
+    Some(format!(
         "The instrument disagrees with itself: the requests in flight, by counting them and by adding up their times, are {} \
          apart (Little's law), so no limit is named.",
         percent(error)
-    );
-    Some(Finding::new(Limit::Unknown, says))
+    ))
 }
 
 /// Reports requests of an open loop that waited for a free slot of a server that had time.
-pub fn slots(case: &Case<'_>) -> Option<Finding> {
+pub fn slots(case: &Case<'_>) -> Option<String> {
     // A thread that waits for a CPU, or inside a command, has no time to spare, however little CPU it had.
     let is_idle = case.servers_occupied().is_some_and(|share| share < IDLE_SHARE);
     let meanwhile = match (case.as_fast_as_alone(), case.servers_at_most()) {
@@ -56,7 +54,7 @@ pub fn slots(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let wait = case.waits()?;
-    let says = format!(
+    Some(format!(
         "The number of requests in flight: they waited {} ({}) for a free slot; {:.1} of {} were taken ({}), while \
          {meanwhile}. Try more connections or depth{}.",
         time_text(wait.value_ns),
@@ -65,8 +63,7 @@ pub fn slots(case: &Case<'_>) -> Option<Finding> {
         grouped(slots),
         case.slots_words(),
         reservation(case),
-    );
-    Some(Finding::new(Limit::Connections, says))
+    ))
 }
 
 /// The condition of the advice to have more requests in flight.
@@ -78,14 +75,14 @@ fn reservation(case: &Case<'_>) -> &'static str {
 }
 
 /// Reports a closed loop in which no thread of either side is near its limit.
-pub fn in_flight(case: &Case<'_>) -> Option<Finding> {
+pub fn in_flight(case: &Case<'_>) -> Option<String> {
     let has_cpu = case.servers_occupied().map(|share| share <= SPARE_SHARE);
     let has_time = has_cpu.unwrap_or(case.as_fast_as_alone().is_some()) && !case.queues_at_the_server();
     (case.is_closed && has_time && case.busy() <= SPARE_SHARE).then(|| in_flight_words(case))
 }
 
 /// Reports a closed loop in which nothing else was found.
-pub fn rest_of_closed(case: &Case<'_>) -> Option<Finding> {
+pub fn rest_of_closed(case: &Case<'_>) -> Option<String> {
     case.is_closed.then(|| in_flight_words(case))
 }
 
@@ -101,7 +98,7 @@ fn flying(case: &Case<'_>) -> String {
     }
 }
 
-fn in_flight_words(case: &Case<'_>) -> Finding {
+fn in_flight_words(case: &Case<'_>) -> String {
     let slots = flying(case);
     let server = case.servers_at_most().map_or_else(String::new, |most| {
         let least = case.servers.iter().filter_map(ServerUse::hottest_at_least).reduce(f64::max);
@@ -121,17 +118,16 @@ fn in_flight_words(case: &Case<'_>) -> Finding {
         true => format!(" Try more connections or depth for more load{}.", reservation(case)),
         false => String::new(),
     };
-    let says = format!(
+    format!(
         "What is in flight: {slots} ({}), each answered in {} (p50); {alone}{server}the busiest client thread was busy {}.{advice}",
         case.slots_words(),
         time_text(case.at(Span::Response, 0.5)),
         percent(case.busy()),
-    );
-    Finding::new(Limit::Connections, says)
+    )
 }
 
 /// Reports records that the server did not keep.
-pub fn lost_records(case: &Case<'_>) -> Option<Finding> {
+pub fn lost_records(case: &Case<'_>) -> Option<String> {
     let evictions: u64 = case.readings().filter_map(|reading| reading.counts.evictions).sum();
     let full: u64 = case.readings().filter_map(|reading| reading.counts.out_of_memory).sum();
     let counts = &case.all.counts;
@@ -147,8 +143,7 @@ pub fn lost_records(case: &Case<'_>) -> Option<Finding> {
     if misses > MISSES_SHARE {
         says += &format!("; {} of the keys were not found", percent(misses));
     }
-    let says = format!("{says}). More memory ({}) or fewer records would help.", memory_options(case));
-    Some(Finding::new(Limit::Workload, says))
+    Some(format!("{says}). More memory ({}) or fewer records would help.", memory_options(case)))
 }
 
 /// The options that give the servers of a run more memory.
@@ -162,22 +157,21 @@ fn memory_options(case: &Case<'_>) -> String {
 }
 
 /// Reports keys that were not found although this run stored all records and asked for nothing that takes them away.
-fn unasked_misses(case: &Case<'_>, misses: f64) -> Option<Finding> {
+fn unasked_misses(case: &Case<'_>, misses: f64) -> Option<String> {
     let load = case.measurement.load.as_ref()?;
     let is_whole = load.stored == load.records && load.records > 0;
     (is_whole && keeps_records(case.plan) && misses > MISSES_SHARE).then(|| {
-        let says = format!(
+        format!(
             "The records: {} of the keys were not found, though all {} records were stored before, and no request of this run \
              removes one.",
             percent(misses),
             grouped(load.records),
-        );
-        Finding::new(Limit::Workload, says)
+        )
     })
 }
 
 /// Reports keys that were in no server when the run began.
-fn never_there(case: &Case<'_>, misses: f64) -> Option<Finding> {
+fn never_there(case: &Case<'_>, misses: f64) -> Option<String> {
     let evidence = case.measurement.evidence.as_ref()?;
     let is_kept = !evidence.servers.is_empty()
         && evidence.servers.iter().all(|server| {
@@ -195,7 +189,7 @@ fn never_there(case: &Case<'_>, misses: f64) -> Option<Finding> {
     is_it.then(|| {
         let holds_usual = case.readings().any(|reading| reading.usual_record == Some(true));
         let words = words_of_never_there(case.plan, holds_usual);
-        Finding::new(Limit::Workload, format!("The records: {} of the keys were {words}.", percent(misses)))
+        format!("The records: {} of the keys were {words}.", percent(misses))
     })
 }
 
@@ -235,7 +229,7 @@ fn makes_misses(event: &Event) -> bool {
 }
 
 /// Reports an open loop that nothing limited.
-pub fn none(case: &Case<'_>) -> Option<Finding> {
+pub fn none(case: &Case<'_>) -> Option<String> {
     let uses = ResourceUse::all_of(case);
     let next = ResourceUse::next_of(&uses).map_or_else(String::new, |(next, full_at)| {
         format!(
@@ -246,5 +240,5 @@ pub fn none(case: &Case<'_>) -> Option<Finding> {
         )
     });
     let rate = rate_text(case.rate());
-    Some(Finding::new(Limit::None, format!("Nobody: requests were answered as they came ({rate}).{next}")))
+    Some(format!("Nobody: requests were answered as they came ({rate}).{next}"))
 }

@@ -6,7 +6,6 @@
 
 mod case;
 mod cpu_time;
-mod finding;
 mod generator_rows;
 mod lateness;
 mod load_rows;
@@ -25,13 +24,13 @@ mod worker_loss;
 mod tests;
 
 pub use self::case::{BODY, Case, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
-pub use self::finding::{Finding, Limit, Observation};
 pub use self::generator_rows::KeptBack;
 pub use self::lateness::Lateness;
 pub use self::load_rows::MISSES_SHARE;
 pub use self::network_rows::card_share;
+pub use self::observations::Observation;
 pub use self::overload_rows::Overload;
 pub use self::server_use::{ServerUse, ThreadShare};
 pub use self::shares::{FULL_SHARE, Judged};
-pub use self::table::{ROWS, Row, Verdict};
+pub use self::table::{Limit, ROWS, Row, Verdict};
 pub use self::worker_loss::{CpuTaker, WorkerLoss};

@@ -1,7 +1,6 @@
 //! The rows of the table of limits about the network, and about clients that are not of this run.
 
 use super::case::{Case, OUTWEIGHED};
-use super::finding::{Finding, Limit};
 use super::shares::Judged;
 use crate::evidence::{CardUse, ConnectionEvidence, Evidence, ServerReading};
 use crate::figures::{QUANTILES, Quantile, Unanswered, quantile as quantile_of, time_text};
@@ -33,7 +32,7 @@ pub fn besides(others: u64, ours: u64) -> Judged {
 }
 
 /// Reports clients that are not of this run and used a server.
-pub fn others(case: &Case<'_>) -> Option<Finding> {
+pub fn others(case: &Case<'_>) -> Option<String> {
     let connections = &case.measurement.connections;
     // Only where none of ours came later are new connections those of others.
     let ours_stayed = connections.lost == 0
@@ -46,8 +45,7 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
     let of_several = seen.and_then(Evidence::others_of_several);
     if let Some((others, ours)) = of_several.filter(|(others, ours)| besides(*others, *ours).is_beyond()) {
         let others = counted(others, "request");
-        let says = format!("Other clients used the servers too: {others} besides our {}.", grouped(ours));
-        return Some(Finding::new(Limit::Others, says));
+        return Some(format!("Other clients used the servers too: {others} besides our {}.", grouped(ours)));
     }
     case.readings().find_map(|reading| {
         let counts = others_requests(reading).zip(reading.our_requests);
@@ -66,8 +64,7 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
             format!("{least}{} that are not ours", counted(opened_by_others, "new connection"))
         });
         let what: Vec<String> = requests.into_iter().chain(came).collect();
-        let says = format!("Other clients used the server too: {}.", what.join(", and "));
-        Some(Finding::new(Limit::Others, says))
+        Some(format!("Other clients used the server too: {}.", what.join(", and ")))
     })
 }
 
@@ -85,23 +82,24 @@ pub fn card_share(card: &CardUse, span_ns: Nanos) -> Option<f64> {
 }
 
 /// Reports a card that carried all that it can, or more than the machine may send.
-pub fn bandwidth(case: &Case<'_>) -> Option<Finding> {
+pub fn bandwidth(case: &Case<'_>) -> Option<String> {
     case.remote_machines().find_map(|machine| {
         machine.network.iter().flat_map(|network| &network.cards).find_map(|card| {
             let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
             let full = card_share(card, machine.span_ns).filter(|share| Judged::used(*share).is_beyond());
             if let Some(share) = full {
-                let says =
-                    format!("The network: {}{place} carried {} of what it can.", card.name, percent(share));
-                return Some(Finding::new(Limit::Network, says));
+                return Some(format!(
+                    "The network: {}{place} carried {} of what it can.",
+                    card.name,
+                    percent(share)
+                ));
             }
             let exceeded = card.allowance_exceeded.filter(|packets| *packets > 0)?;
-            let says = format!(
+            Some(format!(
                 "The network: {} of {}{place} went beyond what the cloud allows the machine.",
                 counted(exceeded, "packet"),
                 card.name
-            );
-            Some(Finding::new(Limit::Network, says))
+            ))
         })
     })
 }
@@ -113,7 +111,7 @@ pub fn lost_share(segments: u64, tcp: &ConnectionEvidence) -> Judged {
 
 /// Reports lost packets where the tail is as long as TCP waits until it sends them again. TCP also sends again what had
 /// arrived and was not acknowledged in time, as when a server stands still: that is no loss, and the peer reports it.
-pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
+pub fn lost_packets(case: &Case<'_>) -> Option<String> {
     let tcp = case.tcp()?;
     let timeouts: u64 = case.machines().filter_map(|machine| Some(machine.network.as_ref()?.timeouts)).sum();
     // The timers are those of the whole machine: without a segment of ours that was sent again they are not ours.
@@ -134,16 +132,15 @@ pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
             Some(lost) => format!("{} of {segments} did not arrive", grouped(lost)),
             None => format!("{} of {segments} were sent again", grouped(tcp.retransmits)),
         };
-        let says = format!(
+        format!(
             "The network lost packets: {what}, and {name} ({}) is as long as TCP waits until it sends a segment again.",
             time_text(tail_ns),
-        );
-        Finding::new(Limit::Network, says)
+        )
     })
 }
 
 /// Reports responses that consist of the way there and back.
-pub fn way(case: &Case<'_>) -> Option<Finding> {
+pub fn way(case: &Case<'_>) -> Option<String> {
     if case.remote_machines().next().is_none()
         || case.servers_occupied().is_none_or(|share| share >= IDLE_SHARE)
     {
@@ -156,11 +153,10 @@ pub fn way(case: &Case<'_>) -> Option<Finding> {
         && (connect_ns as f64) < OUTWEIGHED * service_ns as f64
         && case.plan.tls.is_none();
     is_way.then(|| {
-        let says = format!(
+        format!(
             "The network path: opening a connection takes {} (p50), a request {}, and the server's CPU is idle.",
             time_text(connect_ns),
             time_text(service_ns),
-        );
-        Finding::new(Limit::Network, says)
+        )
     })
 }

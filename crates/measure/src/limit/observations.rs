@@ -1,7 +1,6 @@
 //! Every figure that the limits are judged by, so that a reader can judge again.
 
 use super::case::Case;
-use super::finding::Observation;
 use super::generator_rows::{KeptBack, WayOut, send_buffer_full};
 use super::network_rows::{besides, card_share, lost_share, others_requests};
 use super::server_rows::{burst, receive_window_full, unanswered_share};
@@ -11,6 +10,19 @@ use crate::evidence::CpuCost;
 use crate::figures::time_text;
 use crate::recorder::Span;
 use crate::words::{grouped, percent};
+
+/// A figure that the limits are judged by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Source of the figure: `generator`, `server`, `network` or `requests`.
+    pub source: &'static str,
+    /// The figure; a share of 1 unless `says` gives it another unit.
+    pub value: f64,
+    /// The figure from which on it is evidence; absent where there is no such bound.
+    pub limit: Option<f64>,
+    /// Sentence about the figure, with its value.
+    pub says: String,
+}
 
 impl Observation {
     fn share(source: &'static str, share: Judged, what: impl std::fmt::Display) -> Observation {

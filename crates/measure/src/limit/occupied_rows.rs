@@ -1,7 +1,6 @@
 //! The row of the table of limits about a server that is occupied without using its CPU.
 
 use super::case::Case;
-use super::finding::{Finding, Limit};
 use super::server_use::ServerUse;
 use super::shares::{FULL_SHARE, SPARE_SHARE};
 use crate::figures::time_text;
@@ -11,13 +10,13 @@ use crate::words::percent;
 const QUEUE_GROWTH: f64 = 5.0;
 
 /// Reports an occupied server: by its own account of commands, or by a probe.
-pub fn occupied(case: &Case<'_>) -> Option<Finding> {
+pub fn occupied(case: &Case<'_>) -> Option<String> {
     inside_commands(case).or_else(|| probed(case))
 }
 
 /// Reports a server that answered the operations of the run hardly faster with ten requests in flight than with one,
 /// and had requests that waited for each other in the run.
-fn probed(case: &Case<'_>) -> Option<Finding> {
+fn probed(case: &Case<'_>) -> Option<String> {
     let probe = case.probe()?;
     let is_a_queue = probe.growth().is_some_and(|growth| growth >= QUEUE_GROWTH);
     let queued = case.queues_at_the_server() || case.is_closed;
@@ -27,29 +26,27 @@ fn probed(case: &Case<'_>) -> Option<Finding> {
     // Behind a proxy the CPU is that of other servers.
     let own = case.servers_at_most().filter(|_| case.plan.server_stats_at.is_empty());
     let cpu = own.map_or_else(String::new, |cpu| format!(" It used {} of a CPU.", percent(cpu)));
-    let says = format!(
+    Some(format!(
         "The server was occupied: one request at a time took {} (p50), and each of ten at a time {}, so that it answers one after the \
          other.{cpu} More connections or depth only wait longer.",
         time_text(probe.one.service_p50_ns),
         time_text(probe.ten.service_p50_ns),
-    );
-    Some(Finding::new(Limit::Server, says))
+    ))
 }
 
 /// Reports a server that executes one command after the other and was inside commands nearly all of the time.
-fn inside_commands(case: &Case<'_>) -> Option<Finding> {
+fn inside_commands(case: &Case<'_>) -> Option<String> {
     let inside = |server: &ServerUse| server.in_commands.filter(|share| *share > FULL_SHARE);
     let (server, share) = case.servers.iter().find_map(|server| Some((server, inside(server)?)))?;
     let place = if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
     let cpu = server
         .hottest_at_most()
         .map_or_else(String::new, |cpu| format!(", and used {} of a CPU", percent(cpu)));
-    let says = format!(
+    Some(format!(
         "The server{place} was occupied: it was inside commands for {} of the time{cpu}. It executes one command after the other: \
          more connections or depth only wait longer.",
         percent(share),
-    );
-    Some(Finding::new(Limit::Server, says))
+    ))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::case::Case;
-use super::finding::{Finding, Limit};
 use crate::recorder::Span;
 use crate::uncertainty::steadiness::has_constant_load;
 use crate::uncertainty::{KEPT, Window};
@@ -120,14 +119,13 @@ impl Overload {
 }
 
 /// Reports a load that is more than what was answered, where no known resource explains it.
-pub fn overload(case: &Case<'_>) -> Option<Finding> {
+pub fn overload(case: &Case<'_>) -> Option<String> {
     let Overload { asked, answered, backlog } = Overload::of(case)?;
-    let says = format!(
+    Some(format!(
         "The load is more than the server, or the way to it, carries: {} were answered of {} that were asked for, and the queue \
          grew to the end ({} requests).",
         rate_text(answered),
         rate_text(asked),
         grouped(backlog),
-    );
-    Some(Finding::new(Limit::Server, says))
+    ))
 }

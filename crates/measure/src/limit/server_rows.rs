@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::case::{BODY, Case};
 use super::cpu_time::DelayCause;
-use super::finding::{Finding, Limit};
 use super::generator_rows::held_up;
 use super::network_rows::IDLE_SHARE;
 use super::server_use::ServerUse;
@@ -30,7 +29,7 @@ const UNANSWERED_SHARE: f64 = 0.01;
 const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients"];
 
 /// Reports a server that started anew: requests to it failed meanwhile, and what it kept in memory alone is gone.
-pub fn restarted(case: &Case<'_>) -> Option<Finding> {
+pub fn restarted(case: &Case<'_>) -> Option<String> {
     let seen = case.measurement.evidence.iter().flat_map(|seen| &seen.servers);
     let mut anew = seen.filter_map(|server| Some((server, server.reading.as_ref()?)));
     let Some((server, reading)) = anew.find(|(_, reading)| reading.restarted) else {
@@ -43,17 +42,16 @@ pub fn restarted(case: &Case<'_>) -> Option<Finding> {
             duration(reading.span_ns)
         )
     });
-    let says = format!(
+    Some(format!(
         "The server{place} started anew during the run{}.{}",
         up.unwrap_or_default(),
         missed_words(case)
-    );
-    Some(Finding::new(Limit::Server, says))
+    ))
 }
 
 /// Reports a server that was gone and came back, as the connections of the run alone show: it was not asked, or was
 /// gone before it was asked for the first time.
-fn gone_for_a_time(case: &Case<'_>) -> Option<Finding> {
+fn gone_for_a_time(case: &Case<'_>) -> Option<String> {
     let connections = &case.measurement.connections;
     let refused: u64 = connections.refusals.iter().map(|refusal| refusal.attempts).sum();
     let is_gone = connections.asked > 0
@@ -63,12 +61,11 @@ fn gone_for_a_time(case: &Case<'_>) -> Option<Finding> {
         && connections.churn.is_none()
         && case.plan.servers.len() == 1;
     is_gone.then(|| {
-        let says = format!(
+        format!(
             "The server was gone for a time: every connection was lost, attempts to connect were turned away, and it took \
              connections again later.{}",
             missed_words(case)
-        );
-        Finding::new(Limit::Server, says)
+        )
     })
 }
 
@@ -91,13 +88,13 @@ fn duration(ns: Nanos) -> String {
 
 /// Reports a server that took fewer connections than the run has to the end: whatever else is slow, the rest of its
 /// load waits for them.
-pub fn not_taken(case: &Case<'_>) -> Option<Finding> {
+pub fn not_taken(case: &Case<'_>) -> Option<String> {
     let mut refusals = case.measurement.connections.refusals.iter();
     refusals.any(|refusal| refusal.refused > 0).then(|| refused(case)).flatten()
 }
 
 /// Reports a server that took no more connections.
-pub fn refused(case: &Case<'_>) -> Option<Finding> {
+pub fn refused(case: &Case<'_>) -> Option<String> {
     let connections = &case.measurement.connections;
     let churned = connections.churn.as_ref().map_or(0, |churn| churn.failures.refused + churn.failures.reset);
     let failed = connections.failed + connections.lost + churned;
@@ -118,7 +115,7 @@ pub fn refused(case: &Case<'_>) -> Option<Finding> {
     let limit = limit.or(connections.refusals.iter().find_map(|refusal| refusal.limit));
     let limit = limit.map_or_else(String::new, |limit| format!(" (it takes {})", grouped(limit)));
     let lost = format!("{} of ours failed or were lost", grouped(failed));
-    let says = match full {
+    Some(match full {
         _ if refused > 0 => format!(
             "The server's limit of connections{limit}: the server refused {}, and {lost}.",
             counted(refused, "connection")
@@ -133,8 +130,7 @@ pub fn refused(case: &Case<'_>) -> Option<Finding> {
             grouped(connections.turned_away),
             was(connections.turned_away),
         ),
-    };
-    Some(Finding::new(Limit::Server, says))
+    })
 }
 
 /// Attempts to connect that a full queue of a listening socket turned away.
@@ -177,16 +173,15 @@ pub fn receive_window_full(case: &Case<'_>) -> Option<Judged> {
 }
 
 /// Reports a server that did not read what was sent to it.
-pub fn receive_window(case: &Case<'_>) -> Option<Finding> {
+pub fn receive_window(case: &Case<'_>) -> Option<String> {
     let full = receive_window_full(case)?;
     // A server whose thread is full reads late because of that.
     (full.is_beyond() && !case.server_is_full()).then(|| {
-        let says = format!(
+        format!(
             "The server did not read as fast as was sent: its receive window was full for {} of the time in which connections \
              had data to send.",
             percent(full.value)
-        );
-        Finding::new(Limit::Server, says)
+        )
     })
 }
 
@@ -209,25 +204,24 @@ fn named(case: &Case<'_>, server: &ServerUse) -> String {
 }
 
 /// Reports one full thread of several.
-pub fn one_thread(case: &Case<'_>) -> Option<Finding> {
+pub fn one_thread(case: &Case<'_>) -> Option<String> {
     full(case).find_map(|(server, hottest)| {
         let others = server.others_mean().filter(|mean| *mean < IDLE_SHARE)?;
         // Without their number the others may be threads that answer no requests.
         let threads = server.serving_threads?;
-        let says = format!(
+        Some(format!(
             "One of the {} threads of the server{}: it {}, the others {} on average. Connections are spread unevenly: more \
              connections even that out.",
             threads,
             named(case, server),
             used(server, hottest),
             percent(others),
-        );
-        Some(Finding::new(Limit::Server, says))
+        ))
     })
 }
 
 /// Reports full serving threads.
-pub fn cpu(case: &Case<'_>) -> Option<Finding> {
+pub fn cpu(case: &Case<'_>) -> Option<String> {
     let (server, hottest) = full(case).max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let used = used(server, hottest);
     let what = match (server.serving_threads, server.others_mean()) {
@@ -241,19 +235,18 @@ pub fn cpu(case: &Case<'_>) -> Option<Finding> {
         }
         (None, _) => format!("its busiest thread {used}"),
     };
-    let says = format!(
+    Some(format!(
         "The CPU of the server{}: {what}; the busiest client thread was busy {}.",
         named(case, server),
         percent(case.busy()),
-    );
-    Some(Finding::new(Limit::Server, says))
+    ))
 }
 
 /// Reports serving threads that waited for a CPU.
-pub fn run_delay(case: &Case<'_>) -> Option<Finding> {
+pub fn run_delay(case: &Case<'_>) -> Option<String> {
     let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
     worst.delayed().is_beyond().then(|| {
-        let says = format!(
+        format!(
             "The machine of the server{}: one of its threads could have run for {} of its time and had no CPU{}.",
             named(case, worst),
             percent(worst.run_delay()),
@@ -262,8 +255,7 @@ pub fn run_delay(case: &Case<'_>) -> Option<Finding> {
                 Some(DelayCause::Servers) => ", which other threads of the server had",
                 Some(DelayCause::Pummel) | None => "",
             },
-        );
-        Finding::new(Limit::Server, says)
+        )
     })
 }
 
@@ -285,7 +277,7 @@ pub fn burst(waits: &Waits) -> Judged {
 }
 
 /// Reports a server that stood still at times, with requests that waited behind those that it kept.
-pub fn bursts(case: &Case<'_>) -> Option<Finding> {
+pub fn bursts(case: &Case<'_>) -> Option<String> {
     if case.is_closed || case.connections_made_the_wait() {
         return None;
     }
@@ -298,15 +290,14 @@ pub fn bursts(case: &Case<'_>) -> Option<Finding> {
         let ratio = ratio.value;
         format!(", {ratio:.0} times as long as service times that are independent of each other make")
     });
-    let says = format!(
+    Some(format!(
         "The server stood still at times: a request took it up to {}, {} the median. Requests waited {} for others ({}){ratio}.{}",
         longest_service(case).0,
         longest_service(case).1,
         time_text(wait.value_ns),
         wait.name,
         disturbances(case),
-    );
-    Some(Finding::new(Limit::Server, says))
+    ))
 }
 
 /// The disturbances that the servers reported, as a sentence; empty if they reported none.
@@ -334,36 +325,34 @@ fn longest_service(case: &Case<'_>) -> (String, String) {
 }
 
 /// Reports requests of an open loop that waited for a connection for no known reason.
-pub fn waits_by_exclusion(case: &Case<'_>) -> Option<Finding> {
+pub fn waits_by_exclusion(case: &Case<'_>) -> Option<String> {
     if case.is_closed {
         return None;
     }
     let wait = case.waits()?;
     let connections = &case.measurement.connections;
     if case.connections_made_the_wait() {
-        let says = format!(
+        return Some(format!(
             "The server, by exclusion: requests waited {} ({}) for connections that were not there ({} connections were lost, \
              {} attempts to open one failed).",
             time_text(wait.value_ns),
             wait.name,
             grouped(connections.lost),
             grouped(connections.failed),
-        );
-        return Some(Finding::new(Limit::Server, says));
+        ));
     }
     let server = match case.servers_at_most() {
         Some(share) => format!("The server's CPU was used for {} at most.", percent(share)),
         None => case.servers_unread(),
     };
-    let says = format!(
+    Some(format!(
         "The server or the number of connections ({}), by exclusion: requests waited {} ({}) for others to be answered, and \
          the generator did not make them wait (lag {}). {server}",
         grouped(connections.asked),
         time_text(wait.value_ns),
         wait.name,
         case.words_at(Span::Lag, BODY[1]),
-    );
-    Some(Finding::new(Limit::Server, says))
+    ))
 }
 
 /// The requests without an answer; absent in a run without requests.
@@ -373,32 +362,30 @@ pub fn unanswered_share(case: &Case<'_>) -> Option<Judged> {
 }
 
 /// Reports requests without an answer.
-pub fn unanswered(case: &Case<'_>) -> Option<Finding> {
+pub fn unanswered(case: &Case<'_>) -> Option<String> {
     let share = unanswered_share(case)?;
     share.is_beyond().then(|| {
-        let says = format!(
+        format!(
             "The server or the path to it, by exclusion: {} of the requests got no answer, and the generator's own lag was {}.",
             percent(share.value),
             case.words_at(Span::Lag, BODY[1]),
-        );
-        Finding::new(Limit::Server, says)
+        )
     })
 }
 
 /// Reports requests of a closed loop that were with the server nearly all of the time, of whose CPU nothing is known.
-pub fn service_by_exclusion(case: &Case<'_>) -> Option<Finding> {
+pub fn service_by_exclusion(case: &Case<'_>) -> Option<String> {
     let whole = case.sum(Span::Wait) + case.sum(Span::Lag) + case.sum(Span::Service);
     let share = if whole > 0.0 { case.sum(Span::Service) / whole } else { 0.0 };
     let is_known = case.servers_at_most().is_some();
     if !case.is_closed || is_known || case.busy() >= SPARE_SHARE || share <= SPARE_SHARE {
         return None;
     }
-    let says = format!(
+    Some(format!(
         "The server or the path to it, by exclusion: requests were with it for {} of their time, and the busiest client thread \
          was busy {}. {}",
         percent(share),
         percent(case.busy()),
         case.servers_unread(),
-    );
-    Some(Finding::new(Limit::Server, says))
+    ))
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::case::Case;
 use super::cpu_time::{DelayCause, cpus_of};
-use super::finding::{Finding, Limit};
 use super::generator_rows::{place_of, taken_loss};
 use super::worker_loss::CpuTaker;
 use crate::evidence::provenance::list_of;
@@ -12,39 +11,37 @@ use crate::figures::time_text;
 use crate::words::percent;
 
 /// Reports a server that used the CPU of a client thread, where the load had to wait for it.
-pub fn client_waits(case: &Case<'_>) -> Option<Finding> {
+pub fn client_waits(case: &Case<'_>) -> Option<String> {
     let loss = taken_loss(case)?;
     let (_, taken_ns) = loss.cause.filter(|(taker, _)| *taker == CpuTaker::Servers)?;
-    let says = format!(
+    Some(format!(
         "Client and server share {}: a client thread{} could have run for {} of its time and had no CPU ({}), which the server \
          had. {ADVICE}",
         shared_words(case),
         place_of(loss),
         percent(loss.share),
         time_text(taken_ns),
-    );
-    Some(Finding::new(Limit::Generator, says))
+    ))
 }
 
 /// Reports a client thread that used the CPU of a server in closed loop.
-pub fn closed_server_waits(case: &Case<'_>) -> Option<Finding> {
+pub fn closed_server_waits(case: &Case<'_>) -> Option<String> {
     (case.is_closed && !case.server_is_full()).then(|| server_waits(case))?
 }
 
 /// Reports a client thread that used the CPU of a server.
-pub fn server_waits(case: &Case<'_>) -> Option<Finding> {
+pub fn server_waits(case: &Case<'_>) -> Option<String> {
     let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
     if !worst.delayed().is_beyond() || worst.delay_cause != Some(DelayCause::Pummel) {
         return None;
     }
     let name = if case.plan.servers.len() > 1 { format!(" {}", worst.address) } else { String::new() };
-    let says = format!(
+    Some(format!(
         "Client and server share {}: a thread of the server{name} could have run for {} of its time and had no CPU, which the \
          client had. {ADVICE}",
         shared_words(case),
         percent(worst.run_delay()),
-    );
-    Some(Finding::new(Limit::Generator, says))
+    ))
 }
 
 /// Advice for both sides.

@@ -1,55 +1,106 @@
 //! The table of limits: the first row that holds says what set the rate of a run, or the waiting in it.
 
 use super::case::Case;
-use super::finding::{Finding, Limit, Observation};
+use super::observations::Observation;
 use super::{generator_rows, load_rows, network_rows, occupied_rows, overload_rows, server_rows, shared_cpu};
+
+/// The limits that a run can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// No limit: requests were answered as they came.
+    None,
+    /// The generator: its threads, its CPU, its kernel.
+    Generator,
+    /// The server, or its machine.
+    Server,
+    /// The number of requests that may be in flight: connections times depth.
+    Connections,
+    /// The network, or the length of the way.
+    Network,
+    /// Clients that are not of this run.
+    Others,
+    /// The requests that were asked for, such as records that the server cannot hold.
+    Workload,
+    /// There is nothing to judge by, or the figures contradict each other.
+    Unknown,
+}
+
+impl Limit {
+    /// All limits in their order.
+    pub const ALL: [Limit; 8] = [
+        Limit::None,
+        Limit::Generator,
+        Limit::Server,
+        Limit::Connections,
+        Limit::Network,
+        Limit::Others,
+        Limit::Workload,
+        Limit::Unknown,
+    ];
+
+    /// The word of the JSON result and of curves.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::None => "none",
+            Limit::Generator => "generator",
+            Limit::Server => "server",
+            Limit::Connections => "connections",
+            Limit::Network => "network",
+            Limit::Others => "others",
+            Limit::Workload => "workload",
+            Limit::Unknown => "unknown",
+        }
+    }
+}
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Name of the row in results.
     pub name: &'static str,
-    /// Judge of a case; its finding is absent where the row does not hold.
-    pub judge: fn(&Case<'_>) -> Option<Finding>,
+    /// Limit of the runs for which the row holds.
+    pub limit: Limit,
+    /// Judge of a case: sentences on the limit, one or two, with the numbers that they rest on; absent where the row does not hold.
+    pub judge: fn(&Case<'_>) -> Option<String>,
 }
 
 /// The rows from the first to the last. Rows that rest on evidence of one resource stand before those that name what is
 /// left when the others are excluded; the last one holds for every run.
 pub const ROWS: &[Row] = &[
-    Row { name: "nothing-completed", judge: load_rows::nothing_completed },
-    Row { name: "instrument", judge: load_rows::instrument },
-    Row { name: "ports", judge: generator_rows::ports },
-    Row { name: "server-connections", judge: server_rows::not_taken },
-    Row { name: "generator-cpu-taken", judge: generator_rows::cpu_taken },
-    Row { name: "shared-cpu", judge: shared_cpu::client_waits },
-    Row { name: "shared-cpu", judge: shared_cpu::closed_server_waits },
-    Row { name: "generator-thread-busy", judge: generator_rows::thread_busy },
-    Row { name: "generator-kept-back", judge: generator_rows::kept_back },
-    Row { name: "generator-stood-still", judge: generator_rows::stood_still },
-    Row { name: "generator-out", judge: generator_rows::left_late },
-    Row { name: "server-restarted", judge: server_rows::restarted },
-    Row { name: "others", judge: network_rows::others },
-    Row { name: "server-connections", judge: server_rows::refused },
-    Row { name: "network-bandwidth", judge: network_rows::bandwidth },
-    Row { name: "network-loss", judge: network_rows::lost_packets },
-    Row { name: "server-receive-window", judge: server_rows::receive_window },
-    Row { name: "generator-send-buffer", judge: generator_rows::send_buffer },
-    Row { name: "server-one-thread", judge: server_rows::one_thread },
-    Row { name: "server-cpu", judge: server_rows::cpu },
-    Row { name: "server-occupied", judge: occupied_rows::occupied },
-    Row { name: "slots", judge: load_rows::slots },
-    Row { name: "in-flight", judge: load_rows::in_flight },
-    Row { name: "service-by-exclusion", judge: server_rows::service_by_exclusion },
-    Row { name: "shared-cpu", judge: shared_cpu::server_waits },
-    Row { name: "server-run-delay", judge: server_rows::run_delay },
-    Row { name: "overload", judge: overload_rows::overload },
-    Row { name: "lost-records", judge: load_rows::lost_records },
-    Row { name: "way", judge: network_rows::way },
-    Row { name: "server-bursts", judge: server_rows::bursts },
-    Row { name: "unanswered", judge: server_rows::unanswered },
-    Row { name: "waits-by-exclusion", judge: server_rows::waits_by_exclusion },
-    Row { name: "closed-loop", judge: load_rows::rest_of_closed },
-    Row { name: "none", judge: load_rows::none },
+    Row { name: "nothing-completed", limit: Limit::Unknown, judge: load_rows::nothing_completed },
+    Row { name: "instrument", limit: Limit::Unknown, judge: load_rows::instrument },
+    Row { name: "ports", limit: Limit::Generator, judge: generator_rows::ports },
+    Row { name: "server-connections", limit: Limit::Server, judge: server_rows::not_taken },
+    Row { name: "generator-cpu-taken", limit: Limit::Generator, judge: generator_rows::cpu_taken },
+    Row { name: "shared-cpu", limit: Limit::Generator, judge: shared_cpu::client_waits },
+    Row { name: "shared-cpu", limit: Limit::Generator, judge: shared_cpu::closed_server_waits },
+    Row { name: "generator-thread-busy", limit: Limit::Generator, judge: generator_rows::thread_busy },
+    Row { name: "generator-kept-back", limit: Limit::Generator, judge: generator_rows::kept_back },
+    Row { name: "generator-stood-still", limit: Limit::Generator, judge: generator_rows::stood_still },
+    Row { name: "generator-out", limit: Limit::Generator, judge: generator_rows::left_late },
+    Row { name: "server-restarted", limit: Limit::Server, judge: server_rows::restarted },
+    Row { name: "others", limit: Limit::Others, judge: network_rows::others },
+    Row { name: "server-connections", limit: Limit::Server, judge: server_rows::refused },
+    Row { name: "network-bandwidth", limit: Limit::Network, judge: network_rows::bandwidth },
+    Row { name: "network-loss", limit: Limit::Network, judge: network_rows::lost_packets },
+    Row { name: "server-receive-window", limit: Limit::Server, judge: server_rows::receive_window },
+    Row { name: "generator-send-buffer", limit: Limit::Generator, judge: generator_rows::send_buffer },
+    Row { name: "server-one-thread", limit: Limit::Server, judge: server_rows::one_thread },
+    Row { name: "server-cpu", limit: Limit::Server, judge: server_rows::cpu },
+    Row { name: "server-occupied", limit: Limit::Server, judge: occupied_rows::occupied },
+    Row { name: "slots", limit: Limit::Connections, judge: load_rows::slots },
+    Row { name: "in-flight", limit: Limit::Connections, judge: load_rows::in_flight },
+    Row { name: "service-by-exclusion", limit: Limit::Server, judge: server_rows::service_by_exclusion },
+    Row { name: "shared-cpu", limit: Limit::Generator, judge: shared_cpu::server_waits },
+    Row { name: "server-run-delay", limit: Limit::Server, judge: server_rows::run_delay },
+    Row { name: "overload", limit: Limit::Server, judge: overload_rows::overload },
+    Row { name: "lost-records", limit: Limit::Workload, judge: load_rows::lost_records },
+    Row { name: "way", limit: Limit::Network, judge: network_rows::way },
+    Row { name: "server-bursts", limit: Limit::Server, judge: server_rows::bursts },
+    Row { name: "unanswered", limit: Limit::Server, judge: server_rows::unanswered },
+    Row { name: "waits-by-exclusion", limit: Limit::Server, judge: server_rows::waits_by_exclusion },
+    Row { name: "closed-loop", limit: Limit::Connections, judge: load_rows::rest_of_closed },
+    Row { name: "none", limit: Limit::None, judge: load_rows::none },
 ];
 
 /// Limit of a run, with the evidence.
@@ -68,9 +119,9 @@ pub struct Verdict {
 impl Verdict {
     /// The verdict on a run.
     pub fn of(case: &Case<'_>) -> Verdict {
-        let found = ROWS.iter().find_map(|row| Some((row.name, (row.judge)(case)?)));
-        let (row, Finding { limit, says }) = found.expect("the last row holds for every run");
-        Verdict { limit, row, says, evidence: Observation::all_of(case) }
+        let found = ROWS.iter().find_map(|row| Some((row, (row.judge)(case)?)));
+        let (row, says) = found.expect("the last row holds for every run");
+        Verdict { limit: row.limit, row: row.name, says, evidence: Observation::all_of(case) }
     }
 
     /// Whether the generator was the limit.
