@@ -51,8 +51,7 @@ impl ResourceUse {
         }
         uses.extend(ResourceUse::cards_of(case));
         for server in &case.servers {
-            let place =
-                if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
+            let place = case.server_place(&server.address);
             if let Some(share) = server.hottest_at_least() {
                 uses.push(ResourceUse::growing(case, format!("the CPU of the server{place}"), share));
             }
@@ -66,8 +65,7 @@ impl ResourceUse {
             let Some(reading) = server.reading.as_ref().filter(|reading| reading.is_whole()) else {
                 continue;
             };
-            let place =
-                if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
+            let place = case.server_place(&server.address);
             uses.extend(ResourceUse::standing(
                 format!("the memory of the server{place}"),
                 reading.memory_bytes,

@@ -140,8 +140,12 @@ impl<'a> Case<'a> {
 
     /// The mean number of slots that were taken: the time of lag and service, timeouts included, by the measured time.
     pub fn slots_taken(&self) -> f64 {
-        let taken_ns = self.sum(Span::Lag) + self.sum(Span::Service) + self.timeouts_ns();
-        if self.measured_ns == 0 { 0.0 } else { taken_ns / self.measured_ns as f64 }
+        if self.measured_ns == 0 { 0.0 } else { self.taken_ns() / self.measured_ns as f64 }
+    }
+
+    /// The time for which slots were taken, all together, in nanoseconds: lag and service, timeouts included.
+    fn taken_ns(&self) -> f64 {
+        self.sum(Span::Lag) + self.sum(Span::Service) + self.timeouts_ns()
     }
 
     /// Sum of the time that requests took which timed out, in nanoseconds.
@@ -158,6 +162,11 @@ impl<'a> Case<'a> {
     /// The sum of a span over all requests, in nanoseconds.
     pub fn sum(&self, span: Span) -> f64 {
         self.moments(span).sum as f64
+    }
+
+    /// The sum of all responses, in nanoseconds, of requests without a reply as far as they came.
+    pub fn responses_ns(&self) -> f64 {
+        self.sum(Span::Wait) + self.sum(Span::Lag) + self.sum(Span::Service)
     }
 
     /// A quantile of a span in nanoseconds; 0 where there is none.
@@ -196,8 +205,7 @@ impl<'a> Case<'a> {
     /// The wait, where it is visible and more than a small part of the sum of all responses, and lag did not make it. Waits of few requests are a statement about the tail: at a load of 4 % of its slots a
     /// run makes one request in 25 wait.
     pub fn waits(&self) -> Option<Visible> {
-        let whole_ns = self.sum(Span::Wait) + self.sum(Span::Lag) + self.sum(Span::Service);
-        let is_much = self.sum(Span::Wait) > VISIBLE_SHARE * whole_ns;
+        let is_much = self.sum(Span::Wait) > VISIBLE_SHARE * self.responses_ns();
         self.visible_wait().filter(|_| is_much && !self.lag_made_the_wait())
     }
 
@@ -225,8 +233,7 @@ impl<'a> Case<'a> {
     /// Whether lag is a visible part of what a closed loop does: of the time that a request takes from one reply to the next.
     /// Without receive stamps a late generator does not show in lag, so that it always may be.
     pub fn lag_slows_the_loop(&self) -> bool {
-        let cycle_ns = self.sum(Span::Lag) + self.sum(Span::Service) + self.timeouts_ns();
-        !self.has_stamps() || self.sum(Span::Lag) > VISIBLE_SHARE * cycle_ns
+        !self.has_stamps() || self.sum(Span::Lag) > VISIBLE_SHARE * self.taken_ns()
     }
 
     /// The sums of squares of the times for which slots were taken: lag, and service with the timeouts.
@@ -246,8 +253,7 @@ impl<'a> Case<'a> {
         }
         let Some(slots) = self.slots() else { return false };
         let slots_ns = slots as f64 * self.measurement.measured_ns as f64;
-        let taken_ns = self.sum(Span::Lag) + self.sum(Span::Service) + self.timeouts_ns();
-        let load = taken_ns / slots_ns;
+        let load = self.taken_ns() / slots_ns;
         let rate = self.moments(Span::Lag).count as f64 / slots_ns;
         let (lag, service) = self.squares();
         // The square of a sum of two is at most twice the sum of their squares.
@@ -309,6 +315,11 @@ impl<'a> Case<'a> {
     /// was inside commands.
     pub fn may_be_occupied_unseen(&self) -> bool {
         self.probe().is_none() && self.servers.iter().any(|server| server.in_commands.is_none())
+    }
+
+    /// The server of this address as words behind a noun; empty where there is only one.
+    pub fn server_place(&self, address: &str) -> String {
+        if self.plan.servers.len() > 1 { format!(" {address}") } else { String::new() }
     }
 
     /// Reason why the CPU of a server is not known, as words.

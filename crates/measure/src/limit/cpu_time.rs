@@ -97,15 +97,21 @@ impl DelayCause {
         let worst = server.threads.iter().flatten().max_by_key(|thread| thread.run_delay_ns)?;
         let time = CpuTime::of(evidence, server.host?, &cpus_of(server.cpus.as_deref())?)?;
         let delay_ns = worst.run_delay_ns?;
-        let is_enough = |used_ns: Nanos| delay_ns > 0 && used_ns as f64 >= CAUSE_SHARE * delay_ns as f64;
-        if is_enough(time.others_ns?) {
-            Some(DelayCause::Others)
-        } else if is_enough(time.pummel_ns) {
-            Some(DelayCause::Pummel)
-        } else if is_enough(time.servers_ns.saturating_sub(worst.cpu_ns)) {
-            Some(DelayCause::Servers)
-        } else {
-            None
-        }
+        let users = [
+            (DelayCause::Others, time.others_ns?),
+            (DelayCause::Pummel, time.pummel_ns),
+            (DelayCause::Servers, time.servers_ns.saturating_sub(worst.cpu_ns)),
+        ];
+        first_cause(users, delay_ns)
     }
+}
+
+/// The first of the users of a CPU that used it for long enough to be the cause of a time without one; `None` where none did.
+pub fn first_cause<User>(
+    users: impl IntoIterator<Item = (User, Nanos)>,
+    without_cpu_ns: Nanos,
+) -> Option<User> {
+    let is_enough = |used_ns: Nanos| used_ns as f64 >= CAUSE_SHARE * without_cpu_ns as f64;
+    let mut causes = users.into_iter().filter(|(_, used_ns)| without_cpu_ns > 0 && is_enough(*used_ns));
+    causes.next().map(|(user, _)| user)
 }

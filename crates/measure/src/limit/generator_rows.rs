@@ -132,7 +132,7 @@ impl KeptBack {
             let cells = case.all.times.of(span).cells();
             cells.filter(|(least, ..)| *least > bound_ns).map(|(.., count)| count).sum::<u64>()
         };
-        let whole_ns = case.sum(Span::Wait) + case.sum(Span::Lag) + case.sum(Span::Service);
+        let whole_ns = case.responses_ns();
         let (mut requests, mut kept_ns) = (longer(Span::Lag), case.sum(Span::Lag));
         if case.lag_made_the_wait() {
             requests += longer(Span::Wait);

@@ -1,7 +1,7 @@
 //! Every figure that the limits are judged by, so that a reader can judge again.
 
 use super::case::Case;
-use super::generator_rows::{KeptBack, WayOut, send_buffer_full};
+use super::generator_rows::{KeptBack, WayOut, place_of, send_buffer_full};
 use super::network_rows::{besides, card_share, lost_share, others_requests};
 use super::server_rows::{burst, receive_window_full, unanswered_share};
 use super::shares::Judged;
@@ -46,7 +46,7 @@ fn of_generator(case: &Case<'_>) -> Vec<Observation> {
         all.push(Observation::share("generator", Judged::used(case.busy()), "busiest client thread"));
     }
     for loss in &case.losses {
-        let place = loss.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"));
+        let place = place_of(loss);
         let taker = match loss.lost_ns {
             0 => String::new(),
             _ => match loss.cause {

@@ -38,7 +38,7 @@ fn probed(case: &Case<'_>) -> Option<String> {
 fn inside_commands(case: &Case<'_>) -> Option<String> {
     let inside = |server: &ServerUse| server.in_commands.filter(|share| *share > FULL_SHARE);
     let (server, share) = case.servers.iter().find_map(|server| Some((server, inside(server)?)))?;
-    let place = if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
+    let place = case.server_place(&server.address);
     let cpu = server
         .hottest_at_most()
         .map_or_else(String::new, |cpu| format!(", and used {} of a CPU", percent(cpu)));

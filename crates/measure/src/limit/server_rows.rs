@@ -35,7 +35,7 @@ pub fn restarted(case: &Case<'_>) -> Option<String> {
     let Some((server, reading)) = anew.find(|(_, reading)| reading.restarted) else {
         return gone_for_a_time(case);
     };
-    let place = if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
+    let place = case.server_place(&server.address);
     let up = reading.uptime_s.map(|up_s| {
         format!(
             ": at the end it had been up for {up_s} s, {} after the first look at it",
@@ -198,11 +198,6 @@ fn used(server: &ServerUse, hottest: f64) -> String {
     format!("used {} of a CPU{delayed}", percent(hottest))
 }
 
-/// The name of a server where there are several.
-fn named(case: &Case<'_>, server: &ServerUse) -> String {
-    if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() }
-}
-
 /// Reports one full thread of several.
 pub fn one_thread(case: &Case<'_>) -> Option<String> {
     full(case).find_map(|(server, hottest)| {
@@ -213,7 +208,7 @@ pub fn one_thread(case: &Case<'_>) -> Option<String> {
             "One of the {} threads of the server{}: it {}, the others {} on average. Connections are spread unevenly: more \
              connections even that out.",
             threads,
-            named(case, server),
+            case.server_place(&server.address),
             used(server, hottest),
             percent(others),
         ))
@@ -237,7 +232,7 @@ pub fn cpu(case: &Case<'_>) -> Option<String> {
     };
     Some(format!(
         "The CPU of the server{}: {what}; the busiest client thread was busy {}.",
-        named(case, server),
+        case.server_place(&server.address),
         percent(case.busy()),
     ))
 }
@@ -248,7 +243,7 @@ pub fn run_delay(case: &Case<'_>) -> Option<String> {
     worst.delayed().is_beyond().then(|| {
         format!(
             "The machine of the server{}: one of its threads could have run for {} of its time and had no CPU{}.",
-            named(case, worst),
+            case.server_place(&worst.address),
             percent(worst.run_delay()),
             match worst.delay_cause {
                 Some(DelayCause::Others) => ", which other processes had",
@@ -375,7 +370,7 @@ pub fn unanswered(case: &Case<'_>) -> Option<String> {
 
 /// Reports requests of a closed loop that were with the server nearly all of the time, of whose CPU nothing is known.
 pub fn service_by_exclusion(case: &Case<'_>) -> Option<String> {
-    let whole = case.sum(Span::Wait) + case.sum(Span::Lag) + case.sum(Span::Service);
+    let whole = case.responses_ns();
     let share = if whole > 0.0 { case.sum(Span::Service) / whole } else { 0.0 };
     let is_known = case.servers_at_most().is_some();
     if !case.is_closed || is_known || case.busy() >= SPARE_SHARE || share <= SPARE_SHARE {

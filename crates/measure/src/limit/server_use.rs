@@ -87,8 +87,16 @@ impl ServerUse {
         if let Some(hottest) = self.threads.first() {
             return Some(hottest.cpu);
         }
-        let mean = self.process.zip(self.serving_threads).map(|(all, threads)| all / f64::from(threads));
-        [self.main_thread, mean].into_iter().flatten().reduce(f64::max).map(|share| share.min(1.0))
+        [self.main_thread, self.process_mean()]
+            .into_iter()
+            .flatten()
+            .reduce(f64::max)
+            .map(|share| share.min(1.0))
+    }
+
+    /// The mean share of the serving threads by the server's own account; absent where that or their number is not known.
+    fn process_mean(&self) -> Option<f64> {
+        Some(self.process? / f64::from(self.serving_threads?))
     }
 
     /// Share of a CPU that the hottest serving thread used at most; absent where nothing is known.
@@ -138,7 +146,7 @@ impl ServerUse {
     /// Share of the CPU of all serving threads that was used; absent where it is not known.
     pub fn mean_use(&self) -> Option<f64> {
         if self.threads.is_empty() {
-            return self.process.zip(self.serving_threads).map(|(all, threads)| all / f64::from(threads));
+            return self.process_mean();
         }
         // Which of the threads serve is not known of a server that said nothing.
         self.serving_threads?;

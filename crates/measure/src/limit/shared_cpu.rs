@@ -35,7 +35,7 @@ pub fn server_waits(case: &Case<'_>) -> Option<String> {
     if !worst.delayed().is_beyond() || worst.delay_cause != Some(DelayCause::Pummel) {
         return None;
     }
-    let name = if case.plan.servers.len() > 1 { format!(" {}", worst.address) } else { String::new() };
+    let name = case.server_place(&worst.address);
     Some(format!(
         "Client and server share {}: a thread of the server{name} could have run for {} of its time and had no CPU, which the \
          client had. {ADVICE}",

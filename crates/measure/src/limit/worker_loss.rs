@@ -1,6 +1,6 @@
 //! The time that client threads could have run and did not, because their CPU was taken away, and by whom.
 
-use super::cpu_time::{CpuTime, cpus_of};
+use super::cpu_time::{CpuTime, cpus_of, first_cause};
 use super::shares::{CAUSE_SHARE, Judged, TAKEN_SHARE, share_of};
 use crate::evidence::{Evidence, MachineEvidence};
 use crate::measurement::Measurement;
@@ -125,17 +125,13 @@ impl WorkerLoss {
 /// without that of its servers. A run delay alone names no taker.
 fn taker_of(evidence: &Evidence, machine: &MachineEvidence, lost_ns: Nanos) -> Option<CpuTaker> {
     let time = CpuTime::of(evidence, machine.host?, &cpus_of(machine.worker_cpus.as_deref())?)?;
-    let is_enough = |used_ns: Nanos| lost_ns > 0 && used_ns as f64 >= CAUSE_SHARE * lost_ns as f64;
     let own_ns = machine.process_ns.unwrap_or(0);
-    if is_enough(time.others_ns?) {
-        Some(CpuTaker::OtherProcesses)
-    } else if is_enough(time.servers_ns) {
-        Some(CpuTaker::Servers)
-    } else if is_enough(time.pummel_ns.saturating_sub(own_ns)) {
-        Some(CpuTaker::Agents)
-    } else {
-        None
-    }
+    let users = [
+        (CpuTaker::OtherProcesses, time.others_ns?),
+        (CpuTaker::Servers, time.servers_ns),
+        (CpuTaker::Agents, time.pummel_ns.saturating_sub(own_ns)),
+    ];
+    first_cause(users, lost_ns)
 }
 
 /// Part of the time `waited_ns`, for which the client thread that waited longest wanted a CPU, in which others of its
