@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::evidence::proc::{
-    self, CpuTicks, NetworkCounters, ThreadTimes, card_speed, cgroup_paths, cpu_ticks, pressure_ns,
-    throttled_ns, used_ticks_by_cpu,
+    self, CpuTicks, card_speed, cgroup_paths, cpu_ticks, pressure_ns, throttled_ns, used_ticks_by_cpu,
 };
 use pummel_measure::evidence::provenance::list_of;
-use pummel_measure::evidence::{MachineEvidence, ThreadUse};
+use pummel_measure::evidence::{HostNetwork, MachineEvidence, ThreadUse};
 
 use super::connections::{self, Connections};
 use crate::clock;
@@ -25,7 +24,7 @@ pub struct MachineReading {
     at: Nanos,
     /// Time that the reading took, in nanoseconds.
     took_ns: Nanos,
-    workers: Vec<Option<ThreadTimes>>,
+    workers: Vec<Option<ThreadUse>>,
     cpu_ticks: Result<CpuTicks, String>,
     used_ticks: BTreeMap<u32, u64>,
     process_ns: Nanos,
@@ -35,7 +34,7 @@ pub struct MachineReading {
     throttled_ns: Result<Vec<Nanos>, String>,
     pressure_ns: Result<Nanos, String>,
     connections: Result<Connections, String>,
-    network: Result<NetworkCounters, String>,
+    network: Result<HostNetwork, String>,
 }
 
 /// The places that hold the figures of this machine.
@@ -154,7 +153,7 @@ impl Machine {
             }),
             pressure_ns: pressure.map(|(before, after)| after.saturating_sub(before)),
             connections: connections.and_then(|(before, after)| connections::between(&before, &after)),
-            network: network.map(|(before, after)| before.until(&after)),
+            network: network.map(|(before, after)| before.until(after)),
             unread,
             reading_ns: before.took_ns.max(after.took_ns),
         }
@@ -173,8 +172,8 @@ fn both<T>(before: Result<T, String>, after: Result<T, String>, unread: &mut Vec
 }
 
 fn workers_between(
-    before: &[Option<ThreadTimes>],
-    after: &[Option<ThreadTimes>],
+    before: &[Option<ThreadUse>],
+    after: &[Option<ThreadUse>],
     unread: &mut Vec<String>,
 ) -> Vec<ThreadUse> {
     let mut missing = 0;
@@ -214,16 +213,16 @@ fn process_ns() -> Nanos {
 
 /// The times of a thread of the process with this name in /proc; `None` where they cannot be read. A kernel without the
 /// statistics of its scheduler has the CPU time in ticks, and no run delay.
-pub fn thread_times(process: &str, number: u32) -> Option<ThreadTimes> {
+pub fn thread_times(process: &str, number: u32) -> Option<ThreadUse> {
     let file = |name: &str| fs::read_to_string(format!("/proc/{process}/task/{number}/{name}")).ok();
     let name = file("comm")?.trim_end().to_owned();
     if let Some((cpu_ns, run_delay_ns)) = file("schedstat").and_then(|text| proc::schedstat(&text)) {
         let last_cpu = file("stat").and_then(|text| proc::last_cpu(&text));
-        return Some(ThreadTimes { name, cpu_ns, run_delay_ns: Some(run_delay_ns), last_cpu });
+        return Some(ThreadUse { name, cpu_ns, run_delay_ns: Some(run_delay_ns), last_cpu });
     }
     let stat = file("stat")?;
     let ticks = proc::process_stat(&stat)?.cpu_ticks;
-    Some(ThreadTimes {
+    Some(ThreadUse {
         name,
         cpu_ns: ticks.saturating_mul(SECOND / sys::ticks_per_second()),
         run_delay_ns: None,
@@ -255,14 +254,14 @@ fn levels(mount: &Path, path: &str) -> Vec<PathBuf> {
     levels.filter(|directory| directory.join("cpu.stat").exists()).collect()
 }
 
-fn network() -> Result<NetworkCounters, String> {
+fn network() -> Result<HostNetwork, String> {
     let what = "the network of the machine";
     let [snmp, netstat, dev] =
         ["/proc/net/snmp", "/proc/net/netstat", "/proc/net/dev"].map(|path| text_of(path, what));
-    let read = NetworkCounters::read(&snmp?, &netstat?, &dev?);
+    let read = HostNetwork::read(&snmp?, &netstat?, &dev?);
     let mut network = read.ok_or_else(|| unknown_form(what, "/proc/net"))?;
-    for (name, card) in &mut network.cards {
-        let speed = fs::read_to_string(format!("/sys/class/net/{name}/speed"));
+    for card in &mut network.cards {
+        let speed = fs::read_to_string(format!("/sys/class/net/{}/speed", card.name));
         card.bits_per_second = speed.ok().and_then(|text| card_speed(&text));
     }
     Ok(network)

@@ -12,12 +12,12 @@ use pummel_logic::plan::{Clock, Plan, Route, Wait};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::evidence::facts::Facts;
-use pummel_measure::evidence::proc::{ThreadTimes, threads_between};
+use pummel_measure::evidence::proc::threads_between;
 use pummel_measure::evidence::provenance::list_of;
 use pummel_measure::evidence::redis::OwnWork;
 use pummel_measure::evidence::reply::{Dialect, Question};
 use pummel_measure::evidence::{
-    ConnectionLimit, Evidence, MachineEvidence, ServerEvidence, ServerReading, memcached, redis,
+    ConnectionLimit, Evidence, MachineEvidence, ServerEvidence, ServerReading, ThreadUse, memcached, redis,
 };
 use pummel_measure::misses::may_have_other_keys;
 
@@ -158,7 +158,7 @@ struct Threads {
     cpus: Option<String>,
     /// Resident memory of the process, in bytes.
     resident_bytes: Option<u64>,
-    times: BTreeMap<u32, ThreadTimes>,
+    times: BTreeMap<u32, ThreadUse>,
 }
 
 impl Threads {

@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 
+use pummel_measure::evidence::ThreadUse;
 use pummel_measure::evidence::facts::Facts;
-use pummel_measure::evidence::proc::{
-    ThreadTimes, process_stat, resident_bytes, socket_inode, tcp_listener, unix_listeners, uptime_fits,
-};
+use pummel_measure::evidence::proc::{process_stat, socket_inode, tcp_listener, unix_listeners, uptime_fits};
+use pummel_measure::evidence::provenance::memory_bytes;
 
 use super::machine::thread_times;
 use crate::backend::Target;
@@ -112,20 +112,20 @@ fn has_name_of_a_server(pid: u32) -> bool {
 }
 
 /// The times of a process' threads by their numbers; `None` where they cannot be listed.
-pub fn threads_of(pid: u32) -> Option<BTreeMap<u32, ThreadTimes>> {
+pub fn threads_of(pid: u32) -> Option<BTreeMap<u32, ThreadUse>> {
     let process = pid.to_string();
     let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let threads = tasks.take(THREADS_READ_MAX).filter_map(|entry| {
         let number = entry.ok()?.file_name().to_str()?.parse().ok()?;
         Some((number, thread_times(&process, number)?))
     });
-    let threads: BTreeMap<u32, ThreadTimes> = threads.collect();
+    let threads: BTreeMap<u32, ThreadUse> = threads.collect();
     (!threads.is_empty()).then_some(threads)
 }
 
 /// The resident memory of a process in bytes; `None` where the kernel does not report it.
 pub fn resident_bytes_of(pid: u32) -> Option<u64> {
-    resident_bytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    memory_bytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS")
 }
 
 /// The addresses of a server to which connections of the run go.

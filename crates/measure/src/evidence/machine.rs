@@ -53,7 +53,7 @@ pub struct MachineEvidence {
     pub reading_ns: Nanos,
 }
 
-/// The CPU time of a thread.
+/// The CPU time of a thread: since it began, or between two readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadUse {
     /// Name of the thread.
@@ -89,7 +89,7 @@ pub struct ConnectionEvidence {
     pub sndbuf_limited_ns: Nanos,
 }
 
-/// The network of a machine.
+/// The network of a machine: since it started, or between two readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostNetwork {
     /// TCP segments that were sent.
@@ -100,7 +100,7 @@ pub struct HostNetwork {
     pub timeouts: u64,
     /// Connections that a full queue of a listening socket turned away.
     pub listen_overflows: u64,
-    /// Network cards that carried something, but for loopback.
+    /// Network cards but for loopback; between two readings those that carried something.
     pub cards: Vec<CardUse>,
 }
 

@@ -9,32 +9,12 @@ use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
 /// Most threads of a server that are kept, those with the most CPU time.
 pub const THREADS_MAX: usize = 256;
 
-/// The CPU time of a thread at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ThreadTimes {
-    /// Name of the thread.
-    pub name: String,
-    /// CPU time since the thread began.
-    pub cpu_ns: Nanos,
-    /// Time for which the thread could have run and had no CPU; `None` where the kernel does not count it.
-    pub run_delay_ns: Option<Nanos>,
-    /// CPU on which the thread ran last.
-    pub last_cpu: Option<u32>,
-}
-
 /// The times in `/proc/PID/task/TID/schedstat`: CPU time and run delay in nanoseconds. `None` for other text, and for a
 /// kernel without these figures, which says zeros.
 pub fn schedstat(text: &str) -> Option<(Nanos, Nanos)> {
     let mut words = text.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
     let (cpu_ns, run_delay_ns, slices) = (words.next()??, words.next()??, words.next()??);
     (slices > 0 || cpu_ns > 0).then_some((cpu_ns, run_delay_ns))
-}
-
-/// Resident memory in `/proc/PID/status` (`VmRSS`), in bytes; `None` for other text.
-pub fn resident_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
 }
 
 /// Fields of `/proc/PID/stat`, in clock ticks.
@@ -48,17 +28,19 @@ pub struct ProcessStat {
 
 /// Reads `/proc/PID/stat` or that of a thread. The name in it may hold blanks and brackets.
 pub fn process_stat(text: &str) -> Option<ProcessStat> {
-    let (_, fields) = text.rsplit_once(')')?;
-    // The first field behind the name is number 3 of proc_pid_stat(5).
-    let field = |number: usize| fields.split_ascii_whitespace().nth(number - 3)?.parse::<u64>().ok();
+    let field = |number| stat_field(text, number);
     Some(ProcessStat { cpu_ticks: field(14)?.checked_add(field(15)?)?, start_ticks: field(22)? })
 }
 
 /// The CPU on which a thread ran last, in its `/proc/PID/task/TID/stat`.
 pub fn last_cpu(text: &str) -> Option<u32> {
+    stat_field(text, 39)?.try_into().ok()
+}
+
+/// A field of `/proc/PID/stat` by its number in proc_pid_stat(5); the first one behind the name is number 3.
+fn stat_field(text: &str, number: usize) -> Option<u64> {
     let (_, fields) = text.rsplit_once(')')?;
-    // The first field behind the name is number 3 of proc_pid_stat(5), and this one is number 39.
-    fields.split_ascii_whitespace().nth(36)?.parse().ok()
+    fields.split_ascii_whitespace().nth(number - 3)?.parse().ok()
 }
 
 /// Use of some CPUs since the machine started, in ticks.
@@ -156,91 +138,64 @@ pub fn net_counter(text: &str, table: &str, name: &str) -> Option<u64> {
     values.split_ascii_whitespace().nth(place)?.parse().ok()
 }
 
-/// The network of a machine at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NetworkCounters {
-    /// TCP segments that were sent.
-    pub segments_out: u64,
-    /// TCP segments that were sent again.
-    pub retransmits: u64,
-    /// Timers of TCP that ran out.
-    pub timeouts: u64,
-    /// Connections that a full queue of a listening socket turned away.
-    pub listen_overflows: u64,
-    /// The cards by their names, without loopback.
-    pub cards: BTreeMap<String, CardCounters>,
-}
+/// Most cards that are kept; a machine that runs containers has one for each of them.
+const CARDS_MAX: usize = 64;
 
-/// A network card at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CardCounters {
-    /// Bytes that were sent.
-    pub sent_bytes: u64,
-    /// Bytes that were received.
-    pub received_bytes: u64,
-    /// Packets that were dropped, in both directions.
-    pub dropped: u64,
-    /// Speed in bits per second, where the card says it.
-    pub bits_per_second: Option<u64>,
-    /// Packets beyond what the cloud allows the machine, where the driver counts them.
-    pub allowance_exceeded: Option<u64>,
-}
-
-impl NetworkCounters {
+impl HostNetwork {
     /// Reads `/proc/net/snmp`, `/proc/net/netstat` and `/proc/net/dev`; `None` where a counter is missing. The speeds of the
     /// cards are not in them.
-    pub fn read(snmp: &str, netstat: &str, dev: &str) -> Option<NetworkCounters> {
-        Some(NetworkCounters {
+    pub fn read(snmp: &str, netstat: &str, dev: &str) -> Option<HostNetwork> {
+        let cards = dev.lines().filter_map(card_of).filter(|card| card.name != "lo");
+        let mut cards: Vec<CardUse> = cards.take(CARDS_MAX).collect();
+        cards.sort_by(|one, other| one.name.cmp(&other.name));
+        Some(HostNetwork {
             segments_out: net_counter(snmp, "Tcp", "OutSegs")?,
             retransmits: net_counter(snmp, "Tcp", "RetransSegs")?,
             timeouts: net_counter(netstat, "TcpExt", "TCPTimeouts")?,
             listen_overflows: net_counter(netstat, "TcpExt", "ListenOverflows")?,
-            cards: dev.lines().filter_map(card_of).filter(|(name, _)| name != "lo").take(CARDS_MAX).collect(),
+            cards,
         })
     }
 
     /// Use of the network from `self` until `after`. A counter that fell belongs to another card of the same name and
     /// counts from 0.
-    pub fn until(&self, after: &NetworkCounters) -> HostNetwork {
+    pub fn until(&self, after: HostNetwork) -> HostNetwork {
         let used = |before: u64, after: u64| rise(before, after).unwrap_or(after);
-        let card = |(name, card): (&String, &CardCounters)| {
-            let before = self.cards.get(name).copied().unwrap_or_default();
+        let nothing = CardUse::default();
+        let card = |card: CardUse| {
+            let before = self.cards.iter().find(|before| before.name == card.name).unwrap_or(&nothing);
             CardUse {
-                name: name.clone(),
                 sent_bytes: used(before.sent_bytes, card.sent_bytes),
                 received_bytes: used(before.received_bytes, card.received_bytes),
-                bits_per_second: card.bits_per_second,
                 dropped: used(before.dropped, card.dropped),
                 allowance_exceeded: card
                     .allowance_exceeded
                     .map(|exceeded| used(before.allowance_exceeded.unwrap_or(0), exceeded)),
+                ..card
             }
         };
-        let cards = after.cards.iter().map(card).filter(|card| card.sent_bytes + card.received_bytes > 0);
+        let cards = after.cards.into_iter().map(card);
         HostNetwork {
             segments_out: used(self.segments_out, after.segments_out),
             retransmits: used(self.retransmits, after.retransmits),
             timeouts: used(self.timeouts, after.timeouts),
             listen_overflows: used(self.listen_overflows, after.listen_overflows),
-            cards: cards.collect(),
+            cards: cards.filter(|card| card.sent_bytes + card.received_bytes > 0).collect(),
         }
     }
 }
 
-/// Most cards that are kept; a machine that runs containers has one for each of them.
-const CARDS_MAX: usize = 64;
-
 /// A line of `/proc/net/dev`: a card, what it received, and what it sent.
-fn card_of(line: &str) -> Option<(String, CardCounters)> {
+fn card_of(line: &str) -> Option<CardUse> {
     let (name, counters) = line.split_once(':')?;
     let numbers: Vec<u64> = counters.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
-    let counters = CardCounters {
+    Some(CardUse {
+        name: name.trim().to_owned(),
         received_bytes: *numbers.first()?,
         sent_bytes: *numbers.get(8)?,
         dropped: numbers.get(3)?.checked_add(*numbers.get(11)?)?,
-        ..CardCounters::default()
-    };
-    Some((name.trim().to_owned(), counters))
+        ..CardUse::default()
+    })
 }
 
 /// The speed of a card in bits per second, from the megabits of `/sys/class/net/CARD/speed`; cards without a link say -1.
@@ -291,12 +246,11 @@ pub fn uptime_fits(start_ticks: u64, ticks_per_second: u64, since_boot_ns: Nanos
 /// The use of CPU time by threads between two readings, by their numbers: the busiest first, at most [`THREADS_MAX`]. A thread
 /// that the first reading lacks began in between; one that the second lacks is left out.
 pub fn threads_between(
-    before: &BTreeMap<u32, ThreadTimes>,
-    after: &BTreeMap<u32, ThreadTimes>,
+    before: &BTreeMap<u32, ThreadUse>,
+    after: &BTreeMap<u32, ThreadUse>,
 ) -> Vec<ThreadUse> {
-    let none = ThreadTimes { run_delay_ns: Some(0), ..ThreadTimes::default() };
-    let used =
-        |(number, after): (&u32, &ThreadTimes)| use_between(before.get(number).unwrap_or(&none), after);
+    let none = ThreadUse { run_delay_ns: Some(0), ..ThreadUse::default() };
+    let used = |(number, after): (&u32, &ThreadUse)| use_between(before.get(number).unwrap_or(&none), after);
     let mut threads: Vec<ThreadUse> = after.iter().map(used).collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.cpu_ns));
     threads.truncate(THREADS_MAX);
@@ -304,16 +258,12 @@ pub fn threads_between(
 }
 
 /// The use of CPU time by one thread between two readings.
-pub fn use_between(before: &ThreadTimes, after: &ThreadTimes) -> ThreadUse {
-    let run_delay_ns = match (before.run_delay_ns, after.run_delay_ns) {
-        (Some(before), Some(after)) => Some(after.saturating_sub(before)),
-        _ => None,
-    };
+pub fn use_between(before: &ThreadUse, after: &ThreadUse) -> ThreadUse {
+    let run_delay_ns = before.run_delay_ns.zip(after.run_delay_ns);
     ThreadUse {
-        name: after.name.clone(),
         cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
-        run_delay_ns,
-        last_cpu: after.last_cpu,
+        run_delay_ns: run_delay_ns.map(|(before_ns, after_ns)| after_ns.saturating_sub(before_ns)),
+        ..after.clone()
     }
 }
 
@@ -338,14 +288,6 @@ mod tests {
         0000: 00000002 00000000 00010000 0001 01 4711 /run/a b.sock\n\
         0000: 00000002 00000000 00000000 0001 03 4712 /run/a b.sock\n0000: 00000003 00000000 00000000 0001 03 9\n";
     const PID: &str = "42 (mc) (x y) S 1 2 3 0 -1 4194560 1 0 0 0 150 50 0 0 20 0 9 0 777 1 2";
-
-    #[test]
-    fn resident_memory_is_read_in_bytes_and_other_text_is_none() {
-        assert_eq!(resident_bytes("Name:\tx\nVmHWM:\t  9 kB\nVmRSS:\t    1024 kB\n"), Some(1 << 20));
-        for text in ["", "VmRSS:\t12\n", "VmRSS:\tx kB\n", "VmRSS:\t18446744073709551615 kB\n"] {
-            assert_eq!(resident_bytes(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn times_of_threads_are_read() {
@@ -381,13 +323,13 @@ mod tests {
 
     #[test]
     fn the_network_of_the_host_is_what_came_between_two_readings() {
-        let before = NetworkCounters::read(SNMP, NETSTAT, DEV).expect("all counters are there");
-        assert_eq!(before.cards.keys().collect::<Vec<_>>(), ["eth0", "ifb0"]);
+        let before = HostNetwork::read(SNMP, NETSTAT, DEV).expect("all counters are there");
+        assert_eq!(before.cards.iter().map(|card| card.name.as_str()).collect::<Vec<_>>(), ["eth0", "ifb0"]);
         let snmp = SNMP.replace(" 1000 15", " 1600 18");
         let dev = DEV.replace("eth0: 100 1 0 2", "eth0: 150 1 0 4").replace(" 200 1 0 3", " 900 1 0 3");
-        let mut after = NetworkCounters::read(&snmp, NETSTAT, &dev).expect("all counters are there");
-        after.cards.get_mut("eth0").expect("it is there").bits_per_second = card_speed("10000\n");
-        let used = before.until(&after);
+        let mut after = HostNetwork::read(&snmp, NETSTAT, &dev).expect("all counters are there");
+        after.cards[0].bits_per_second = card_speed("10000\n");
+        let used = before.until(after);
         assert_eq!(
             (used.segments_out, used.retransmits, used.timeouts, used.listen_overflows),
             (600, 3, 0, 0)
@@ -396,7 +338,7 @@ mod tests {
         assert_eq!((card.sent_bytes, card.received_bytes, card.dropped), (700, 50, 2));
         assert_eq!(card.bits_per_second, Some(10_000_000_000));
         assert_eq!((card_speed("-1\n"), card_speed("")), (None, None));
-        assert_eq!(NetworkCounters::read("", NETSTAT, DEV), None);
+        assert_eq!(HostNetwork::read("", NETSTAT, DEV), None);
     }
 
     #[test]
@@ -416,7 +358,7 @@ mod tests {
 
     #[test]
     fn threads_are_told_by_what_they_used_the_busiest_first() {
-        let times = |name: &str, cpu_ns, run_delay_ns| ThreadTimes {
+        let times = |name: &str, cpu_ns, run_delay_ns| ThreadUse {
             name: name.to_owned(),
             cpu_ns,
             run_delay_ns,
@@ -443,7 +385,7 @@ mod tests {
     fn read_all(text: &str) {
         let _ = (last_cpu(text), used_ticks_by_cpu(text));
         let _ = (schedstat(text), process_stat(text), cpu_ticks(text, &[0, 1]), throttled_ns(text));
-        let _ = (pressure_ns(text), cgroup_paths(text), NetworkCounters::read(text, text, text));
+        let _ = (pressure_ns(text), cgroup_paths(text), HostNetwork::read(text, text, text));
         let _ = (tcp_listener(text), unix_listeners(text, "/a"), socket_inode(text), card_speed(text));
     }
 

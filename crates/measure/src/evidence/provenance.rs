@@ -287,7 +287,7 @@ pub fn list_of(cpus: &[usize]) -> String {
     words.collect::<Vec<String>>().join(",")
 }
 
-/// A figure of `/proc/meminfo`, in bytes.
+/// A figure of `/proc/meminfo` or of `/proc/PID/status`, in bytes; `None` for other text.
 pub fn memory_bytes(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -425,6 +425,14 @@ mod tests {
         let first = new_link(&[(3, b"lo\0"), (6, b"noqueue\0")]);
         let second = new_link(&[(4, &[0; 4]), (6, b"fq_codel\0"), (3, b"eth0\0")]);
         [first, second, message(3, &[0; 4])].concat()
+    }
+
+    #[test]
+    fn resident_memory_is_read_in_bytes_and_other_text_is_none() {
+        assert_eq!(memory_bytes("Name:\tx\nVmHWM:\t  9 kB\nVmRSS:\t    1024 kB\n", "VmRSS"), Some(1 << 20));
+        for text in ["", "VmRSS:\t12\n", "VmRSS:\tx kB\n", "VmRSS:\t18446744073709551615 kB\n"] {
+            assert_eq!(memory_bytes(text, "VmRSS"), None, "{text}");
+        }
     }
 
     #[test]
