@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::words::printable;
 use pummel_logic::time::{Nanos, SECOND};
 
 /// Most facts of one reading: a memcached with 63 classes of sizes has some 3,000.
@@ -57,12 +58,6 @@ impl Facts {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
-
-/// Text without control characters.
-fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// The value of a decimal number with up to nine digits behind the point, in units of 1/`unit`; `None` for other text and

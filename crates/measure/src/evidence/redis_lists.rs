@@ -168,7 +168,7 @@ mod tests {
 
     #[track_caller]
     fn reported(bytes: &[u8], reported: fn(&RespValue<'_>) -> Facts) -> Facts {
-        match RespValue::read(bytes) {
+        match RespValue::read(bytes, 16_384) {
             RespRead::Whole(value, _) => reported(&value),
             other => panic!("{other:?}"),
         }

@@ -5,6 +5,7 @@ use super::redis_lists::{SLOW_COMMANDS_MAX, reported_events, reported_histograms
 use super::resp_value::{RespRead, RespValue};
 use super::slots::{BY_CPU, BY_KEYS, reported_slots};
 use crate::misses::usual_key;
+use crate::words::printable;
 use pummel_logic::plan::Protocol;
 
 /// Most bytes of one reply; a longer one makes the reading fail.
@@ -12,6 +13,12 @@ pub const REPLY_MAX_BYTES: usize = 256 << 10;
 
 /// Longest words of a refusal that are kept, in bytes.
 const WORDS_MAX_BYTES: usize = 200;
+
+/// Most values of an answer of nested lists, those within lists included.
+const NESTED_VALUES_MAX: usize = 16_384;
+
+/// Reason why a reply with more than the most facts is malformed.
+const TOO_MANY: &str = "it has more statistics than any server";
 
 /// The protocol that a server is asked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +211,7 @@ pub fn read(question: Question, dialect: Dialect, bytes: &[u8]) -> Reply {
         (Dialect::Resp, Question::LatencyEvents) => read_nested(bytes, reported_events),
         (Dialect::Resp, Question::LatencyHistograms) => read_nested(bytes, reported_histograms),
         (Dialect::Resp, Question::SlotsByCpu | Question::SlotsByKeys) => read_nested(bytes, reported_slots),
-        (Dialect::Resp, _) => read_resp(bytes),
+        (Dialect::Resp, _) => read_plain(bytes),
     }
 }
 
@@ -218,27 +225,12 @@ fn read_metadata(bytes: &[u8]) -> Reply {
         line if line.starts_with(b"ME ") => b"1",
         line => return Reply::Refused(words_of(line), taken),
     };
-    let mut facts = Facts::default();
-    facts.add(NUMBER.as_bytes(), is_there);
-    Reply::Facts(facts, taken)
-}
-
-/// Reads an answer of nested lists, which `reported` turns into facts, or a refusal.
-fn read_nested(bytes: &[u8], reported: fn(&RespValue<'_>) -> Facts) -> Reply {
-    if bytes.first() == Some(&b'-') {
-        return read_resp(bytes);
-    }
-    match RespValue::read(bytes) {
-        RespRead::More => Reply::More,
-        RespRead::Whole(value, len) => Reply::Facts(reported(&value), len),
-        RespRead::Wrong => Reply::Malformed("what answers SLOWLOG, LATENCY or CLUSTER is no list"),
-    }
+    Reply::Facts(number_alone(is_there), taken)
 }
 
 /// The words of a refusal, cut and without control characters.
 fn words_of(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&line[..line.len().min(WORDS_MAX_BYTES)]);
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    printable(&line[..line.len().min(WORDS_MAX_BYTES)])
 }
 
 /// Takes a line off the front of `rest`, without its line end; `None` where it is not complete.
@@ -267,7 +259,7 @@ fn read_text(bytes: &[u8]) -> Reply {
         };
         let blank = fact.iter().position(|&byte| byte == b' ').unwrap_or(fact.len());
         if !facts.add(&fact[..blank], fact.get(blank + 1..).unwrap_or_default()) {
-            return Reply::Malformed("it has more statistics than any server");
+            return Reply::Malformed(TOO_MANY);
         }
     }
     Reply::More
@@ -308,97 +300,77 @@ fn read_binary(bytes: &[u8]) -> Reply {
             return Reply::Facts(facts, bytes.len() - rest.len());
         }
         if !facts.add(key, value) {
-            return Reply::Malformed("it has more statistics than any server");
+            return Reply::Malformed(TOO_MANY);
         }
     }
     Reply::More
 }
 
-/// Most strings of a list; a list has names and values in turn.
-const STRINGS_MAX: u64 = 256;
+/// Reads an answer of nested lists, which `reported` turns into facts, or a refusal.
+fn read_nested(bytes: &[u8], reported: fn(&RespValue<'_>) -> Facts) -> Reply {
+    const NONE: &str = "what answers SLOWLOG, LATENCY or CLUSTER is no list";
+    read_resp(bytes, NESTED_VALUES_MAX, NONE, |value| Ok(reported(value)))
+}
 
-fn read_resp(bytes: &[u8]) -> Reply {
-    const NONE: Reply = Reply::Malformed("what answers INFO or CONFIG is no text");
-    let mut rest = bytes;
-    let Some(line) = line_of(&mut rest) else {
-        return match bytes.first() {
-            Some(b'-' | b':' | b'$' | b'=' | b'*' | b'%') | None => Reply::More,
-            Some(_) => NONE,
+/// Most values of a list of settings; it has names and values in turn.
+const SETTING_VALUES_MAX: usize = 1 + 2 * 256;
+
+/// Reads an answer that is a number, a text of lines, or a list of settings; or a refusal.
+fn read_plain(bytes: &[u8]) -> Reply {
+    const NONE: &str = "what answers INFO or CONFIG is no text";
+    match bytes {
+        [] | [b'-', ..] | [b':' | b'$' | b'=' | b'*' | b'%'] => {}
+        // Nothing in place of a text or a list, as `$-1`, is none.
+        [b':' | b'$' | b'=' | b'*' | b'%', digit, ..] if digit.is_ascii_digit() => {}
+        _ => return Reply::Malformed(NONE),
+    }
+    read_resp(bytes, SETTING_VALUES_MAX, NONE, |value| match value {
+        RespValue::Number(number) => Ok(number_alone(number.to_string().as_bytes())),
+        RespValue::Text(text) => info_of(text).ok_or(TOO_MANY),
+        RespValue::List(values) => settings_of(values).ok_or(NONE),
+    })
+}
+
+/// Reads a refusal, or a value of at most `values_max` values, which `reported` turns into facts. Other bytes are malformed for the
+/// reason `wrong`.
+fn read_resp(
+    bytes: &[u8],
+    values_max: usize,
+    wrong: &'static str,
+    reported: impl Fn(&RespValue<'_>) -> Result<Facts, &'static str>,
+) -> Reply {
+    if bytes.first() == Some(&b'-') {
+        let mut rest = &bytes[1..];
+        return match line_of(&mut rest) {
+            Some(words) => Reply::Refused(words_of(words), bytes.len() - rest.len()),
+            None => Reply::More,
         };
-    };
-    let taken = |rest: &[u8]| bytes.len() - rest.len();
-    match line.split_first() {
-        Some((b'-', words)) => Reply::Refused(words_of(words), taken(rest)),
-        Some((b':', digits)) if count_of(digits).is_some() => {
-            let mut facts = Facts::default();
-            facts.add(NUMBER.as_bytes(), digits);
-            Reply::Facts(facts, taken(rest))
-        }
-        Some((b'$' | b'=', digits)) => match string_of(digits, &mut rest) {
-            StringRead::More => Reply::More,
-            StringRead::Wrong => NONE,
-            StringRead::Whole(text) => {
-                let text = if line[0] == b'=' { text.get(4..).unwrap_or_default() } else { text };
-                match info_of(text) {
-                    Some(facts) => Reply::Facts(facts, taken(rest)),
-                    None => Reply::Malformed("it has more statistics than any server"),
-                }
-            }
+    }
+    match RespValue::read(bytes, values_max) {
+        RespRead::More => Reply::More,
+        RespRead::Wrong => Reply::Malformed(wrong),
+        RespRead::Whole(value, len) => match reported(&value) {
+            Ok(facts) => Reply::Facts(facts, len),
+            Err(why) => Reply::Malformed(why),
         },
-        Some((kind @ (b'*' | b'%'), digits)) => match count_of(digits) {
-            Some(count) if count <= STRINGS_MAX => {
-                let strings = if *kind == b'%' { 2 * count } else { count };
-                match pairs_of(strings, &mut rest) {
-                    Ok(Some(facts)) => Reply::Facts(facts, taken(rest)),
-                    Ok(None) => Reply::More,
-                    Err(()) => NONE,
-                }
-            }
-            _ => NONE,
-        },
-        _ => NONE,
     }
 }
 
-fn count_of(digits: &[u8]) -> Option<u64> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-enum StringRead<'a> {
-    More,
-    Wrong,
-    Whole(&'a [u8]),
-}
-
-/// Takes a string of a length that was said in `digits`, with its line end, off the front of `rest`.
-fn string_of<'a>(digits: &[u8], rest: &mut &'a [u8]) -> StringRead<'a> {
-    let Some(len) = count_of(digits).filter(|&len| len <= REPLY_MAX_BYTES as u64) else {
-        return StringRead::Wrong;
-    };
-    let len = len as usize;
-    let Some((text, tail)) = rest.split_at_checked(len).filter(|(_, tail)| tail.len() >= 2) else {
-        return StringRead::More;
-    };
-    let Some(after) = tail.strip_prefix(b"\r\n") else { return StringRead::Wrong };
-    *rest = after;
-    StringRead::Whole(text)
-}
-
-/// Names and values in turn; `None` where they are not complete.
-fn pairs_of(strings: u64, rest: &mut &[u8]) -> Result<Option<Facts>, ()> {
+/// The fact that a number alone is.
+fn number_alone(digits: &[u8]) -> Facts {
     let mut facts = Facts::default();
-    let mut name: Option<&[u8]> = None;
-    for _ in 0..strings {
-        let Some(line) = line_of(rest) else { return Ok(None) };
-        let Some((b'$', digits)) = line.split_first() else { return Err(()) };
-        match (string_of(digits, rest), name.take()) {
-            (StringRead::More, _) => return Ok(None),
-            (StringRead::Wrong, _) => return Err(()),
-            (StringRead::Whole(text), None) => name = Some(text),
-            (StringRead::Whole(text), Some(name)) => drop(facts.add(name, text)),
-        }
+    facts.add(NUMBER.as_bytes(), digits);
+    facts
+}
+
+/// The facts of names and values in turn; `None` where one of them is no text.
+fn settings_of(values: &[RespValue<'_>]) -> Option<Facts> {
+    let mut facts = Facts::default();
+    let texts = values.iter().map(RespValue::text).collect::<Option<Vec<&[u8]>>>()?;
+    for pair in texts.chunks_exact(2) {
+        facts.add(pair[0], pair[1]);
     }
-    Ok(Some(facts))
+    Some(facts)
 }
 
 /// The lines `name:value` of INFO; `None` where there are too many.

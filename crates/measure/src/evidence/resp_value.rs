@@ -3,9 +3,6 @@
 /// Deepest nesting of lists.
 const DEPTH_MAX: usize = 8;
 
-/// Most values of one answer, those within lists included.
-const VALUES_MAX: usize = 16_384;
-
 /// A value of an answer. Maps are lists of names and values in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RespValue<'a> {
@@ -29,9 +26,9 @@ pub enum RespRead<'a> {
 }
 
 impl<'a> RespValue<'a> {
-    /// Reads a value off the front of `bytes`.
-    pub fn read(bytes: &'a [u8]) -> RespRead<'a> {
-        let mut reader = Reader { rest: bytes, left: VALUES_MAX };
+    /// Reads a value off the front of `bytes` that is at most `values_max` values, those within lists included.
+    pub fn read(bytes: &'a [u8], values_max: usize) -> RespRead<'a> {
+        let mut reader = Reader { rest: bytes, left: values_max };
         match reader.value(DEPTH_MAX) {
             Ok(value) => RespRead::Whole(value, bytes.len() - reader.rest.len()),
             Err(Stop::More) => RespRead::More,
@@ -140,6 +137,7 @@ mod tests {
 
     use super::*;
 
+    const VALUES_MAX: usize = 16_384;
     const NESTED: &[u8] = b"*3\r\n:-5\r\n%1\r\n$3\r\nget\r\n*2\r\n:16\r\n+one\r\n=7\r\ntxt:abc\r\n";
 
     fn nested() -> RespValue<'static> {
@@ -150,11 +148,11 @@ mod tests {
     #[test]
     fn a_nested_value_is_read_when_its_last_byte_is_there() {
         for cut in 0..NESTED.len() {
-            assert_eq!(RespValue::read(&NESTED[..cut]), RespRead::More, "cut at {cut}");
+            assert_eq!(RespValue::read(&NESTED[..cut], VALUES_MAX), RespRead::More, "cut at {cut}");
         }
         let more = [NESTED, b"*1"].concat();
-        assert_eq!(RespValue::read(&more), RespRead::Whole(nested(), NESTED.len()));
-        let RespRead::Whole(value, _) = RespValue::read(NESTED) else { panic!("it is whole") };
+        assert_eq!(RespValue::read(&more, VALUES_MAX), RespRead::Whole(nested(), NESTED.len()));
+        let RespRead::Whole(value, _) = RespValue::read(NESTED, VALUES_MAX) else { panic!("it is whole") };
         assert_eq!((value.list().len(), value.list()[0].number(), value.number()), (3, Some(-5), None));
         assert_eq!((value.list()[2].text(), value.text()), (Some(&b"abc"[..]), None));
     }
@@ -167,7 +165,7 @@ mod tests {
             (b"*-1\r\n", RespValue::List(Vec::new())),
             (b"%0\r\n", RespValue::List(Vec::new())),
         ] {
-            assert_eq!(RespValue::read(bytes), RespRead::Whole(value, bytes.len()));
+            assert_eq!(RespValue::read(bytes, VALUES_MAX), RespRead::Whole(value, bytes.len()));
         }
     }
 
@@ -192,7 +190,7 @@ mod tests {
             &long,
         ] {
             let head = String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned();
-            assert_eq!(RespValue::read(bytes), RespRead::Wrong, "{head:?}");
+            assert_eq!(RespValue::read(bytes, VALUES_MAX), RespRead::Wrong, "{head:?}");
         }
     }
 
@@ -200,7 +198,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0..NESTED.len()) {
             for stream in [bytes.clone(), [&NESTED[..cut], &bytes[..]].concat()] {
-                if let RespRead::Whole(_, len) = RespValue::read(&stream) {
+                if let RespRead::Whole(_, len) = RespValue::read(&stream, VALUES_MAX) {
                     assert!(len <= stream.len());
                 }
             }

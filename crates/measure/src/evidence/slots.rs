@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn facts_of(bytes: &[u8]) -> Facts {
-        let RespRead::Whole(value, len) = RespValue::read(bytes) else { panic!("a whole answer") };
+        let RespRead::Whole(value, len) = RespValue::read(bytes, 16_384) else { panic!("a whole answer") };
         assert_eq!(len, bytes.len());
         reported_slots(&value)
     }
