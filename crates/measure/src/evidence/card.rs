@@ -2,7 +2,7 @@
 //!
 //! The numbers are those of linux/ethtool.h (`struct ethtool_ts_info`) and linux/net_tstamp.h (`struct hwtstamp_config`).
 
-use super::provenance::stamps_packets;
+use super::provenance::{stamps_packets, word};
 
 /// HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL: the card stamps packets that ask for it, and all packets that come.
 const TX_ON: u32 = 1;
@@ -24,7 +24,6 @@ pub struct StampSetting {
 /// The reason why the card `name` does not stamp the requests and replies of a run; `None` if it does. `info` is
 /// ethtool's account of its stamps, and `setting` the driver's configuration, if it is known.
 pub fn stamp_obstacle(name: &str, info: Option<&[u8]>, setting: Option<StampSetting>) -> Option<String> {
-    let word = |info: &[u8], at: usize| Some(u32::from_ne_bytes(*info.get(4 * at..)?.first_chunk::<4>()?));
     let can = |info: &[u8]| {
         let has = |at: usize, bit: u32| word(info, at).is_some_and(|bits| bits & (1 << bit) != 0);
         stamps_packets(info) == Some(true) && has(TX_TYPES_WORD, TX_ON) && has(RX_FILTERS_WORD, FILTER_ALL)

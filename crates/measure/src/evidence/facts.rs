@@ -41,6 +41,11 @@ impl Facts {
         decimal(self.text(name)?, SECOND)
     }
 
+    /// The values of those of these names that are known.
+    pub fn chosen(&self, names: &[&str]) -> BTreeMap<String, String> {
+        names.iter().filter_map(|name| Some(((*name).to_owned(), self.text(name)?.to_owned()))).collect()
+    }
+
     /// The names that begin with `prefix`, without it, and their values.
     pub fn beginning_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let tail = self.0.range(prefix.to_owned()..);
@@ -82,6 +87,11 @@ pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
 }
 
+/// A whole number in a text such as `calls=1,usec=2`, by its name.
+pub fn number_in(text: &str, name: &str) -> Option<u64> {
+    field(text, name)?.parse().ok()
+}
+
 /// Rise of a counter between two readings; `None` where it fell. A counter that was in the upper half of 32 bits and is
 /// in the lower half has wrapped, as the counters of servers and kernels of 32 bits do.
 pub fn rise(before: u64, after: u64) -> Option<u64> {
@@ -113,9 +123,22 @@ impl Pair<'_> {
         self.difference(self.before.number(name), self.after.number(name))
     }
 
-    /// Rise, in nanoseconds, of a counter of this name that the server keeps in seconds.
-    pub fn rise_ns(&self, name: &str) -> Option<Nanos> {
-        self.difference(self.before.seconds_ns(name), self.after.seconds_ns(name))
+    /// Rise of a number in the fact of this name, which has several, such as `calls=1,usec=2`. A fact that the first reading
+    /// lacks counts from 0.
+    pub fn rise_in(&self, name: &str, number: &str) -> Option<u64> {
+        let of = |facts: &Facts| number_in(facts.text(name)?, number);
+        self.difference(Some(of(self.before).unwrap_or(0)), of(self.after))
+    }
+
+    /// CPU time in nanoseconds, of two counters that the server keeps in seconds: user and system. `None` where it lacks one.
+    pub fn cpu_ns(&self, names: [&str; 2]) -> Option<Nanos> {
+        let rise_ns = |name| self.difference(self.before.seconds_ns(name), self.after.seconds_ns(name));
+        Some(rise_ns(names[0])?.saturating_add(rise_ns(names[1])?))
+    }
+
+    /// Whether the number of this name was above 0 at one of the readings.
+    pub fn is_on(&self, name: &str) -> bool {
+        [self.before, self.after].iter().any(|facts| facts.number(name).unwrap_or(0) > 0)
     }
 
     /// The sum of the counters of these names, of those that the server has; `None` where it has none of them.

@@ -1,7 +1,5 @@
 //! Difference between two readings of memcached's `stats`, with one of its `stats settings`.
 
-use std::collections::BTreeMap;
-
 use super::facts::{Facts, Pair};
 use super::server::{FLUSHED, ServerCounts, ServerReading, USUAL_RECORD};
 use super::slabs;
@@ -41,7 +39,7 @@ pub fn reading(
         restarted,
         counters_reset,
         uptime_s: number("uptime"),
-        cpu_ns: cpu_ns(&Pair { anew: restarted, ..pair }),
+        cpu_ns: Pair { anew: restarted, ..pair }.cpu_ns(["rusage_user", "rusage_system"]),
         main_thread_cpu_ns: None,
         counts: counts_of(&pair, own_connections),
         our_requests: None,
@@ -52,7 +50,7 @@ pub fn reading(
         connections: number("curr_connections").map(|open| open.saturating_sub(1)),
         connections_max: number("max_connections").or(settings.number("maxconns")),
         disturbances: disturbances_of(&pair),
-        settings: settings_of(settings),
+        settings: settings.chosen(SETTINGS),
         memory_taken_bytes: number("total_malloced"),
         usual_record: settings.number(USUAL_RECORD).map(|count| count > 0),
         classes: slabs::classes(&pair),
@@ -63,15 +61,6 @@ pub fn reading(
 /// Settings that decide what memcached does with records and connections, as `stats settings` names them.
 const SETTINGS: &[&str] =
     &["evictions", "reqs_per_event", "item_size_max", "maxconns_fast", "hashpower_init"];
-
-fn settings_of(settings: &Facts) -> BTreeMap<String, String> {
-    let value = |name: &str| settings.text(name).map(str::to_owned);
-    SETTINGS.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?))).collect()
-}
-
-fn cpu_ns(pair: &Pair<'_>) -> Option<Nanos> {
-    Some(pair.rise_ns("rusage_user")?.saturating_add(pair.rise_ns("rusage_system")?))
-}
 
 fn counts_of(pair: &Pair<'_>, own_connections: u64) -> ServerCounts {
     ServerCounts {
@@ -125,15 +114,13 @@ pub fn counted_at_most(tally: &Tally, multiget: u64) -> u64 {
 }
 
 fn disturbances_of(pair: &Pair<'_>) -> Vec<String> {
-    let is_on =
-        |name: &str| [pair.before, pair.after].iter().any(|facts| facts.number(name).unwrap_or(0) > 0);
     let mut said = Vec::new();
-    if is_on("hash_is_expanding") || pair.rise("hash_power_level").unwrap_or(0) > 0 && !pair.anew {
+    if pair.is_on("hash_is_expanding") || pair.rise("hash_power_level").unwrap_or(0) > 0 && !pair.anew {
         said.push("hash table expanding".to_owned());
     }
     if let Some(moved) = pair.rise("slabs_moved").filter(|&moved| moved > 0) {
         said.push(format!("slabs moving ({moved} pages)"));
-    } else if is_on("slab_reassign_running") {
+    } else if pair.is_on("slab_reassign_running") {
         said.push("slabs moving".to_owned());
     }
     if let Some(flushes) = pair.rise("cmd_flush").filter(|flushes| *flushes > 0) {

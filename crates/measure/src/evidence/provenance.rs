@@ -307,7 +307,7 @@ pub fn quota_of(quota_us: i64, period_us: i64) -> Option<u64> {
 }
 
 /// Word number `at` of a structure of the kernel that consists of words of 32 bits.
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at.checked_mul(4)?..)?.get(..4)?;
     Some(u32::from_ne_bytes(four.try_into().ok()?))
 }

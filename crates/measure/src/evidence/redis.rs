@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{Facts, Pair, decimal, field};
+use super::facts::{Facts, Pair, decimal, field, number_in};
 use super::redis_lists;
 use super::redis_saves;
 use super::server::{CommandTimes, FLUSHED, ServerCounts, ServerReading, USUAL_RECORD};
@@ -84,8 +84,8 @@ pub fn reading(
         restarted,
         counters_reset,
         uptime_s: number("uptime_in_seconds"),
-        cpu_ns: cpu_ns(&process, ["used_cpu_user", "used_cpu_sys"]),
-        main_thread_cpu_ns: cpu_ns(&process, ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"]),
+        cpu_ns: process.cpu_ns(["used_cpu_user", "used_cpu_sys"]),
+        main_thread_cpu_ns: process.cpu_ns(["used_cpu_user_main_thread", "used_cpu_sys_main_thread"]),
         in_commands_ns: in_commands_ns(&pair),
         counts: counts_of(&pair, own),
         our_requests: None,
@@ -109,8 +109,9 @@ pub fn reading(
 }
 
 fn settings_of(info: &Facts, settings: &Facts) -> BTreeMap<String, String> {
-    let value = |name: &str| settings.text(name).or_else(|| info.text(name)).map(str::to_owned);
-    SETTINGS.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?))).collect()
+    let mut known = info.chosen(SETTINGS);
+    known.extend(settings.chosen(SETTINGS));
+    known
 }
 
 /// The program and its version. Valkey and others say a `redis_version` too, for the sake of old clients.
@@ -127,8 +128,7 @@ fn program_of(info: &Facts) -> (String, String) {
 /// they do under load alone.
 fn serving_threads(pair: &Pair<'_>, settings: &Facts) -> Option<u32> {
     let threaded = pair.sum(&["io_threaded_reads_processed", "io_threaded_writes_processed"]);
-    let is_active = threaded.unwrap_or(0) > 0
-        || [pair.before, pair.after].iter().any(|facts| facts.number("io_threads_active").unwrap_or(0) > 0);
+    let is_active = threaded.unwrap_or(0) > 0 || pair.is_on("io_threads_active");
     match settings.number("io-threads") {
         Some(threads) if is_active => threads.try_into().ok(),
         // Versions before 6 have one thread that answers, and do not know the setting.
@@ -136,10 +136,6 @@ fn serving_threads(pair: &Pair<'_>, settings: &Facts) -> Option<u32> {
         None if is_active => None,
         None => threaded.map(|_| 1),
     }
-}
-
-fn cpu_ns(pair: &Pair<'_>, names: [&str; 2]) -> Option<Nanos> {
-    Some(pair.rise_ns(names[0])?.saturating_add(pair.rise_ns(names[1])?))
 }
 
 fn counts_of(pair: &Pair<'_>, own: OwnWork) -> ServerCounts {
@@ -166,33 +162,28 @@ fn counts_of(pair: &Pair<'_>, own: OwnWork) -> ServerCounts {
 /// Number of errors with which the server answered that begin with this word (`errorstat_OOM:count=3`).
 fn error_count(info: &Facts, word: &str) -> u64 {
     let text = info.text(&format!("errorstat_{word}"));
-    text.and_then(|text| field(text, "count")?.parse().ok()).unwrap_or(0)
+    text.and_then(|text| number_in(text, "count")).unwrap_or(0)
 }
 
-/// Calls of a command between the readings; `None` where it was never called. A command that the first reading lacks
-/// was not called before it.
+/// Calls of a command between the readings; `None` where it was never called.
 fn calls_of(pair: &Pair<'_>, command: &str) -> Option<u64> {
-    let count = |facts: &Facts, name: &str| {
-        facts.text(&format!("cmdstat_{command}")).and_then(|text| field(text, name)?.parse::<u64>().ok())
-    };
-    pair.difference(Some(count(pair.before, "calls").unwrap_or(0)), count(pair.after, "calls"))
+    pair.rise_in(&format!("cmdstat_{command}"), "calls")
+}
+
+/// Time inside a command between the readings, in microseconds; `None` where it was never called.
+fn spent_us_in(pair: &Pair<'_>, command: &str) -> Option<u64> {
+    pair.rise_in(&format!("cmdstat_{command}"), "usec")
 }
 
 /// Time inside commands: the sum of the event loop (Redis 7.2), or of the times of all commands but for those that call
 /// others, whose times contain those of the others. Absent where the server reports neither.
 fn in_commands_ns(pair: &Pair<'_>) -> Option<Nanos> {
-    let usec = |text: &str| field(text, "usec")?.parse::<u64>().ok();
-    let of_command = |(name, text): (&str, &str)| {
-        let before = pair.before.text(&format!("cmdstat_{name}")).and_then(usec).unwrap_or(0);
-        pair.difference(Some(before), usec(text))
-    };
     let is_counted = |name: &str| {
         !OWN_COMMANDS.contains(&name) && !CALLING_COMMANDS.contains(&name.to_lowercase().as_str())
     };
     let all = pair.after.beginning_with("cmdstat_").filter(|(name, _)| is_counted(name));
-    let us = pair
-        .rise("eventloop_duration_cmd_sum")
-        .or_else(|| all.filter_map(of_command).reduce(u64::saturating_add));
+    let of_commands = all.filter_map(|(name, _)| spent_us_in(pair, name));
+    let us = pair.rise("eventloop_duration_cmd_sum").or_else(|| of_commands.reduce(u64::saturating_add));
     us.map(|us| us.saturating_mul(MICROSECOND))
 }
 
@@ -201,21 +192,19 @@ fn commands_of(pair: &Pair<'_>) -> Vec<CommandTimes> {
         let text = pair.after.text(&format!("latency_percentiles_usec_{name}"))?;
         decimal(field(text, which)?, MICROSECOND)
     };
-    let times = |(name, text): (&str, &str)| {
-        let usec = |text: &str| field(text, "usec")?.parse::<u64>().ok();
+    let times = |(name, _): (&str, &str)| {
         let calls = calls_of(pair, name).filter(|&calls| calls > 0)?;
-        let before = pair.before.text(&format!("cmdstat_{name}")).and_then(usec).unwrap_or(0);
-        let spent_us = pair.difference(Some(before), usec(text))?;
+        let at_most = |share| redis_lists::at_most(pair, &name.to_lowercase(), share);
         Some(CommandTimes {
             name: name.to_lowercase(),
             calls,
-            mean_ns: spent_us.saturating_mul(MICROSECOND) / calls,
+            mean_ns: spent_us_in(pair, name)?.saturating_mul(MICROSECOND) / calls,
             p50_ns: quantile(name, "p50"),
             p99_ns: quantile(name, "p99"),
             p99_9_ns: quantile(name, "p99.9"),
-            p50_at_most_ns: redis_lists::at_most(pair, &name.to_lowercase(), 0.5),
-            p99_at_most_ns: redis_lists::at_most(pair, &name.to_lowercase(), 0.99),
-            p99_9_at_most_ns: redis_lists::at_most(pair, &name.to_lowercase(), 0.999),
+            p50_at_most_ns: at_most(0.5),
+            p99_at_most_ns: at_most(0.99),
+            p99_9_at_most_ns: at_most(0.999),
         })
     };
     let all = pair.after.beginning_with("cmdstat_").filter(|(name, _)| !OWN_COMMANDS.contains(name));
@@ -226,10 +215,8 @@ fn commands_of(pair: &Pair<'_>) -> Vec<CommandTimes> {
 }
 
 fn disturbances_of(pair: &Pair<'_>) -> Vec<String> {
-    let is_on =
-        |name: &str| [pair.before, pair.after].iter().any(|facts| facts.number(name).unwrap_or(0) > 0);
     let mut said = Vec::new();
-    if is_on("loading") {
+    if pair.is_on("loading") {
         said.push("loading".to_owned());
     }
     let forks = pair.rise("total_forks").unwrap_or(0);
@@ -237,10 +224,10 @@ fn disturbances_of(pair: &Pair<'_>) -> Vec<String> {
         Some(us) => format!(" (fork {}.{} ms)", us / 1000, us % 1000 / 100),
         None => String::new(),
     };
-    if is_on("rdb_bgsave_in_progress") || pair.rise("rdb_saves").unwrap_or(0) > 0 {
+    if pair.is_on("rdb_bgsave_in_progress") || pair.rise("rdb_saves").unwrap_or(0) > 0 {
         said.push(format!("snapshot{fork}"));
     }
-    if is_on("aof_rewrite_in_progress") || pair.rise("aof_rewrites").unwrap_or(0) > 0 {
+    if pair.is_on("aof_rewrite_in_progress") || pair.rise("aof_rewrites").unwrap_or(0) > 0 {
         said.push(format!("append-only file written anew{fork}"));
     }
     if forks > 0 && said.iter().all(|words| !words.contains("fork")) {
@@ -253,7 +240,7 @@ fn disturbances_of(pair: &Pair<'_>) -> Vec<String> {
     if let Some(slow) = pair.rise(SLOW_COMMANDS).filter(|slow| *slow > 0) {
         said.push(format!("{slow} or more slow commands (see SLOWLOG)"));
     }
-    if is_on("active_defrag_running") {
+    if pair.is_on("active_defrag_running") {
         said.push("memory defragmented".to_owned());
     }
     said

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{Facts, Pair, field};
+use super::facts::{Facts, Pair, field, number_in};
 use super::resp_value::RespValue;
 use super::server::{ErrorCount, LatencyEvent, SlowCommand};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos};
@@ -59,11 +59,10 @@ pub fn slow_commands(pair: &Pair<'_>) -> Vec<SlowCommand> {
         let name = field(text, "name")?;
         let is_new = last_before.is_none_or(|last| id_of(text) > Some(last));
         (is_new && !OWN_WORDS.contains(&name)).then_some(())?;
-        let number = |name: &str| field(text, name)?.parse::<u64>().ok();
         Some(SlowCommand {
             name: name.to_owned(),
-            at_unix_s: number("at")?,
-            took_ns: number("us")?.saturating_mul(MICROSECOND),
+            at_unix_s: number_in(text, "at")?,
+            took_ns: number_in(text, "us")?.saturating_mul(MICROSECOND),
         })
     };
     let mut commands: Vec<SlowCommand> = reported(pair.after).iter().filter_map(command).collect();
@@ -90,12 +89,11 @@ pub fn reported_events(answer: &RespValue<'_>) -> Facts {
 pub fn events(pair: &Pair<'_>) -> Vec<LatencyEvent> {
     let event = |(name, text): (&str, &str)| {
         let is_new = pair.anew || pair.before.text(&format!("latency_event_{name}")) != Some(text);
-        let number = |name: &str| field(text, name)?.parse::<u64>().ok();
-        let ns = |name: &str| number(name).map(|ms: u64| ms.saturating_mul(MILLISECOND));
+        let ns = |name: &str| number_in(text, name).map(|ms| ms.saturating_mul(MILLISECOND));
         is_new.then_some(())?;
         Some(LatencyEvent {
             name: name.to_owned(),
-            at_unix_s: number("at")?,
+            at_unix_s: number_in(text, "at")?,
             latest_ns: ns("latest")?,
             greatest_ns: ns("most")?,
         })
@@ -149,10 +147,8 @@ pub fn at_most(pair: &Pair<'_>, name: &str, quantile: f64) -> Option<Nanos> {
 
 /// The errors with which a server answered between two readings, by their first word, the most frequent first.
 pub fn errors(pair: &Pair<'_>) -> Vec<ErrorCount> {
-    let count_of = |text: &str| field(text, "count")?.parse::<u64>().ok();
-    let error = |(name, text): (&str, &str)| {
-        let before = pair.before.text(&format!("errorstat_{name}")).and_then(count_of).unwrap_or(0);
-        let count = pair.difference(Some(before), count_of(text)).filter(|&count| count > 0)?;
+    let error = |(name, _): (&str, &str)| {
+        let count = pair.rise_in(&format!("errorstat_{name}"), "count").filter(|&count| count > 0)?;
         Some(ErrorCount { name: name.to_owned(), count })
     };
     let mut errors: Vec<ErrorCount> = pair.after.beginning_with("errorstat_").filter_map(error).collect();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Facts, Pair, field};
+use super::facts::{Facts, Pair, number_in};
 use super::resp_value::RespValue;
 use pummel_logic::time::{MICROSECOND, Nanos};
 
@@ -58,23 +58,22 @@ pub fn reported_slots(answer: &RespValue<'_>) -> Facts {
 /// The slots of a node that took the most CPU time between two readings, or have the most keys where the node does not count
 /// the time; at most ten, those with the most first.
 pub fn slots(pair: &Pair<'_>) -> Vec<SlotUse> {
-    let number = |text: &str, name: &str| field(text, name)?.parse::<u64>().ok();
     let before = |slot: &str| pair.before.text(&format!("hash_slot_{slot}"));
     let reported_before =
-        || pair.before.beginning_with("hash_slot_").filter_map(|(_, text)| number(text, "cpu_us"));
+        || pair.before.beginning_with("hash_slot_").filter_map(|(_, text)| number_in(text, "cpu_us"));
     // Slots that are not in a list that is not full took nothing.
     let least_us = if reported_before().count() < BY_CPU { 0 } else { reported_before().min().unwrap_or(0) };
     let slot = |(slot, text): (&str, &str)| {
         let rise = |name: &str| {
-            pair.difference(before(slot).and_then(|text| number(text, name)), number(text, name))
+            pair.difference(before(slot).and_then(|text| number_in(text, name)), number_in(text, name))
         };
         let cpu_us = match before(slot) {
-            None => pair.difference(Some(least_us), number(text, "cpu_us")),
+            None => pair.difference(Some(least_us), number_in(text, "cpu_us")),
             Some(_) => rise("cpu_us"),
         };
         Some(SlotUse {
             slot: slot.parse().ok()?,
-            keys: number(text, "keys")?,
+            keys: number_in(text, "keys")?,
             cpu_at_least_ns: cpu_us.map(|us| us.saturating_mul(MICROSECOND)),
             bytes_in: rise("in"),
             bytes_out: rise("out"),
