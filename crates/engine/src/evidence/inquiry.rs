@@ -302,7 +302,7 @@ impl<B: Backend> Inquiry<B> {
         }
         side.beside = Facts::default();
         let mut out = Vec::new();
-        for &question in self.dialect.questions(side.occasion) {
+        for question in self.dialect.questions(side.occasion) {
             if side.hidden.contains(&question) {
                 continue;
             }

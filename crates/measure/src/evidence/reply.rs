@@ -68,8 +68,8 @@ pub enum Question {
     UsualRecord,
 }
 
-/// The occasion on which a question is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The occasion on which a question is asked. More is asked on the earlier ones of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Occasion {
     /// The first reading of a server.
     #[default]
@@ -106,50 +106,38 @@ impl Dialect {
         }
     }
 
-    /// The questions of one reading, in their order; the last one asks for the counters. What does not change in a run
-    /// is asked in the first reading alone.
-    pub fn questions(self, occasion: Occasion) -> &'static [Question] {
-        match (self, occasion) {
-            (Dialect::Text, Occasion::First) => &[
-                Question::Settings,
-                Question::UsualRecord,
-                Question::Slabs,
-                Question::Items,
-                Question::Stats,
-            ],
-            (Dialect::Binary, Occasion::First) => {
-                &[Question::Settings, Question::Slabs, Question::Items, Question::Stats]
-            }
-            (Dialect::Text | Dialect::Binary, Occasion::Ends) => {
-                &[Question::Slabs, Question::Items, Question::Stats]
-            }
-            (Dialect::Text | Dialect::Binary, Occasion::Within) => &[Question::Items, Question::Stats],
-            (Dialect::Resp, Occasion::First) => &[
-                Question::IoThreads,
-                Question::Snapshots,
-                Question::AppendOnly,
-                Question::UsualRecord,
-                Question::SlowCommands,
-                Question::SlowLog,
-                Question::LatencyEvents,
-                Question::LatencyHistograms,
-                Question::SlotsByKeys,
-                Question::SlotsByCpu,
-                Question::Info,
-            ],
-            (Dialect::Resp, Occasion::Ends) => &[
-                Question::SlowCommands,
-                Question::SlowLog,
-                Question::LatencyEvents,
-                Question::LatencyHistograms,
-                Question::SlotsByKeys,
-                Question::SlotsByCpu,
-                Question::Info,
-            ],
-            (Dialect::Resp, Occasion::Within) => &[Question::SlowCommands, Question::Info],
-        }
+    /// The questions of one reading, in their order; the last one asks for the counters.
+    pub fn questions(self, occasion: Occasion) -> impl Iterator<Item = Question> {
+        let asked = QUESTIONS.iter().filter(move |(_, last, of)| occasion <= *last && of.contains(&self));
+        asked.map(|(question, ..)| *question)
     }
 }
+
+/// The dialects of memcached.
+const MEMCACHED: &[Dialect] = &[Dialect::Text, Dialect::Binary];
+
+/// The dialect of RESP servers.
+const RESP: &[Dialect] = &[Dialect::Resp];
+
+/// The questions of a reading in their order, each with the last occasion on which it is asked, and its dialects. Answers that do not
+/// change in a run are asked for in the first reading alone.
+const QUESTIONS: &[(Question, Occasion, &[Dialect])] = &[
+    (Question::Settings, Occasion::First, MEMCACHED),
+    (Question::IoThreads, Occasion::First, RESP),
+    (Question::Snapshots, Occasion::First, RESP),
+    (Question::AppendOnly, Occasion::First, RESP),
+    (Question::UsualRecord, Occasion::First, &[Dialect::Text, Dialect::Resp]),
+    (Question::Slabs, Occasion::Ends, MEMCACHED),
+    (Question::Items, Occasion::Within, MEMCACHED),
+    (Question::Stats, Occasion::Within, MEMCACHED),
+    (Question::SlowCommands, Occasion::Within, RESP),
+    (Question::SlowLog, Occasion::Ends, RESP),
+    (Question::LatencyEvents, Occasion::Ends, RESP),
+    (Question::LatencyHistograms, Occasion::Ends, RESP),
+    (Question::SlotsByKeys, Occasion::Ends, RESP),
+    (Question::SlotsByCpu, Occasion::Ends, RESP),
+    (Question::Info, Occasion::Within, RESP),
+];
 
 impl Question {
     /// Adds the bytes of the question to `out`.
@@ -442,7 +430,7 @@ mod tests {
         let key = "0".repeat(30);
         assert_eq!(asked(Dialect::Text), format!("me {key}\r\n"));
         assert_eq!(asked(Dialect::Resp), format!("*2\r\n$6\r\nEXISTS\r\n$30\r\n{key}\r\n"));
-        assert!(!Dialect::Binary.questions(Occasion::First).contains(&Question::UsualRecord));
+        assert!(Dialect::Binary.questions(Occasion::First).all(|question| question != Question::UsualRecord));
         let read = |dialect, bytes: &[u8]| read(Question::UsualRecord, dialect, bytes);
         for (dialect, there, absent, error) in [
             (Dialect::Text, &b"ME 00 exp=-1 la=3 size=64\r\n"[..], &b"EN\r\n"[..], &b"ERROR\r\n"[..]),
@@ -562,7 +550,7 @@ mod tests {
         for dialect in DIALECTS {
             for occasion in [Occasion::First, Occasion::Ends, Occasion::Within] {
                 let mut out = Vec::new();
-                dialect.questions(occasion).iter().for_each(|question| question.write(dialect, &mut out));
+                dialect.questions(occasion).for_each(|question| question.write(dialect, &mut out));
                 let text = String::from_utf8_lossy(&out).to_lowercase();
                 assert!(
                     !["reset", "conns", "set\r\n", "rewrite"].iter().any(|word| text.contains(word)),
@@ -582,7 +570,7 @@ mod tests {
             let stream = [heads[head], &bytes[..]].concat();
             for dialect in DIALECTS {
                 for question in dialect.questions(Occasion::First) {
-                    let (Reply::Facts(_, len) | Reply::Refused(_, len)) = read(*question, dialect, &stream) else {
+                    let (Reply::Facts(_, len) | Reply::Refused(_, len)) = read(question, dialect, &stream) else {
                         continue;
                     };
                     assert!(len <= stream.len());
