@@ -109,18 +109,6 @@ impl TimesCertainty {
         TimesCertainty { quantiles, mean: fine.moments().mean_ns().and_then(|mean| batches.mean(span, mean)) }
     }
 
-    /// The name of the first quantile whose tail is not known from above, and how many times as long a run would probably
-    /// show it.
-    pub fn first_open(&self) -> Option<(&'static str, f64)> {
-        let (name, bounds) = self.named().find(|(_, bounds)| bounds.high == Upper::Open)?;
-        Some((name, SPELLS_ENOUGH / bounds.spells))
-    }
-
-    /// The name of the first quantile that is known from few independent slow spells only.
-    pub fn first_of_few(&self) -> Option<&'static str> {
-        self.named().find(|(_, bounds)| bounds.spells < SPELLS_ENOUGH).map(|(name, _)| name)
-    }
-
     /// The intervals with the names of their quantiles.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, Bounds)> {
         let each = QUANTILES.iter().zip(&self.quantiles);

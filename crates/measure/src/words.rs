@@ -48,12 +48,6 @@ pub fn rate_text(rate: f64) -> String {
     format!("{}/s", grouped((libm::round(rate / step) * step) as u64))
 }
 
-/// Words with a capital at their beginning.
-pub fn capitalised(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// The number of different messages of servers that are kept.
 pub const MESSAGES_KEPT: usize = 16;
 
