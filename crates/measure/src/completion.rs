@@ -422,7 +422,7 @@ mod tests {
     use crate::recorder::{Recorder, Sample};
     use pummel_logic::merge::Merge as _;
     use pummel_logic::plan::{Clock, Group, Load, Mix, Stop};
-    use pummel_logic::protocol::{Outcome, Verb};
+    use pummel_logic::protocol::Verb;
     use pummel_logic::time::SECOND;
 
     fn silent(server: &str, silent_ns: Nanos, turned_away: bool) -> SilentServer {
@@ -507,25 +507,9 @@ mod tests {
         measurement.connections.asked = 10;
         (0..10).for_each(|_| measurement.connections.connect.record(1_000));
         let mut recorder = Recorder::new([Verb::Get].into_iter());
-        (0..completed).for_each(|at| recorder.record(&answered(at, 50)));
+        (0..completed).for_each(|at| recorder.record(&Sample::hit(at, 50)));
         measurement.groups[0].ops.merge(recorder.ops());
         (plan, measurement)
-    }
-
-    /// A get that was due at `due` and answered `service_ns` after it was sent.
-    fn answered(due: Nanos, service_ns: Nanos) -> Sample {
-        Sample {
-            verb: Verb::Get,
-            outcome: Outcome::Hit,
-            keys: 1,
-            hits: 1,
-            due,
-            ready: due,
-            sent: due,
-            arrived: due + service_ns,
-            read: due + service_ns,
-            noreply: false,
-        }
     }
 
     /// The end of a run of one process in which nothing went wrong.
@@ -880,7 +864,7 @@ mod tests {
             let (mut plan, mut measurement) = measured(0);
             (plan.timeout_ns, plan.transport) = (timeout_ns, transport);
             let mut recorder = Recorder::new([Verb::Get].into_iter());
-            slowest_ns.into_iter().for_each(|slowest_ns| recorder.record(&answered(0, slowest_ns)));
+            slowest_ns.into_iter().for_each(|slowest_ns| recorder.record(&Sample::hit(0, slowest_ns)));
             measurement.groups[0].ops.merge(recorder.ops());
             assert_eq!(long_silence_ns(&plan, &measurement), expected, "{timeout_ns} {slowest_ns:?}");
         }

@@ -173,26 +173,13 @@ pub fn take_whole(
 mod tests {
     use super::*;
     use crate::recorder::Sample;
-    use pummel_logic::protocol::Outcome;
 
     fn slice(index: u64, start_ns: Nanos, end_ns: Nanos, requests: u64) -> Interval {
         let mut interval = Interval::new([[Verb::Get]]);
         interval.restart(index, start_ns);
         interval.end_ns = end_ns;
         for at in 0..requests {
-            let sample = Sample {
-                verb: Verb::Get,
-                outcome: Outcome::Hit,
-                keys: 1,
-                hits: 1,
-                due: at,
-                ready: at,
-                sent: at,
-                arrived: at + 50,
-                read: at + 60,
-                noreply: false,
-            };
-            interval.groups[0].record(&sample);
+            interval.groups[0].record(&Sample { read: at + 60, ..Sample::hit(at, 50) });
         }
         interval.counters.turns.stalls = requests;
         interval

@@ -59,25 +59,14 @@ mod tests {
     use crate::measurement::Keep;
     use crate::recorder::Sample;
     use pummel_logic::plan::Clock;
-    use pummel_logic::protocol::{Outcome, Verb};
+    use pummel_logic::protocol::Verb;
 
     /// A measurement of requests that were each in flight for 200 ns, and what the account of counts has.
     fn measured(requests: u64, flight: FlightTime) -> Measurement {
         let mut measurement = Measurement::new(["one".to_owned()], Clock::Kernel, 0);
         let mut interval = Interval::new([[Verb::Get]]);
         for at in 0..requests {
-            interval.groups[0].record(&Sample {
-                verb: Verb::Get,
-                outcome: Outcome::Hit,
-                keys: 1,
-                hits: 1,
-                due: at,
-                ready: at,
-                sent: at + 5,
-                arrived: at + 195,
-                read: at + 205,
-                noreply: false,
-            });
+            interval.groups[0].record(&Sample { sent: at + 5, read: at + 205, ..Sample::hit(at, 195) });
         }
         measurement.add(&mut interval, Keep::Figures);
         measurement.flight = flight;

@@ -65,6 +65,25 @@ impl Span {
     }
 }
 
+#[cfg(test)]
+impl Sample {
+    /// A get of one key that was found: it was sent when it was due, and its reply was read as it arrived.
+    pub(crate) fn hit(due: Nanos, service_ns: Nanos) -> Sample {
+        Sample {
+            verb: Verb::Get,
+            outcome: Outcome::Hit,
+            keys: 1,
+            hits: 1,
+            due,
+            ready: due,
+            sent: due,
+            arrived: due + service_ns,
+            read: due + service_ns,
+            noreply: false,
+        }
+    }
+}
+
 impl Sample {
     /// The length of each span in nanoseconds. A time that lies before the one that it follows (two clocks are involved) is
     /// taken to be equal to it, so that response = wait + lag + service always holds.

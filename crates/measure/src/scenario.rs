@@ -249,18 +249,8 @@ impl Scenario {
             let is_late = self.late.0 > 0 && (i + u64::from(slot)).is_multiple_of(self.late.0);
             let sent = after(ready, &self.paused) + if is_late { self.late.1 } else { self.lag };
             let arrived = after(sent, &[self.frozen]) + self.service;
-            let mut sample = Sample {
-                verb: Verb::Get,
-                outcome: Outcome::Hit,
-                keys: 1,
-                hits: 1,
-                due,
-                ready,
-                sent,
-                arrived,
-                read: after(arrived, &self.paused) + self.reaction,
-                noreply: false,
-            };
+            let read = after(arrived, &self.paused) + self.reaction;
+            let mut sample = Sample { ready, sent, arrived, read, ..Sample::hit(due, 0) };
             free = arrived;
             if arrived - ready > self.timeout {
                 sample.outcome = Outcome::Error(Fault::Timeout);

@@ -242,19 +242,7 @@ mod tests {
     fn our_requests_are_counted_as_memcached_counts_them() {
         let mut tally = Tally::default();
         let mut count = |verb, outcome, keys| {
-            let times = Sample {
-                verb,
-                outcome,
-                keys,
-                hits: keys,
-                due: 0,
-                ready: 0,
-                sent: 0,
-                arrived: 0,
-                read: 0,
-                noreply: false,
-            };
-            tally.record(&times);
+            tally.record(&Sample { verb, outcome, keys, hits: keys, ..Sample::hit(0, 0) });
         };
         count(Verb::Get, Outcome::Hit, 5);
         count(Verb::Get, Outcome::Error(Fault::Timeout), 5);

@@ -6,7 +6,7 @@ use crate::measurement::Measurement;
 use crate::recorder::{Ops, Sample, Span};
 use pummel_logic::merge::Merge as _;
 use pummel_logic::plan::Clock;
-use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::rng::{Stream, unit};
 use pummel_logic::time::{Nanos, SECOND};
 
@@ -71,22 +71,9 @@ pub fn slices(
 
 /// A get that took this long, or that was not answered in time.
 pub fn sample(time_ns: Option<Nanos>) -> Sample {
-    let arrived = time_ns.unwrap_or(0);
-    let outcome = match time_ns {
-        Some(_) => Outcome::Hit,
-        None => Outcome::Error(pummel_logic::protocol::Fault::Timeout),
-    };
-    Sample {
-        verb: Verb::Get,
-        outcome,
-        keys: 1,
-        hits: 1,
-        due: 0,
-        ready: 0,
-        sent: 0,
-        arrived,
-        read: arrived,
-        noreply: false,
+    match time_ns {
+        Some(time_ns) => Sample::hit(0, time_ns),
+        None => Sample { outcome: Outcome::Error(Fault::Timeout), ..Sample::hit(0, 0) },
     }
 }
 
