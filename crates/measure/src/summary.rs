@@ -36,7 +36,7 @@ pub struct Summary {
     /// Figures of all verbs and groups together.
     pub totals: Totals,
     /// Figures of each verb, all groups together.
-    pub ops: Vec<OpSummary>,
+    pub ops: Vec<(Verb, Totals)>,
     /// Figures of each group.
     pub groups: Vec<GroupSummary>,
     /// Time that opening a connection took.
@@ -59,26 +59,13 @@ pub struct Summary {
     pub server_cpu_ns_per_request: Option<f64>,
 }
 
-/// Requests of several verbs together.
+/// Requests of one verb, or of several together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
     /// Counts of the requests by their end.
     pub counts: Counts,
     /// Completed requests per second of the measured phase; 0 when it has no length.
     pub rate: f64,
-    /// The times of the requests, by [`Span`].
-    pub figures: [Figures; Span::COUNT],
-    /// Intervals of the figures; `None` where they are not known.
-    pub certainty: Option<Certainty>,
-}
-
-/// Requests of one verb.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpSummary {
-    /// Verb of the requests.
-    pub verb: Verb,
-    /// Counts of the requests by their end.
-    pub counts: Counts,
     /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
     /// Intervals of the figures; `None` where they are not known.
@@ -93,7 +80,7 @@ pub struct GroupSummary {
     /// Figures of all verbs together.
     pub totals: Totals,
     /// Figures of each verb.
-    pub ops: Vec<OpSummary>,
+    pub ops: Vec<(Verb, Totals)>,
 }
 
 /// The requests that were due in one part of the measured phase.
@@ -108,7 +95,7 @@ pub struct PartSummary {
     /// Figures of all verbs together.
     pub totals: Totals,
     /// Figures of each verb.
-    pub ops: Vec<OpSummary>,
+    pub ops: Vec<(Verb, Totals)>,
 }
 
 impl PartSummary {
@@ -126,7 +113,7 @@ impl PartSummary {
                 at_ns: part.at_ns,
                 length_ns,
                 totals: Totals::of(sure, &ops.all(), seconds(length_ns), None),
-                ops: OpSummary::all_of(sure, ops, None),
+                ops: Totals::by_verb(sure, ops, seconds(length_ns), None),
             })
         };
         parts.iter().zip(ends).enumerate().filter_map(of).collect()
@@ -168,7 +155,7 @@ impl Summary {
         let groups = measurement.groups.iter().enumerate().map(|(number, group)| GroupSummary {
             name: group.name.clone(),
             totals: Totals::of(sure, &group.ops.all(), measured_s, Some(number)),
-            ops: OpSummary::all_of(sure, &group.ops, Some(number)),
+            ops: Totals::by_verb(sure, &group.ops, measured_s, Some(number)),
         });
         let until = UntilResult::of(measurement, plan, &all, totals.certainty.as_ref());
         let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
@@ -179,7 +166,7 @@ impl Summary {
             reason: measurement.reason.clone().map(String::from),
             ending,
             seconds: measured_s,
-            ops: OpSummary::all_of(sure, &together, None),
+            ops: Totals::by_verb(sure, &together, measured_s, None),
             groups: groups.collect(),
             connect: Figures::of(Span::Service, &measurement.connections.connect, &Unanswered::default()),
             handshake: Figures::of(Span::Service, &measurement.connections.handshake, &Unanswered::default()),
@@ -245,28 +232,31 @@ impl Sure<'_> {
 impl Totals {
     /// The figures of all verbs of one group, or of all groups.
     fn of(sure: Sure<'_>, op: &OpRecord, measured_s: f64, group: Option<usize>) -> Totals {
+        Totals::of_those(sure, op, measured_s, |one, _| group.is_none_or(|group| group == one))
+    }
+
+    /// The figures of each verb of one group, or of all groups.
+    fn by_verb(sure: Sure<'_>, ops: &Ops, measured_s: f64, group: Option<usize>) -> Vec<(Verb, Totals)> {
+        let of = |(verb, op)| {
+            let is_asked = |one, other| other == verb && group.is_none_or(|group| group == one);
+            (verb, Totals::of_those(sure, op, measured_s, is_asked))
+        };
+        ops.iter().map(of).collect()
+    }
+
+    /// The figures of `op`, which has the requests of the groups and verbs that `is_asked` accepts.
+    fn of_those(
+        sure: Sure<'_>,
+        op: &OpRecord,
+        measured_s: f64,
+        is_asked: impl Fn(usize, Verb) -> bool,
+    ) -> Totals {
         Totals {
             counts: op.counts,
             rate: if measured_s > 0.0 { op.counts.completed as f64 / measured_s } else { 0.0 },
             figures: Figures::of_op(op, sure.measurement.timeout_ns),
-            certainty: sure.certainty(op, |one, _| group.is_none_or(|group| group == one)),
+            certainty: sure.certainty(op, is_asked),
         }
-    }
-}
-
-impl OpSummary {
-    /// The figures of each verb of one group, or of all groups.
-    fn all_of(sure: Sure<'_>, ops: &Ops, group: Option<usize>) -> Vec<OpSummary> {
-        let of = |(verb, op): (Verb, &OpRecord)| {
-            let is_asked = |one, other| other == verb && group.is_none_or(|group| group == one);
-            OpSummary {
-                verb,
-                counts: op.counts,
-                figures: Figures::of_op(op, sure.measurement.timeout_ns),
-                certainty: sure.certainty(op, is_asked),
-            }
-        };
-        ops.iter().map(of).collect()
     }
 }
 

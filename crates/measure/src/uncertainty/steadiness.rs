@@ -171,7 +171,12 @@ impl fmt::Debug for Change {
 
 impl Change {
     /// The change of a figure after this many batches; `None` where it is too small to matter.
-    fn at(batches: &Batches, figure: LevelFigure, kind: ChangeKind, after_batches: usize) -> Option<Change> {
+    fn at(
+        batches: &Batches,
+        figure: LevelFigure,
+        kind: ChangeKind,
+        after_batches: usize,
+    ) -> Option<Change> {
         let split = batches.split(after_batches);
         let value = |op: &WindowOp, length_ns: Nanos| figure.value_of(op, length_ns);
         let before = value(&split.before, split.before_ns);
@@ -393,7 +398,7 @@ mod tests {
         let point = |at_ns, rate| RatePoint { at_ns, rate };
         plan.changes.rate = Some(RateShape::Points(vec![point(0, 1e4), point(SECOND, 2e4)]));
         let summary = Summary::of(&measurement, &plan);
-        assert_eq!((&summary.totals.certainty, &summary.ops[0].certainty), (&None, &None));
+        assert_eq!((&summary.totals.certainty, &summary.ops[0].1.certainty), (&None, &None));
         assert_eq!(summary.steadiness, None);
     }
 
@@ -403,7 +408,7 @@ mod tests {
         let certainty = |plan: &Plan| {
             let summary = Summary::of(&measurement, plan);
             assert_eq!(summary.steadiness, None);
-            (summary.totals.certainty, summary.ops[0].certainty.clone())
+            (summary.totals.certainty, summary.ops[0].1.certainty.clone())
         };
         let path = "requests".to_owned();
         let recording = Replay { path, format: 0, read_through_ns: None, reads_only: false };
@@ -421,7 +426,7 @@ mod tests {
     #[test]
     fn the_figures_of_an_unsteady_run_have_no_certainty_and_its_change_has_words() {
         let summary = stepped(Vec::new());
-        assert_eq!((&summary.totals.certainty, &summary.ops[0].certainty), (&None, &None));
+        assert_eq!((&summary.totals.certainty, &summary.ops[0].1.certainty), (&None, &None));
         let change = summary.change().expect("a change");
         assert_eq!((change.figure, change.kind), (LevelFigure::P50, ChangeKind::Step));
         let words = change.words();

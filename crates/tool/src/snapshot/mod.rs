@@ -616,11 +616,11 @@ impl Snapshot {
 /// The quantiles of a run that are known, for each operation.
 fn known_quantiles(plan: &Plan, summary: &Summary) -> Vec<(&'static str, Span, f64, Nanos)> {
     let mut known = Vec::new();
-    for op in &summary.ops {
+    for (verb, totals) in &summary.ops {
         for span in Span::ALL {
             for (place, (_, quantile)) in QUANTILES.iter().enumerate() {
-                if let Some(ns) = op.figures[span as usize].quantiles[place].known() {
-                    known.push((plan.name_of(op.verb), span, *quantile, ns));
+                if let Some(ns) = totals.figures[span as usize].quantiles[place].known() {
+                    known.push((plan.name_of(*verb), span, *quantile, ns));
                 }
             }
         }

@@ -10,7 +10,7 @@ use pummel_measure::certainty::Certainty;
 use pummel_measure::histogram::{Histogram, NotAHistogram};
 use pummel_measure::measurement::{Bytes, Measurement, Slice, SliceOp, SliceSketch};
 use pummel_measure::recorder::{AnatomyCell, Counts, Ops, Span, Times};
-use pummel_measure::summary::{Figures, GroupSummary, OpSummary, Totals};
+use pummel_measure::summary::{Figures, GroupSummary, Totals};
 use serde::{Deserialize, Serialize};
 
 use super::asked::AskedRate;
@@ -186,11 +186,11 @@ pub fn reads(name: &str) -> bool {
 /// Operations, as the plan calls them, in the order of reports.
 pub type OpsResult = Named<OpResult>;
 
-pub(super) fn ops_of(plan: &Plan, summaries: &[OpSummary], ops: &Ops) -> OpsResult {
-    let each = summaries.iter().map(|summary| {
-        let histograms = ops.get(summary.verb).map(|op| encoded(&op.times)).unwrap_or_default();
-        let figures = (&summary.figures, summary.certainty.as_ref());
-        (plan.name_of(summary.verb), OpResult::of(&summary.counts, Some(figures), histograms))
+pub(super) fn ops_of(plan: &Plan, totals: &[(Verb, Totals)], ops: &Ops) -> OpsResult {
+    let each = totals.iter().map(|(verb, totals)| {
+        let histograms = ops.get(*verb).map(|op| encoded(&op.times)).unwrap_or_default();
+        let figures = (&totals.figures, totals.certainty.as_ref());
+        (plan.name_of(*verb), OpResult::of(&totals.counts, Some(figures), histograms))
     });
     each.collect()
 }

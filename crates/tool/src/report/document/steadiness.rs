@@ -3,7 +3,7 @@
 use pummel_logic::time::seconds;
 use pummel_measure::measurement::{Measurement, WarmUp, WarmUpEnd};
 use pummel_measure::summary::Summary;
-use pummel_measure::uncertainty::steadiness::{Change, ChangeKind, LevelFigure};
+use pummel_measure::uncertainty::steadiness::{ChangeKind, Change, LevelFigure};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{micros, rounded};
