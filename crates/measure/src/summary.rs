@@ -10,7 +10,7 @@ use crate::outcome::{Ending, RunOutcome};
 use crate::recorder::{Counts, OpRecord, Ops, Span};
 use crate::trust::Trust;
 use crate::uncertainty::UntilResult;
-use crate::uncertainty::steadiness::{Change, Steadiness, has_constant_load};
+use crate::uncertainty::steadiness::{LevelChange, Steadiness, has_constant_load};
 use pummel_logic::plan::{Goal, Part, Plan};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
@@ -210,7 +210,7 @@ impl Summary {
     }
 
     /// The change that keeps the figures of the run from being at one level; `None` where none was found.
-    pub fn change(&self) -> Option<&Change> {
+    pub fn change(&self) -> Option<&LevelChange> {
         self.steadiness.as_ref()?.change()
     }
 }
@@ -261,7 +261,7 @@ impl Totals {
 }
 
 impl GoalResult {
-    fn of(goal: Goal, all: &OpRecord, timeout_ns: Nanos, change: Option<&Change>) -> GoalResult {
+    fn of(goal: Goal, all: &OpRecord, timeout_ns: Nanos, change: Option<&LevelChange>) -> GoalResult {
         let times = all.times.of(Span::Response);
         let unanswered = Unanswered::of(&all.counts, Span::Response, times, timeout_ns);
         let reached = quantile(Span::Response, times, &unanswered, goal.quantile);

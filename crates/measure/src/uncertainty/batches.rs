@@ -179,9 +179,9 @@ impl Batches {
         if (total as f64) * (1.0 - quantile) < 1.0 {
             return None;
         }
-        let sample = Sample { confidence, span, fine, unanswered };
-        let worth = self.worth(&sample, quantile)?;
-        let low = self.lower_share(&sample, quantile, worth.trials);
+        let requests = TimedRequests { confidence, span, fine, unanswered };
+        let worth = self.worth(&requests, quantile)?;
+        let low = self.lower_share(&requests, quantile, worth.trials);
         let high = upper_share(worth.trials, quantile, confidence.tail);
         Some(Bounds {
             low: low.and_then(|share| fine.at_rank(((share * total as f64) as u64).max(1))),
@@ -198,8 +198,8 @@ impl Batches {
     }
 
     /// Effective number of requests at a quantile.
-    fn worth(&self, sample: &Sample<'_>, quantile: f64) -> Option<Worth> {
-        let &Sample { confidence, span, fine, unanswered } = sample;
+    fn worth(&self, requests: &TimedRequests<'_>, quantile: f64) -> Option<Worth> {
+        let &TimedRequests { confidence, span, fine, unanswered } = requests;
         let total = fine.count() + unanswered;
         let spread = self.above(span, fine, unanswered, quantile)?.spread();
         let beyond = 1.0 - quantile;
@@ -219,14 +219,14 @@ impl Batches {
     /// The end is the least value that chance would let look like the quantile, so what counts is the effective number
     /// of requests there. A spell reaches further beyond a lower value: where a run saw many spells of few by chance,
     /// the number is smaller there than at the quantile. It is never taken to be larger.
-    fn lower_share(&self, sample: &Sample<'_>, quantile: f64, trials: f64) -> Option<f64> {
-        let end = |trials: f64| lower_share(trials, quantile, sample.confidence.tail);
+    fn lower_share(&self, requests: &TimedRequests<'_>, quantile: f64, trials: f64) -> Option<f64> {
+        let end = |trials: f64| lower_share(trials, quantile, requests.confidence.tail);
         let (mut trials, mut low) = (trials, end(trials)?);
         if trials * (1.0 - quantile) >= SPELLS_MANY {
             return Some(low);
         }
         for _ in 0..LOWER_MAX {
-            match self.worth(sample, low) {
+            match self.worth(requests, low) {
                 Some(there) if there.trials < trials => trials = there.trials,
                 _ => break,
             }
@@ -310,7 +310,7 @@ impl Batch {
 }
 
 /// The requests whose quantiles have intervals, and the confidence of these.
-struct Sample<'a> {
+struct TimedRequests<'a> {
     confidence: Confidence,
     span: Span,
     fine: &'a Histogram,

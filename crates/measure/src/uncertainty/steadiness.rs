@@ -48,12 +48,12 @@ pub enum Steadiness {
     /// A server saved its records in the background for a part of the run.
     Saved,
     /// A figure of the run was not at one level.
-    Unsteady(Box<Change>),
+    Unsteady(Box<LevelChange>),
 }
 
 /// A moment before and after which a figure of a run differed.
 #[derive(Clone, PartialEq)]
-pub struct Change {
+pub struct LevelChange {
     /// Figure that changed.
     pub figure: LevelFigure,
     /// Kind of the change: at the beginning, or at a moment.
@@ -132,7 +132,7 @@ impl Steadiness {
             if let Some((statistic, after)) = series.change()
                 && statistic > limit(&CHANGE_LIMITS)
                 && series.distance(after) > CHANGE_DISTANCE_MIN
-                && let Some(change) = Change::at(&batches, *figure, ChangeKind::Step, after)
+                && let Some(change) = LevelChange::at(&batches, *figure, ChangeKind::Step, after)
             {
                 return Some(Steadiness::Unsteady(Box::new(change)));
             }
@@ -140,7 +140,7 @@ impl Steadiness {
         for (figure, series) in &levels {
             if libm::fabs(series.beginning()) > limit(&BEGINNING_LIMITS)
                 && let Some(change) =
-                    Change::at(&batches, *figure, ChangeKind::Beginning, series.first_part())
+                    LevelChange::at(&batches, *figure, ChangeKind::Beginning, series.first_part())
             {
                 return Some(Steadiness::Unsteady(Box::new(change)));
             }
@@ -154,7 +154,7 @@ impl Steadiness {
     }
 
     /// The change that was found; `None` in a run that was steady.
-    pub fn change(&self) -> Option<&Change> {
+    pub fn change(&self) -> Option<&LevelChange> {
         match self {
             Steadiness::Steady | Steadiness::Unsettled | Steadiness::Saved => None,
             Steadiness::Unsteady(change) => Some(change),
@@ -162,21 +162,21 @@ impl Steadiness {
     }
 }
 
-impl fmt::Debug for Change {
+impl fmt::Debug for LevelChange {
     /// Writes the words of the change, without the histograms of either side.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(&self.words())
     }
 }
 
-impl Change {
+impl LevelChange {
     /// The change of a figure after this many batches; `None` where it is too small to matter.
     fn at(
         batches: &Batches,
         figure: LevelFigure,
         kind: ChangeKind,
         after_batches: usize,
-    ) -> Option<Change> {
+    ) -> Option<LevelChange> {
         let split = batches.split(after_batches);
         let value = |op: &WindowOp, length_ns: Nanos| figure.value_of(op, length_ns);
         let before = value(&split.before, split.before_ns);
@@ -188,7 +188,7 @@ impl Change {
         };
         let (requests_before, requests_after) = (split.before, split.after);
         let at_ns = split.at_ns;
-        differs.then_some(Change { figure, kind, at_ns, before, after, requests_before, requests_after })
+        differs.then_some(LevelChange { figure, kind, at_ns, before, after, requests_before, requests_after })
     }
 
     /// Whether a goal holds before the change and after it. `fine` has the response times of the whole run, by which the coarse

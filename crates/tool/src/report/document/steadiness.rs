@@ -3,7 +3,7 @@
 use pummel_logic::time::seconds;
 use pummel_measure::measurement::{Measurement, WarmUp, WarmUpEnd};
 use pummel_measure::summary::Summary;
-use pummel_measure::uncertainty::steadiness::{ChangeKind, Change, LevelFigure};
+use pummel_measure::uncertainty::steadiness::{ChangeKind, LevelChange, LevelFigure};
 use serde::{Deserialize, Serialize};
 
 use super::figures::{micros, rounded};
@@ -56,7 +56,7 @@ pub struct UntilOutcome {
 
 impl ChangeResult {
     pub(super) fn of(summary: &Summary) -> Option<ChangeResult> {
-        let change: &Change = summary.change()?;
+        let change: &LevelChange = summary.change()?;
         let value = |value: f64| match change.figure {
             LevelFigure::P50 => micros(value),
             LevelFigure::Rate | LevelFigure::HitShare => rounded(value),
