@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::compare::variance;
 use crate::figures::Quantile;
 use crate::words::percent;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
@@ -249,10 +250,7 @@ impl NoiseFloor {
             return None;
         }
         let differences: Vec<f64> = pairs.iter().map(|(one, other)| libm::log(other / one)).collect();
-        let count = differences.len() as f64;
-        let mean = differences.iter().sum::<f64>() / count;
-        let squares: f64 = differences.iter().map(|d| (d - mean) * (d - mean)).sum();
-        Some(libm::round(libm::sqrt(squares / (count - 1.0) / 2.0) * 1e6) as u64)
+        Some(libm::round(libm::sqrt(variance(&differences)? / 2.0) * 1e6) as u64)
     }
 }
 
@@ -425,7 +423,7 @@ pub fn age_text(age_s: u64) -> String {
     }
 }
 
-/// Nanoseconds of a second: the unit of [`Calibration::unix_s`].
+/// Whole seconds of a wall clock, the unit of [`Calibration::unix_s`].
 pub fn unix_s(wall_ns: Nanos) -> u64 {
     wall_ns / SECOND
 }

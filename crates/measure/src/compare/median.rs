@@ -1,9 +1,26 @@
-//! The median of the figures of several runs, and the interval that order statistics give it.
+//! The mean, the variance and the median of numbers, and the interval of the median that order statistics give it.
 
 use super::distributions::{TAIL, greatest_within};
 
 /// Runs that an interval of their median takes: the least and the greatest of fewer contain it in less than 95 of 100 cases.
 pub const RUNS_FOR_INTERVAL: usize = 6;
+
+/// The mean of numbers, of which there is one at least.
+pub fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len() as f64
+}
+
+/// The variance of a sample; `None` for fewer than two numbers.
+pub fn variance(numbers: &[f64]) -> Option<f64> {
+    let mean = mean(numbers);
+    let squares: f64 = numbers.iter().map(|number| (number - mean) * (number - mean)).sum();
+    (numbers.len() > 1).then(|| squares / (numbers.len() - 1) as f64)
+}
+
+/// The standard deviation of a sample; `None` for fewer than two numbers.
+pub fn standard_deviation(numbers: &[f64]) -> Option<f64> {
+    variance(numbers).map(libm::sqrt)
+}
 
 /// The median; `None` of nothing.
 pub fn median(values: &[f64]) -> Option<f64> {

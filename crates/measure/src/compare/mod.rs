@@ -16,7 +16,7 @@ pub use self::change::{
     Change, Design, RUNS_MAX, RUNS_TO_CLAIM, change_of, pairs_in_time, second_side_first,
 };
 pub use self::distributions::{ALPHA, adjusted};
-pub use self::median::{RUNS_FOR_INTERVAL, median, median_interval};
+pub use self::median::{RUNS_FOR_INTERVAL, mean, median, median_interval, standard_deviation, variance};
 pub use self::rank_sum::RankSum;
-pub use self::repetition::{Advice, Groups, RunFigure, RunSpread};
+pub use self::repetition::{Groups, RunFigure, RunSpread};
 pub use self::signed_rank::{SignedRank, can_differ, seen_change};

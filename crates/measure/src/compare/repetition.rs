@@ -2,8 +2,7 @@
 //! the time.
 
 use super::distributions::chi_square_above;
-use super::median::{median, sorted};
-use super::signed_rank::standard_deviation;
+use super::median::{median, sorted, standard_deviation};
 
 /// The level of the test whether runs differ by more than chance within them explains.
 const LEVEL: f64 = 0.01;
@@ -47,13 +46,6 @@ pub struct Groups {
     pub medians: [f64; 2],
 }
 
-/// Best division of the time of an experiment into runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Advice {
-    /// Seconds that one run should measure.
-    pub run_s: f64,
-}
-
 impl RunSpread {
     /// The spread of two runs or more; `None` for fewer, and where a figure is not above 0.
     pub fn of(runs: &[RunFigure]) -> Option<RunSpread> {
@@ -73,18 +65,18 @@ impl RunSpread {
         Some(RunSpread { between, within, is_beyond_chance, groups })
     }
 
-    /// The length of a run that makes the interval of the median least for the whole time of the experiment, where a run
+    /// The length of a run in seconds that makes the interval of the median least for the whole time of the experiment, where a run
     /// costs `fixed_s` seconds beside the `measured_s` that it measures: sqrt(c w / T^2) with w = s_W^2 measured_s, and T^2 = s_B^2 - s_W^2,
     /// since the variance of the figures of runs has that of chance within a run in it (Kalibera and Jones, "Rigorous Benchmarking in
     /// Reasonable Time", 2013). `None` where chance within a run is not known, or the runs do not differ by more than that explains.
-    pub fn advice(&self, fixed_s: f64, measured_s: f64) -> Option<Advice> {
+    pub fn advised_s(&self, fixed_s: f64, measured_s: f64) -> Option<f64> {
         let within = self.within.filter(|_| self.is_beyond_chance == Some(true))?;
         let own = self.between * self.between - within * within;
         if own <= 0.0 || fixed_s <= 0.0 {
             return None;
         }
         let per_second = within * within * measured_s;
-        Some(Advice { run_s: libm::sqrt(fixed_s * per_second / own) })
+        Some(libm::sqrt(fixed_s * per_second / own))
     }
 }
 
@@ -155,7 +147,7 @@ mod tests {
         let bare: Vec<RunFigure> = [1.0, 2.0].map(|value| RunFigure { value, within: None }).to_vec();
         let spread = RunSpread::of(&bare).expect("two runs");
         assert_eq!((spread.within, spread.is_beyond_chance, spread.groups), (None, None, None));
-        assert_eq!(spread.advice(1.0, 10.0), None);
+        assert_eq!(spread.advised_s(1.0, 10.0), None);
         assert_eq!(RunSpread::of(&bare[..1]), None);
         assert_eq!(RunSpread::of(&runs(&[1.0, 0.0], 0.1)), None);
     }
@@ -165,22 +157,22 @@ mod tests {
         let spread =
             RunSpread { between: 0.02, within: Some(0.01), is_beyond_chance: Some(true), groups: None };
         // c = 4 s, w = 0.0001 * 10 s, T^2 = 0.0004 - 0.0001: sqrt(0.004 / 0.0003).
-        let advice = spread.advice(4.0, 10.0).expect("everything is known");
-        assert!((advice.run_s - 3.651).abs() < 1e-3, "{advice:?}");
+        let run_s = spread.advised_s(4.0, 10.0).expect("everything is known");
+        assert!((run_s - 3.651).abs() < 1e-3, "{run_s}");
         // w = 0.000225 * 10 s, T^2 = 0.0004 - 0.000225: sqrt(0.009 / 0.000175).
         let noisier =
-            RunSpread { within: Some(0.015), ..spread }.advice(4.0, 10.0).expect("everything is known");
-        assert!((noisier.run_s - 7.171).abs() < 1e-3, "{noisier:?}");
+            RunSpread { within: Some(0.015), ..spread }.advised_s(4.0, 10.0).expect("everything is known");
+        assert!((noisier - 7.171).abs() < 1e-3, "{noisier}");
     }
 
     #[test]
     fn runs_that_differ_by_chance_within_them_have_no_best_length() {
         let spread =
             RunSpread { between: 0.02, within: Some(0.02), is_beyond_chance: Some(true), groups: None };
-        assert_eq!(spread.advice(4.0, 10.0), None);
+        assert_eq!(spread.advised_s(4.0, 10.0), None);
         for is_beyond_chance in [None, Some(false)] {
             let unknown = RunSpread { within: Some(0.01), is_beyond_chance, ..spread };
-            assert_eq!(unknown.advice(4.0, 10.0), None);
+            assert_eq!(unknown.advised_s(4.0, 10.0), None);
         }
     }
 
@@ -198,8 +190,8 @@ mod tests {
                 RunFigure { value, within: Some((value / half, value * half)) }
             };
             let runs: Vec<RunFigure> = (0..1_000).map(run).collect();
-            let advice = RunSpread::of(&runs).and_then(|spread| spread.advice(4.0, 10.0));
-            near += u32::from(advice.is_some_and(|advice| (advice.run_s / 9.487 - 1.0).abs() < 0.25));
+            let run_s = RunSpread::of(&runs).and_then(|spread| spread.advised_s(4.0, 10.0));
+            near += u32::from(run_s.is_some_and(|run_s| (run_s / 9.487 - 1.0).abs() < 0.25));
         }
         assert!(near >= 17, "{near} of 20");
     }

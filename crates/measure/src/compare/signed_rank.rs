@@ -3,7 +3,7 @@
 use super::distributions::{
     TAIL, doubled_ranks, greatest_within, normal_point, student_t_point, subset_sums, two_sided,
 };
-use super::median::{RUNS_FOR_INTERVAL, median, sorted};
+use super::median::{RUNS_FOR_INTERVAL, median, sorted, standard_deviation};
 
 /// The probability with which a difference would have been seen.
 const POWER: f64 = 0.8;
@@ -119,17 +119,6 @@ fn significant_sum(pairs: usize, tests: usize) -> Option<(usize, f64)> {
     let sums = subset_sums(&ranks);
     let sum = greatest_within(&sums, TAIL / tests.max(1) as f64)?;
     Some((sum, sums[..=sum].iter().sum()))
-}
-
-/// The standard deviation of a sample; `None` for fewer than two numbers.
-pub(super) fn standard_deviation(numbers: &[f64]) -> Option<f64> {
-    if numbers.len() < 2 {
-        return None;
-    }
-    let count = numbers.len() as f64;
-    let mean = numbers.iter().sum::<f64>() / count;
-    let squares: f64 = numbers.iter().map(|number| (number - mean) * (number - mean)).sum();
-    Some(libm::sqrt(squares / (count - 1.0)))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The row of the table of limits about a load that is more than what was answered, from the beginning to the end.
 
-use std::collections::BTreeMap;
-
 use super::case::Case;
+use crate::compare::{mean, variance};
 use crate::recorder::Span;
 use crate::uncertainty::steadiness::has_constant_load;
 use crate::uncertainty::{KEPT, Window};
@@ -48,15 +47,14 @@ impl PartOfRun {
         let response = KEPT.iter().position(|span| *span == Span::Response)?;
         let mut part = PartOfRun::default();
         for window in windows {
-            let ops = window.groups.iter().flat_map(BTreeMap::values);
-            let answered: u64 = ops.clone().map(|op| op.completed).sum();
+            let answered: u64 = window.ops().map(|op| op.completed).sum();
             // A time without replies is that of a server that stands still.
             if answered == 0 {
                 return None;
             }
             part.answered += answered;
             part.response_ns =
-                ops.map(|op| op.times[response].sum_ns).fold(part.response_ns, u64::saturating_add);
+                window.ops().map(|op| op.times[response].sum_ns).fold(part.response_ns, u64::saturating_add);
         }
         Some(part)
     }
@@ -102,9 +100,7 @@ impl Overload {
     /// The rate of the answers once the queue stood, where the parts are those of a queue that grew to the end.
     fn judge(parts: &[PartOfRun], part_s: f64, asked: f64) -> Option<f64> {
         let rates: Vec<f64> = parts.iter().map(|part| part.answered as f64 / part_s).collect();
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        let squares = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>();
-        let error = libm::sqrt(squares / (rates.len() - 1) as f64 / rates.len() as f64);
+        let error = libm::sqrt(variance(&rates)? / rates.len() as f64);
         let backlog_after = |count: usize| {
             let answered: u64 = parts[..count].iter().map(|part| part.answered).sum();
             asked * part_s * count as f64 - answered as f64
@@ -112,9 +108,9 @@ impl Overload {
         let [early, later, end] = [PARTS / 2, PARTS * 3 / 4, PARTS].map(backlog_after);
         let grows = early > 0.0 && later > GROWTH * early && end > GROWTH * later;
         let is_slower = parts[PARTS - 1].mean_response_ns() > SLOWER * parts[0].mean_response_ns();
-        let is_below = mean + STUDENT * error < CARRIED_SHARE * asked;
+        let is_below = mean(&rates) + STUDENT * error < CARRIED_SHARE * asked;
         let stood = &rates[1..];
-        (grows && is_slower && is_below).then(|| stood.iter().sum::<f64>() / stood.len() as f64)
+        (grows && is_slower && is_below).then(|| mean(stood))
     }
 }
 

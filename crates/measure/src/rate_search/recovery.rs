@@ -1,7 +1,6 @@
 //! Recovery of a server from an overload: how much slower it was, and for how long.
 
-use std::collections::BTreeMap;
-
+use crate::compare::{mean, standard_deviation};
 use crate::uncertainty::{Window, Windows};
 use pummel_logic::time::{Nanos, seconds};
 
@@ -38,18 +37,13 @@ impl Recovery {
         if usual.len() < WINDOWS_MIN || after.is_empty() {
             return None;
         }
-        let count = usual.len() as f64;
-        let mean = usual.iter().sum::<f64>() / count;
-        let variance = usual.iter().map(|one| (one - mean) * (one - mean)).sum::<f64>() / (count - 1.0);
-        let limit = mean + (DEVIATIONS * libm::sqrt(variance)).max(SMALL * mean);
+        let usual_ns = mean(&usual);
+        let limit_ns = usual_ns + (DEVIATIONS * standard_deviation(&usual)?).max(SMALL * usual_ns);
         // A window without an answer is slow as well.
-        let is_slow = |window: &&Window| mean_ns(window).is_none_or(|one| one > limit);
+        let is_slow = |window: &&Window| mean_ns(window).is_none_or(|one| one > limit_ns);
         let slow: Vec<&Window> = after.iter().copied().take_while(is_slow).collect();
         let answered: Vec<f64> = slow.iter().filter_map(|window| mean_ns(window)).collect();
-        let slower = match answered.len() {
-            0 => 0.0,
-            many => answered.iter().sum::<f64>() / many as f64 / mean - 1.0,
-        };
+        let slower = if answered.is_empty() { 0.0 } else { mean(&answered) / usual_ns - 1.0 };
         Some(Recovery {
             slower,
             seconds: slow.len() as f64 * seconds(length_ns),
@@ -60,9 +54,8 @@ impl Recovery {
 
 /// The mean response of a window, in nanoseconds; `None` without an answer.
 fn mean_ns(window: &Window) -> Option<f64> {
-    let ops = || window.groups.iter().flat_map(BTreeMap::values);
-    let count: u64 = ops().map(|op| op.times[0].cells.count()).sum();
-    let sum_ns: u64 = ops().map(|op| op.times[0].sum_ns).sum();
+    let count: u64 = window.ops().map(|op| op.times[0].cells.count()).sum();
+    let sum_ns: u64 = window.ops().map(|op| op.times[0].sum_ns).sum();
     (count > 0).then(|| sum_ns as f64 / count as f64)
 }
 
@@ -72,7 +65,7 @@ mod tests {
     use crate::interval::Interval;
     use crate::recorder::Sample;
     use crate::uncertainty::BASE_NS;
-    use pummel_logic::protocol::{Outcome, Verb};
+    use pummel_logic::protocol::Verb;
 
     /// Windows that the overload of the tests takes.
     const OVERLOAD: usize = 5;
@@ -84,20 +77,8 @@ mod tests {
             let mut slice = Interval::new([[Verb::Get]]);
             slice.restart(number, number * BASE_NS);
             slice.end_ns = (number + 1) * BASE_NS;
-            let arrived = time_us * 1_000;
             for _ in 0..if time_us > 0 { 5 } else { 0 } {
-                slice.groups[0].record(&Sample {
-                    verb: Verb::Get,
-                    outcome: Outcome::Hit,
-                    keys: 1,
-                    hits: 1,
-                    due: 0,
-                    ready: 0,
-                    sent: 0,
-                    arrived,
-                    read: arrived,
-                    noreply: false,
-                });
+                slice.groups[0].record(&Sample::hit(0, time_us * 1_000));
             }
             windows.add(&mut slice);
         }

@@ -1,7 +1,7 @@
 //! Tests of the memory of windows, and of results that do not depend on how requests are dealt to workers and agents.
 
 use super::simulated::{queue, sample};
-use super::{BASE_NS, KEPT, Windows};
+use super::{BASE_NS, KEPT, Window, Windows};
 use crate::certainty::Certainty;
 use crate::interval::Interval;
 use crate::measurement::{Keep, Measurement};
@@ -78,7 +78,7 @@ fn windows_of_two_operations_take_less_than_a_megabyte() {
         windows.add(&mut slice);
     }
     assert_eq!(windows.iter().len(), 128);
-    let ops = windows.iter().flat_map(|window| &window.groups).flat_map(|ops| ops.values());
+    let ops = windows.iter().flat_map(Window::ops);
     let bytes: usize =
         ops.map(|op| size_of_val(op) + op.times.iter().map(|times| times.cells.bytes()).sum::<usize>()).sum();
     assert!((300_000..1_000_000).contains(&bytes), "{bytes} bytes for {} spans", KEPT.len());

@@ -141,10 +141,8 @@ impl Windows {
     /// `None` where no window does.
     pub fn rate_until(&self, end_ns: Nanos) -> Option<f64> {
         let count = (end_ns / self.length_ns()) as usize;
-        let ops = |window: &Window| {
-            window.groups.iter().flat_map(BTreeMap::values).map(|op| op.completed).sum::<u64>()
-        };
-        let completed: u64 = self.windows.iter().take(count).map(ops).sum();
+        let ops = self.windows.iter().take(count).flat_map(Window::ops);
+        let completed: u64 = ops.map(|op| op.completed).sum();
         (count > 0).then(|| completed as f64 / (count as f64 * seconds(self.length_ns())))
     }
 
@@ -162,7 +160,7 @@ impl Windows {
     pub fn responses(&self) -> Windows {
         let together = |window: &Window| {
             let mut all = WindowOp::default();
-            window.groups.iter().flat_map(BTreeMap::values).for_each(|op| {
+            window.ops().for_each(|op| {
                 let [response, _] = &op.times;
                 all.merge(&WindowOp { times: [response.clone(), WindowTimes::default()], ..op.clone() });
             });
@@ -180,8 +178,12 @@ impl Windows {
     /// Memory of the cells.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
-        let ops = self.windows.iter().flat_map(|window| &window.groups).flat_map(BTreeMap::values);
-        ops.flat_map(|op| &op.times).map(|times| times.cells.bytes()).sum()
+        self.windows
+            .iter()
+            .flat_map(Window::ops)
+            .flat_map(|op| &op.times)
+            .map(|times| times.cells.bytes())
+            .sum()
     }
 
     /// Whether windows of another process may be added to windows for slices of `tick_ns`.
@@ -218,6 +220,11 @@ impl Windows {
 }
 
 impl Window {
+    /// The requests of each group and verb.
+    pub fn ops(&self) -> impl Iterator<Item = &WindowOp> + Clone {
+        self.groups.iter().flat_map(BTreeMap::values)
+    }
+
     fn merge(&mut self, other: &Window) {
         if self.groups.len() < other.groups.len() {
             self.groups.resize_with(other.groups.len(), BTreeMap::new);
@@ -267,7 +274,6 @@ impl WindowOp {
 mod tests {
     use super::*;
     use crate::recorder::Sample;
-    use pummel_logic::protocol::Outcome;
     use pummel_logic::time::SECOND;
 
     /// A slice with this many gets, each answered after 50 us.
@@ -276,27 +282,13 @@ mod tests {
         slice.restart(0, start_ns);
         slice.end_ns = end_ns;
         for due in 0..requests {
-            let (sent, arrived) = (due + 10, due + 50_000);
-            slice.groups[0].record(&Sample {
-                verb: Verb::Get,
-                outcome: Outcome::Hit,
-                keys: 1,
-                hits: 1,
-                due,
-                ready: due,
-                sent,
-                arrived,
-                read: arrived,
-                noreply: false,
-            });
+            slice.groups[0].record(&Sample::hit(due, 50_000));
         }
         slice
     }
 
     fn requests(windows: &Windows) -> Vec<u64> {
-        let of =
-            |window: &Window| window.groups.iter().flat_map(BTreeMap::values).map(|op| op.completed).sum();
-        windows.iter().map(of).collect()
+        windows.iter().map(|window| window.ops().map(|op| op.completed).sum()).collect()
     }
 
     #[test]

@@ -145,8 +145,8 @@ impl Repetition {
         let measured_s = mean(|run| run.seconds);
         let fixed_s = mean(|run| run.whole_s) - measured_s;
         let is_enough = self.runs.len() >= RUNS_FOR_INTERVAL;
-        let advice = spread.advice(fixed_s, measured_s).filter(|_| is_enough)?;
-        Some((judged, advice.run_s.max(RUN_LEAST_S)))
+        let advised_s = spread.advised_s(fixed_s, measured_s).filter(|_| is_enough)?;
+        Some((judged, advised_s.max(RUN_LEAST_S)))
     }
 }
 
