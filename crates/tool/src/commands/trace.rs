@@ -633,12 +633,10 @@ fn write_header(out: &mut dyn Write, form: &str, row: &Row<'_>, format: &Format)
     match form {
         "csv" => writeln!(out, "{CSV_HEADER}"),
         "ptr" => {
-            let place =
-                pummel_traffic::trace::format::NAMES.iter().position(|(name, _)| *name == format.name());
             let header = Header {
                 resolution_ns: row.resolution_ns,
                 rows: 0,
-                source: place.map_or(0, |place| place as u32 + 1),
+                source: format.place() as u32 + 1,
                 lost: LOST_KEYS | LOST_COUNTS,
             };
             out.write_all(&header.to_bytes())

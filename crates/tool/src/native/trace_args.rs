@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use pummel_logic::plan::{Stop, TracePace};
 use pummel_logic::time::Nanos;
 use pummel_traffic::trace::Format;
-use pummel_traffic::trace::format::NAMES;
+use pummel_traffic::trace::format::FORMATS;
 
 use crate::values::nearest::hint;
 use crate::values::{self, Measure, UnreadDist, ValueError};
@@ -120,7 +120,8 @@ fn format(text: &str) -> Result<String, String> {
         }
         Ok(_) => Ok(text.to_owned()),
         Err(expected) => {
-            let near = hint(text.split(':').next().unwrap_or_default(), NAMES.iter().map(|(name, _)| *name));
+            let near =
+                hint(text.split(':').next().unwrap_or_default(), FORMATS.iter().map(|(name, _)| *name));
             Err(format!("expected {expected}{near}"))
         }
     }

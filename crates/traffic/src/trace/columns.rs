@@ -1,7 +1,7 @@
 //! Traces with columns between commas that a header names, or that are named by their numbers.
 
 use crate::trace::number::{date, decimal, whole, whole_32};
-use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES, is_key};
+use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES, is_key, verb_named};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_logic::workload::hash::client_of_name;
@@ -268,25 +268,15 @@ fn operation_of(word: &[u8]) -> Option<Operation> {
     small.copy_from_slice(word);
     small.make_ascii_lowercase();
     let verb = match &*small {
-        b"get" | b"get_lease" | b"read" => Verb::Get,
-        b"gets" => Verb::Gets,
-        b"set" | b"set_lease" | b"put" | b"write" => Verb::Set,
-        b"add" => Verb::Add,
-        b"replace" => Verb::Replace,
-        b"append" => Verb::Append,
-        b"prepend" => Verb::Prepend,
-        b"cas" => Verb::Cas,
-        b"incr" => Verb::Incr,
-        b"decr" => Verb::Decr,
-        b"delete" | b"del" => Verb::Delete,
-        b"touch" => Verb::Touch,
-        [] => return None,
-        word if word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') => {
-            return Some(Operation::Other);
-        }
-        _ => return None,
+        b"get_lease" | b"read" => Some(Verb::Get),
+        b"set_lease" | b"put" | b"write" => Some(Verb::Set),
+        b"del" => Some(Verb::Delete),
+        b"touch" => Some(Verb::Touch),
+        word => verb_named(word),
     };
-    Some(Operation::Verb(verb))
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let other = || (!small.is_empty() && small.iter().all(is_word)).then_some(Operation::Other);
+    verb.map(Operation::Verb).or_else(other)
 }
 
 /// A time to live in seconds; a negative number means none.
@@ -297,6 +287,7 @@ fn ttl(text: &[u8]) -> Option<u32> {
     let (ttl_ns, _) = decimal(text, SECOND)?;
     u32::try_from(ttl_ns.div_ceil(SECOND)).ok()
 }
+
 /// Whether a line without a header before it is one of a CDN trace.
 pub(super) fn is_cdn_line(line: &[u8]) -> bool {
     let columns = line.split(|&byte| byte == b',').count();

@@ -39,9 +39,8 @@ pub fn detect(first: &[u8]) -> Option<Format> {
         return OF_LINES.into_iter().find(|format| has_lines(format, &lines));
     }
     // Few records of one of Twitter's kinds look like the oracle's, and none of the oracle's like Twitter's but with huge values.
-    let records =
-        [(Record::Twr, Format::Twr), (Record::TwrNs, Format::TwrNs), (Record::Oracle, Format::Oracle)];
-    records.into_iter().find(|(record, _)| has_records(*record, first)).map(|(_, format)| format)
+    let of_records = [Format::Twr, Format::TwrNs, Format::Oracle];
+    of_records.into_iter().find(|format| format.record().is_some_and(|record| has_records(record, first)))
 }
 
 /// Whether most of these lines are of the format, and one of them is a request or a header.

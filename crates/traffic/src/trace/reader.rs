@@ -128,12 +128,10 @@ enum Decoder {
 impl Reader {
     /// A reader of a format. `now_s`, seconds since 1970, decides which items of a metadump have expired; without it none has.
     pub fn new(format: &Format, now_s: Option<u64>) -> Reader {
-        let decoder = match (Lines::of(format, now_s), format) {
+        let decoder = match (Lines::of(format, now_s), format.record()) {
             (Some(lines), _) => Decoder::Lines(lines),
-            (None, Format::Oracle) => Decoder::Records(Record::Oracle),
-            (None, Format::Twr) => Decoder::Records(Record::Twr),
-            (None, Format::TwrNs) => Decoder::Records(Record::TwrNs),
-            (None, _) => Decoder::Ptr(None),
+            (None, Some(record)) => Decoder::Records(record),
+            (None, None) => Decoder::Ptr(None),
         };
         Reader { decoder, rest: Vec::new(), is_too_long: false, account: Account::default() }
     }

@@ -105,6 +105,26 @@ pub fn is_key(key: &[u8]) -> bool {
     pummel_logic::protocol::lines::is_key(key)
 }
 
+/// The operations of Twitter's traces; those of libCacheSim's twr are numbered from 1 in this order.
+pub(super) const VERBS: [Verb; 11] = [
+    Verb::Get,
+    Verb::Gets,
+    Verb::Set,
+    Verb::Add,
+    Verb::Cas,
+    Verb::Replace,
+    Verb::Append,
+    Verb::Prepend,
+    Verb::Delete,
+    Verb::Incr,
+    Verb::Decr,
+];
+
+/// The operation of [`VERBS`] with this name.
+pub(super) fn verb_named(word: &[u8]) -> Option<Verb> {
+    VERBS.into_iter().find(|verb| verb.name().as_bytes() == word)
+}
+
 /// The kind of a line or a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {

@@ -1,8 +1,7 @@
 //! Records of libCacheSim's binary traces, little-endian and packed.
 
 use crate::trace::number::seconds;
-use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES};
-use pummel_logic::protocol::Verb;
+use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES, VERBS};
 use pummel_logic::time::Nanos;
 
 /// A kind of record.
@@ -15,21 +14,6 @@ pub(in crate::trace) enum Record {
     /// The fields of [`Record::Twr`], and a name space of 16 bits behind them.
     TwrNs,
 }
-
-/// The operations of twr, from 1.
-const VERBS: [Verb; 11] = [
-    Verb::Get,
-    Verb::Gets,
-    Verb::Set,
-    Verb::Add,
-    Verb::Cas,
-    Verb::Replace,
-    Verb::Append,
-    Verb::Prepend,
-    Verb::Delete,
-    Verb::Incr,
-    Verb::Decr,
-];
 
 impl Record {
     /// Length of a record in bytes.

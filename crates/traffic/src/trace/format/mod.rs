@@ -42,22 +42,22 @@ pub enum Format {
     Ptr,
 }
 
-/// The names of formats on command lines and in Plans, and their descriptions.
-pub const NAMES: &[(&str, &str)] = &[
-    ("twitter", "Twitter's cache traces: time,key,key size,value size,client,operation,TTL"),
-    ("kvcache", "CacheLib's key-value traces: a header with key,op,size and more"),
-    ("cdn", "CacheLib's CDN traces"),
-    ("csv", "a header with time, key, op, size, ttl, client, key_size, count, missed; or csv:time=1,key=3"),
-    ("oracle", "libCacheSim's oracleGeneral, 24 bytes a record"),
-    ("twr", "libCacheSim's twr, 20 bytes a record"),
-    ("twr-ns", "libCacheSim's twrNS, 22 bytes a record"),
-    ("monitor", "MONITOR of Redis and Valkey"),
-    ("watch", "memcached's watch fetchers mutations deletions"),
-    ("metadump", "memcached's lru_crawler metadump: for load --fill"),
-    ("mutilate-0", "mutilate --twitter_trace=0: key,length, or time,app,read or write,key,length"),
-    ("mutilate-1", "mutilate --twitter_trace=1"),
-    ("mutilate-2", "mutilate --twitter_trace=2: time,app,1 or 2,key,length"),
-    ("ptr", "pummel's own, as pummel trace convert writes it"),
+/// The formats by their names on command lines and in Plans. Recordings of pummel name their source by its place here.
+pub const FORMATS: &[(&str, Format)] = &[
+    ("twitter", Format::Twitter),
+    ("kvcache", Format::Kvcache),
+    ("cdn", Format::Cdn),
+    ("csv", Format::Csv(None)),
+    ("oracle", Format::Oracle),
+    ("twr", Format::Twr),
+    ("twr-ns", Format::TwrNs),
+    ("monitor", Format::Monitor),
+    ("watch", Format::Watch),
+    ("metadump", Format::Metadump),
+    ("mutilate-0", Format::Mutilate(0)),
+    ("mutilate-1", Format::Mutilate(1)),
+    ("mutilate-2", Format::Mutilate(2)),
+    ("ptr", Format::Ptr),
 ];
 
 impl Format {
@@ -69,45 +69,35 @@ impl Format {
         if let Some(numbers) = name.strip_prefix("csv:") {
             return Columns::numbered(numbers).map(|columns| Format::Csv(Some(columns)));
         }
-        Ok(match name {
-            "twitter" => Format::Twitter,
-            "kvcache" => Format::Kvcache,
-            "cdn" => Format::Cdn,
-            "csv" => Format::Csv(None),
-            "oracle" => Format::Oracle,
-            "twr" => Format::Twr,
-            "twr-ns" => Format::TwrNs,
-            "monitor" => Format::Monitor,
-            "watch" => Format::Watch,
-            "metadump" => Format::Metadump,
-            "mutilate-0" => Format::Mutilate(0),
-            "mutilate-1" => Format::Mutilate(1),
-            "mutilate-2" => Format::Mutilate(2),
-            "ptr" => Format::Ptr,
-            _ => {
-                let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-                return Err(format!("one of {}", names.join(", ")));
-            }
+        let known = FORMATS.iter().find(|(known, _)| *known == name);
+        known.map(|(_, format)| format.clone()).ok_or_else(|| {
+            let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
+            format!("one of {}", names.join(", "))
         })
+    }
+
+    /// Place of the format among the [`FORMATS`].
+    pub fn place(&self) -> usize {
+        let is_it = |(_, format): &(&str, Format)| match (format, self) {
+            (Format::Csv(_), Format::Csv(_)) => true,
+            (format, own) => format == own,
+        };
+        FORMATS.iter().position(is_it).expect("each format has a name")
     }
 
     /// The name of the format, without columns.
     pub fn name(&self) -> &'static str {
-        let place = match self {
-            Format::Twitter => 0,
-            Format::Kvcache => 1,
-            Format::Cdn => 2,
-            Format::Csv(_) => 3,
-            Format::Oracle => 4,
-            Format::Twr => 5,
-            Format::TwrNs => 6,
-            Format::Monitor => 7,
-            Format::Watch => 8,
-            Format::Metadump => 9,
-            Format::Mutilate(number) => 10 + usize::from(*number).min(2),
-            Format::Ptr => 13,
-        };
-        NAMES[place].0
+        FORMATS[self.place()].0
+    }
+
+    /// The kind of the records of the format, where they are libCacheSim's.
+    pub(super) fn record(&self) -> Option<Record> {
+        match self {
+            Format::Oracle => Some(Record::Oracle),
+            Format::Twr => Some(Record::Twr),
+            Format::TwrNs => Some(Record::TwrNs),
+            _ => None,
+        }
     }
 
     /// Whether rows name their operation. Without one, every row is a read.

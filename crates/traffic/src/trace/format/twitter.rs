@@ -1,8 +1,7 @@
 //! Lines of Twitter's traces (github.com/twitter/cache-trace): `time,key,key size,value size,client,operation,TTL`.
 
 use crate::trace::number::{seconds, whole, whole_32};
-use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES, is_key};
-use pummel_logic::protocol::Verb;
+use crate::trace::row::{Found, KEY_MAX_BYTES, Row, Sink, VALUE_MAX_BYTES, is_key, verb_named};
 
 /// Takes in a line.
 pub(super) fn line(line: &[u8], sink: &mut Sink<'_>) -> Found {
@@ -21,7 +20,7 @@ pub(super) fn line(line: &[u8], sink: &mut Sink<'_>) -> Found {
     if !is_key(key) || value_bytes > VALUE_MAX_BYTES {
         return Found::Bad;
     }
-    let Some(verb) = verb_of(verb) else { return Found::Bad };
+    let Some(verb) = verb_named(verb) else { return Found::Bad };
     let reads = verb.reads();
     // A read without a value found nothing when it was recorded (cacheMon/cache_dataset).
     let missed = reads && value_bytes == 0;
@@ -29,22 +28,4 @@ pub(super) fn line(line: &[u8], sink: &mut Sink<'_>) -> Found {
     let row = Row { at_ns, verb, key_bytes: padded, ttl_s, client: Some(client), missed, ..Row::read(key) };
     sink(&Row { value_bytes: (!missed).then_some(value_bytes), ..row }.within_second());
     Found::Rows
-}
-
-/// The operations of the format.
-pub(super) fn verb_of(word: &[u8]) -> Option<Verb> {
-    Some(match word {
-        b"get" => Verb::Get,
-        b"gets" => Verb::Gets,
-        b"set" => Verb::Set,
-        b"add" => Verb::Add,
-        b"replace" => Verb::Replace,
-        b"cas" => Verb::Cas,
-        b"append" => Verb::Append,
-        b"prepend" => Verb::Prepend,
-        b"delete" => Verb::Delete,
-        b"incr" => Verb::Incr,
-        b"decr" => Verb::Decr,
-        _ => return None,
-    })
 }
