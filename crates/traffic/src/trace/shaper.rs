@@ -96,13 +96,10 @@ pub struct ShapedCounts {
 /// Makes requests of rows.
 #[derive(Debug)]
 pub struct Shaper {
-    replay: TraceReplay,
-    clients: u64,
+    rules: Rules,
     salt: u64,
     /// The operations that the protocol has.
     verbs: Vec<Verb>,
-    by: DealBy,
-    speed: f64,
     parts: VecDeque<Part>,
     /// The rows that are held until their lengths are known, if misses of the replay are filled.
     ahead: Option<Ahead>,
@@ -111,7 +108,7 @@ pub struct Shaper {
 }
 
 /// The steps that follow the placing of rows in their seconds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Steps {
     /// The time of the first row, and the greatest one so far.
     first_ns: Option<Nanos>,
@@ -148,35 +145,25 @@ impl Shaper {
     ) -> Shaper {
         let fills = replay.fills == Fills::Own;
         Shaper {
-            by: replay.by.unwrap_or(DealBy::Client),
-            speed: match replay.pace {
-                TracePace::Trace { speed } => speed,
-                TracePace::Fast | TracePace::Rate => 1.0,
+            rules: Rules {
+                replay: replay.clone(),
+                clients: clients.max(1),
+                by: replay.by.unwrap_or(DealBy::Client),
+                speed: match replay.pace {
+                    TracePace::Trace { speed } => speed,
+                    TracePace::Fast | TracePace::Rate => 1.0,
+                },
             },
-            clients: clients.max(1),
             salt: mix(&[data_seed, 0x5a17]),
             verbs: verbs.to_vec(),
             parts: parts.into(),
             ahead: fills.then(Ahead::default),
             placed: Seconds::new(within_second_of(replay), mix(&[seed, 0x5ec])),
             steps: Steps {
-                first_ns: None,
-                last_ns: 0,
-                pass_shift_ns: 0,
-                pass: 0,
-                kept_before: 0,
-                spread_until_ns: 0,
-                held: None,
-                origin_ns: 0,
-                part_requests: 0,
-                number: 0,
-                is_over: false,
                 sizes: fills.then(|| Sizes::new(data_seed, replay.missing_size.clone())),
                 misses: if fills { vec![(0, 0); MISSES] } else { Vec::new() },
-                counts: ShapedCounts::default(),
-                key: Vec::new(),
+                ..Steps::default()
             },
-            replay: replay.clone(),
         }
     }
 
@@ -199,31 +186,29 @@ impl Shaper {
         self.steps.counts.rows += rows;
         let Some(row) = self.kept(row) else { return };
         self.steps.counts.kept += rows;
-        let Shaper { ahead, placed, steps, replay, parts, .. } = self;
-        let rules = Rules { replay, clients: self.clients, by: self.by, speed: self.speed };
+        let Shaper { ahead, placed, steps, rules, parts, .. } = self;
         match ahead {
-            None => placed.take(&row, &mut |row| steps.take(&rules, parts, row, sink)),
+            None => placed.take(&row, &mut |row| steps.take(rules, parts, row, sink)),
             Some(ahead) => ahead.take(&row, &mut |row, next| {
                 steps.foresee(row, next);
-                placed.take(row, &mut |row| steps.take(&rules, parts, row, sink));
+                placed.take(row, &mut |row| steps.take(rules, parts, row, sink));
             }),
         }
     }
 
     /// Takes in the end of the trace. With `again`, its next pass follows; without, every part is complete.
     pub fn end_pass(&mut self, again: bool, sink: &mut RequestSink<'_>) {
-        let Shaper { ahead, placed, steps, replay, parts, .. } = self;
-        let rules = Rules { replay, clients: self.clients, by: self.by, speed: self.speed };
+        let Shaper { ahead, placed, steps, rules, parts, .. } = self;
         if let Some(ahead) = ahead {
             ahead.flush(&mut |row, next| {
                 steps.foresee(row, next);
-                placed.take(row, &mut |row| steps.take(&rules, parts, row, sink));
+                placed.take(row, &mut |row| steps.take(rules, parts, row, sink));
             });
         }
-        placed.flush(&mut |row| steps.take(&rules, parts, row, sink));
-        steps.release(&rules, parts, None, sink);
+        placed.flush(&mut |row| steps.take(rules, parts, row, sink));
+        steps.release(rules, parts, None, sink);
         if again {
-            steps.begin_pass(replay);
+            steps.begin_pass(&rules.replay);
             placed.restart();
             return;
         }
@@ -235,7 +220,7 @@ impl Shaper {
 
     /// The row, where it is kept, with its time in order.
     fn kept<'a>(&mut self, row: &Row<'a>) -> Option<Row<'a>> {
-        let row = &match self.replay.stores_only {
+        let row = &match self.rules.replay.stores_only {
             // Storing an item again and again would leave the same item.
             true => Row { verb: Verb::Set, at_ns: 0, count: 1, ..*row },
             false => *row,
@@ -248,14 +233,14 @@ impl Shaper {
         let at_ns = row.at_ns.max(steps.last_ns).max(first);
         steps.last_ns = at_ns;
         let since = at_ns - first;
-        if since < self.replay.from_ns || self.replay.to_ns.is_some_and(|to| since >= to) {
+        if since < self.rules.replay.from_ns || self.rules.replay.to_ns.is_some_and(|to| since >= to) {
             return None;
         }
         if !self.verbs.contains(&row.verb) {
             steps.counts.unsayable += u64::from(row.count);
             return None;
         }
-        if !is_sampled(row.key_hash(), self.salt, self.replay.sample) {
+        if !is_sampled(row.key_hash(), self.salt, self.rules.replay.sample) {
             return None;
         }
         if u64::from(row.resolution_ns) == SECOND {
@@ -267,14 +252,15 @@ impl Shaper {
 }
 
 /// The rules that apply to every row alike.
-struct Rules<'a> {
-    replay: &'a TraceReplay,
+#[derive(Debug)]
+struct Rules {
+    replay: TraceReplay,
     clients: u64,
     by: DealBy,
     speed: f64,
 }
 
-impl Rules<'_> {
+impl Rules {
     /// The time to live that is sent where the trace has this one, in seconds; 0 for none.
     fn ttl_s(&self, recorded_s: u32) -> u32 {
         let ttl_s = match self.replay.ttl {
@@ -290,13 +276,7 @@ impl Rules<'_> {
 
 impl Steps {
     /// Handles a single request at its time.
-    fn take(
-        &mut self,
-        rules: &Rules<'_>,
-        parts: &mut VecDeque<Part>,
-        row: &Row<'_>,
-        sink: &mut RequestSink<'_>,
-    ) {
+    fn take(&mut self, rules: &Rules, parts: &mut VecDeque<Part>, row: &Row<'_>, sink: &mut RequestSink<'_>) {
         if self.is_over {
             return;
         }
@@ -322,7 +302,7 @@ impl Steps {
     /// Makes the requests of the waiting row, between its own time and that of the next row.
     fn release(
         &mut self,
-        rules: &Rules<'_>,
+        rules: &Rules,
         parts: &mut VecDeque<Part>,
         next_ns: Option<Nanos>,
         sink: &mut RequestSink<'_>,
@@ -368,7 +348,7 @@ impl Steps {
 
     /// Whether a row becomes a request: a store that fills a recorded miss does not, if misses of the replay are
     /// filled.
-    fn fill_is_recorded(&mut self, rules: &Rules<'_>, row: &Row<'_>) -> bool {
+    fn fill_is_recorded(&mut self, rules: &Rules, row: &Row<'_>) -> bool {
         if rules.replay.fills == Fills::Recorded {
             return true;
         }
@@ -393,7 +373,7 @@ impl Steps {
     /// Hands over copy `copy` of a row, due at a time of the trace.
     fn ask(
         &mut self,
-        rules: &Rules<'_>,
+        rules: &Rules,
         parts: &mut VecDeque<Part>,
         row: &Row<'_>,
         copy: u64,
@@ -423,7 +403,7 @@ impl Steps {
     /// Due time of a request in the part that it belongs to; `None` if it belongs to none.
     fn due_of(
         &mut self,
-        rules: &Rules<'_>,
+        rules: &Rules,
         parts: &mut VecDeque<Part>,
         scaled_ns: Nanos,
         sink: &mut RequestSink<'_>,
@@ -460,7 +440,7 @@ impl Steps {
     }
 
     /// Writes the key of a copy of a row; false where it is no key that servers take.
-    fn write_key(&mut self, rules: &Rules<'_>, row: &Row<'_>, copy: u64) -> bool {
+    fn write_key(&mut self, rules: &Rules, row: &Row<'_>, copy: u64) -> bool {
         self.key.clear();
         row.write_key(&mut self.key);
         if copy > 0 {
@@ -472,7 +452,7 @@ impl Steps {
         self.key.len() <= KEY_MAX_BYTES && is_key(&self.key)
     }
 
-    fn client_of(&self, rules: &Rules<'_>, row: &Row<'_>, copy: u64) -> u64 {
+    fn client_of(&self, rules: &Rules, row: &Row<'_>, copy: u64) -> u64 {
         let name = match (rules.by, row.client) {
             (DealBy::Row, _) => return self.number % rules.clients,
             (DealBy::Client, Some(client)) => mix(&[client, copy, 1]),
@@ -481,7 +461,7 @@ impl Steps {
         ((u128::from(name) * u128::from(rules.clients)) >> 64) as u64
     }
 
-    fn value_bytes_of(&mut self, rules: &Rules<'_>, row: &Row<'_>) -> u32 {
+    fn value_bytes_of(&mut self, rules: &Rules, row: &Row<'_>) -> u32 {
         let known = row.value_bytes.or_else(|| self.sizes.as_mut().map(|sizes| sizes.of(row.key_hash())));
         let bytes = known.unwrap_or(0);
         self.counts.cut_values += u64::from(bytes > rules.replay.value_max_bytes);
@@ -489,7 +469,7 @@ impl Steps {
     }
 
     /// The time to live that a request sends, or that the store has which a missed read makes.
-    fn ttl_of(&mut self, rules: &Rules<'_>, row: &Row<'_>) -> u32 {
+    fn ttl_of(&mut self, rules: &Rules, row: &Row<'_>) -> u32 {
         if !row.verb.has_expiry() {
             let of_fill = self.sizes.as_mut().filter(|_| row.verb.reads());
             let ttl_s = of_fill.map_or(0, |sizes| sizes.ttl_s_of(row.key_hash()));
