@@ -60,7 +60,7 @@ impl Sums {
 }
 
 /// Windows of one length.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Level {
     width_ns: Nanos,
     number: u64,
@@ -80,18 +80,7 @@ impl Level {
             windows if windows >= IN_HOUR_LEAST => windows,
             _ => u64::MAX,
         };
-        let (all, hour) = (Sums::default(), Sums::default());
-        Level {
-            width_ns,
-            number: 0,
-            requests: 0.0,
-            most: 0.0,
-            all,
-            hour,
-            in_hour,
-            squares: 0.0,
-            freedom: 0.0,
-        }
+        Level { width_ns, in_hour, ..Level::default() }
     }
 
     fn add(&mut self, since_ns: Nanos, requests: f64) {
