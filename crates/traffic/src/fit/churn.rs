@@ -3,7 +3,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::keys::ByHash;
+use super::keys::{ByHash, Halves};
 use pummel_logic::dist::{Dist, Range, Weighted};
 use pummel_logic::rng::mix;
 
@@ -59,7 +59,7 @@ pub(super) struct ChurnCounter {
     /// The share of the keys is 2^-`halvings`.
     halvings: u32,
     number: u32,
-    keys: ByHash<[u32; 2]>,
+    keys: ByHash<Halves>,
     /// The most popular keys of the last hour by one half of their requests, by the number of the minute.
     before: VecDeque<(u32, Vec<u64>)>,
     /// Sums for the most popular keys of a minute, and of those that were so in the other half of the requests.
@@ -70,7 +70,7 @@ pub(super) struct ChurnCounter {
 impl ChurnCounter {
     /// Takes in requests for a key.
     #[inline]
-    pub(super) fn take(&mut self, hash: u64, halves: [u32; 2], at_s: u32) {
+    pub(super) fn take(&mut self, hash: u64, halves: Halves, at_s: u32) {
         let number = at_s / WINDOW_S;
         if number != self.number {
             self.end_window();
@@ -80,10 +80,7 @@ impl ChurnCounter {
         if !self.has(draw) {
             return;
         }
-        let sums = self.keys.entry(draw).or_insert([0, 0]);
-        for (sum, half) in sums.iter_mut().zip(halves) {
-            *sum = sum.saturating_add(half);
-        }
+        self.keys.entry(draw).or_default().add(halves);
         while self.keys.len() > KEYS_MAX {
             self.halvings += 1;
             let halvings = self.halvings;
@@ -148,7 +145,7 @@ impl ChurnCounter {
     /// The most popular keys of the window by one half of their requests.
     fn most_popular(&self, half: usize) -> Vec<u64> {
         let mut keys: Vec<(u32, u64)> =
-            self.keys.iter().map(|(draw, halves)| (halves[half], *draw)).collect();
+            self.keys.iter().map(|(draw, halves)| (halves.0[half], *draw)).collect();
         let count = (keys.len() / TOP_PART).max(1);
         keys.select_nth_unstable_by(count - 1, |one, two| two.cmp(one));
         keys.truncate(count);
@@ -250,7 +247,7 @@ mod tests {
             let generation = (at_s / life_s + unit(scramble(slot ^ 0xface))) as u64;
             let key = scramble(slot + (generation << 32));
             let half = (stream.draw_sub(i, 7) & 1) as u32;
-            counter.take(key, [half, 1 - half], at_s as u32);
+            counter.take(key, Halves([half, 1 - half]), at_s as u32);
         }
         counter.end(f64::from(minutes * 60))
     }
@@ -284,7 +281,7 @@ mod tests {
     fn short_traces_say_nothing() {
         assert_eq!(churn(1, 300, 1.0, [60.0; 2], 1_000), Churn::default());
         let mut counter = ChurnCounter::default();
-        (0..200_000u64).for_each(|i| counter.take(scramble(i), [1, 0], 0));
+        (0..200_000u64).for_each(|i| counter.take(scramble(i), Halves([1, 0]), 0));
         assert!(counter.keys.len() <= KEYS_MAX);
         assert_eq!(counter.end(1.0), Churn::default());
     }

@@ -2,7 +2,7 @@
 //!
 //! The counts of keys that come late may be too small, by at most as many requests as the least dropped key had.
 
-use super::keys::{ByHash, Slot};
+use super::keys::{ByHash, Halves};
 
 /// Most keys while requests come in; half of them stay when there are more.
 const KEYS_MAX: usize = 1 << 16;
@@ -10,26 +10,24 @@ const KEYS_MAX: usize = 1 << 16;
 /// The most popular keys beside the sample.
 #[derive(Debug, Default)]
 pub(super) struct Head {
-    keys: ByHash<[u32; 2]>,
+    keys: ByHash<Halves>,
     /// The greatest count of a key that was dropped: keys with more requests are here.
     floor: u64,
 }
 
 impl Head {
-    /// Takes in a key that leaves the sample, with all its requests.
-    pub(super) fn adopt(&mut self, slot: &Slot, hash: u64) {
-        // The floor is that of keys that were let go: those of a sample that was never full of them are no candidates.
-        self.add(hash, slot.halves);
-    }
-
-    /// Takes in requests of a key that is not in the sample.
-    pub(super) fn take(&mut self, hash: u64, halves: [u32; 2]) {
-        self.add(hash, halves);
+    /// Takes in requests of a key that is not in the sample, or all of them where the key leaves the sample. The floor is not that of
+    /// keys that leave a sample: one that was never full of them has no candidates.
+    pub(super) fn take(&mut self, hash: u64, halves: Halves) {
+        self.keys.entry(hash).or_default().add(halves);
+        if self.keys.len() > KEYS_MAX {
+            self.let_go();
+        }
     }
 
     /// The requests of each key that has more requests than any dropped key.
-    pub(super) fn keys(&self) -> impl Iterator<Item = [u32; 2]> + '_ {
-        self.keys.values().copied().filter(|halves| count(halves) > self.floor)
+    pub(super) fn keys(&self) -> impl Iterator<Item = Halves> + '_ {
+        self.keys.values().copied().filter(|halves| halves.count() > self.floor)
     }
 
     /// The count above which keys of the sample represent only themselves, since all other such keys are here.
@@ -37,28 +35,14 @@ impl Head {
         self.floor
     }
 
-    fn add(&mut self, hash: u64, halves: [u32; 2]) {
-        let sums = self.keys.entry(hash).or_insert([0, 0]);
-        for (sum, half) in sums.iter_mut().zip(halves) {
-            *sum = sum.saturating_add(half);
-        }
-        if self.keys.len() > KEYS_MAX {
-            self.let_go();
-        }
-    }
-
     /// Drops the less popular half.
     fn let_go(&mut self) {
-        let mut counts: Vec<u64> = self.keys.values().map(count).collect();
+        let mut counts: Vec<u64> = self.keys.values().map(|halves| halves.count()).collect();
         let middle = counts.len() / 2;
         let (_, &mut least, _) = counts.select_nth_unstable(middle);
         self.floor = self.floor.max(least);
-        self.keys.retain(|_, halves| count(halves) > least);
+        self.keys.retain(|_, halves| halves.count() > least);
     }
-}
-
-fn count(halves: &[u32; 2]) -> u64 {
-    u64::from(halves[0]) + u64::from(halves[1])
 }
 
 #[cfg(test)]
@@ -76,13 +60,13 @@ mod tests {
         let mut truth = vec![0u64; 1_000];
         for i in 0..200_000 {
             let record = chooser.choose(&stream, i);
-            head.take(scramble(record), [1, 0]);
+            head.take(scramble(record), Halves([1, 0]));
             if let Some(count) = truth.get_mut(record as usize) {
                 *count += 1;
             }
         }
         assert!(head.keys.len() <= KEYS_MAX);
-        let mut found: Vec<u64> = head.keys().map(|halves| count(&halves)).collect();
+        let mut found: Vec<u64> = head.keys().map(Halves::count).collect();
         found.sort_unstable_by(|one, two| two.cmp(one));
         truth.sort_unstable_by(|one, two| two.cmp(one));
         assert_eq!(found[..100], truth[..100]);

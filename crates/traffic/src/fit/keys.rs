@@ -41,6 +41,22 @@ impl Hasher for Hashed {
 /// A table by hashes.
 pub(super) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<Hashed>>;
 
+/// Requests in two halves by chance: one half shows what the other one was chosen by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Halves(pub(super) [u32; 2]);
+
+impl Halves {
+    /// Adds further requests.
+    pub(super) fn add(&mut self, more: Halves) {
+        self.0.iter_mut().zip(more.0).for_each(|(sum, half)| *sum = sum.saturating_add(half));
+    }
+
+    /// Requests of both halves.
+    pub(super) fn count(self) -> u64 {
+        self.0.into_iter().map(u64::from).sum()
+    }
+}
+
 /// Whether a key is among the share 2^-`halvings` of all keys.
 #[inline]
 pub(super) fn is_sampled(hash: u64, salt: u64, halvings: u32) -> bool {
@@ -60,12 +76,12 @@ pub(super) enum Touch {
 
 /// A request of a key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(super) struct KeyRequest {
     /// The hash of the key.
     pub(super) hash: u64,
     pub(super) touch: Touch,
-    /// Number of equal requests that follow each other, in two random halves.
-    pub(super) halves: [u32; 2],
+    /// Equal requests that follow each other.
+    pub(super) halves: Halves,
     pub(super) key_bytes: u16,
     /// Length of the value, where it is known.
     pub(super) value_bytes: Option<u32>,
@@ -73,18 +89,12 @@ pub(super) struct Request {
     pub(super) at_s: u32,
 }
 
-impl Request {
-    pub(super) fn count(&self) -> u64 {
-        u64::from(self.halves[0]) + u64::from(self.halves[1])
-    }
-}
-
 /// A key of the sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     hash: u64,
-    /// Requests in two random halves.
-    pub(super) halves: [u32; 2],
+    /// Requests so far.
+    pub(super) halves: Halves,
     /// Length of the value, or [`UNKNOWN`].
     value_bytes: u32,
     moment: u32,
@@ -95,10 +105,6 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn count(&self) -> u64 {
-        u64::from(self.halves[0]) + u64::from(self.halves[1])
-    }
-
     pub(super) fn value_bytes(&self) -> Option<u32> {
         (self.value_bytes != UNKNOWN).then_some(self.value_bytes)
     }
@@ -167,10 +173,10 @@ impl KeySample {
         is_sampled(hash, self.salt, self.halvings)
     }
 
-    /// Adds a request. Hands over the keys that leave for good.
-    pub(super) fn take(&mut self, request: &Request, left: &mut dyn FnMut(&Slot, u64)) {
+    /// Adds a request. Hands over the keys that leave for good, by their hashes with their requests.
+    pub(super) fn take(&mut self, request: &KeyRequest, left: &mut dyn FnMut(u64, Halves)) {
         if request.touch == Touch::Lookup {
-            self.lookups += request.count();
+            self.lookups += request.halves.count();
         }
         if !self.has(request.hash) {
             return;
@@ -205,12 +211,12 @@ impl KeySample {
         self.working_sets.end(end_s);
     }
 
-    fn add(&mut self, request: &Request) -> u32 {
+    fn add(&mut self, request: &KeyRequest) -> u32 {
         let place = self.slots.len() as u32;
         self.places.insert(request.hash, place);
         self.slots.push(Slot {
             hash: request.hash,
-            halves: [0, 0],
+            halves: Halves::default(),
             value_bytes: UNKNOWN,
             moment: ABSENT,
             at_s: u32::MAX,
@@ -220,7 +226,7 @@ impl KeySample {
         place
     }
 
-    fn touch(&mut self, place: usize, request: &Request) {
+    fn touch(&mut self, place: usize, request: &KeyRequest) {
         let weight = self.weight();
         let slot = self.slots[place];
         if request.touch == Touch::Lookup {
@@ -231,9 +237,7 @@ impl KeySample {
         }
         let bytes_before = slot.bytes();
         let slot = &mut self.slots[place];
-        for (sum, half) in slot.halves.iter_mut().zip(request.halves) {
-            *sum = sum.saturating_add(half);
-        }
+        slot.halves.add(request.halves);
         slot.moment = ABSENT;
         slot.value_bytes = request.value_bytes.unwrap_or(slot.value_bytes);
         let before_s = (slot.at_s != u32::MAX).then_some(slot.at_s);
@@ -253,8 +257,8 @@ impl KeySample {
     }
 
     /// Records which caches a lookup of a key hits. The requests that follow it at once hit in every cache.
-    fn look_up(&mut self, slot: &Slot, request: &Request, weight: f64) {
-        let again = (request.count() - 1) as f64 * weight;
+    fn look_up(&mut self, slot: &Slot, request: &KeyRequest, weight: f64) {
+        let again = (request.halves.count() - 1) as f64 * weight;
         if slot.moment == ABSENT {
             self.by_objects.never_hit(weight);
             self.by_bytes.never_hit(weight);
@@ -299,7 +303,7 @@ impl KeySample {
     }
 
     /// Drops half of the keys, by their hashes, until the sample has room.
-    fn halve(&mut self, left: &mut dyn FnMut(&Slot, u64)) {
+    fn halve(&mut self, left: &mut dyn FnMut(u64, Halves)) {
         while self.slots.len() >= self.keys_max {
             self.halvings += 1;
             let slots = std::mem::take(&mut self.slots);
@@ -309,7 +313,7 @@ impl KeySample {
                     self.places.insert(slot.hash, self.slots.len() as u32);
                     self.slots.push(slot);
                 } else {
-                    left(&slot, slot.hash);
+                    left(slot.hash, slot.halves);
                 }
             }
         }
@@ -324,11 +328,11 @@ mod tests {
     use pummel_logic::rng::{Stream, scramble};
     use pummel_logic::workload::popularity::Chooser;
 
-    fn lookup(key: u64) -> Request {
-        Request {
+    fn lookup(key: u64) -> KeyRequest {
+        KeyRequest {
             hash: scramble(key),
             touch: Touch::Lookup,
-            halves: [1, 0],
+            halves: Halves([1, 0]),
             key_bytes: 10,
             value_bytes: Some(90),
             at_s: 0,
@@ -398,12 +402,12 @@ mod tests {
     #[test]
     fn deleted_keys_are_missed_and_sizes_are_those_of_the_last_store() {
         let mut sample = KeySample::new(0, 0, 100);
-        let none = &mut |_: &Slot, _: u64| panic!("all have room");
-        sample.take(&Request { touch: Touch::Store, ..lookup(1) }, none);
-        sample.take(&Request { touch: Touch::Store, value_bytes: Some(490), ..lookup(2) }, none);
+        let none = &mut |_: u64, _: Halves| panic!("all have room");
+        sample.take(&KeyRequest { touch: Touch::Store, ..lookup(1) }, none);
+        sample.take(&KeyRequest { touch: Touch::Store, value_bytes: Some(490), ..lookup(2) }, none);
         sample.learn(scramble(1), 20);
-        sample.take(&Request { value_bytes: None, ..lookup(2) }, none);
-        sample.take(&Request { touch: Touch::Delete, ..lookup(1) }, none);
+        sample.take(&KeyRequest { value_bytes: None, ..lookup(2) }, none);
+        sample.take(&KeyRequest { touch: Touch::Delete, ..lookup(1) }, none);
         sample.take(&lookup(1), none);
         sample.take(&lookup(3), none);
         sample.end(0);

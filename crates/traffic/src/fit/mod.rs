@@ -36,7 +36,7 @@ pub use self::working_set::WorkingSet;
 use self::arrivals::ArrivalCounter;
 use self::churn::ChurnCounter;
 use self::head::Head;
-use self::keys::{KeySample, Request, Slot, Touch};
+use self::keys::{Halves, KeyRequest, KeySample, Slot, Touch};
 use self::lives::Lives;
 use self::pairs::Pairs;
 use self::popularity::SeenKey;
@@ -158,23 +158,23 @@ impl Fit {
         Verb::ALL.into_iter().map(share).filter(|(_, share)| *share > 0.0).collect()
     }
 
-    /// Requests that read, without the reads of cas.
-    fn reads(&self) -> f64 {
+    /// The share of the requests that read, without the reads of cas, that are for this many keys asked for once.
+    fn share_of_reads(&self, keys: f64) -> f64 {
         let reads = Verb::ALL.into_iter().filter(|verb| verb.reads());
         let reads: u64 = reads.map(|verb| self.by_verb[verb as usize]).sum();
         let of_cas = self.by_verb[Verb::Cas as usize].min(self.by_verb[Verb::Gets as usize]);
-        (reads - of_cas) as f64
+        if reads > of_cas { (keys / (reads - of_cas) as f64).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// The share of the keys read, 0 to 1, that are asked for once and never again.
     pub fn fresh(&self) -> f64 {
-        if self.reads() <= 0.0 { 0.0 } else { (self.spread.once / self.reads()).clamp(0.0, 1.0) }
+        self.share_of_reads(self.spread.once)
     }
 
     /// The greatest share of the keys read, 0 to 1, that may be asked for once and never again: above [`Fit::fresh`]
     /// where the trace does not separate them from rare keys.
     pub fn fresh_most(&self) -> f64 {
-        if self.reads() <= 0.0 { 0.0 } else { (self.spread.once_most / self.reads()).clamp(0.0, 1.0) }
+        self.share_of_reads(self.spread.once_most)
     }
 
     /// Time for which records keep their keys, in requests at the mean rate of the trace, so that a workload at any
@@ -314,7 +314,7 @@ impl Fitter {
         let resolution_ns = Nanos::from(row.resolution_ns);
         let arrivals = self.arrivals.get_or_insert_with(|| ArrivalCounter::new(resolution_ns));
         arrivals.take(since_ns, resolution_ns, count);
-        self.take_key(&Request {
+        self.take_key(&KeyRequest {
             hash,
             touch: touch_of(row.verb),
             halves: halves_of(row.count, self.requests),
@@ -377,9 +377,9 @@ impl Fitter {
         at_ns - first_ns
     }
 
-    fn take_key(&mut self, request: &Request) {
+    fn take_key(&mut self, request: &KeyRequest) {
         let head = &mut self.head;
-        self.keys.take(request, &mut |slot, hash| head.adopt(slot, hash));
+        self.keys.take(request, &mut |hash, halves| head.take(hash, halves));
         if !self.keys.has(request.hash) {
             self.head.take(request.hash, request.halves);
         }
@@ -393,7 +393,7 @@ impl Fitter {
     fn seen_keys(&self) -> Vec<SeenKey> {
         let (weight, floor) = (self.keys.weight(), self.head.floor());
         let of_sample = |slot: &Slot| {
-            let stands_for_all = weight > 1.0 && slot.count() <= floor;
+            let stands_for_all = weight > 1.0 && slot.halves.count() <= floor;
             SeenKey { halves: slot.halves, weight: if stands_for_all { weight } else { 1.0 } }
         };
         let popular = self.head.keys().map(|halves| SeenKey { halves, weight: 1.0 });
@@ -411,7 +411,7 @@ fn touch_of(verb: Verb) -> Touch {
 }
 
 /// Requests in two halves by chance, which is the number of the request, hashed.
-fn halves_of(count: u32, number: u64) -> [u32; 2] {
+fn halves_of(count: u32, number: u64) -> Halves {
     let draw = scramble(number);
     let first = match count {
         1 => (draw & 1) as u32,
@@ -420,7 +420,7 @@ fn halves_of(count: u32, number: u64) -> [u32; 2] {
             (0..count.min(64)).map(|bit| (draw >> bit & 1) as u32).sum::<u32>() + count.saturating_sub(64) / 2
         }
     };
-    [first, count - first]
+    Halves([first, count - first])
 }
 
 /// Sums over the keys of a sample.
@@ -445,7 +445,7 @@ impl KeySums {
                 sums.value_bytes.add(value_bytes.into(), weight);
             }
             sums.all_bytes += weight * (f64::from(slot.key_bytes) + f64::from(value_bytes.unwrap_or(0)));
-            if slot.count() == 1 {
+            if slot.halves.count() == 1 {
                 sums.one_hit_keys += weight;
                 reads += if slot.begins_with_lookup { weight } else { 0.0 };
             }
@@ -458,7 +458,7 @@ impl KeySums {
 /// Lengths of values by the classes of popularity that end at [`CLASS_ENDS`].
 fn class_bytes(sample: &KeySample) -> [ValueCounts; CLASS_ENDS.len()] {
     let mut order: Vec<u32> = (0..sample.slots().len() as u32).collect();
-    order.sort_unstable_by_key(|&place| std::cmp::Reverse(sample.slots()[place as usize].count()));
+    order.sort_unstable_by_key(|&place| std::cmp::Reverse(sample.slots()[place as usize].halves.count()));
     let mut classes: [ValueCounts; CLASS_ENDS.len()] = Default::default();
     let count = order.len() as f64;
     for (rank, place) in order.into_iter().enumerate() {

@@ -1,5 +1,6 @@
 //! The popularity of keys: shares of the most popular ones, the records behind them, and the distance from Zipf's law.
 
+use super::keys::Halves;
 use super::knots::Curve;
 use super::lives::Lives;
 use super::rare::{Class, RARE_MAX, rates_behind};
@@ -28,16 +29,10 @@ pub const ZIPF_DISTANCE_MAX: f64 = 0.05;
 /// A key that was seen, or the keys that a key of the sample represents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SeenKey {
-    /// Requests in two halves by chance.
-    pub(super) halves: [u32; 2],
+    /// Requests for the key.
+    pub(super) halves: Halves,
     /// Number of keys that it represents.
     pub(super) weight: f64,
-}
-
-impl SeenKey {
-    fn count(&self) -> u64 {
-        u64::from(self.halves[0]) + u64::from(self.halves[1])
-    }
 }
 
 /// Zipf's law on a range of ranks.
@@ -152,7 +147,7 @@ impl Spread {
     pub(super) fn of(mut keys: Vec<SeenKey>, requests: f64, once_max: f64, lives: &Lives) -> Spread {
         scale_sampled(&mut keys, requests);
         let zipf = zipf(&keys);
-        keys.sort_unstable_by_key(|key| std::cmp::Reverse(key.count()));
+        keys.sort_unstable_by_key(|key| std::cmp::Reverse(key.halves.count()));
         let groups = groups(&keys);
         let behind = rates_behind(&groups, once_max, lives);
         let seen = Shares::of(groups.iter().copied());
@@ -168,7 +163,7 @@ impl Spread {
 fn scale_sampled(keys: &mut [SeenKey], requests: f64) {
     let sum = |is_sampled: bool| -> f64 {
         let of = |key: &&SeenKey| (key.weight > 1.0) == is_sampled;
-        keys.iter().filter(of).map(|key| key.count() as f64 * key.weight).sum()
+        keys.iter().filter(of).map(|key| key.halves.count() as f64 * key.weight).sum()
     };
     let (known, sampled) = (sum(false), sum(true));
     if sampled > 0.0 && requests > known {
@@ -180,8 +175,8 @@ fn scale_sampled(keys: &mut [SeenKey], requests: f64) {
 /// Keys that were seen equally often, together; the keys are in the order of their counts.
 fn groups(keys: &[SeenKey]) -> Vec<Class> {
     let mut groups: Vec<Class> = Vec::new();
-    for key in keys.iter().filter(|key| key.count() > 0) {
-        let rate = key.count() as f64;
+    for key in keys.iter().filter(|key| key.halves.count() > 0) {
+        let rate = key.halves.count() as f64;
         match groups.last_mut() {
             Some(last) if last.rate == rate => last.keys += key.weight,
             _ => groups.push(Class { rate, keys: key.weight }),
@@ -202,15 +197,15 @@ struct Rank {
 /// orders the keys, and the other half counts (Piantadosi, 2014): with one half for both, keys that were requested
 /// often by chance would rank too high.
 fn zipf(keys: &[SeenKey]) -> Option<(Zipf, Option<Zipf>)> {
-    let mut keys: Vec<&SeenKey> = keys.iter().filter(|key| key.halves[0] >= HALF_LEAST).collect();
+    let mut keys: Vec<&SeenKey> = keys.iter().filter(|key| key.halves.0[0] >= HALF_LEAST).collect();
     // Keys with equally many requests in the first half stay in an order that knows nothing of the second one.
-    keys.sort_by_key(|key| std::cmp::Reverse(key.halves[0]));
+    keys.sort_by_key(|key| std::cmp::Reverse(key.halves.0[0]));
     let mut before = 0.0;
     let rank = |key: &&SeenKey| {
         // The middle of the ranks that the key stands for.
         let middle = before + (key.weight + 1.0) / 2.0;
         before += key.weight;
-        Rank { log: libm::log(middle), keys: key.weight, requests: f64::from(key.halves[1]) * key.weight }
+        Rank { log: libm::log(middle), keys: key.weight, requests: f64::from(key.halves.0[1]) * key.weight }
     };
     let ranks: Vec<Rank> = keys.iter().map(rank).collect();
     let all = fitted(&ranks)?;
@@ -285,7 +280,7 @@ mod tests {
         counts
             .iter()
             .filter(|halves| halves[0] + halves[1] > 0)
-            .map(|&halves| SeenKey { halves, weight: 1.0 })
+            .map(|&halves| SeenKey { halves: Halves(halves), weight: 1.0 })
             .collect()
     }
 
@@ -334,7 +329,8 @@ mod tests {
     #[test]
     fn tables_of_few_records_have_a_point_for_each_or_one() {
         let of = |counts: &[u32]| {
-            let keys = counts.iter().map(|&count| SeenKey { halves: [count, 0], weight: 1.0 }).collect();
+            let keys =
+                counts.iter().map(|&count| SeenKey { halves: Halves([count, 0]), weight: 1.0 }).collect();
             let requests = counts.iter().sum::<u32>();
             Spread::of(keys, requests.into(), 0.0, &Lives::endless())
         };
@@ -346,8 +342,8 @@ mod tests {
 
     #[test]
     fn keys_of_a_sample_stand_for_the_rest_of_the_requests() {
-        let mut keys = vec![SeenKey { halves: [500, 500], weight: 1.0 }];
-        keys.extend((0..100).map(|_| SeenKey { halves: [200, 200], weight: 8.0 }));
+        let mut keys = vec![SeenKey { halves: Halves([500, 500]), weight: 1.0 }];
+        keys.extend((0..100).map(|_| SeenKey { halves: Halves([200, 200]), weight: 8.0 }));
         let spread = Spread::of(keys, 1_000.0 + 400_000.0, 1.0, &Lives::endless());
         assert!((spread.seen.keys() - 1_001.0).abs() < 1e-6);
         assert!((spread.seen.top(1.0) - 1_000.0 / 401_000.0).abs() < 1e-9);

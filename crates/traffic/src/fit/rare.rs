@@ -243,7 +243,7 @@ impl Law {
     fn of_several_keys(rate: f64, bins: &Bins, lives: &Lives) -> Law {
         let mut seen = vec![0.0; bins.len()];
         for life in lives.of_keys() {
-            let counts = Counts::up_to_rare_max(rate * life.length);
+            let counts = RequestChances::up_to_rare_max(rate * life.length);
             for (bin, seen) in seen.iter_mut().enumerate() {
                 let whole = counts.whole(bin, bins.range(bin));
                 let cut = counts.cut(bin, bins.range(bin));
@@ -257,7 +257,7 @@ impl Law {
 }
 
 /// The distribution of the requests for a key that a record with an even rate has for some time.
-struct Counts {
+struct RequestChances {
     /// Requests in the whole of this time.
     mean: f64,
     /// The chances of 0, 1, ... [`RARE_MAX`] requests in all of the time.
@@ -266,8 +266,8 @@ struct Counts {
     above: Vec<f64>,
 }
 
-impl Counts {
-    fn up_to_rare_max(mean: f64) -> Counts {
+impl RequestChances {
+    fn up_to_rare_max(mean: f64) -> RequestChances {
         let chance = |times: usize| {
             let times = times as f64;
             libm::exp(times * libm::log(mean) - mean - libm::lgamma(times + 1.0))
@@ -279,7 +279,7 @@ impl Counts {
             left
         });
         let above = above.collect();
-        Counts { mean, chances, above }
+        RequestChances { mean, chances, above }
     }
 
     /// The probability that a key gets as many requests as a bin has, in the whole time.

@@ -20,7 +20,7 @@ pub struct WorkingSet {
 
 /// The sums of windows of one length, in which `keys` and `bytes` are sums over all of them.
 #[derive(Debug, Default)]
-struct Sums {
+struct WindowSums {
     number: u32,
     keys: f64,
     bytes: f64,
@@ -29,7 +29,7 @@ struct Sums {
 
 /// The working sets of a trace.
 #[derive(Debug, Default)]
-pub(super) struct WorkingSets([Sums; WINDOWS_S.len()]);
+pub(super) struct WorkingSets([WindowSums; WINDOWS_S.len()]);
 
 impl WorkingSets {
     /// Records a request for a key that represents `weight` keys and was last requested at `before_s`.
@@ -72,7 +72,7 @@ impl WorkingSets {
 
     /// The means of the windows, which have ended.
     pub(super) fn means(&self) -> [WorkingSet; WINDOWS_S.len()] {
-        let mean = |sums: &Sums| {
+        let mean = |sums: &WindowSums| {
             let windows = sums.ended.windows.max(1) as f64;
             WorkingSet { keys: sums.ended.keys / windows, bytes: sums.ended.bytes / windows, ..sums.ended }
         };
@@ -80,7 +80,7 @@ impl WorkingSets {
     }
 }
 
-impl Sums {
+impl WindowSums {
     fn end_window(&mut self) {
         self.ended.keys += self.keys;
         self.ended.bytes += self.bytes;
