@@ -40,7 +40,12 @@ use crate::time::{NEVER, Nanos};
 use crate::unsent::{self, Unsent};
 use crate::workload::events::EventRequest;
 use crate::workload::request::RequestMaker;
+use crate::workload::rows::NextRow;
 use crate::workload::verify::stale::Writer;
+
+/// The two kinds of phases for which the poll of a client is compiled: its requests are drawn, or are rows of a trace.
+const DRAWN: bool = false;
+const ROWS: bool = true;
 
 /// One virtual user.
 #[derive(Debug)]
@@ -123,7 +128,7 @@ impl Client {
     pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if maker.task.is_replaying() {
             if maker.task.is_rows() {
-                return self.poll_rows(now, maker);
+                return self.poll_next::<ROWS>(now, maker);
             }
             if maker.task.is_exhausted() {
                 self.source.assignment.requests = self.source.assignment.requests.min(self.source.issued);
@@ -135,21 +140,22 @@ impl Client {
         if self.source.window.is_some() {
             return self.poll_window(now, maker);
         }
-        self.poll_next(now, maker)
+        self.poll_next::<DRAWN>(now, maker)
     }
 
     /// Returns what a client wants whose next request is not due, or does not come by itself over its only lane.
     #[inline(never)]
-    fn poll_next<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
+    fn poll_next<'a, const FROM: bool>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if self.under_way.is_splitting() {
             return self.ask_part(maker);
         }
-        match self.next(now, Client::upcoming) {
+        match self.next::<FROM>(now, maker) {
             Next::Open(lane) => self.open(lane),
             Next::Wait(until) => Action::Wait(until),
             Next::Done if self.lanes.is_opening() && now < self.source.assignment.end => {
                 Action::Wait(self.source.assignment.end)
             }
+            Next::Done if FROM == ROWS && self.lanes.lost() > 0 => self.give_up_row(now, maker),
             Next::Done => Action::Done,
             Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
                 Passage::Later => Action::Wait(self.source.assignment.end),
@@ -159,9 +165,14 @@ impl Client {
                 }
                 Passage::Open(opened) => {
                     self.under_way.waiting.pop_front();
-                    self.ask(follow.request(), follow.due, ready.max(opened), maker).over(follow.lane)
+                    let (request, ready) = (follow.request(), ready.max(opened));
+                    match FROM {
+                        ROWS => self.ask_row(request, follow.due, ready, maker),
+                        DRAWN => self.ask(request, follow.due, ready, maker).over(follow.lane),
+                    }
                 }
             },
+            Next::Arrival { due, ready } if FROM == ROWS => self.ask_next_row(now, due, ready, maker),
             Next::Arrival { due, ready } if !self.lanes.is_single() => {
                 self.poll_arrival(due, ready, now, maker)
             }
@@ -345,9 +356,24 @@ impl Client {
             return;
         }
         let until = self.source.assignment.end.min(now);
-        if maker.task.is_rows() {
-            return self.count_unsent_rows(until, maker, &mut unsent);
+        match maker.task.is_rows() {
+            true => self.count_unsent_rows(until, maker, &mut unsent),
+            false => self.count_unsent_drawn(until, maker, draws_max, &mut unsent),
         }
+        self.under_way
+            .waiting
+            .take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
+        self.under_way.slots.outstanding = 0;
+    }
+
+    /// Hands over the requests of the schedule that were due before `until` and were never sent, by verb.
+    fn count_unsent_drawn(
+        &mut self,
+        until: Nanos,
+        maker: &mut RequestMaker,
+        draws_max: u64,
+        unsent: &mut dyn FnMut(Unsent),
+    ) {
         let left = self.source.assignment.requests.saturating_sub(self.source.issued);
         // Requests of a schedule beyond the last row of a trace are none.
         let left = maker.task.rows_left().map_or(left, |rows| left.min(rows));
@@ -361,13 +387,9 @@ impl Client {
         let last_due = until.saturating_sub(1).max(self.source.assignment.begin);
         maker.turn_to(self.source.number, self.source.moment(self.source.issued, last_due));
         let (op, first) = (&self.source.draws.op, self.source.issued);
-        unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), &mut unsent);
+        unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), unsent);
         maker.task.pass_rows(passed.requests);
         self.source.issued += passed.requests;
-        self.under_way
-            .waiting
-            .take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
-        self.under_way.slots.outstanding = 0;
     }
 
     /// When the next request of the schedule is due and ready, if it is to be asked now and nothing else is to be done first.
@@ -389,17 +411,23 @@ impl Client {
         is_due.then(|| (due, due.max(since).max(opened)))
     }
 
-    /// The next request of the schedule.
+    /// The next request that is due by itself. The arrival of a row that is not known yet wakes its client.
     #[inline(always)]
-    fn upcoming(&self) -> Upcoming {
-        if self.source.issued >= self.source.assignment.requests {
-            return Upcoming::None;
-        }
-        let due = self.source.next_due(self.under_way.slots.since());
+    fn upcoming<const FROM: bool>(&self, maker: &RequestMaker) -> Upcoming {
+        let since = self.under_way.slots.since();
+        let due = match FROM {
+            ROWS => match maker.task.rows().next(self.source.number) {
+                NextRow::Due(offset) => self.source.due(offset, since),
+                NextRow::Later if !self.stopped => return Upcoming::Later,
+                NextRow::Later | NextRow::None => return Upcoming::None,
+            },
+            DRAWN if self.source.issued >= self.source.assignment.requests => return Upcoming::None,
+            DRAWN => self.source.next_due(since),
+        };
         match due < self.source.assignment.end && !self.stopped {
             true => Upcoming::Due(due),
             // A phase lasts as long as it was asked to, also when nothing more is due in it.
-            false if self.source.assignment.end != NEVER => Upcoming::Later,
+            false if FROM == DRAWN && self.source.assignment.end != NEVER => Upcoming::Later,
             false => Upcoming::None,
         }
     }
@@ -413,9 +441,9 @@ impl Client {
             .filter(|follow| !self.stopped && follow.due < self.source.assignment.end)
     }
 
-    /// Next thing to do, and when. `upcoming` says which request is due next by itself.
+    /// Next thing to do, and when.
     #[inline(always)]
-    fn next(&self, now: Nanos, upcoming: impl FnOnce(&Client) -> Upcoming) -> Next {
+    fn next<const FROM: bool>(&self, now: Nanos, maker: &RequestMaker) -> Next {
         let opened = match self.lanes.readiness(now >= self.source.assignment.end, !self.stopped) {
             Readiness::Open(lane) => return Next::Open(lane),
             Readiness::Later => return Next::Wait(self.source.assignment.end),
@@ -433,7 +461,7 @@ impl Client {
             // The answer that frees a slot wakes it.
             wake = if is_free { follow.due } else { NEVER };
         }
-        match upcoming(self) {
+        match self.upcoming::<FROM>(maker) {
             Upcoming::Due(due) => {
                 let asked = due.max(self.source.policy.as_ref().map_or(0, |policy| policy.spaced_until));
                 match (is_free, asked <= now) {

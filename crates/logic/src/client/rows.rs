@@ -1,7 +1,6 @@
 //! Clients that replay a trace: each sends its own requests, in their order, when they are due.
 
-use super::lane_set::LaneState;
-use super::next::{Next, NextRequest, Upcoming};
+use super::next::NextRequest;
 use super::{Action, Client};
 use crate::connection::answer::Answer;
 use crate::connection::inflight::{Origin, Ticket};
@@ -12,38 +11,8 @@ use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::rows::NextRow;
 
 impl Client {
-    /// Returns the client's next action in a phase that replays a trace.
-    #[inline(never)]
-    pub(super) fn poll_rows<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
-        if self.lanes.first_state() == LaneState::Lost {
-            return self.give_up_row(now, maker);
-        }
-        match self.next(now, |client| client.upcoming_row(maker)) {
-            Next::Open(lane) => self.open(lane),
-            Next::Wait(until) => Action::Wait(until),
-            Next::Done => Action::Done,
-            Next::FollowUp { follow, ready } => {
-                self.under_way.waiting.pop_front();
-                self.ask_row(follow.request(), follow.due, ready, maker)
-            }
-            Next::Arrival { due, ready } => self.ask_next_row(now, due, ready, maker),
-        }
-    }
-
-    /// The client's next row; the arrival of one that is not known yet wakes the client.
-    fn upcoming_row(&self, maker: &RequestMaker) -> Upcoming {
-        match maker.task.rows().next(self.source.number) {
-            _ if self.stopped => Upcoming::None,
-            NextRow::Due(offset) => {
-                let due = self.source.due(offset, self.under_way.slots.since());
-                if due < self.source.assignment.end { Upcoming::Due(due) } else { Upcoming::None }
-            }
-            NextRow::Later => Upcoming::Later,
-            NextRow::None => Upcoming::None,
-        }
-    }
-
-    fn ask_next_row<'a>(
+    /// Asks the client's next row, which is due.
+    pub(super) fn ask_next_row<'a>(
         &mut self,
         now: Nanos,
         due: Nanos,
@@ -61,7 +30,8 @@ impl Client {
         self.ask_row(NextRequest { origin, ..NextRequest::new(verb, index, key) }, due, ready, maker)
     }
 
-    fn ask_row<'a>(
+    /// Asks for the key that is kept in a place of the rows: a row, or what its answer asked for.
+    pub(super) fn ask_row<'a>(
         &mut self,
         request: NextRequest,
         due: Nanos,
@@ -77,7 +47,7 @@ impl Client {
 
     /// Gives up the next request of a client without a connection, once it is due. Where all rows are part of the phase, the
     /// phase does not wait for those that no connection will send.
-    fn give_up_row(&mut self, now: Nanos, maker: &mut RequestMaker) -> Action<'static> {
+    pub(super) fn give_up_row(&mut self, now: Nanos, maker: &mut RequestMaker) -> Action<'static> {
         let NextRow::Due(offset) = maker.task.rows().next(self.source.number) else { return Action::Done };
         let end = self.source.assignment.end;
         // In closed loop a request is due when its slot is freed, and what is never sent never frees its slot: a phase that
@@ -142,9 +112,5 @@ impl Client {
                 unsent(Unsent { verb, requests: 1, estimated: 0 });
             }
         }
-        self.under_way
-            .waiting
-            .take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
-        self.under_way.slots.outstanding = 0;
     }
 }
