@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use pummel_logic::arrival::{Pace, Passed, Schedule};
+use pummel_logic::client::route::Router;
 use pummel_logic::client::{Action, Client, PhaseAssignment};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::memory::FOLLOW_UPS_MAX;
-use pummel_logic::plan::{Arrivals, Data, Fill, Late, Load, Mix, Popularity, Style, Work};
+use pummel_logic::plan::{Arrivals, Data, Fill, Late, Load, Mix, Popularity, Route, Style, Work};
 use pummel_logic::protocol::{Fault, MetaAsk, Outcome, Verb};
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{FAR_NS, MICROSECOND, NEVER, Nanos, SECOND};
@@ -1000,6 +1001,31 @@ fn in_closed_loop_each_slot_that_was_free_before_the_end_is_a_request_that_was_d
         story.clients[0].handle_closed(0, false, &mut story.maker);
         assert_eq!(story.unsent(0, BEGIN + 12 * US).len() as u64, free.min(2), "{free} of {depth} were free");
     }
+}
+
+#[test]
+fn a_lane_that_is_added_in_a_phase_is_opened_and_takes_requests_beside_those_under_way() {
+    let task = Task { depth: 4, ..Task::of(Verb::Get) };
+    let mut story = Story::new(1, &task);
+    let (data, servers) = (data(), ["a:1", "b:2"].map(str::to_owned));
+    let values = ValueMaker::new(&data).unwrap();
+    story.maker = RequestMaker::new(RequestInputs {
+        router: Router::new(Route::RoundRobin, &servers),
+        ..RequestInputs::new(story.keys.clone(), values, &data, 1, RunMark::new(1))
+    });
+    story.maker.begin(&task.work, 1);
+    let first = story.asks(0, BEGIN).ticket;
+    story.clients[0].add_lane(1);
+    let wanted = story.clients[0].poll(BEGIN + US, &mut story.maker);
+    assert!(matches!(wanted, Action::Open(1)), "{wanted:?}");
+    story.clients[0].handle_opened(1, BEGIN + 20 * US);
+    let mut asked = Vec::new();
+    while let Action::Ask { lane, ticket, .. } = story.clients[0].poll(BEGIN + 21 * US, &mut story.maker) {
+        asked.push((lane, ticket.index, ticket.ready - BEGIN));
+    }
+    assert_eq!(asked, [(1, 1, 20 * US), (0, 2, 0), (1, 3, 20 * US)]);
+    assert_eq!(story.answer(0, Outcome::Hit, BEGIN + 30 * US, BEGIN + 30 * US).ticket, first);
+    assert_eq!(story.clients[0].outstanding(), 3);
 }
 
 #[test]

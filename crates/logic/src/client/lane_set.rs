@@ -102,18 +102,13 @@ impl LaneState {
 }
 
 impl LaneSet {
-    /// A closed lane to each of these servers of the Plan.
-    ///
-    /// # Panics
-    /// Panics when there is no server.
-    pub(super) fn new(servers: &[u32]) -> LaneSet {
-        let mut lanes = LaneSet { first: Socket::new(servers[0]), others: None };
-        servers[1..].iter().for_each(|&server| lanes.add(server));
-        lanes
+    /// A closed lane to this server of the Plan.
+    pub(super) fn new(server: u32) -> LaneSet {
+        LaneSet { first: Socket::new(server), others: None }
     }
 
     /// Adds a closed lane to this server of the Plan, behind all others.
-    fn add(&mut self, server: u32) {
+    pub(super) fn add(&mut self, server: u32) {
         let mut counts = [0; 4];
         counts[self.first.state.kind()] = 1;
         let others = self.others.get_or_insert_with(|| Box::new(OtherLanes { sockets: Vec::new(), counts }));
@@ -246,5 +241,25 @@ impl Socket {
     pub(super) fn new(server: u32) -> Socket {
         let (state, missed) = (LaneState::Closed, Vec::new());
         Socket { state, server, down: false, cursor: 0, missed, cas_or_bytes: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_that_are_added_at_any_time_are_counted_with_those_before_them() {
+        let mut lanes = LaneSet::new(4);
+        lanes.set(0, LaneState::Open(70));
+        assert!(lanes.is_single() && lanes.closed_lane().is_none());
+        lanes.add(9);
+        assert_eq!((lanes.len(), lanes.open(), lanes.closed_lane()), (2, 1, Some(1)));
+        lanes.set(1, LaneState::Lost);
+        lanes.add(2);
+        lanes.set(2, LaneState::Opening);
+        assert_eq!((lanes.open(), lanes.lost(), lanes.is_opening()), (1, 1, true));
+        assert_eq!([0, 1, 2].map(|lane| lanes.get(lane).server), [4, 9, 2]);
+        assert_eq!(lanes.first_state(), LaneState::Open(70), "the lane that was there stays open");
     }
 }

@@ -23,10 +23,17 @@ impl Client {
     /// # Panics
     /// Panics when there is no server.
     pub fn with_lanes(mut self, servers: &[u32]) -> Client {
-        self.lanes = LaneSet::new(servers);
-        self.under_way.splits = (!self.lanes.is_single()).then(Box::default);
-        self.note_plain();
+        self.lanes = LaneSet::new(servers[0]);
+        servers[1..].iter().for_each(|&server| self.add_lane(server));
         self
+    }
+
+    /// Adds a closed lane to this server of the Plan, behind the client's others. Requests that are under way stay where they
+    /// are; requests that are asked later may take the lane.
+    pub fn add_lane(&mut self, server: u32) {
+        self.lanes.add(server);
+        self.under_way.splits.get_or_insert_default();
+        self.note_plain();
     }
 
     /// Takes in the end of a part of a request, and remembers the requests that its answer asks for. Returns the whole

@@ -71,7 +71,7 @@ impl Client {
         Client {
             source: Source::new(group, number, writer),
             under_way: UnderWay::new(),
-            lanes: LaneSet::new(&[server]),
+            lanes: LaneSet::new(server),
             repeated: 0,
             stopped: false,
             retired: false,
