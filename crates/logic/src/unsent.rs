@@ -40,7 +40,7 @@ pub fn draws_to_mark(number: u64) -> u64 {
 
 /// Hands over the verbs of requests that a schedule passed over. The verb of the n-th request is drawn from `bits(n)`. At most
 /// `draws_max` verbs are drawn, and the rest is dealt by the weights of the mix.
-pub fn tell(
+pub fn report(
     passed: Passed,
     draws_max: u64,
     maker: &RequestMaker,

@@ -48,7 +48,7 @@ const LOGIC: Floor = Floor {
         ("workload::key", &["dist", "plan", "rng", "workload::stable_size"]),
         ("workload::value", &["dist", "plan", "protocol", "rng", "workload::key", "workload::stable_size"]),
         ("workload::verify::stale", &["rng", "workload::value"]),
-        ("workload::sequence", &["plan", "protocol", "time"]),
+        ("workload::sequence", &["plan", "protocol", "time", "workload::key"]),
         ("workload::hash", &["rng"]),
         ("workload::distinct", &[]),
         ("workload", &["client::route", "counters", "dist", "plan", "protocol", "rng", "time"]),

@@ -12,7 +12,7 @@ use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
 use pummel_logic::workload::request::{CacheClock, RequestInputs, RequestMaker};
 use pummel_logic::workload::rows::Rows;
-use pummel_logic::workload::sequence::{Sequencer, Weight};
+use pummel_logic::workload::sequence::{RequestLength, Sequencer};
 use pummel_logic::workload::trace::TraceShare;
 use pummel_logic::workload::verify::stale::Writer;
 use pummel_measure::interval::Interval;
@@ -203,7 +203,7 @@ fn report_options_of(context: &RunContext<'_>, worker: usize, clients: &[ClientI
     let churns = plan.churning_group().is_some();
     ReportOptions {
         checks: if context.verifies() { clients.len() * lanes } else { 0 },
-        churn_account: churns.then(|| plan.sequence().map(|_| weight_of(plan))),
+        churn_account: churns.then(|| plan.sequence().map(|_| request_length(plan))),
         checks_grow: churns && context.verifies(),
         rows: context.wants.rows,
         departures: context.wants.departures,
@@ -234,10 +234,10 @@ fn churn_limits_of(context: &RunContext<'_>, worker: usize) -> Option<ChurnLimit
 }
 
 /// The sizes of a sequence's requests.
-fn weight_of(plan: &Plan) -> Weight {
+fn request_length(plan: &Plan) -> RequestLength {
     let noreply = plan.phases.iter().any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply));
     let expiry_s = plan.data.expiry_s.quantile(0.0) as i64;
-    Weight { prefix_bytes: plan.data.key_prefix.len() as u64, expiry_s, noreply }
+    RequestLength { prefix_bytes: plan.data.key_prefix.len() as u64, expiry_s, noreply }
 }
 
 /// The verbs of recorded phases, so that memory for them is taken at the start.

@@ -3,7 +3,7 @@
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::time::NEVER;
 use pummel_logic::workload::request::CheckState;
-use pummel_logic::workload::sequence::Weight;
+use pummel_logic::workload::sequence::RequestLength;
 use pummel_measure::churn::{Churn, ChurnReply, Ended};
 
 /// The account of one worker.
@@ -12,7 +12,7 @@ pub struct ChurnAccount {
     /// The counts so far.
     pub churn: Churn,
     /// The sizes of requests, where they are known.
-    weight: Option<Weight>,
+    length: Option<RequestLength>,
     /// Bytes of the reply whose request ends next.
     pub reply_bytes: u64,
     /// The request that ends next was not sent whole.
@@ -21,8 +21,8 @@ pub struct ChurnAccount {
 
 impl ChurnAccount {
     /// An empty account.
-    pub fn new(weight: Option<Weight>) -> ChurnAccount {
-        ChurnAccount { churn: Churn::default(), weight, reply_bytes: 0, cut: false }
+    pub fn new(length: Option<RequestLength>) -> ChurnAccount {
+        ChurnAccount { churn: Churn::default(), length, reply_bytes: 0, cut: false }
     }
 
     /// Counts a request that has ended.
@@ -31,9 +31,9 @@ impl ChurnAccount {
         let cut = std::mem::take(&mut self.cut);
         let bytes = std::mem::take(&mut self.reply_bytes);
         let is_sent = answer.sent != NEVER;
-        let request_bytes = match (self.weight, ticket.check_state) {
-            (Some(weight), CheckState::Length(size)) if is_sent && !cut => {
-                Some(weight.of(ticket.verb, ticket.key, size))
+        let request_bytes = match (self.length, ticket.check_state) {
+            (Some(length), CheckState::Length(size)) if is_sent && !cut => {
+                Some(length.of(ticket.verb, ticket.key, size))
             }
             _ => None,
         };

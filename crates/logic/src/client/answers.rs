@@ -27,14 +27,11 @@ impl Client {
         let key = self.find_item(lane, ticket, item, maker)?;
         let socket = self.lanes.get_mut(lane);
         if ticket.origin == Origin::BeforeCas {
-            socket.cas_or_bytes = item.cas;
+            socket.cas = item.cas;
         }
         if maker.counts_cache() {
             maker.handle_found(socket.server, key);
-            match ticket.origin {
-                Origin::BeforeCas => socket.missed.push(item.size),
-                _ => socket.cas_or_bytes = socket.cas_or_bytes.saturating_add(item.size),
-            }
+            socket.value_bytes = socket.value_bytes.saturating_add(item.size);
         }
         Some(key)
     }
@@ -53,7 +50,7 @@ impl Client {
         let socket = self.lanes.get(lane);
         let (first, passed_over) = (socket.cursor, socket.missed.len());
         let end = self.source.places_of(ticket, maker);
-        maker.turn_to(self.source.number, self.source.moment(ticket.index, ticket.due));
+        maker.turn_to(self.source.number(), self.source.moment(ticket.index, ticket.due));
         for place in first..end {
             let key = self.source.read_key(ticket.index, u64::from(place), maker);
             if ticket.origin == Origin::Part && maker.lane_of(0, key) != lane {
@@ -119,7 +116,7 @@ impl Client {
         let ticket = answer.ticket;
         let follow_ups_before = self.under_way.waiting.len();
         if let CheckState::Write(version) = ticket.check_state {
-            self.settle(lane, version, answer, maker);
+            self.end_write(lane, version, answer, maker);
         }
         self.count_answer(lane, answer, maker);
         let may_repeat = u64::from(self.repeated) < self.source.assignment.repeats;
@@ -141,9 +138,9 @@ impl Client {
         }
     }
 
-    /// Reports the fate of a write's versions to the writer. `first` is the version of its first key; each further key
+    /// Tells the writer the outcome of its versions that a write sent. `first` is the version of its first key; each further key
     /// has the next version.
-    pub(super) fn settle(
+    pub(super) fn end_write(
         &mut self,
         lane: Lane,
         first: Version,
@@ -155,7 +152,7 @@ impl Client {
         let server = self.lanes.get(lane).server;
         let mut version = first;
         if ticket.keys > 1 || ticket.origin == Origin::Part {
-            maker.turn_to(self.source.number, self.source.moment(ticket.index, ticket.due));
+            maker.turn_to(self.source.number(), self.source.moment(ticket.index, ticket.due));
         }
         let places = if ticket.keys == 1 { 1 } else { self.source.places_of(ticket, maker) };
         for place in 0..places {
@@ -167,9 +164,9 @@ impl Client {
             if ticket.origin == Origin::Part && maker.lane_of(0, index) != lane {
                 continue;
             }
-            let spot = RecordPlace { server, index };
+            let place = RecordPlace { server, index };
             match answer.outcome {
-                Outcome::Stored => maker.checks.witness.handle_stored(&mut writer, spot, version),
+                Outcome::Stored => maker.checks.witness.handle_stored(&mut writer, place, version),
                 Outcome::NotStored | Outcome::Exists | Outcome::NotFound => writer.handle_not_stored(version),
                 _ => writer.handle_lost(version),
             }
@@ -181,7 +178,7 @@ impl Client {
     /// Remembers the cas, or the set, that follows the answer to a read for a cas.
     pub(super) fn follow_cas(&mut self, lane: Lane, answer: &Answer<'_>) {
         let ticket = answer.ticket;
-        let (verb, cas) = match (answer.outcome, answer.hits, self.lanes.get(lane).cas_or_bytes) {
+        let (verb, cas) = match (answer.outcome, answer.hits, self.lanes.get(lane).cas) {
             (Outcome::Error(_) | Outcome::Miss, ..) => return,
             (Outcome::Win, 0, _) => (Verb::Set, 0),
             (_, 0, _) => return,
@@ -227,7 +224,7 @@ impl Client {
         let socket = self.lanes.get_mut(lane);
         socket.cursor = 0;
         socket.missed.clear();
-        socket.cas_or_bytes = 0;
+        (socket.cas, socket.value_bytes) = (0, 0);
     }
 
     /// Adds a request that an answer asked for, which was read at `read`.
@@ -269,7 +266,7 @@ impl Client {
             return;
         }
         let (cursor, end) = (self.lanes.get(lane).cursor, self.source.places_of(ticket, maker));
-        maker.turn_to(self.source.number, self.source.moment(ticket.index, ticket.due));
+        maker.turn_to(self.source.number(), self.source.moment(ticket.index, ticket.due));
         for place in cursor..end {
             let key = self.source.read_key(ticket.index, u64::from(place), maker);
             if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {

@@ -14,7 +14,7 @@ impl Client {
         if !maker.counts_cache() || matches!(answer.outcome, Outcome::Error(_)) {
             return;
         }
-        maker.turn_to(self.source.number, self.source.moment(answer.ticket.index, answer.ticket.due));
+        maker.turn_to(self.source.number(), self.source.moment(answer.ticket.index, answer.ticket.due));
         if answer.ticket.verb.reads() {
             self.count_read(lane, answer, maker);
         } else {
@@ -25,11 +25,7 @@ impl Client {
     /// Counts the hits and misses of a read.
     fn count_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
-        let socket = self.lanes.get_mut(lane);
-        maker.count_hit_bytes(match ticket.origin {
-            Origin::BeforeCas => socket.missed.drain(..).fold(0, u64::saturating_add),
-            _ => socket.cas_or_bytes,
-        });
+        maker.count_hit_bytes(self.lanes.get(lane).value_bytes);
         self.complete_missed(lane, answer, maker);
         let socket = self.lanes.get(lane);
         for &key in &socket.missed {

@@ -12,13 +12,13 @@ impl Client {
     ///
     /// # Panics
     /// Panics when the client has several lanes.
-    pub fn succeed(&mut self, number: u64, server: u32) {
-        self.source.number = number;
+    pub fn renew(&mut self, number: u64, server: u32) {
+        self.source.assignment.place.client = number;
         self.lanes.renew(server);
     }
 
     /// Ends the client, whose lane is closed in order: no further request of it is due.
-    pub fn go(&mut self) {
+    pub fn depart(&mut self) {
         self.lanes.renew(self.lanes.get(0).server);
         self.source.assignment.requests = self.source.issued;
     }
@@ -29,14 +29,14 @@ impl Client {
     }
 
     /// Hands over the requests of the assignment that the client has not asked, by verb. At most `draws_max` verbs are drawn.
-    pub fn tell_rest(&self, maker: &RequestMaker, draws_max: u64, unsent: impl FnMut(Unsent)) {
+    pub fn report_rest(&self, maker: &RequestMaker, draws_max: u64, unsent: impl FnMut(Unsent)) {
         let rest = Passed::exactly(self.source.assignment.requests.saturating_sub(self.source.issued));
         let (op, first) = (&self.source.draws.op, self.source.issued);
-        unsent::tell(rest, draws_max, maker, |place| op.draw(first + place), unsent);
+        unsent::report(rest, draws_max, maker, |place| op.draw(first + place), unsent);
     }
 
     /// Whether the sequencer, and not a process of the client's own, decides when its requests are due.
-    pub fn is_told(&self) -> bool {
+    pub fn is_sequenced(&self) -> bool {
         self.source.schedule.as_ref().is_some_and(Schedule::is_told)
     }
 

@@ -23,7 +23,7 @@ impl DrawStreams {
 
     /// Decides what is to be done with the answer to a read, and writes it into the ticket.
     #[inline(always)]
-    pub(super) fn care_for(&self, ticket: &mut Ticket, maker: &RequestMaker) {
+    pub(super) fn set_check_state(&self, ticket: &mut Ticket, maker: &RequestMaker) {
         if maker.checks.reads_items(ticket.keys) {
             ticket.answer_use = maker.answer_use(ticket.keys, self.verify.draw(ticket.index));
             if maker.counts_cache() && ticket.origin == Origin::Arrival {

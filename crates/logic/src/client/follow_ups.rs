@@ -14,12 +14,12 @@ pub(super) struct FollowUps {
     /// When the last answer was read that asked for another request.
     pub(super) seen: Nanos,
     /// Follow-ups of a kind that few clients have; `None` where this client has none.
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareFollowUps>>,
 }
 
 /// Follow-ups of a kind that few clients have.
 #[derive(Debug, Default)]
-struct Rare {
+struct RareFollowUps {
     /// Number of requests of each verb that had no place in the queue. They are never asked.
     dropped: [u64; Verb::COUNT],
     /// The stores under way that end pairs: the number of the draw of each pair, and when its read was due.

@@ -17,7 +17,7 @@ pub(super) enum LaneState {
 
 /// One of a client's sockets, as far as the client knows it.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(super) struct ClientLane {
     pub(super) state: LaneState,
     /// Number of its server in the Plan.
     pub(super) server: u32,
@@ -25,19 +25,19 @@ pub(super) struct Socket {
     pub(super) down: bool,
     /// Place of the key of a multi-get that is expected next in the reply.
     pub(super) cursor: u16,
-    /// Keys that the reply passed over so far; of a read for a cas, whose reply passes over none, the bytes of the values that were
-    /// received, where they are counted.
+    /// Keys that the reply passed over so far.
     pub(super) missed: Vec<u64>,
-    /// For a read of a cas: the CAS unique of the item that was received. For other reads: the bytes of the values of
-    /// the reply that is being received, if they are counted. No reply needs both, and there are many clients.
-    pub(super) cas_or_bytes: u64,
+    /// CAS unique of the item that the reply to a read for a cas brought; 0 without one.
+    pub(super) cas: u64,
+    /// Bytes of the values that the reply brought so far, where they are counted.
+    pub(super) value_bytes: u64,
 }
 
 /// The lanes of one client, to which others can be added.
 #[derive(Debug)]
 pub(super) struct LaneSet {
     /// Lane 0, which is all that most clients have.
-    first: Socket,
+    first: ClientLane,
     /// The other lanes; `None` where there are none.
     others: Option<Box<OtherLanes>>,
 }
@@ -45,7 +45,7 @@ pub(super) struct LaneSet {
 /// Lanes from 1 on.
 #[derive(Debug)]
 struct OtherLanes {
-    sockets: Vec<Socket>,
+    sockets: Vec<ClientLane>,
     /// Number of lanes in each state, lane 0 among them, in the order of [`LaneState`].
     counts: [usize; 4],
 }
@@ -104,7 +104,7 @@ impl LaneState {
 impl LaneSet {
     /// A closed lane to this server of the Plan.
     pub(super) fn new(server: u32) -> LaneSet {
-        LaneSet { first: Socket::new(server), others: None }
+        LaneSet { first: ClientLane::new(server), others: None }
     }
 
     /// Adds a closed lane to this server of the Plan, behind all others.
@@ -112,7 +112,7 @@ impl LaneSet {
         let mut counts = [0; 4];
         counts[self.first.state.kind()] = 1;
         let others = self.others.get_or_insert_with(|| Box::new(OtherLanes { sockets: Vec::new(), counts }));
-        others.sockets.push(Socket::new(server));
+        others.sockets.push(ClientLane::new(server));
         others.counts[LaneState::Closed.kind()] += 1;
     }
 
@@ -136,13 +136,13 @@ impl LaneSet {
     }
 
     /// All lanes in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Socket> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ClientLane> {
         let others = self.others.as_ref().map_or(&[][..], |others| &others.sockets);
         std::iter::once(&self.first).chain(others)
     }
 
     #[inline]
-    pub(super) fn get(&self, lane: Lane) -> &Socket {
+    pub(super) fn get(&self, lane: Lane) -> &ClientLane {
         match &self.others {
             Some(others) if lane > 0 => &others.sockets[usize::from(lane) - 1],
             _ => &self.first,
@@ -151,7 +151,7 @@ impl LaneSet {
 
     /// A lane, to change anything of it but its state.
     #[inline]
-    pub(super) fn get_mut(&mut self, lane: Lane) -> &mut Socket {
+    pub(super) fn get_mut(&mut self, lane: Lane) -> &mut ClientLane {
         match &mut self.others {
             Some(others) if lane > 0 => &mut others.sockets[usize::from(lane) - 1],
             _ => &mut self.first,
@@ -237,10 +237,10 @@ impl LaneSet {
     }
 }
 
-impl Socket {
-    pub(super) fn new(server: u32) -> Socket {
+impl ClientLane {
+    pub(super) fn new(server: u32) -> ClientLane {
         let (state, missed) = (LaneState::Closed, Vec::new());
-        Socket { state, server, down: false, cursor: 0, missed, cas_or_bytes: 0 }
+        ClientLane { state, server, down: false, cursor: 0, missed, cas: 0, value_bytes: 0 }
     }
 }
 

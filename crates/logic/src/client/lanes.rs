@@ -7,7 +7,7 @@
 
 use super::lane_set::{LaneSet, LaneState, Passage};
 use super::next::NextRequest;
-use super::split::{Split, Splits, Whole};
+use super::split::{Split, Splits, WholeAnswer};
 use super::{Action, Client, Lane};
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{Origin, Ticket};
@@ -47,9 +47,9 @@ impl Client {
         part: &Answer<'_>,
         message: &[u8],
         maker: &mut RequestMaker,
-    ) -> Option<Whole> {
+    ) -> Option<WholeAnswer> {
         if let CheckState::Write(version) = part.ticket.check_state {
-            self.settle(lane, version, part, maker);
+            self.end_write(lane, version, part, maker);
         }
         self.count_answer(lane, part, maker);
         if part.ticket.verb.reads() {
@@ -75,7 +75,7 @@ impl Client {
     ) -> Action<'a> {
         let (index, own) = (self.source.issued, self.source.own);
         let request = self.source.draw(index, due, maker);
-        let (lane, passage) = self.find_way(&request, now, maker);
+        let (lane, passage) = self.find_lane(&request, now, maker);
         let Passage::Open(opened) = passage else {
             // The request is drawn again later, or is never sent.
             self.source.own = own;
@@ -101,7 +101,7 @@ impl Client {
 
     /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `parked` has them
     /// afterwards.
-    fn find_way(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
+    fn find_lane(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
         let keys = match request.origin {
             Origin::Arrival => maker.task.keys_of(request.verb, &self.source.draws.op, request.index),
             _ => 1,
@@ -135,12 +135,12 @@ impl Client {
     /// The turn of request `index`, where lanes take turns.
     fn turn_of(&self, index: u64, maker: &RequestMaker) -> u64 {
         if maker.is_load() {
-            return maker.routing.load_number(index, self.source.number);
+            return maker.routing.load_number(index, self.source.number());
         }
         match maker.task.verb(self.source.draws.op.draw(index)) {
             // All pieces of one key have to be stored on one server.
-            Verb::Append | Verb::Prepend => self.source.number + self.source.own.turn,
-            _ => self.source.number + index,
+            Verb::Append | Verb::Prepend => self.source.number() + self.source.own.turn,
+            _ => self.source.number() + index,
         }
     }
 
@@ -157,7 +157,7 @@ impl Client {
             keys: splits.parked.len() as u16,
             ..Ticket::of(request.verb)
         };
-        let whole = Whole {
+        let whole = WholeAnswer {
             ticket,
             outcome: Outcome::Miss,
             sent: NEVER,
@@ -185,7 +185,7 @@ impl Client {
             keys.iter().for_each(|&key| self.source.add_pair(key, &mut ticket.check_state, maker));
             return Action::Ask { lane, op: maker.write_many(), ticket };
         }
-        self.source.draws.care_for(&mut ticket, maker);
+        self.source.draws.set_check_state(&mut ticket, maker);
         let expiry_bits = self.source.expiry_bits(ticket.verb, ticket.index, maker);
         if len == 1 {
             return Action::Ask { lane, op: maker.read_one(ticket.verb, key, expiry_bits), ticket };

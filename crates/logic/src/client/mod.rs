@@ -29,7 +29,7 @@ pub use self::action::{Action, PhaseAssignment};
 use self::lane_set::{LaneSet, LaneState, Passage, Readiness};
 use self::next::{FollowUp, Next, Upcoming};
 use self::source::Source;
-pub use self::split::Whole;
+pub use self::split::WholeAnswer;
 use self::under_way::UnderWay;
 use crate::arrival::{Passed, RateCurve, Schedule};
 pub use crate::client::route::Lane;
@@ -100,7 +100,7 @@ impl Client {
 
     /// Adds the client's share of the events of the phase that has begun.
     pub fn add_events(&mut self, maker: &mut RequestMaker) {
-        for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.source.number) {
+        for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.source.number()) {
             let due = self.source.due(Some(at_ns), NEVER);
             let follow = FollowUp { origin: Origin::Event, ..FollowUp::new(lane, verb, key, due) };
             self.under_way.waiting.add(follow, self.source.assignment.end);
@@ -119,7 +119,7 @@ impl Client {
         self.source.step();
         self.under_way.slots.take();
         let mut ticket = Ticket { due, ready, index, key, ..Ticket::of(verb) };
-        self.source.draws.care_for(&mut ticket, maker);
+        self.source.draws.set_check_state(&mut ticket, maker);
         let expiry_bits = self.source.expiry_bits(verb, index, maker);
         Some((maker.read_made(verb, key, expiry_bits), ticket))
     }
@@ -309,7 +309,7 @@ impl Client {
     /// Number of the client in its group, over all threads and agents.
     #[inline]
     pub fn number(&self) -> u64 {
-        self.source.number
+        self.source.number()
     }
 
     /// Index of the client's group in the Plan.
@@ -385,9 +385,9 @@ impl Client {
             None => Passed::exactly(self.under_way.slots.count_free_since_before(until).min(left)),
         };
         let last_due = until.saturating_sub(1).max(self.source.assignment.begin);
-        maker.turn_to(self.source.number, self.source.moment(self.source.issued, last_due));
+        maker.turn_to(self.source.number(), self.source.moment(self.source.issued, last_due));
         let (op, first) = (&self.source.draws.op, self.source.issued);
-        unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), unsent);
+        unsent::report(passed, draws_max, maker, |place| op.draw(first + place), unsent);
         maker.task.pass_rows(passed.requests);
         self.source.issued += passed.requests;
     }
@@ -416,7 +416,7 @@ impl Client {
     fn upcoming<const FROM: bool>(&self, maker: &RequestMaker) -> Upcoming {
         let since = self.under_way.slots.since();
         let due = match FROM {
-            ROWS => match maker.task.rows().next(self.source.number) {
+            ROWS => match maker.task.rows().next(self.source.number()) {
                 NextRow::Due(offset) => self.source.due(offset, since),
                 NextRow::Later if !self.stopped => return Upcoming::Later,
                 NextRow::Later | NextRow::None => return Upcoming::None,

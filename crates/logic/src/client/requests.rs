@@ -17,7 +17,7 @@ impl Source {
     /// Draws request `index` of the schedule, which is due at `due`.
     #[inline(always)]
     pub(super) fn draw(&mut self, index: u64, due: Nanos, maker: &mut RequestMaker) -> NextRequest {
-        if let Some((verb, key)) = maker.in_order(index, self.number, self.moment(index, due)) {
+        if let Some((verb, key)) = maker.in_order(index, self.number(), self.moment(index, due)) {
             return NextRequest::new(verb, index, key);
         }
         let verb = maker.task.verb(self.draws.op.draw(index));
@@ -47,7 +47,7 @@ impl Source {
     fn insert(&mut self, maker: &RequestMaker) -> u64 {
         let number = self.own.inserted;
         self.own.inserted += 1;
-        maker.task.own_key(self.number, number)
+        maker.task.own_key(self.number(), number)
     }
 
     /// The key of request `index`, which writes.
@@ -61,7 +61,7 @@ impl Source {
 
     /// The key of request `index`, where the newest records are the most popular.
     fn newest_key(&self, index: u64, maker: &RequestMaker) -> u64 {
-        maker.task.newest_key(&self.draws.key, index, self.number, self.own.inserted)
+        maker.task.newest_key(&self.draws.key, index, self.number(), self.own.inserted)
     }
 
     /// Due time of request `index` from the beginning of the phase, and its number since keys change.
@@ -73,7 +73,7 @@ impl Source {
     /// Index of key `place` of request `index`, in a space.
     #[inline(always)]
     pub(super) fn record(&self, index: u64, place: u64, space: Space, maker: &RequestMaker) -> u64 {
-        maker.record_key(space, (&self.draws.op, &self.draws.key), (index, place), self.number)
+        maker.record_key(space, (&self.draws.op, &self.draws.key), (index, place), self.number())
     }
 
     /// Index of key `place` of read `index`.
@@ -89,7 +89,7 @@ impl Source {
     #[inline(never)]
     fn read_key_of_many_kinds(&self, index: u64, place: u64, maker: &RequestMaker) -> u64 {
         let (ops, keys) = (&self.draws.op, &self.draws.key);
-        if let Some(key) = maker.unstored_key(ops, keys, (index, place), self.number) {
+        if let Some(key) = maker.unstored_key(ops, keys, (index, place), self.number()) {
             return key;
         }
         if maker.task.scans() {
@@ -108,14 +108,14 @@ impl Source {
     /// The verb and key of the next piece. A client adds only to keys of its own, because it cannot know the length of a
     /// value that other clients add to. Before a value would grow too long, the client stores the next key anew.
     pub(super) fn add_piece(&mut self, verb: Verb, maker: &RequestMaker) -> (Verb, u64) {
-        let (key, limit) = maker.piece_key(self.number, self.own.turn);
+        let (key, limit) = maker.piece_key(self.number(), self.own.turn);
         let piece = maker.records.piece_bytes(key);
         if self.own.bytes > 0 && self.own.bytes + piece <= limit {
             self.own.bytes += piece;
             return (verb, key);
         }
         self.own.turn += u64::from(self.own.bytes > 0);
-        let (key, _) = maker.piece_key(self.number, self.own.turn);
+        let (key, _) = maker.piece_key(self.number(), self.own.turn);
         self.own.bytes = maker.records.piece_bytes(key);
         (Verb::Set, key)
     }
@@ -189,7 +189,7 @@ impl Client {
         }
         if matches!(origin, Origin::Arrival | Origin::BeforeModify) {
             ticket.keys = maker.task.keys_of(verb, &self.source.draws.op, index);
-            self.source.draws.care_for(&mut ticket, maker);
+            self.source.draws.set_check_state(&mut ticket, maker);
         }
         let expiry_bits = self.source.expiry_bits(verb, index, maker);
         if ticket.keys > 1 || origin == Origin::BeforeCas {

@@ -19,7 +19,7 @@ impl Client {
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let (key, verb) = maker.task.rows_mut().take(self.source.number, now - due);
+        let (key, verb) = maker.task.rows_mut().take(self.source.number(), now - due);
         let index = self.source.issued;
         self.source.issued += 1;
         // The CAS unique of the trace means nothing to the server: the client asks for its own.
@@ -48,13 +48,13 @@ impl Client {
     /// Gives up the next request of a client without a connection, once it is due. Where all rows are part of the phase, the
     /// phase does not wait for those that no connection will send.
     pub(super) fn give_up_row(&mut self, now: Nanos, maker: &mut RequestMaker) -> Action<'static> {
-        let NextRow::Due(offset) = maker.task.rows().next(self.source.number) else { return Action::Done };
+        let NextRow::Due(offset) = maker.task.rows().next(self.source.number()) else { return Action::Done };
         let end = self.source.assignment.end;
         // In closed loop a request is due when its slot is freed, and what is never sent never frees its slot: a phase that
         // a time ends asks no more than that of the client.
         let keeps_slot = offset.is_none() && end != NEVER;
         if keeps_slot && !self.under_way.slots.is_free() {
-            while let NextRow::Due(_) = maker.task.rows().next(self.source.number) {
+            while let NextRow::Due(_) = maker.task.rows().next(self.source.number()) {
                 self.drop_row(maker);
             }
             return Action::Done;
@@ -75,7 +75,7 @@ impl Client {
     /// Takes the client's next row, which will not be sent, out of those that wait. Returns its verb.
     fn drop_row(&self, maker: &mut RequestMaker) -> Verb {
         let rows = maker.task.rows_mut();
-        let (place, verb) = rows.leave_out(self.source.number);
+        let (place, verb) = rows.leave_out(self.source.number());
         rows.release(place);
         verb
     }
@@ -100,13 +100,13 @@ impl Client {
         unsent: &mut dyn FnMut(Unsent),
     ) {
         let mut free = self.under_way.slots.count_free_since_before(until);
-        while let NextRow::Due(offset) = maker.task.rows().next(self.source.number) {
+        while let NextRow::Due(offset) = maker.task.rows().next(self.source.number()) {
             // In closed loop a request is due when its slot is freed.
             let is_due = match offset {
                 Some(_) => self.source.due(offset, NEVER) < until,
                 None => free > 0,
             };
-            let (_, verb) = maker.task.rows_mut().leave_out(self.source.number);
+            let (_, verb) = maker.task.rows_mut().leave_out(self.source.number());
             free = free.saturating_sub(1);
             if is_due {
                 unsent(Unsent { verb, requests: 1, estimated: 0 });

@@ -21,8 +21,6 @@ const SKIP_DRAWS_MAX: u64 = 1_024;
 /// whose clients share them in the order of asking.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Number of the client in its group, over all threads and agents.
-    pub(super) number: u64,
     pub(super) assignment: PhaseAssignment,
     pub(super) draws: DrawStreams,
     /// When the requests are due; `None` in closed loop.
@@ -64,7 +62,6 @@ impl Source {
     pub(super) fn new(group: usize, number: u64, writer: Option<Writer>) -> Source {
         let place = StreamOwner { seed: 0, group: group as u64, phase: 0, client: number };
         Source {
-            number,
             assignment: PhaseAssignment::nothing(place),
             draws: DrawStreams::new(place),
             schedule: None,
@@ -74,6 +71,12 @@ impl Source {
             own: OwnKeys::default(),
             window: None,
         }
+    }
+
+    /// Number of the client in its group, over all threads and agents.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u64 {
+        self.assignment.place.client
     }
 
     /// Begins a phase. In closed loop there is no schedule.

@@ -24,13 +24,13 @@ pub(super) struct Splits {
 pub(super) struct Split {
     /// Number of parts that have not ended.
     pub(super) parts: u16,
-    pub(super) whole: Whole,
+    pub(super) whole: WholeAnswer,
 }
 
 /// The end of a request that several lanes shared. It counts as sent with its first part and as arrived with its last; it
 /// is an error when one of its parts is.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeAnswer {
     pub(super) ticket: Ticket,
     pub(super) outcome: Outcome,
     pub(super) sent: Nanos,
@@ -43,10 +43,10 @@ pub struct Whole {
     pub(super) cache: CacheCounts,
 }
 
-impl Whole {
+impl WholeAnswer {
     /// The whole request as one answer.
     pub fn answer(&self) -> Answer<'_> {
-        let &Whole { ref ticket, outcome, sent, arrived, read, hits, stamp, .. } = self;
+        let &WholeAnswer { ref ticket, outcome, sent, arrived, read, hits, stamp, .. } = self;
         Answer { ticket, outcome, sent, arrived, read, hits, stamp, mark: 0 }
     }
 

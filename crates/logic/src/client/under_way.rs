@@ -2,7 +2,7 @@
 
 use super::follow_ups::FollowUps;
 use super::slots::Slots;
-use super::split::{Splits, Whole};
+use super::split::{Splits, WholeAnswer};
 use crate::connection::answer::Answer;
 use crate::time::Nanos;
 use crate::workload::cache_counts::CacheCounts;
@@ -49,7 +49,7 @@ impl UnderWay {
         part: &Answer<'_>,
         message: &[u8],
         cache: CacheCounts,
-    ) -> Option<Whole> {
+    ) -> Option<WholeAnswer> {
         let Some(splits) = &mut self.splits else { unreachable!("only clients with several lanes split") };
         let begun = &mut splits.begun;
         let found = begun.binary_search_by_key(&part.ticket.index, |split| split.whole.ticket.index);

@@ -34,7 +34,7 @@ impl Client {
     }
 
     /// Whether enough lanes are open to ask any set and any get.
-    pub(super) fn has_way(&self) -> bool {
+    pub(super) fn can_ask(&self) -> bool {
         let Some(tasks) = &self.source.window else { return false };
         let (count, open) = (self.lanes.len(), self.lanes.open());
         if open == count {

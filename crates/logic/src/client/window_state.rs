@@ -4,7 +4,7 @@ use crate::plan::Replication;
 use crate::rng::below;
 use crate::time::Nanos;
 use crate::workload::request::RequestMaker;
-use crate::workload::window::{Finding, Flaw, Slot, WindowMaker, judge_expiry, step};
+use crate::workload::window::{Finding, Flaw, WindowMaker, WindowSlot, advance, judge_expiry};
 
 /// A smaller weight of sets counts as 0.
 pub(super) const LEAST_WEIGHT: f64 = 0.001;
@@ -126,7 +126,7 @@ pub(super) enum Command {
 impl WindowState {
     pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64) -> WindowState {
         let plan = maker.plan();
-        let object = |(at, slot): (usize, &Slot)| Object {
+        let object = |(at, slot): (usize, &WindowSlot)| Object {
             number: number * maker.slots().len() as u64 + at as u64,
             set_at: 0,
             key_at: slot.key_at,
@@ -181,7 +181,7 @@ impl WindowState {
             self.present -= 1;
         }
         object.number = self.rules.clients * objects + self.renewed * self.rules.clients + client;
-        object.key_at = step(object.key_at);
+        object.key_at = advance(object.key_at);
         object.value_at = object.key_at;
         (object.state, object.set_at, object.overwritten) = (ObjectState::Fresh, 0, false);
         self.renewed += 1;

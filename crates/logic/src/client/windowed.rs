@@ -12,12 +12,12 @@ use crate::connection::inflight::Ticket;
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::request::{AnswerUse, RequestMaker};
-use crate::workload::window::{WindowMaker, step, step_back};
+use crate::workload::window::{WindowMaker, advance, retreat};
 
 impl Client {
     /// Gives a client that has its lanes a window of objects; the client is one of `clients`.
     pub fn with_window(mut self, maker: &WindowMaker, clients: u64) -> Client {
-        self.source.window = Some(Box::new(WindowState::new(maker, self.source.number, clients)));
+        self.source.window = Some(Box::new(WindowState::new(maker, self.source.number(), clients)));
         self.note_plain();
         self
     }
@@ -51,7 +51,7 @@ impl Client {
             let settled = self.lanes.open() + self.lanes.lost() == self.lanes.len();
             return if settled { Action::Done } else { Action::Wait(self.source.assignment.end) };
         }
-        if !self.has_way() {
+        if !self.can_ask() {
             return Action::Wait(self.source.assignment.end);
         }
         self.poll_command(now, maker)
@@ -128,7 +128,7 @@ impl Client {
         now: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let (number, bits) = (self.source.number, self.source.draws.op.draw(self.source.issued));
+        let (number, bits) = (self.source.number(), self.source.draws.op.draw(self.source.issued));
         let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
         let taker = tasks.objects[slot as usize].server;
         let writers = tasks.rules.replication.map(|replication| replication.writers);
@@ -149,7 +149,7 @@ impl Client {
             tasks.renew(slot, number);
         }
         let object = &mut tasks.objects[slot as usize];
-        let value_at = if overwrites { step(object.value_at) } else { object.value_at };
+        let value_at = if overwrites { advance(object.value_at) } else { object.value_at };
         object.set_at = now;
         let (number, key_at) = (object.number, object.key_at);
         if !overwrites {
@@ -274,7 +274,7 @@ impl Client {
         let matches = |at: u32| until <= whole && maker.window().text(at, whole)[from..until] == *bytes;
         pick.right = pick.right && matches(object.value_at);
         if !pick.right {
-            pick.right_before = pick.right_before && matches(step_back(object.value_at));
+            pick.right_before = pick.right_before && matches(retreat(object.value_at));
         }
         pick.passed = until.min(u32::MAX as usize) as u32;
         if tasks.rules.verbose {
@@ -285,7 +285,7 @@ impl Client {
     /// Takes in the end of the request of a client with a window.
     pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let server = self.lanes.get(lane).server;
-        let number = self.source.number;
+        let number = self.source.number();
         let Some(tasks) = self.source.window.as_mut() else { return };
         let is_error = matches!(answer.outcome, Outcome::Error(_));
         match tasks.asked {

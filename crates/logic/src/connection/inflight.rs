@@ -316,9 +316,9 @@ impl Inflight {
         };
         // The placeholder has no bytes, has ended already and was sent with the request before it. It is never at the
         // front.
-        let nobody = Owed { state: State::Finished, hits: 0, mark: 0, ..*last };
-        self.sent += u32::from(nobody.sent != NEVER);
-        self.ring.push_back(nobody);
+        let placeholder = Owed { state: State::Finished, hits: 0, mark: 0, ..*last };
+        self.sent += u32::from(placeholder.sent != NEVER);
+        self.ring.push_back(placeholder);
     }
 
     /// The tag whose low 16 bits are `low`. The tag is unique where fewer than 2^16 requests are in the ring, as is the

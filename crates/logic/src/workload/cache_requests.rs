@@ -6,7 +6,7 @@ use crate::time::{NEVER, Nanos, SECOND};
 use crate::workload::cache_account::CacheAccount;
 use crate::workload::cache_counts::{CacheCounts, MissCause};
 use crate::workload::key::Space;
-use crate::workload::own_stores::Known;
+use crate::workload::own_stores::KeyState;
 use crate::workload::request::RequestMaker;
 use crate::workload::unstored::{is_absent, is_never_loaded};
 
@@ -57,9 +57,9 @@ impl RequestMaker {
         let cause = match account.stores.known(asked.server, asked.key) {
             _ if is_absent(asked.key) => MissCause::Absent,
             _ if is_fresh => MissCause::FirstTouch,
-            Known::Until(until) if until <= arrived => MissCause::Expired,
-            Known::Unseen if is_never_loaded(asked.key) => MissCause::FirstTouch,
-            Known::Until(_) | Known::Unseen | Known::Unknown => MissCause::Other,
+            KeyState::Until(until) if until <= arrived => MissCause::Expired,
+            KeyState::Unseen if is_never_loaded(asked.key) => MissCause::FirstTouch,
+            KeyState::Until(_) | KeyState::Unseen | KeyState::Unknown => MissCause::Other,
         };
         account.noted.miss(cause, bytes);
     }

@@ -19,7 +19,7 @@ const KEY_BITS: u32 = 54;
 
 /// The knowledge about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum KeyState {
     /// The worker has stored or found the key, and it was not to expire before this time, in nanoseconds; [`NEVER`] where no
     /// end of its life is known.
     Until(Nanos),
@@ -54,24 +54,24 @@ impl OwnStores {
 
     /// Notes that a key was found; a known end of its life stays known.
     pub(crate) fn handle_found(&mut self, server: u32, key: u64) {
-        if self.known(server, key) == Known::Unseen {
+        if self.known(server, key) == KeyState::Unseen {
             self.handle_stored(server, key, NEVER);
         }
     }
 
     /// Records that the life of a key ends at another time, if the key is known.
     pub(crate) fn handle_changed(&mut self, server: u32, key: u64, until: Nanos) {
-        if matches!(self.known(server, key), Known::Until(_)) {
+        if matches!(self.known(server, key), KeyState::Until(_)) {
             self.handle_stored(server, key, until);
         }
     }
 
     /// The knowledge about a key.
-    pub(crate) fn known(&self, server: u32, key: u64) -> Known {
-        let absent = if self.is_full { Known::Unknown } else { Known::Unseen };
-        let Some(name) = name_of(server, key) else { return Known::Unknown };
+    pub(crate) fn known(&self, server: u32, key: u64) -> KeyState {
+        let absent = if self.is_full { KeyState::Unknown } else { KeyState::Unseen };
+        let Some(name) = name_of(server, key) else { return KeyState::Unknown };
         match self.places[self.place_of(name)] {
-            (found, until) if found == name => Known::Until(until),
+            (found, until) if found == name => KeyState::Until(until),
             _ => absent,
         }
     }
@@ -114,17 +114,17 @@ mod tests {
     #[test]
     fn a_key_is_known_on_the_server_that_it_was_stored_on() {
         let mut stores = OwnStores::new();
-        assert_eq!(stores.known(0, 7), Known::Unseen);
+        assert_eq!(stores.known(0, 7), KeyState::Unseen);
         stores.handle_changed(0, 7, 5);
-        assert_eq!(stores.known(0, 7), Known::Unseen, "only what is known changes");
+        assert_eq!(stores.known(0, 7), KeyState::Unseen, "only what is known changes");
         stores.handle_stored(0, 7, 100);
-        assert_eq!((stores.known(0, 7), stores.known(1, 7)), (Known::Until(100), Known::Unseen));
+        assert_eq!((stores.known(0, 7), stores.known(1, 7)), (KeyState::Until(100), KeyState::Unseen));
         stores.handle_found(0, 7);
-        assert_eq!(stores.known(0, 7), Known::Until(100));
+        assert_eq!(stores.known(0, 7), KeyState::Until(100));
         stores.handle_changed(0, 7, 300);
         stores.handle_found(1, 7);
-        assert_eq!((stores.known(0, 7), stores.known(1, 7)), (Known::Until(300), Known::Until(NEVER)));
-        assert_eq!(stores.known(SERVERS_END, 7), Known::Unknown);
+        assert_eq!((stores.known(0, 7), stores.known(1, 7)), (KeyState::Until(300), KeyState::Until(NEVER)));
+        assert_eq!(stores.known(SERVERS_END, 7), KeyState::Unknown);
         stores.handle_stored(SERVERS_END, 7, 1);
     }
 
@@ -133,11 +133,11 @@ mod tests {
         let mut stores = OwnStores::new();
         let most = KEYS_MAX as u64;
         (0..most).for_each(|key| stores.handle_stored(0, key, key));
-        assert_eq!(stores.known(0, most), Known::Unseen);
+        assert_eq!(stores.known(0, most), KeyState::Unseen);
         stores.handle_stored(0, most, 1);
-        assert_eq!(stores.known(0, most), Known::Unknown);
-        assert!((0..most).step_by(997).all(|key| stores.known(0, key) == Known::Until(key)));
+        assert_eq!(stores.known(0, most), KeyState::Unknown);
+        assert!((0..most).step_by(997).all(|key| stores.known(0, key) == KeyState::Until(key)));
         stores.handle_stored(0, 5, 1);
-        assert_eq!(stores.known(0, 5), Known::Until(1));
+        assert_eq!(stores.known(0, 5), KeyState::Until(1));
     }
 }

@@ -3,15 +3,13 @@
 use crate::plan::{Gap, Sequence};
 use crate::protocol::Verb;
 use crate::time::{Nanos, SECOND};
+use crate::workload::key::KEY_MAX_BYTES;
 
 /// Longest value that a plan of this kind may ask for: the limit that memcached's `-I` has.
 pub const SIZE_MAX_BYTES: u64 = 1 << 30;
 
 /// Least hexadecimal digits of a key's number, and most: numbers from 2^32 on have more than the original ever wrote.
 const DIGITS: (usize, usize) = (8, 16);
-
-/// Most bytes of a key: a prefix and the number.
-pub const KEY_MAX_BYTES: usize = 250;
 
 /// POSIX `erand48`: a linear congruential generator of 48 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +165,7 @@ fn digits_of_key(number: u64) -> usize {
 
 /// Bytes of a request of a sequence in the text protocol with its blank, as `protocol::text` writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weight {
+pub struct RequestLength {
     /// Length of the prefix of keys, in bytes.
     pub prefix_bytes: u64,
     /// The expiry of stores, in seconds.
@@ -176,7 +174,7 @@ pub struct Weight {
     pub noreply: bool,
 }
 
-impl Weight {
+impl RequestLength {
     /// Bytes of the request with this number of its key, and with a value of this length or this number to add.
     pub fn of(&self, verb: Verb, key: u64, size: u64) -> u64 {
         let word = verb.name().len() as u64 + 1 + self.prefix_bytes + digits_of_key(key) as u64;
@@ -267,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_the_bytes_that_the_codec_writes() {
+    fn lengths_are_the_bytes_that_the_codec_writes() {
         let verbs = [
             Verb::Get,
             Verb::Gets,
@@ -302,8 +300,8 @@ mod tests {
                 };
                 let mut out = Outbox::default();
                 Text::with_blanks().encode(&op, 0, &mut out).unwrap();
-                let weight = Weight { prefix_bytes: 4, expiry_s, noreply };
-                assert_eq!(weight.of(verb, number, size), out.len() as u64, "{verb:?} {op:?}");
+                let length = RequestLength { prefix_bytes: 4, expiry_s, noreply };
+                assert_eq!(length.of(verb, number, size), out.len() as u64, "{verb:?} {op:?}");
             }
         }
     }

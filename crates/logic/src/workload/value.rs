@@ -42,7 +42,7 @@ const TAIL: u64 = u64::MAX - (1 << 34);
 
 /// Names of the draws for values among all draws from the data seed.
 const VALUE_SIZES: u64 = 0x73_697a_6573;
-const SPOTS: u64 = 0x73_706f_7473;
+const WRITE_HASHES: u64 = 0x73_706f_7473;
 const BLOCK: u64 = 0x62_6c6f_636b;
 const SHORTS: u64 = 0x73_686f_7274;
 
@@ -126,7 +126,7 @@ impl Error for ValueTooLarge {}
 pub struct ValueMaker {
     block: Arc<[u8]>,
     block_words: Stream,
-    spot_seed: u64,
+    write_seed: u64,
     short_seed: u64,
     lengths: ValueLengths,
     /// The distribution that every write draws its length from, and the greatest length in bytes; `None` where lengths belong
@@ -209,7 +209,7 @@ impl ValueMaker {
         Ok(ValueMaker {
             block: block(block_words, OFFSETS + body_max),
             block_words,
-            spot_seed: mix(&[data.seed, SPOTS]),
+            write_seed: mix(&[data.seed, WRITE_HASHES]),
             short_seed: mix(&[data.seed, SHORTS]),
             lengths: ValueLengths::reaching(data, reaches_bytes),
             fresh: (data.style.values == ValueStyle::Fresh).then(|| (data.value_size.clone(), reaches_bytes)),
@@ -298,15 +298,15 @@ impl ValueMaker {
             *own = self.short(index);
             return Value::plain(&own[..len_bytes]);
         }
-        let spot = self.spot(index, version);
+        let hash = self.write_hash(index, version);
         let header = FrameHeader {
-            tag: spot.tag(len_bytes as u32),
+            tag: hash.tag(len_bytes as u32),
             version,
             len_bytes: len_bytes as u32,
             magic: MAGIC,
         };
         *own = header.to_bytes();
-        let shared_at = spot.offset() as usize;
+        let shared_at = hash.offset() as usize;
         let shared = &self.block[shared_at..shared_at + len_bytes - HEADER_BYTES];
         Value { own, shared, shared_at }
     }
@@ -323,8 +323,8 @@ impl ValueMaker {
 
     /// The hash that a write of a key is known by.
     #[inline]
-    pub(crate) fn spot(&self, index: u64, version: Version) -> Spot {
-        Spot(mix(&[self.spot_seed, index, version.0]))
+    pub(crate) fn write_hash(&self, index: u64, version: Version) -> WriteHash {
+        WriteHash(mix(&[self.write_seed, index, version.0]))
     }
 
     /// Whether `bytes` are those of the block from `at` on, also where the block of the process that wrote them is longer.
@@ -346,9 +346,9 @@ impl ValueMaker {
 
 /// Hash of (data seed, key index, version).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot(u64);
+pub(crate) struct WriteHash(u64);
 
-impl Spot {
+impl WriteHash {
     /// Offset in the block at which the frame's bytes begin.
     #[inline]
     pub(crate) fn offset(self) -> u64 {

@@ -41,7 +41,7 @@ const VALUES: u64 = 0x7661_6c73;
 #[derive(Clone, Debug)]
 pub struct WindowMaker {
     table: Arc<[u8]>,
-    slots: Arc<[Slot]>,
+    slots: Arc<[WindowSlot]>,
     /// The number in front of the first key.
     first: u64,
     plan: Arc<Window>,
@@ -49,7 +49,7 @@ pub struct WindowMaker {
 
 /// One place of every window, with the lengths that all objects at this place have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct WindowSlot {
     /// Beginning of the key's piece, before it moves on.
     pub key_at: u32,
     /// Length of an object's value in bytes.
@@ -131,7 +131,7 @@ impl WindowMaker {
         let slot = |at: usize| {
             let expires = (flagged as f64) < window.expire * at as f64;
             flagged += u64::from(expires);
-            Slot {
+            WindowSlot {
                 key_at: below(starts.draw(at as u64), TABLE_BYTES as u64) as u32,
                 value_bytes: value_lengths[at],
                 key_bytes: key_lengths[at] as u8,
@@ -152,7 +152,7 @@ impl WindowMaker {
     }
 
     /// The places of every window.
-    pub fn slots(&self) -> &[Slot] {
+    pub fn slots(&self) -> &[WindowSlot] {
         &self.slots
     }
 
@@ -176,13 +176,13 @@ impl WindowMaker {
 
 /// The place in the table behind this one.
 #[inline]
-pub fn step(at: u32) -> u32 {
+pub fn advance(at: u32) -> u32 {
     (at + 1) % TABLE_BYTES as u32
 }
 
 /// The place in the table before this one.
 #[inline]
-pub fn step_back(at: u32) -> u32 {
+pub fn retreat(at: u32) -> u32 {
     at.checked_sub(1).unwrap_or(TABLE_BYTES as u32 - 1)
 }
 
@@ -335,7 +335,7 @@ mod tests {
         let other = WindowMaker::new(&Window { seed: 8, ..window(&lengths.0, &lengths.1) });
         assert_ne!(other.text(0, 64), maker.text(0, 64));
         assert_ne!(other.prefix(0), maker.prefix(0));
-        assert_eq!((step(TABLE_BYTES as u32 - 1), step_back(0)), (0, TABLE_BYTES as u32 - 1));
+        assert_eq!((advance(TABLE_BYTES as u32 - 1), retreat(0)), (0, TABLE_BYTES as u32 - 1));
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Churning {
             if connection.reset().is_opening() {
                 state.openings.end_one();
             }
-            state.entries[connection.client as usize].client.go();
+            state.entries[connection.client as usize].client.depart();
         }
         self.slots = Slots::new(self.limits.limit, state.entries.len(), phase.begin);
         self.lifetimes.fill(Lifetime::VACANT);
@@ -110,7 +110,7 @@ impl Churning {
     /// before the next client comes to them.
     fn bring_back<C: Codec>(&self, state: &mut WorkerState<C>, now: Nanos) {
         for (slot, &(number, endpoint)) in self.staying.iter().enumerate() {
-            state.entries[slot].client.succeed(number, endpoint.server);
+            state.entries[slot].client.renew(number, endpoint.server);
             state.endpoints[slot] = endpoint;
         }
         for entry in &mut state.entries[self.staying.len()..] {
@@ -150,7 +150,7 @@ impl Churning {
         } else {
             let (reporter, passed) = (&mut state.reporter, Passed::exactly(calls));
             let bits = |nth| Stream::new(place, Use::Op).draw(nth);
-            unsent::tell(passed, DEPARTURE_DRAWS_MAX, &state.maker, bits, |unsent| {
+            unsent::report(passed, DEPARTURE_DRAWS_MAX, &state.maker, bits, |unsent| {
                 reporter.unsent(group, unsent)
             });
         }
@@ -172,7 +172,7 @@ impl Churning {
                 Stream::new(place, Use::Op).draw(nth % calls)
             };
             let reporter = &mut state.reporter;
-            unsent::tell(passed, DRAWS_MAX, &state.maker, bits, |unsent| reporter.unsent(group, unsent));
+            unsent::report(passed, DRAWS_MAX, &state.maker, bits, |unsent| reporter.unsent(group, unsent));
             unsent = passed.requests;
         }
         spawner.end();
@@ -220,7 +220,7 @@ impl Churning {
         let endpoint = &mut state.endpoints[slot];
         (endpoint.server, endpoint.rank) = (server, number / servers);
         let client = &mut state.entries[slot].client;
-        client.succeed(number, server);
+        client.renew(number, server);
         client.begin(spawner.assignment_of(number, due), None);
         if let Some(churn) = state.reporter.churn() {
             churn.begun += 1;
@@ -287,7 +287,7 @@ impl Churning {
         lifetime.report_end(state, slot, now);
         lifetime.count_rest(state, slot, now);
         let entry = &mut state.entries[slot];
-        entry.client.go();
+        entry.client.depart();
         entry.due = NEVER;
         self.lifetimes[slot] = Lifetime::VACANT;
         self.open -= u64::from(lifetime.was_open);

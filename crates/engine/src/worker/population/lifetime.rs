@@ -71,9 +71,9 @@ impl Lifetime {
         let (reporter, group) = (&mut state.reporter, client.group());
         let unsent = |unsent| reporter.unsent(group, unsent);
         if self.failure.is_some() {
-            return client.tell_rest(&state.maker, DEPARTURE_DRAWS_MAX, unsent);
+            return client.report_rest(&state.maker, DEPARTURE_DRAWS_MAX, unsent);
         }
-        if !client.is_told() {
+        if !client.is_sequenced() {
             client.count_unsent(now, &mut state.maker, DEPARTURE_DRAWS_MAX, unsent);
         }
     }

@@ -12,7 +12,7 @@ use pummel_logic::rng::Stream;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::rows::{AskedRows, Lateness};
-use pummel_logic::workload::sequence::Weight;
+use pummel_logic::workload::sequence::RequestLength;
 use pummel_logic::workload::value::Version;
 use pummel_measure::flight::FlightAccount;
 use pummel_measure::interval::Interval;
@@ -138,7 +138,7 @@ pub struct ReportOptions {
     /// Whether every loss and every return of a connection is handed over.
     pub connections: bool,
     /// Present where clients come and go, with the sizes of their requests where those are known.
-    pub churn_account: Option<Option<Weight>>,
+    pub churn_account: Option<Option<RequestLength>>,
     /// Whether connections are added as they are needed, and values are checked on them.
     pub checks_grow: bool,
     /// Number of the worker's first connection over all threads, from 1. Where clients have windows, the worker's other

@@ -181,16 +181,16 @@ impl Check {
     fn header(&mut self, values: &ValueMaker, left: u64) {
         let header = FrameHeader::from_bytes(&self.kept);
         let body = u64::from(header.len_bytes).checked_sub(HEADER_BYTES as u64);
-        let spot = values.spot(self.index, header.version);
+        let hash = values.write_hash(self.index, header.version);
         self.damage = match body {
             _ if header.magic != MAGIC => Some(Damage::Magic),
-            _ if header.tag != spot.tag(header.len_bytes) => Some(Damage::Tag),
+            _ if header.tag != hash.tag(header.len_bytes) => Some(Damage::Tag),
             Some(body) if body == left || self.form == Form::Pieces && body < left => None,
             _ => Some(Damage::Length),
         };
         self.version = header.version;
         self.frame_left = body.unwrap_or(0);
-        self.block_at = spot.offset();
+        self.block_at = hash.offset();
     }
 }
 
