@@ -25,4 +25,5 @@ pub mod rng;
 pub mod secrets;
 pub mod time;
 pub mod unsent;
+pub mod words;
 pub mod workload;

@@ -5,21 +5,6 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Whether a number is 0.
-pub(super) fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-/// Whether a share is nothing.
-pub(super) fn is_zero_share(share: &f64) -> bool {
-    *share == 0.0
-}
-
-/// Whether a choice is not made.
-pub(super) fn is_false(choice: &bool) -> bool {
-    !choice
-}
-
 /// The default of numbers that are at least 1.
 pub(super) fn one() -> u32 {
     1

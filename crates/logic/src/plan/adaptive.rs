@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::absent::is_false;
+use super::absent::is_default;
 use crate::time::{Nanos, SECOND};
 
 /// Decisions that are made while the run goes on; none by default.
@@ -14,7 +14,7 @@ pub struct Adaptive {
     pub settle: Option<Settle>,
     /// The phase before the measured one is over when a server has evicted its first record since the run began; the time of the
     /// phase is the longest that it may take.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub first_eviction: bool,
     /// The measured phase is over when a quantile is known well enough; absent: its time or its requests end it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,11 +49,6 @@ impl Adaptive {
     /// Whether the end of the warm-up is found while it goes on.
     pub fn ends_warm_up(&self) -> bool {
         self.settle.is_some() || self.first_eviction
-    }
-
-    /// Whether nothing is decided while the run goes on.
-    pub fn is_nothing(&self) -> bool {
-        *self == Adaptive::default()
     }
 }
 

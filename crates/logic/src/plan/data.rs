@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::absent::{is_default, is_zero};
+use super::absent::is_default;
 use crate::dist::Dist;
 
 /// The records: which keys there are and what is stored under them.
@@ -67,7 +67,7 @@ pub struct Style {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_bytes: Option<u32>,
     /// Most percent of itself by which an expiry is longer or shorter, 0 to 100; every length in between is as likely.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub expiry_jitter_percent: u32,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::absent::{is_default, is_false, is_one, is_zero, one};
+use super::absent::{is_default, is_one, one};
 use crate::plan::arrivals::Arrivals;
 
 /// Clients with one description. The result keeps groups apart.
@@ -42,14 +42,14 @@ pub struct ClientPolicy {
     /// Only the times of reads that found something, and of stores that stored, are recorded; everything is counted.
     pub successes_only: bool,
     /// The run ends when a connection of the group is lost for good.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub whole: bool,
     /// The clients run in the controller's process, and not on its agents.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub here: bool,
     /// Nothing is sent after the end of a phase: what was due and had to wait until then is unsent. Otherwise it is sent
     /// in the drain.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub ends_on_time: bool,
 }
 
@@ -130,7 +130,7 @@ pub struct Sequence {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub stride: u32,
     /// A number that is added to the request's number.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub offset: u32,
     /// Stores have the word `xxx`, which no server knows, in place of `set`: mcperf's hidden method.
     #[serde(default, skip_serializing_if = "is_default")]

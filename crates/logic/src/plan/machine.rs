@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::absent::is_false;
+use super::absent::is_default;
 
 /// Threads and what they use of the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct TransmitSampling {
     /// Whether a request is also stamped where it enters the queueing discipline of the device.
     pub scheduled: bool,
     /// Whether the network card also stamps requests and their replies, by its own clock.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub hardware: bool,
 }
 
@@ -50,26 +50,15 @@ impl fmt::Display for TransmitSampling {
     }
 }
 
-/// A kernel interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// The best that the kernel offers.
-    Auto,
-    /// The edge-triggered epoll.
-    Epoll,
-    /// io_uring, and epoll where the machine does not give it.
-    Uring,
-}
-
-impl Backend {
-    /// The name of the backend in command lines and results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Backend::Auto => "auto",
-            Backend::Epoll => "epoll",
-            Backend::Uring => "uring",
-        }
+crate::words! {
+    /// A kernel interface.
+    pub enum Backend {
+        /// The best that the kernel offers.
+        Auto = "auto",
+        /// The edge-triggered epoll.
+        Epoll = "epoll",
+        /// io_uring, and epoll where the machine does not give it.
+        Uring = "uring",
     }
 }
 

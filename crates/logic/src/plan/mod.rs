@@ -34,7 +34,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use self::absent::{is_false, is_true, is_zero, yes};
+use self::absent::{is_default, is_true, yes};
 
 pub use self::adaptive::{Adaptive, Settle, Until};
 pub use self::arrivals::Arrivals;
@@ -73,12 +73,12 @@ pub struct Plan {
     /// The servers that get the load: `host:port`, `[v6]:port` or `/path/of/a/socket`. At least one.
     pub servers: Vec<String>,
     /// The rule that decides which server holds a record and is asked for it.
-    #[serde(default, skip_serializing_if = "Route::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub route: Route,
     /// The protocol that the servers speak.
     pub protocol: Protocol,
     /// The transport that carries requests and replies.
-    #[serde(default, skip_serializing_if = "Transport::is_stream")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub transport: Transport,
     /// Seed of arrivals and of the choice of operations and keys.
     pub seed: u64,
@@ -105,7 +105,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsOptions>,
     /// Number of the database that every connection selects (RESP).
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub database: u32,
     /// The command of [`Verb::Command`] (RESP), as `protocol::resp::template` reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,17 +114,17 @@ pub struct Plan {
     pub data: Data,
     /// A run is complete although its load stored only a part of the records. A run whose load stored nothing at all is
     /// partial and ends with its load, whatever stands here.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub allow_partial_load: bool,
     /// Whether servers are asked for their statistics, and the machine is read, before and after the measured phases.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub evidence: bool,
     /// Whether the operations of the run are made once more after it, one at a time and ten at a time, so that a queue at the
     /// server is distinguished from a server that has time.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub probe: bool,
     /// Whether results leave out the names, addresses and ids of machines and servers, and the command line.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub anonymous: bool,
     /// Interval at which servers are asked for their statistics within the measured phases, in nanoseconds; absent:
     /// never.
@@ -135,7 +135,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_stats_at: Vec<String>,
     /// Decisions that are made while the run goes on.
-    #[serde(default, skip_serializing_if = "Adaptive::is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub adaptive: Adaptive,
     /// The faults that make the run count as failed, in addition to missed goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -345,47 +345,28 @@ pub enum Transport {
     Udp,
 }
 
-impl Transport {
-    /// Whether the transport is [`Transport::Stream`].
-    pub fn is_stream(&self) -> bool {
-        *self == Transport::Stream
+crate::words! {
+    /// The rule that decides which server holds a record, and which one a request goes to.
+    #[derive(Default)]
+    pub enum Route {
+        /// All servers hold every record. A client has one connection and stays at one server; clients are dealt to the
+        /// servers in turn.
+        #[default]
+        All = "all",
+        /// All servers hold every record. A client has a connection to each, and its requests go to one after the other.
+        RoundRobin = "roundrobin",
+        /// A key lives on one server: the remainder of its hash, as libmemcached does by default.
+        Modulo = "modulo",
+        /// A key lives on one server: libmemcached's MEMCACHED_BEHAVIOR_KETAMA.
+        Ketama = "ketama",
+        /// A key lives on one server: libmemcached's MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, all servers having the same weight.
+        KetamaWeighted = "ketama-weighted",
+        /// A key lives on one server: the slots of a Redis cluster, spread evenly.
+        Crc16 = "crc16",
     }
-}
-
-/// The rule that decides which server holds a record, and which one a request goes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Route {
-    /// All servers hold every record. A client has one connection and stays at one server; clients are dealt to the
-    /// servers in turn.
-    #[default]
-    All,
-    /// All servers hold every record. A client has a connection to each, and its requests go to one after the other.
-    #[serde(rename = "roundrobin")]
-    RoundRobin,
-    /// A key lives on one server: the remainder of its hash, as libmemcached does by default.
-    Modulo,
-    /// A key lives on one server: libmemcached's MEMCACHED_BEHAVIOR_KETAMA.
-    Ketama,
-    /// A key lives on one server: libmemcached's MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, all servers having the same weight.
-    KetamaWeighted,
-    /// A key lives on one server: the slots of a Redis cluster, spread evenly.
-    Crc16,
 }
 
 impl Route {
-    /// The word of the route on a command line and in a Plan.
-    pub fn name(self) -> &'static str {
-        match self {
-            Route::All => "all",
-            Route::RoundRobin => "roundrobin",
-            Route::Modulo => "modulo",
-            Route::Ketama => "ketama",
-            Route::KetamaWeighted => "ketama-weighted",
-            Route::Crc16 => "crc16",
-        }
-    }
-
     /// Whether each key lives on one server only.
     pub fn owns_keys(self) -> bool {
         matches!(self, Route::Modulo | Route::Ketama | Route::KetamaWeighted | Route::Crc16)
@@ -394,11 +375,6 @@ impl Route {
     /// The number of lanes of each client: one socket for each server that its requests may go to.
     pub fn lanes(self, servers: usize) -> usize {
         if self == Route::All { 1 } else { servers }
-    }
-
-    /// Whether the route is the default of a Plan.
-    fn is_default(&self) -> bool {
-        *self == Route::All
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::absent::{is_false, is_one, is_zero_share, one};
+use super::absent::{is_default, is_one, one};
 use super::key_churn::KeyChurn;
 use super::popularity::Popularity;
 use super::trace::TraceReplay;
@@ -59,7 +59,7 @@ pub struct Replay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_through_ns: Option<Nanos>,
     /// Every line is a read, also one that stores.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reads_only: bool,
 }
 
@@ -93,13 +93,13 @@ pub struct Load {
     /// Whether the values that incr and decr work on are stored too.
     pub counters: bool,
     /// Whether the hashes that hget and hset work on are stored too.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub hashes: bool,
     /// Whether a plain value is stored too under each key of [`Verb::Command`].
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub commands: bool,
     /// Leaves out the plain records, which a load stores by default.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub no_plain: bool,
 }
 
@@ -114,10 +114,10 @@ pub struct Mix {
     /// Keys of each read, 1 or more.
     pub multiget: u32,
     /// Share of the keys read that no other request asks for, 0 to 1; they are above the keys of all records.
-    #[serde(default, skip_serializing_if = "is_zero_share")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub fresh: f64,
     /// Share of the keys read that do not exist and are never stored, 0 to 1; popular as the records are.
-    #[serde(default, skip_serializing_if = "is_zero_share")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub absent: f64,
     /// The lives of the records' keys; absent: forever. A part may change it. All mixes of a plan have the same
     /// churn, so that a warm-up and the phases after it request the same keys.
@@ -127,19 +127,19 @@ pub struct Mix {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_through_ns: Option<Nanos>,
     /// The way in which a missed key is stored.
-    #[serde(default, skip_serializing_if = "Fill::is_set")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub fill: Fill,
     /// The delays of these stores in seconds, where they differ; `read_through_ns` is their mean then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill_delay_s: Option<Dist>,
     /// Share of the gets, 0 to 1, after whose reply the same client stores the key: read, modify, write.
-    #[serde(default, skip_serializing_if = "is_zero_share")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub read_modify_write: f64,
     /// Each add stores a record of its own, which no other request stored before; a client's own ones are its newest records.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub inserts: bool,
     /// Reads ask for 1 to `multiget` records that follow each other, each number as likely.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub scans: bool,
     /// Ask the server not to answer writes.
     pub noreply: bool,
@@ -160,13 +160,6 @@ pub enum Fill {
     Set,
     /// Only if the key is not stored: of several clients that missed it, the first one stores it.
     Add,
-}
-
-impl Fill {
-    /// Whether the store is a plain one.
-    fn is_set(&self) -> bool {
-        *self == Fill::Set
-    }
 }
 
 impl Mix {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::address::{PORT, RESP_PORT};
 use crate::protocol::binary::{Binary, PlainBinary};
 use crate::protocol::handshake::{Credentials, Handshake};
@@ -13,20 +11,20 @@ use crate::protocol::resp::template::Template;
 use crate::protocol::text::Text;
 use crate::protocol::{Codec, Refused, Verb};
 
-/// A protocol that servers speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// memcached's text protocol.
-    Text,
-    /// memcached's meta commands.
-    Meta,
-    /// memcached's binary protocol.
-    Binary,
-    /// RESP2, of Redis and Valkey.
-    Resp2,
-    /// RESP3, of Redis and Valkey.
-    Resp3,
+crate::words! {
+    /// A protocol that servers speak.
+    pub enum Protocol {
+        /// memcached's text protocol.
+        Text = "text",
+        /// memcached's meta commands.
+        Meta = "meta",
+        /// memcached's binary protocol.
+        Binary = "binary",
+        /// RESP2, of Redis and Valkey.
+        Resp2 = "resp2",
+        /// RESP3, of Redis and Valkey.
+        Resp3 = "resp3",
+    }
 }
 
 /// The kind of server that speaks a protocol.
@@ -43,8 +41,6 @@ pub enum ServerFamily {
 /// The properties of one protocol.
 #[derive(Debug)]
 pub struct ProtocolRow {
-    /// The word of the command line and of a Plan.
-    pub name: &'static str,
     /// The sentence of `--help`.
     pub about: &'static str,
     /// The port of a server whose name has none.
@@ -55,24 +51,8 @@ pub struct ProtocolRow {
     pub verbs: &'static [Verb],
 }
 
-/// The operations of memcached, in all its protocols.
-const MEMCACHED_VERBS: [Verb; 15] = [
-    Verb::Get,
-    Verb::Gets,
-    Verb::Gat,
-    Verb::Gats,
-    Verb::Set,
-    Verb::Add,
-    Verb::Replace,
-    Verb::Append,
-    Verb::Prepend,
-    Verb::Cas,
-    Verb::Incr,
-    Verb::Decr,
-    Verb::Delete,
-    Verb::Touch,
-    Verb::Version,
-];
+/// The operations of memcached, in all its protocols: those before the first that only RESP servers have.
+const MEMCACHED_VERBS: &[Verb] = Verb::ALL.split_at(Verb::Hget as usize).0;
 
 /// The operations of RESP servers.
 const RESP_VERBS: [Verb; 15] = [
@@ -92,6 +72,22 @@ const RESP_VERBS: [Verb; 15] = [
     Verb::Mset,
     Verb::Command,
 ];
+
+/// The properties of memcached's text protocol.
+const MEMCACHED: ProtocolRow = ProtocolRow {
+    about: "memcached's text protocol",
+    default_port: PORT,
+    family: ServerFamily::Memcached,
+    verbs: MEMCACHED_VERBS,
+};
+
+/// The properties of RESP2.
+const RESP: ProtocolRow = ProtocolRow {
+    about: "RESP2, of Redis and Valkey",
+    default_port: RESP_PORT,
+    family: ServerFamily::Resp,
+    verbs: &RESP_VERBS,
+};
 
 /// The wishes of a Plan to a codec beside its protocol. A codec ignores the fields that are none of its protocol's.
 #[derive(Clone, Debug, Default)]
@@ -118,48 +114,16 @@ pub trait WithCodec {
 }
 
 impl Protocol {
-    /// Every protocol, in the order of `--help`.
-    pub const ALL: [Protocol; 5] =
-        [Protocol::Text, Protocol::Meta, Protocol::Binary, Protocol::Resp2, Protocol::Resp3];
-
     /// The properties of this protocol.
     pub fn row(self) -> &'static ProtocolRow {
         match self {
-            Protocol::Text => &ProtocolRow {
-                name: "text",
-                about: "memcached's text protocol",
-                default_port: PORT,
-                family: ServerFamily::Memcached,
-                verbs: &MEMCACHED_VERBS,
-            },
-            Protocol::Meta => &ProtocolRow {
-                name: "meta",
-                about: "memcached's meta commands",
-                default_port: PORT,
-                family: ServerFamily::Memcached,
-                verbs: &MEMCACHED_VERBS,
-            },
-            Protocol::Binary => &ProtocolRow {
-                name: "binary",
-                about: "memcached's binary protocol",
-                default_port: PORT,
-                family: ServerFamily::Memcached,
-                verbs: &MEMCACHED_VERBS,
-            },
-            Protocol::Resp2 => &ProtocolRow {
-                name: "resp2",
-                about: "RESP2, of Redis and Valkey",
-                default_port: RESP_PORT,
-                family: ServerFamily::Resp,
-                verbs: &RESP_VERBS,
-            },
-            Protocol::Resp3 => &ProtocolRow {
-                name: "resp3",
-                about: "RESP3, of Redis (6.0 and later) and Valkey",
-                default_port: RESP_PORT,
-                family: ServerFamily::Resp,
-                verbs: &RESP_VERBS,
-            },
+            Protocol::Text => &MEMCACHED,
+            Protocol::Meta => const { &ProtocolRow { about: "memcached's meta commands", ..MEMCACHED } },
+            Protocol::Binary => const { &ProtocolRow { about: "memcached's binary protocol", ..MEMCACHED } },
+            Protocol::Resp2 => &RESP,
+            Protocol::Resp3 => {
+                const { &ProtocolRow { about: "RESP3, of Redis (6.0 and later) and Valkey", ..RESP } }
+            }
         }
     }
 
@@ -191,16 +155,6 @@ impl Protocol {
         }
     }
 
-    /// The word of the command line and of a Plan.
-    pub fn name(self) -> &'static str {
-        self.row().name
-    }
-
-    /// The protocol of that name.
-    pub fn from_name(name: &str) -> Option<Protocol> {
-        Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)
-    }
-
     /// Whether servers that speak RESP have this protocol.
     pub fn is_resp(self) -> bool {
         self.row().family == ServerFamily::Resp
@@ -225,16 +179,6 @@ mod tests {
         fn with_codec<C: Codec + Sync>(self, codec: C) {
             contract::fuzz_decode_with(|| codec.renew(), self.0);
         }
-    }
-
-    #[test]
-    fn a_plan_says_the_name_of_the_command_line() {
-        for protocol in Protocol::ALL {
-            let saved = serde_json::to_value(protocol).expect("a protocol is a word");
-            assert_eq!(saved, protocol.name());
-            assert_eq!(Protocol::from_name(protocol.name()), Some(protocol));
-        }
-        assert_eq!(Protocol::from_name("smtp"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::absent::{is_default, is_false, is_one, one};
+use super::absent::{is_default, is_one, one};
 use crate::dist::Dist;
 use crate::protocol::Verb;
 use crate::time::Nanos;
@@ -33,10 +33,10 @@ pub struct TraceReplay {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub passes: u32,
     /// Every pass has keys of its own.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub fresh_passes: bool,
     /// Rows earlier than this after the first one are left out.
-    #[serde(default, skip_serializing_if = "is_zero_time")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub from_ns: Nanos,
     /// Rows from this time after the first one on are left out; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct TraceReplay {
     #[serde(default, skip_serializing_if = "is_default")]
     pub fills: Fills,
     /// Time from a miss until [`Fills::Own`] stores the key.
-    #[serde(default, skip_serializing_if = "is_zero_time")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub fill_delay_ns: Nanos,
     /// The delays of these stores in seconds, where they differ; `fill_delay_ns` is their mean then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct TraceReplay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_size: Option<Dist>,
     /// Every row stores its key, whatever it asks: the files hold the items of a server.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stores_only: bool,
     /// Longer values are cut to this length in bytes.
     pub value_max_bytes: u32,
@@ -178,8 +178,4 @@ fn one_share() -> f64 {
 
 fn is_one_share(share: &f64) -> bool {
     *share == 1.0
-}
-
-fn is_zero_time(time_ns: &Nanos) -> bool {
-    *time_ns == 0
 }

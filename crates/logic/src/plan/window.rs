@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::absent::is_default;
 use crate::protocol::udp::Frame;
 
 /// Setting and getting objects of a window that each client has of its own and that moves on.
@@ -62,7 +63,7 @@ pub struct Pool {
     /// Number of neighbouring clients that share one server; the servers are dealt to such blocks in turn.
     pub block: u32,
     /// Whether there is one more socket, by UDP, which gets take; sets take the others.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub datagrams: bool,
     /// Every client talks to all servers, which replicate among themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,62 +2,32 @@
 
 use super::verb::Verb;
 
-/// Why a request has no good answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Fault {
-    /// The server said that it failed (`SERVER_ERROR`).
-    Server,
-    /// The server said that the request was wrong, or not allowed (`CLIENT_ERROR`).
-    Client,
-    /// The server does not know the command (`ERROR`), or answered what the protocol does not allow.
-    Protocol,
-    /// No answer came in time.
-    Timeout,
-    /// The connection was refused.
-    Refused,
-    /// The connection was reset.
-    Reset,
-    /// The peer closed the connection, or it was given up because the peer broke the protocol.
-    Closed,
-    /// The server said that another one has the key (`MOVED` and `ASK` of a Redis cluster).
-    Moved,
-    /// The request was in time, but the run closed its connection because another request on it was not answered in time.
-    Abandoned,
+crate::words! {
+    /// Why a request has no good answer.
+    #[repr(u8)]
+    pub enum Fault {
+        /// The server said that it failed (`SERVER_ERROR`).
+        Server = "server",
+        /// The server said that the request was wrong, or not allowed (`CLIENT_ERROR`).
+        Client = "client",
+        /// The server does not know the command (`ERROR`), or answered what the protocol does not allow.
+        Protocol = "protocol",
+        /// No answer came in time.
+        Timeout = "timeout",
+        /// The connection was refused.
+        Refused = "refused",
+        /// The connection was reset.
+        Reset = "reset",
+        /// The peer closed the connection, or it was given up because the peer broke the protocol.
+        Closed = "closed",
+        /// The server said that another one has the key (`MOVED` and `ASK` of a Redis cluster).
+        Moved = "moved",
+        /// The request was in time, but the run closed its connection because another request on it was not answered in time.
+        Abandoned = "abandoned",
+    }
 }
 
 impl Fault {
-    /// Every fault, in the order of reports. `ALL[f as usize] == f`.
-    pub const ALL: [Fault; 9] = [
-        Fault::Server,
-        Fault::Client,
-        Fault::Protocol,
-        Fault::Timeout,
-        Fault::Refused,
-        Fault::Reset,
-        Fault::Closed,
-        Fault::Moved,
-        Fault::Abandoned,
-    ];
-
-    /// Number of faults.
-    pub const COUNT: usize = Fault::ALL.len();
-
-    /// The word of the JSON result.
-    pub fn name(self) -> &'static str {
-        match self {
-            Fault::Server => "server",
-            Fault::Client => "client",
-            Fault::Protocol => "protocol",
-            Fault::Timeout => "timeout",
-            Fault::Refused => "refused",
-            Fault::Reset => "reset",
-            Fault::Closed => "closed",
-            Fault::Moved => "moved",
-            Fault::Abandoned => "abandoned",
-        }
-    }
-
     /// Whether the request ended without any answer, so that its true duration is not known.
     pub fn unanswered(self) -> bool {
         matches!(self, Fault::Timeout | Fault::Refused | Fault::Reset | Fault::Closed | Fault::Abandoned)

@@ -1,107 +1,51 @@
 //! The verbs of requests, and what each verb carries and does.
 
-/// The verb of a request. Figures are kept apart by verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[repr(u8)]
-pub enum Verb {
-    /// Read one or many keys.
-    Get,
-    /// Read one or many keys with their CAS unique.
-    Gets,
-    /// Read and set a new expiry.
-    Gat,
-    /// Read with CAS unique and set a new expiry.
-    Gats,
-    /// Store a value.
-    Set,
-    /// Store where nothing is stored yet.
-    Add,
-    /// Store where something is stored already.
-    Replace,
-    /// Add bytes at the end of a value.
-    Append,
-    /// Add bytes at the beginning of a value.
-    Prepend,
-    /// Store where no other client stored since the CAS unique was read.
-    Cas,
-    /// Add to a decimal value.
-    Incr,
-    /// Subtract from a decimal value, down to 0.
-    Decr,
-    /// Remove a key.
-    Delete,
-    /// Set a new expiry.
-    Touch,
-    /// Ask for the server's version: the smallest exchange there is.
-    Version,
-    /// Read a field of a hash (RESP).
-    Hget,
-    /// Store in a field of a hash (RESP).
-    Hset,
-    /// Store under one or many keys (RESP).
-    Mset,
-    /// The command of the template (RESP).
-    Command,
+crate::words! {
+    /// The verb of a request. Figures are kept apart by verb.
+    #[repr(u8)]
+    pub enum Verb {
+        /// Read one or many keys.
+        Get = "get",
+        /// Read one or many keys with their CAS unique.
+        Gets = "gets",
+        /// Read and set a new expiry.
+        Gat = "gat",
+        /// Read with CAS unique and set a new expiry.
+        Gats = "gats",
+        /// Store a value.
+        Set = "set",
+        /// Store where nothing is stored yet.
+        Add = "add",
+        /// Store where something is stored already.
+        Replace = "replace",
+        /// Add bytes at the end of a value.
+        Append = "append",
+        /// Add bytes at the beginning of a value.
+        Prepend = "prepend",
+        /// Store where no other client stored since the CAS unique was read.
+        Cas = "cas",
+        /// Add to a decimal value.
+        Incr = "incr",
+        /// Subtract from a decimal value, down to 0.
+        Decr = "decr",
+        /// Remove a key.
+        Delete = "delete",
+        /// Set a new expiry.
+        Touch = "touch",
+        /// Ask for the server's version: the smallest exchange there is.
+        Version = "version",
+        /// Read a field of a hash (RESP).
+        Hget = "hget",
+        /// Store in a field of a hash (RESP).
+        Hset = "hset",
+        /// Store under one or many keys (RESP).
+        Mset = "mset",
+        /// The command of the template (RESP).
+        Command = "command",
+    }
 }
 
 impl Verb {
-    /// Every verb, in the order of reports. `ALL[v as usize] == v`.
-    pub const ALL: [Verb; 19] = [
-        Verb::Get,
-        Verb::Gets,
-        Verb::Gat,
-        Verb::Gats,
-        Verb::Set,
-        Verb::Add,
-        Verb::Replace,
-        Verb::Append,
-        Verb::Prepend,
-        Verb::Cas,
-        Verb::Incr,
-        Verb::Decr,
-        Verb::Delete,
-        Verb::Touch,
-        Verb::Version,
-        Verb::Hget,
-        Verb::Hset,
-        Verb::Mset,
-        Verb::Command,
-    ];
-
-    /// Number of verbs.
-    pub const COUNT: usize = Verb::ALL.len();
-
-    /// The word of the command line, of the JSON result and of the text protocol.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verb::Get => "get",
-            Verb::Gets => "gets",
-            Verb::Gat => "gat",
-            Verb::Gats => "gats",
-            Verb::Set => "set",
-            Verb::Add => "add",
-            Verb::Replace => "replace",
-            Verb::Append => "append",
-            Verb::Prepend => "prepend",
-            Verb::Cas => "cas",
-            Verb::Incr => "incr",
-            Verb::Decr => "decr",
-            Verb::Delete => "delete",
-            Verb::Touch => "touch",
-            Verb::Version => "version",
-            Verb::Hget => "hget",
-            Verb::Hset => "hset",
-            Verb::Mset => "mset",
-            Verb::Command => "command",
-        }
-    }
-
-    /// The verb with this name; `None` if no verb has it.
-    pub fn from_name(name: &str) -> Option<Verb> {
-        Verb::ALL.into_iter().find(|verb| verb.name() == name)
-    }
-
     /// Whether replies carry values, so that keys are counted as hits and misses.
     pub fn reads(self) -> bool {
         matches!(self, Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats | Verb::Hget)

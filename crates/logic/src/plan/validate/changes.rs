@@ -296,7 +296,8 @@ fn lost(plan: &Plan, phase: &Phase, ranks: RankRange, verb: Verb) -> Result<(), 
     }
     let row = plan.protocol.row();
     if !row.verbs.contains(&verb) || plan.data.style.field_bytes.is_some() {
-        let expected = format!("expected a protocol with {}, and {} has none", verb.name(), row.name);
+        let expected =
+            format!("expected a protocol with {}, and {} has none", verb.name(), plan.protocol.name());
         return refuse(path(), ranks, expected);
     }
     let Work::Mix(mix) = &phase.work else { return Ok(()) };

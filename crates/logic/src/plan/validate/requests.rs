@@ -208,7 +208,9 @@ pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
         ServerFamily::Memcached => {
             format!("expected operations of memcached; {name} is one of RESP servers (Redis, Valkey)")
         }
-        ServerFamily::Other => format!("--protocol {} has no {name}; {}", row.name, names(row.verbs)),
+        ServerFamily::Other => {
+            format!("--protocol {} has no {name}; {}", plan.protocol.name(), names(row.verbs))
+        }
     };
     refuse(Field::Operations.of(index), name, expected)
 }
