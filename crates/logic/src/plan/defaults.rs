@@ -1,11 +1,11 @@
 //! The defaults of a Plan and of its parts.
 
 use super::{
-    Adaptive, Arrivals, Backend, Changes, ClientPolicy, Clock, Data, Depth, Engine, Fill, Group, Labels, Mix,
-    Plan, Popularity, Protocol, Route, SCHEMA, Socket, Style, Transport, Wait,
+    Adaptive, Arrivals, Backend, Changes, ClientPolicy, Clock, Data, Depth, Engine, Group, Labels, Mix, Plan,
+    Protocol, Route, SCHEMA, Socket, Style, Transport, Wait,
 };
 use crate::dist::Dist;
-use crate::protocol::{MetaAsk, Verb};
+use crate::protocol::Verb;
 use crate::time::SECOND;
 
 impl Default for Plan {
@@ -102,22 +102,6 @@ impl Default for Group {
 impl Mix {
     /// Returns a mix of these operations and weights, on any record, one key at a time.
     pub fn of(ops: &[(Verb, f64)]) -> Mix {
-        Mix {
-            ops: ops.to_vec(),
-            popularity: Popularity::Uniform,
-            churn: None,
-            multiget: 1,
-            read_through_ns: None,
-            fill: Fill::default(),
-            fill_delay_s: None,
-            noreply: false,
-            read_modify_write: 0.0,
-            inserts: false,
-            scans: false,
-            multiset: 1,
-            fresh: 0.0,
-            absent: 0.0,
-            meta: MetaAsk::default(),
-        }
+        Mix { ops: ops.to_vec(), multiget: 1, multiset: 1, ..Mix::default() }
     }
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use super::as_text::{TextError, saved_as_text};
 use crate::time::Nanos;
 
 /// Most events of a plan.
@@ -99,47 +100,30 @@ impl RankRange {
     }
 }
 
-/// Text that is no key and no range of ranks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RankError {
-    /// The text that was given.
-    pub given: String,
-    /// The accepted forms.
-    pub accepted: &'static str,
-}
-
-impl fmt::Display for RankError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}, not '{}'", self.accepted, self.given)
-    }
-}
-
-impl std::error::Error for RankError {}
-
 /// `new`, or `rank:R`.
 impl FromStr for HotKey {
-    type Err = RankError;
+    type Err = TextError;
 
-    fn from_str(text: &str) -> Result<HotKey, RankError> {
+    fn from_str(text: &str) -> Result<HotKey, TextError> {
         let rank = || text.strip_prefix("rank:")?.parse().ok().map(HotKey::Rank);
         let found = if text == "new" { Some(HotKey::New) } else { rank() };
         let accepted = "expected new, or rank:R with the rank of a record, counted from 0";
-        found.ok_or_else(|| RankError { given: text.to_owned(), accepted })
+        found.ok_or_else(|| TextError { given: text.to_owned(), accepted })
     }
 }
 
 /// `rank:R`, or `rank:FIRST-LAST`.
 impl FromStr for RankRange {
-    type Err = RankError;
+    type Err = TextError;
 
-    fn from_str(text: &str) -> Result<RankRange, RankError> {
+    fn from_str(text: &str) -> Result<RankRange, TextError> {
         let found = text.strip_prefix("rank:").and_then(|ranks| {
             let (first, last) = ranks.split_once('-').unwrap_or((ranks, ranks));
             let range = RankRange { first: first.parse().ok()?, last: last.parse().ok()? };
             (range.first <= range.last).then_some(range)
         });
         let accepted = "expected rank:R or rank:FIRST-LAST with ranks of records, counted from 0";
-        found.ok_or_else(|| RankError { given: text.to_owned(), accepted })
+        found.ok_or_else(|| TextError { given: text.to_owned(), accepted })
     }
 }
 
@@ -161,29 +145,7 @@ impl fmt::Display for RankRange {
     }
 }
 
-impl Serialize for HotKey {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for HotKey {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HotKey, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl Serialize for RankRange {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for RankRange {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RankRange, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+saved_as_text!(HotKey, RankRange);
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,9 @@
 //! The faults, other than missed goals, that make a complete run count as failed.
 
 use std::fmt;
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use super::as_text::saved_as_text;
 
 /// Parts of a whole in which the share of [`FailOn::Outcomes`] is kept.
 const PARTS: f64 = 1e6;
@@ -11,8 +12,7 @@ const PARTS: f64 = 1e6;
 const OUTCOMES: &str = "outcomes";
 
 /// A fault that makes a run count as failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailOn {
     /// The generator was the limit.
     Limited,
@@ -79,20 +79,16 @@ impl fmt::Display for FailOn {
     }
 }
 
-impl From<FailOn> for String {
-    fn from(fail_on: FailOn) -> String {
-        fail_on.to_string()
-    }
-}
+impl FromStr for FailOn {
+    type Err = String;
 
-impl TryFrom<String> for FailOn {
-    type Error = String;
-
-    fn try_from(words: String) -> Result<FailOn, String> {
+    fn from_str(words: &str) -> Result<FailOn, String> {
         let accepted = || format!("expected one of {}", FailOn::ACCEPTED.join(", "));
-        FailOn::from_words(&words).ok_or_else(accepted)
+        FailOn::from_words(words).ok_or_else(accepted)
     }
 }
+
+saved_as_text!(FailOn);
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
+use super::as_text::saved_as_text;
 use crate::dist::{Dist, Range, Weighted};
 
 /// The forms of a churn, as messages name them.
@@ -86,17 +85,7 @@ impl fmt::Display for KeyChurn {
     }
 }
 
-impl Serialize for KeyChurn {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for KeyChurn {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeyChurn, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+saved_as_text!(KeyChurn);
 
 #[cfg(test)]
 mod tests {

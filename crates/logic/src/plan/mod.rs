@@ -7,6 +7,7 @@ mod absent;
 mod adaptive;
 pub mod address;
 mod arrivals;
+mod as_text;
 mod bucket_shares;
 mod changes;
 mod data;
@@ -38,19 +39,20 @@ use self::absent::{is_default, is_true, yes};
 
 pub use self::adaptive::{Adaptive, Settle, Until};
 pub use self::arrivals::Arrivals;
+pub use self::as_text::TextError;
 pub use self::bucket_shares::{BucketShare, BucketShares};
 pub use self::changes::{
     Burst, BurstSources, BurstStates, Changes, Day, PARTS_MAX, POINTS_MAX, Part, RatePoint, RateShape, Sine,
 };
 pub use self::data::{Data, KeyStyle, Style, VALUE_CLASSES_MAX, ValueClass, ValueStyle};
-pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankError, RankRange};
+pub use self::event::{EVENTS_MAX, Event, EventKind, FlashCrowd, HotKey, LOST_MAX, RankRange};
 pub use self::fail_on::FailOn;
 pub use self::group::{ChurningClients, ClientPolicy, Depth, Gap, Group, Late, Sequence, Spawns};
 pub use self::key_churn::{CHURN_ACCEPTED, ChurnError, KeyChurn, LIFE_MIN};
 pub use self::labels::{LABEL_ACCEPTED, LABELS_MAX, Labels, is_label, labels_text};
 pub use self::machine::{Backend, Clock, Engine, Socket, TlsOptions, TransmitSampling, Wait};
 pub use self::phase::{Delete, Fill, Load, Mix, Pause, Phase, Replay, Stop, Work};
-pub use self::popularity::{POPULARITIES, Popularity, PopularityError};
+pub use self::popularity::{POPULARITIES, Popularity};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::rank_shares::{RankCount, RankShare, RankShares};
 pub use self::trace::{DealBy, Fills, TRACE_VERBS, TracePace, TraceReplay, TraceTtl, WithinSecond};

@@ -104,7 +104,7 @@ pub struct Load {
 }
 
 /// Operations that are drawn by weight, and the records that they are for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
     /// Operations and their weights; weights are above 0 and need not sum to anything.

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
+use super::as_text::{TextError, saved_as_text};
 use super::bucket_shares::BucketShares;
 use super::rank_shares::RankShares;
 
@@ -21,9 +20,10 @@ const BUCKETS_ACCEPTED: &str = "buckets:RECORDS@WEIGHT,... with up to 65536 numb
                                 their requests together";
 
 /// The spread of requests over the records. Where the records are not equally popular, record 0 is the hottest.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Popularity {
     /// All records are equally popular.
+    #[default]
     Uniform,
     /// Record r is asked for in proportion to (r + 1)^-`exponent`.
     Zipf {
@@ -55,28 +55,11 @@ pub enum Popularity {
     Sequential,
 }
 
-/// Text that is not a popularity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PopularityError {
-    /// The text as it was given.
-    pub given: String,
-    /// The forms that are accepted.
-    pub accepted: &'static str,
-}
-
-impl fmt::Display for PopularityError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}, not '{}'", self.accepted, self.given)
-    }
-}
-
-impl std::error::Error for PopularityError {}
-
 /// One of [`POPULARITIES`].
 impl FromStr for Popularity {
-    type Err = PopularityError;
+    type Err = TextError;
 
-    fn from_str(text: &str) -> Result<Popularity, PopularityError> {
+    fn from_str(text: &str) -> Result<Popularity, TextError> {
         let (name, parameters) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         let numbers: Option<Vec<f64>> =
             parameters.and_then(|rest| rest.split(',').map(|number| number.parse().ok()).collect());
@@ -103,7 +86,7 @@ impl FromStr for Popularity {
             }
             _ => (None, POPULARITIES),
         };
-        found.ok_or_else(|| PopularityError { given: text.to_owned(), accepted })
+        found.ok_or_else(|| TextError { given: text.to_owned(), accepted })
     }
 }
 
@@ -139,14 +122,4 @@ impl fmt::Display for Popularity {
     }
 }
 
-impl Serialize for Popularity {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Popularity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Popularity, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+saved_as_text!(Popularity);

@@ -9,7 +9,7 @@ use crate::time::Nanos;
 
 /// The replay of a trace. Several phases of a plan that replay one have the same trace: each continues where the one
 /// before it stopped.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceReplay {
     /// The files, one behind the other, read where the run takes place; `-` is standard input, which is accepted alone.
@@ -71,23 +71,12 @@ impl TraceReplay {
     pub fn of(paths: Vec<String>, pace: TracePace, value_max_bytes: u32) -> TraceReplay {
         TraceReplay {
             paths,
-            format: None,
             pace,
-            within_second: WithinSecond::default(),
-            by: None,
-            ttl: TraceTtl::default(),
             passes: 1,
-            fresh_passes: false,
-            from_ns: 0,
-            to_ns: None,
             sample: 1.0,
             amplify: 1,
-            fills: Fills::default(),
-            fill_delay_ns: 0,
-            fill_delay_s: None,
-            missing_size: None,
-            stores_only: false,
             value_max_bytes,
+            ..TraceReplay::default()
         }
     }
 }
@@ -109,7 +98,7 @@ pub const TRACE_VERBS: [Verb; 12] = [
 ];
 
 /// Due times of the requests of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TracePace {
     /// At the time of their row from the first one on, divided by the speed.
@@ -118,6 +107,7 @@ pub enum TracePace {
         speed: f64,
     },
     /// A request is due as soon as its client has a free slot.
+    #[default]
     Fast,
     /// By the arrivals of the group: row i is due when arrival i of the whole group is.
     Rate,

@@ -150,33 +150,12 @@ fn space_shares(mix: &Mix) -> [u64; SHARED_SPACES] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Popularity;
     use crate::protocol::MetaAsk;
     use crate::rng::Stream;
 
-    fn mix(ops: &[(Verb, f64)]) -> Mix {
-        Mix {
-            ops: ops.to_vec(),
-            popularity: Popularity::Uniform,
-            multiget: 1,
-            read_through_ns: None,
-            fill: Fill::default(),
-            churn: None,
-            fill_delay_s: None,
-            noreply: false,
-            read_modify_write: 0.0,
-            inserts: false,
-            scans: false,
-            multiset: 1,
-            fresh: 0.0,
-            absent: 0.0,
-            meta: MetaAsk::default(),
-        }
-    }
-
     #[test]
     fn verbs_come_in_proportion_to_their_weights() {
-        let table = MixTable::new(&mix(&[(Verb::Get, 9.0), (Verb::Set, 0.75), (Verb::Delete, 0.25)]));
+        let table = MixTable::new(&Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 0.75), (Verb::Delete, 0.25)]));
         let stream = Stream::from_seed(5);
         let mut counts = [0u32; Verb::COUNT];
         for i in 0..100_000 {
@@ -191,10 +170,10 @@ mod tests {
 
     #[test]
     fn reads_stay_in_the_plain_space_unless_others_are_written() {
-        let table = MixTable::new(&mix(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]));
+        let table = MixTable::new(&Mix::of(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]));
         assert!(!table.has_spaces());
         assert_eq!(table.space(u64::MAX), Space::Plain);
-        let table = MixTable::new(&mix(&[(Verb::Get, 1.0), (Verb::Append, 1.0), (Verb::Decr, 1.0)]));
+        let table = MixTable::new(&Mix::of(&[(Verb::Get, 1.0), (Verb::Append, 1.0), (Verb::Decr, 1.0)]));
         assert_eq!(table.space(0), Space::Plain);
         assert_eq!(table.space(u64::MAX / 2 + (1 << 60)), Space::Pieces);
         assert_eq!(table.space(u64::MAX), Space::Counters);
@@ -203,16 +182,16 @@ mod tests {
     #[test]
     fn what_only_resp_commands_can_read_is_read_by_nothing_else() {
         let ops = [(Verb::Get, 1.0), (Verb::Hset, 5.0), (Verb::Command, 5.0)];
-        assert!(!MixTable::new(&mix(&ops)).has_spaces());
+        assert!(!MixTable::new(&Mix::of(&ops)).has_spaces());
         assert_eq!((space_of(Verb::Hget), space_of(Verb::Command)), (Space::Hashes, Space::Commands));
     }
 
     #[test]
     fn a_mix_brings_along_what_its_answers_ask_for() {
-        let read_through = |ops| Mix { read_through_ns: Some(0), ..mix(ops) };
+        let read_through = |ops| Mix { read_through_ns: Some(0), ..Mix::of(ops) };
         let hashes = read_through(&[(Verb::Hget, 1.0)]);
         assert_eq!(verbs_of(&hashes), [Verb::Hget, Verb::Hset]);
         let vivify = MetaAsk { vivify_s: Some(30), ..MetaAsk::default() };
-        assert_eq!(verbs_of(&Mix { meta: vivify, ..mix(&[(Verb::Get, 1.0)]) }), [Verb::Get, Verb::Set]);
+        assert_eq!(verbs_of(&Mix { meta: vivify, ..Mix::of(&[(Verb::Get, 1.0)]) }), [Verb::Get, Verb::Set]);
     }
 }

@@ -753,7 +753,7 @@ fn popularity(text: &str) -> Result<UnreadPopularity, ValueError> {
         Some(path) => return Ok(UnreadPopularity::Cachelib(path.to_owned())),
         None => {}
     }
-    text.parse().map(UnreadPopularity::Ready).map_err(|error: pummel_logic::plan::PopularityError| {
+    text.parse().map(UnreadPopularity::Ready).map_err(|error: pummel_logic::plan::TextError| {
         let typed = text.split(':').next().unwrap_or_default();
         let forms = error.accepted.split(", ").flat_map(|form| form.split(" or "));
         let names = forms.filter_map(|form| form.split(':').next());

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pummel_logic::plan::{
-    Event, EventKind, FlashCrowd, KeyChurn, Part, Popularity, PopularityError, RankError, RatePoint,
-};
+use pummel_logic::plan::{Event, EventKind, FlashCrowd, KeyChurn, Part, Popularity, RatePoint, TextError};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 use pummel_measure::figures::time_text;
@@ -179,7 +177,7 @@ impl WrittenEvent {
         let at_ns = time_of(&self.at, "at")?;
         let ranks = |text: &String, field| match text.parse() {
             Ok(ranks) => Ok(ranks),
-            Err(error) => Err(ValueError(format!("{field}: {}", RankError::to_string(&error)))),
+            Err(error) => Err(ValueError(format!("{field}: {}", TextError::to_string(&error)))),
         };
         let what = match (&self.hot, &self.delete, &self.expire) {
             (Some(crowd), None, None) => EventKind::Hot(crowd.read()?),
@@ -195,7 +193,7 @@ impl WrittenCrowd {
     fn read(&self) -> Result<FlashCrowd, ValueError> {
         let optional =
             |time: &Option<Quantity>, field| time.as_ref().map_or(Ok(0), |time| time_of(time, field));
-        let key = self.key.parse().map_err(|error: RankError| ValueError(format!("hot, key: {error}")))?;
+        let key = self.key.parse().map_err(|error: TextError| ValueError(format!("hot, key: {error}")))?;
         Ok(FlashCrowd {
             key,
             share: self.share,
@@ -232,9 +230,10 @@ impl FilePhase {
             verb.map(|verb| (verb, *weight)).ok_or_else(unknown)
         };
         let ops = written.mix.as_ref().map(|mix| mix.iter().map(verb).collect());
-        let popularity = written.popularity.as_ref().map(|text| {
-            text.parse().map_err(|error: PopularityError| in_field("popularity", error.to_string()))
-        });
+        let popularity = written
+            .popularity
+            .as_ref()
+            .map(|text| text.parse().map_err(|error: TextError| in_field("popularity", error.to_string())));
         let churn = written
             .churn
             .as_ref()

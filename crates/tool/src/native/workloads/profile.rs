@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Burst, KeyChurn, Popularity, PopularityError, RateShape, ValueClass};
+use pummel_logic::plan::{Burst, KeyChurn, Popularity, RateShape, TextError, ValueClass};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -258,7 +258,7 @@ fn burst(text: &str) -> Result<Burst, Refusal> {
 
 /// A popularity as a profile writes it.
 fn popularity(text: &str) -> Result<Popularity, Refusal> {
-    text.parse().map_err(|error: PopularityError| Refusal(error.to_string()))
+    text.parse().map_err(|error: TextError| Refusal(error.to_string()))
 }
 
 /// A distribution as a profile writes it, which names no file.
