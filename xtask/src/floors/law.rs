@@ -57,7 +57,10 @@ const LOGIC: Floor = Floor {
         ("connection", &["plan", "protocol", "time"]),
         ("unsent", &["arrival", "protocol", "time", "workload"]),
         ("client", &["arrival", "connection", "plan", "protocol", "rng", "time", "unsent", "workload"]),
-        ("plan::validate", &["arrival", "client::route", "dist", "plan", "protocol", "time", "workload"]),
+        (
+            "plan::validate",
+            &["arrival", "client::route", "dist", "plan", "protocol", "time", "words", "workload"],
+        ),
     ],
     unsafe_code: &[],
     banned_paths: WORLD,
