@@ -1,6 +1,7 @@
 //! The memory that a plan needs where it is run, computed from the plan alone.
 
 use super::{Depth, Fills, Group, Plan, TRACE_VERBS, Work};
+use crate::protocol::Verb;
 use crate::time::{Nanos, seconds};
 
 /// Most memory that a plan may need, in bytes. A million connections with one request each fit, and a thousand threads;
@@ -169,7 +170,7 @@ fn requests_at_once(plan: &Plan, group: &Group) -> u64 {
 /// Bytes of a request with its value, where the value is copied.
 fn request_bytes(plan: &Plan) -> u64 {
     let stores = plan.phases.iter().any(|phase| match &phase.work {
-        Work::Mix(mix) => mix.read_through_ns.is_some() || mix.ops.iter().any(|(verb, _)| verb.stores()),
+        Work::Mix(mix) => mix.read_through_ns.is_some() || mix.any_op(Verb::stores),
         Work::Load(_) | Work::Replay(_) | Work::Trace(_) | Work::Window(_) => true,
         Work::Delete(_) | Work::Pause(_) => false,
     });
@@ -193,7 +194,6 @@ fn verbs_of(work: &Work) -> u64 {
 mod tests {
     use super::*;
     use crate::plan::{Mix, Phase, Stop};
-    use crate::protocol::Verb;
     use crate::time::SECOND;
 
     fn plan(clients: u32, depth: Depth) -> Plan {

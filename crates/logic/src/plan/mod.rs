@@ -201,6 +201,14 @@ impl Plan {
         churn_of(phase).is_some() || in_parts
     }
 
+    /// The mixes of the Plan, with the numbers of their phases.
+    pub fn mixes(&self) -> impl Iterator<Item = (usize, &Mix)> {
+        self.phases.iter().enumerate().filter_map(|(number, phase)| match &phase.work {
+            Work::Mix(mix) => Some((number, mix)),
+            _ => None,
+        })
+    }
+
     /// The last phase, where it is measured and its requests are drawn from a mix: the requests of a probe.
     pub fn probed_phase(&self) -> Option<&Phase> {
         self.phases.last().filter(|phase| phase.recorded && matches!(phase.work, Work::Mix(_)))
@@ -279,10 +287,7 @@ impl Plan {
         }
         let keys_end = self.data.expiry_s != Dist::Fixed(0.0) || !self.changes.events.is_empty();
         let has_parts = self.changes.parts.iter().any(Part::has_own_mix);
-        let tells = |mix: &Mix| {
-            let reads = mix.ops.iter().any(|(verb, _)| verb.reads() || *verb == Verb::Cas);
-            mix.tells_misses() || keys_end && reads
-        };
+        let tells = |mix: &Mix| mix.tells_misses() || keys_end && mix.any_op(Verb::asks_for_values);
         let of_phase = |phase: &Phase| match &phase.work {
             Work::Mix(mix) if phase.recorded => {
                 tells(mix) || has_parts && self.changes.parts.iter().any(|part| tells(&part.mix(mix)))

@@ -163,10 +163,15 @@ pub enum Fill {
 }
 
 impl Mix {
+    /// Whether one of the operations is of a kind.
+    pub fn any_op(&self, is_kind: impl Fn(Verb) -> bool) -> bool {
+        self.ops.iter().any(|&(verb, _)| is_kind(verb))
+    }
+
     /// Whether some requests of the mix are answered. Also with `noreply`, each cas follows a read.
     pub fn is_answered(&self) -> bool {
         let always = |verb: Verb| verb.reads() || matches!(verb, Verb::Version | Verb::Cas);
-        !self.noreply || self.ops.iter().any(|&(verb, _)| always(verb))
+        !self.noreply || self.any_op(always)
     }
 
     /// Whether some reads are followed by a store of their key.
@@ -177,8 +182,8 @@ impl Mix {
     /// Whether reads may miss keys for reasons that are distinguished: keys that are no records, that change or that
     /// are stored after a miss.
     pub fn tells_misses(&self) -> bool {
-        let reads = self.ops.iter().any(|(verb, _)| verb.reads() || *verb == Verb::Cas);
-        reads && (self.reads_unstored() || self.churn.is_some() || self.read_through_ns.is_some())
+        self.any_op(Verb::asks_for_values)
+            && (self.reads_unstored() || self.churn.is_some() || self.read_through_ns.is_some())
     }
 
     /// Whether reads ask for keys that are no records.

@@ -51,6 +51,11 @@ impl Verb {
         matches!(self, Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats | Verb::Hget)
     }
 
+    /// Whether a read is the request, or the first half of it.
+    pub fn asks_for_values(self) -> bool {
+        self.reads() || self == Verb::Cas
+    }
+
     /// Whether the request stores a value. [`Verb::Command`] may carry a value too, but its use of the value is not
     /// known.
     pub fn stores(self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::field::Field;
-use super::invalid::{DAY, Invalid, YEAR, refuse, span, within};
+use super::invalid::{DAY, Invalid, YEAR, refuse, refuse_if, span, within};
 use super::requests;
 use crate::arrival::{RATE_MAX, RATE_MIN, RateCurve, check_rate};
 use crate::plan::{
@@ -28,9 +28,8 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     };
     let phase = measured_phase(plan, field)?;
     let group = &plan.groups[0];
-    if group.churn.is_some() {
-        return refuse(field.path(), "", "expected clients that stay with it, and none that come and go");
-    }
+    let expected = "expected clients that stay with it, and none that come and go";
+    refuse_if(group.churn.is_some(), field.path(), "", expected)?;
     let Some(rate) = group.rate.filter(|_| group.arrivals != Arrivals::Closed) else {
         return refuse(
             field.path(),
@@ -60,10 +59,8 @@ fn parts(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
     let path = || Field::Parts.path();
     within(path(), parts.len() as u64, 0, PARTS_MAX as u64)?;
     let ascend = parts.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns);
-    if !ascend || parts.first().is_some_and(|first| first.at_ns > 0) {
-        let expected = "expected parts that follow each other, the first of which begins at 0";
-        return refuse(path(), "", expected);
-    }
+    let expected = "expected parts that follow each other, the first of which begins at 0";
+    refuse_if(!ascend || parts.first().is_some_and(|first| first.at_ns > 0), path(), "", expected)?;
     if let (Some(last), Some(time_ns)) = (parts.last(), phase.stop.time_ns)
         && last.at_ns >= time_ns
     {
@@ -81,9 +78,7 @@ fn names(parts: &[Part]) -> Result<(), Invalid> {
                 "expected names of parts with at least one character, and without control characters";
             return refuse(Field::Parts.path(), name.escape_debug(), expected);
         }
-        if !seen.insert(name) {
-            return refuse(Field::Parts.path(), name, "expected parts with different names");
-        }
+        refuse_if(!seen.insert(name), Field::Parts.path(), name, "expected parts with different names")?;
     }
     Ok(())
 }
@@ -122,9 +117,8 @@ fn shape(shape: &RateShape) -> Result<(), Invalid> {
                 let expected = "expected an amplitude from 0 to below the mean";
                 return refuse(path(), sine.amplitude, expected);
             }
-            if !(0.0..=1.0).contains(&sine.start) {
-                return refuse(path(), sine.start, "expected a share of a period from 0 to 1");
-            }
+            let expected = "expected a share of a period from 0 to 1";
+            refuse_if(!(0.0..=1.0).contains(&sine.start), path(), sine.start, expected)?;
             period(sine.period_ns)
         }
         RateShape::Day(day) => {
@@ -152,15 +146,12 @@ fn begins(plan: &Plan, curve: &RateCurve) -> Result<(), Invalid> {
 fn ends(phase: &Phase, curve: &RateCurve, rate: f64) -> Result<(), Invalid> {
     let path = || Field::RateShape.path();
     let length_ns = curve.length_until(phase.stop);
-    if length_ns == NEVER {
-        let expected =
-            "expected a rate under which all requests of the phase are due: this one ends with 0 before that";
-        return refuse(path(), "", expected);
-    }
+    let expected =
+        "expected a rate under which all requests of the phase are due: this one ends with 0 before that";
+    refuse_if(length_ns == NEVER, path(), "", expected)?;
     let mean = curve.mean_until(length_ns.max(1));
-    if mean.is_nan() || mean < RATE_MIN {
-        return refuse(path(), mean, "expected a rate above 0 for some of the time of the phase");
-    }
+    let expected = "expected a rate above 0 for some of the time of the phase";
+    refuse_if(mean.is_nan() || mean < RATE_MIN, path(), mean, expected)?;
     if (rate - mean).abs() > MEAN_ERROR_MAX * mean {
         return refuse(Field::Rate.path(), rate, format!("expected {mean}, the mean of the rate over time"));
     }
@@ -172,7 +163,7 @@ fn mixes(parts: &[Part], phase: &Phase) -> Result<(), Invalid> {
     let Work::Mix(mix) = &phase.work else { return Ok(()) };
     for part in parts.iter().filter(|part| part.has_own_mix()) {
         let of_part = part.mix(mix);
-        let foreign = of_part.ops.iter().find(|(verb, _)| !requests::asks(mix, *verb));
+        let foreign = of_part.ops.iter().find(|(verb, _)| !mix.any_op(|own| own == *verb));
         if let Some((verb, _)) = foreign {
             let expected = format!("in part '{}', operations of the phase's own mix are accepted", part.name);
             return refuse(Field::Parts.path(), verb.name(), expected);
@@ -226,10 +217,8 @@ fn factor(states: &BurstStates) -> Result<(), Invalid> {
 }
 
 fn sources(sources: &BurstSources) -> Result<(), Invalid> {
-    if !(sources.hurst > 0.5 && sources.hurst < 1.0) {
-        let expected = "expected a Hurst parameter above 0.5 and below 1";
-        return refuse(Field::Burst.path(), sources.hurst, expected);
-    }
+    let expected = "expected a Hurst parameter above 0.5 and below 1";
+    refuse_if(!(sources.hurst > 0.5 && sources.hurst < 1.0), Field::Burst.path(), sources.hurst, expected)?;
     within(Field::Burst.path(), sources.sources.into(), 1, 10_000)
 }
 
@@ -262,17 +251,15 @@ fn events_fit(plan: &Plan, phase: &Phase) -> Result<(), Invalid> {
 
 fn crowd(plan: &Plan, crowd: &FlashCrowd) -> Result<(), Invalid> {
     let path = Field::Events.path();
-    if !(crowd.share > 0.0 && crowd.share <= 1.0) {
-        return refuse(path, crowd.share, "expected a share of the requests above 0 and at most 1");
-    }
+    let expected = "expected a share of the requests above 0 and at most 1";
+    refuse_if(!(crowd.share > 0.0 && crowd.share <= 1.0), path, crowd.share, expected)?;
     for (word, time_ns) in [("rise", crowd.rise_ns), ("hold", crowd.hold_ns), ("fall", crowd.fall_ns)] {
         if time_ns > DAY {
             return refuse(path, typed_time(time_ns), format!("expected a time of at most 24h for {word}"));
         }
     }
-    if crowd.length_ns() == 0 {
-        return refuse(path, "", "expected a crowd that lasts for some time: rise, hold and fall are 0");
-    }
+    let expected = "expected a crowd that lasts for some time: rise, hold and fall are 0";
+    refuse_if(crowd.length_ns() == 0, path, "", expected)?;
     match crowd.key {
         HotKey::Rank(rank) => ranks_exist(plan, RankRange { first: rank, last: rank }),
         HotKey::New => Ok(()),

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::field::Field;
-use super::invalid::{CLIENTS_MAX, DEPTH_MAX, Invalid, NUMBER_MAX, refuse, shape, share, within};
+use super::invalid::{CLIENTS_MAX, DEPTH_MAX, Invalid, NUMBER_MAX, refuse, refuse_if, shape, share, within};
 use super::records::KEY_SIZE_MAX;
 use crate::arrival::check_rate;
 use crate::client::route::LANES_MAX;
@@ -23,9 +23,7 @@ const THREADS_MAX: u64 = 1_024;
 
 /// Refuses groups without clients, names that two groups share, and threads without clients.
 pub fn groups(plan: &Plan) -> Result<(), Invalid> {
-    if plan.groups.is_empty() {
-        return refuse(Field::Groups.path(), "[]", "expected at least one group");
-    }
+    refuse_if(plan.groups.is_empty(), Field::Groups.path(), "[]", "expected at least one group")?;
     for (index, group) in plan.groups.iter().enumerate() {
         if plan.groups[..index].iter().any(|other| other.name == group.name) {
             return refuse(Field::GroupName.of(index), &group.name, "each name is accepted once");
@@ -97,10 +95,8 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
         return refuse(Field::FieldBytes.path(), "", "expected hashes only with RESP");
     }
-    if plan.verify > 0.0 && plan.replays() {
-        let expected = "expected 0 where requests are replayed: their values are not those of records";
-        return refuse(Field::Verify.path(), plan.verify, expected);
-    }
+    let expected = "expected 0 where requests are replayed: their values are not those of records";
+    refuse_if(plan.verify > 0.0 && plan.replays(), Field::Verify.path(), plan.verify, expected)?;
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
     let has_policy = |group: &Group| {
         let elsewhere_too = ClientPolicy {
@@ -145,25 +141,18 @@ fn churning_place(plan: &Plan, index: usize, group: &Group, churn: &ChurningClie
         Spawns::Open { rate, .. } => (Field::SpawnsRate.of(index), rate.to_string()),
         Spawns::Closed | Spawns::Drawn(_) => (Field::Calls.of(index), churn.calls.to_string()),
     };
-    if plan.groups.len() > 1 {
-        return refuse(path, value, "clients that come and go are accepted only in the only group");
-    }
+    let expected = "clients that come and go are accepted only in the only group";
+    refuse_if(plan.groups.len() > 1, path, &value, expected)?;
     let other = |phase: &Phase| {
         matches!(phase.work, Work::Window(_) | Work::Replay(_) | Work::Trace(_) | Work::Delete(_))
     };
-    if plan.phases.iter().any(other) {
-        let expected = "clients that come and go are accepted only where a mix of operations is asked for";
-        return refuse(path, value, expected);
-    }
-    if plan.route != Route::All {
-        return refuse(path, value, "clients that come and go are accepted only with --route all");
-    }
-    if plan.transport == Transport::Udp {
-        return refuse(path, value, "clients that come and go are accepted only over TCP and unix sockets");
-    }
-    if plan.reconnect {
-        return refuse(path, value, "clients that come and go are not accepted with --reconnect");
-    }
+    let expected = "clients that come and go are accepted only where a mix of operations is asked for";
+    refuse_if(plan.phases.iter().any(other), path, &value, expected)?;
+    let expected = "clients that come and go are accepted only with --route all";
+    refuse_if(plan.route != Route::All, path, &value, expected)?;
+    let expected = "clients that come and go are accepted only over TCP and unix sockets";
+    refuse_if(plan.transport == Transport::Udp, path, &value, expected)?;
+    refuse_if(plan.reconnect, path, &value, "clients that come and go are not accepted with --reconnect")?;
     if let Some(rate) = group.rate {
         let why = "not accepted for clients that come and go: how many requests there are follows from --conn-rate and \
                    --calls-per-connection";
@@ -214,9 +203,7 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
     }
     let expiry = &plan.data.expiry_s;
     let jitter = plan.data.style.expiry_jitter_percent;
-    if jitter > 0 {
-        return refuse(Field::ExpiryJitter.path(), jitter, "expected 0 with a sequence");
-    }
+    refuse_if(jitter > 0, Field::ExpiryJitter.path(), jitter, "expected 0 with a sequence")?;
     if !matches!(expiry, Dist::Fixed(seconds) if (0.0..=f64::from(i32::MAX)).contains(seconds) && seconds.fract() == 0.0)
     {
         return refuse(Field::Expiry.path(), expiry, "expected a whole number from 0 to 2147483647");
@@ -224,13 +211,7 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
     if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
         return wrong(&plan.data.key_prefix, "expected a prefix of up to 234 bytes");
     }
-    let mixes = || {
-        plan.phases.iter().filter_map(|phase| match &phase.work {
-            Work::Mix(mix) => Some(mix),
-            _ => None,
-        })
-    };
-    if sequence.bogus && !mixes().all(|mix| mix.ops[0].0 == Verb::Set) {
+    if sequence.bogus && !plan.mixes().all(|(_, mix)| mix.ops[0].0 == Verb::Set) {
         return wrong(&"bogus", "the word xxx is accepted in place of set alone");
     }
     let spawns = match churn.spawns {
@@ -250,7 +231,7 @@ fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Seque
         }
     }
     let requests = plan.phases.iter().filter_map(|phase| phase.stop.requests).max().unwrap_or(NUMBER_MAX);
-    let stores = mixes().any(|mix| mix.ops[0].0.stores());
+    let stores = plan.mixes().any(|(_, mix)| mix.ops[0].0.stores());
     if stores && plan.phases.len() > 1 && matches!(sequence.sizes, Gap::Rising(_)) {
         let expected = "expected one phase where sizes rise: they rise on from one phase to the next";
         return wrong(&"sizes", expected);
@@ -277,9 +258,7 @@ pub fn window(index: usize, window: &Window) -> Result<(), Invalid> {
     within(path, window.pool.block.into(), 1, CLIENTS_MAX)?;
     let lists = [(&window.keys, 16, KEY_SIZE_MAX), (&window.values, 1, VALUE_MAX_BYTES as u64)];
     for (list, least, most) in lists {
-        if list.is_empty() {
-            return refuse(path, "[]", "expected at least one range of lengths");
-        }
+        refuse_if(list.is_empty(), path, "[]", "expected at least one range of lengths")?;
         for range in list {
             within(path, range.start.into(), least, most)?;
             within(path, range.end.into(), range.start.into(), most)?;
@@ -331,11 +310,9 @@ pub fn windows_fit(plan: &Plan) -> Result<(), Invalid> {
         || plan.login.is_some()
         || pool.replication.is_some()
         || plan.servers.iter().any(|server| server.starts_with('/'));
-    if plan.protocol != Protocol::Text || has_stream_only {
-        let expected = "datagrams beside streams are accepted only with HOST:PORT and --protocol text, without TLS, login and \
+    let expected = "datagrams beside streams are accepted only with HOST:PORT and --protocol text, without TLS, login and \
                         replication";
-        return refuse(path, "datagrams", expected);
-    }
+    refuse_if(plan.protocol != Protocol::Text || has_stream_only, path, "datagrams", expected)?;
     let longest = first.longest_get_bytes();
     if longest > DATAGRAM_MAX_BYTES {
         let expected = format!("expected gets of up to {DATAGRAM_MAX_BYTES} bytes with their frame over UDP");

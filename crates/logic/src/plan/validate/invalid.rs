@@ -49,6 +49,16 @@ pub fn refuse<T>(path: FieldPath, value: impl Display, expected: impl Into<Strin
     Err(Invalid { path, value: value.to_string(), expected: expected.into() })
 }
 
+/// Refuses a value that is wrong.
+pub fn refuse_if(
+    is_wrong: bool,
+    path: FieldPath,
+    value: impl Display,
+    expected: &str,
+) -> Result<(), Invalid> {
+    if is_wrong { refuse(path, value, expected) } else { Ok(()) }
+}
+
 /// Refuses a number that is not from `least` to `most`.
 pub fn within(path: FieldPath, value: u64, least: u64, most: u64) -> Result<(), Invalid> {
     if value < least || value > most {

@@ -1,7 +1,7 @@
 //! Checks that each phase has work that can be done, and an end.
 
 use super::field::Field;
-use super::invalid::{DEPTH_MAX, HOUR, Invalid, NUMBER_MAX, YEAR, refuse, span, within};
+use super::invalid::{DEPTH_MAX, HOUR, Invalid, NUMBER_MAX, YEAR, refuse, refuse_if, span, within};
 use super::{clients, requests};
 use crate::plan::{
     Arrivals, Delete, Fills, Load, Pause, Phase, Plan, Replay, Route, Stop, TracePace, TraceReplay, Work,
@@ -10,9 +10,7 @@ use crate::time::{MILLISECOND, typed_time};
 
 /// Refuses plans without phases, and phases whose work cannot be done.
 pub fn phases(plan: &Plan) -> Result<(), Invalid> {
-    if plan.phases.is_empty() {
-        return refuse(Field::Phases.path(), "[]", "expected at least one phase");
-    }
+    refuse_if(plan.phases.is_empty(), Field::Phases.path(), "[]", "expected at least one phase")?;
     plan.phases.iter().enumerate().try_for_each(|(index, phase)| self::phase(index, phase))
 }
 
@@ -23,9 +21,7 @@ fn phase(index: usize, phase: &Phase) -> Result<(), Invalid> {
         Work::Pause(pause) => self::pause(index, pause, phase.stop),
         Work::Replay(replay) => self::replay(index, replay, phase.stop),
         Work::Trace(replay) => {
-            if let Some(time_ns) = phase.stop.time_ns {
-                span(Field::StopTime.of(index), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
-            }
+            stop_time(index, phase.stop)?;
             trace(index, replay, phase.stop)
         }
         Work::Mix(mix) => {
@@ -68,9 +64,7 @@ fn replay(index: usize, replay: &Replay, stop: Stop) -> Result<(), Invalid> {
     if let Some(delay_ns) = replay.read_through_ns {
         span(Field::ReplayReadThrough.of(index), delay_ns, (0, "0"), (HOUR, "1h"))?;
     }
-    if let Some(time_ns) = stop.time_ns {
-        span(Field::StopTime.of(index), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
-    }
+    stop_time(index, stop)?;
     within(Field::ReplayFormat.of(index), replay.format.into(), 0, 2)
 }
 
@@ -81,15 +75,17 @@ fn ends_by_itself(index: usize, stop: Stop, what: &str) -> Result<(), Invalid> {
     refuse(Field::Stop.of(index), "", format!("expected no stop for {what}, which ends by itself"))
 }
 
+fn stop_time(index: usize, stop: Stop) -> Result<(), Invalid> {
+    stop.time_ns.map_or(Ok(()), |time_ns| {
+        span(Field::StopTime.of(index), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))
+    })
+}
+
 fn stop(index: usize, phase: &Phase) -> Result<(), Invalid> {
     let stop = phase.stop;
-    if stop == Stop::default() {
-        let expected = "expected a time, a number of requests or both";
-        return refuse(Field::Stop.of(index), "", expected);
-    }
-    if let Some(time_ns) = stop.time_ns {
-        span(Field::StopTime.of(index), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
-    }
+    let expected = "expected a time, a number of requests or both";
+    refuse_if(stop == Stop::default(), Field::Stop.of(index), "", expected)?;
+    stop_time(index, stop)?;
     if let Some(requests) = stop.requests {
         within(Field::StopRequests.of(index), requests, 1, NUMBER_MAX)?;
     }
@@ -135,10 +131,8 @@ fn trace(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> 
             format!("expected a time above {}, at which the rows begin", typed_time(replay.from_ns));
         return refuse(of(Field::TraceEnd), typed_time(to_ns), expected);
     }
-    if replay.passes == 0 && stop == Stop::default() {
-        let expected = "endless passes are accepted with a time or a number of requests only";
-        return refuse(of(Field::TracePasses), 0, expected);
-    }
+    let expected = "endless passes are accepted with a time or a number of requests only";
+    refuse_if(replay.passes == 0 && stop == Stop::default(), of(Field::TracePasses), 0, expected)?;
     if replay.value_max_bytes > VALUE_MAX_BYTES {
         return refuse(of(Field::TraceValueMax), replay.value_max_bytes, "expected at most 128 MiB");
     }
@@ -200,25 +194,19 @@ pub fn trace_fits(plan: &Plan) -> Result<(), Invalid> {
         let expected = "expected a warm-up of so many rows, and one of a time where the rows have times";
         return refuse(Field::Stop.of(at), "", expected);
     }
-    if plan.groups.len() > 1 {
-        return refuse(path(), plan.groups.len(), "expected one group of clients where a trace is replayed");
-    }
+    let expected = "expected one group of clients where a trace is replayed";
+    refuse_if(plan.groups.len() > 1, path(), plan.groups.len(), expected)?;
     let group = &plan.groups[0];
     let is_paced = match first.pace {
         TracePace::Trace { .. } => group.arrivals == Arrivals::Trace,
         TracePace::Fast => group.arrivals == Arrivals::Closed,
         TracePace::Rate => group.rate.is_some(),
     };
-    if !is_paced {
-        return refuse(path(), &group.arrivals, "expected a pace that fits the arrivals of the clients");
-    }
-    if plan.route != Route::All {
-        return refuse(Field::Route.path(), plan.route.name(), "expected all where a trace is replayed");
-    }
-    if plan.verify > 0.0 {
-        let expected = "expected 0 where a trace is replayed: its values are not those of records";
-        return refuse(Field::Verify.path(), plan.verify, expected);
-    }
+    refuse_if(!is_paced, path(), &group.arrivals, "expected a pace that fits the arrivals of the clients")?;
+    let expected = "expected all where a trace is replayed";
+    refuse_if(plan.route != Route::All, Field::Route.path(), plan.route.name(), expected)?;
+    let expected = "expected 0 where a trace is replayed: its values are not those of records";
+    refuse_if(plan.verify > 0.0, Field::Verify.path(), plan.verify, expected)?;
     if group.churn.is_some() || group.policy != crate::plan::ClientPolicy::default() {
         return refuse(path(), &group.name, "expected clients that stay where a trace is replayed");
     }

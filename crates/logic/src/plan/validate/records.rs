@@ -1,7 +1,7 @@
 //! Checks that keys and values of the records can be made: their number, their lengths, their expiry.
 
 use super::field::{Field, FieldPath};
-use super::invalid::{Invalid, NUMBER_MAX, refuse, size, within};
+use super::invalid::{Invalid, NUMBER_MAX, refuse, refuse_if, size, within};
 use crate::dist::Dist;
 use crate::plan::{
     Arrivals, Data, EventKind, FlashCrowd, HotKey, KeyChurn, KeyStyle, LIFE_MIN, Mix, Plan, Popularity,
@@ -42,10 +42,8 @@ fn value_classes(data: &Data) -> Result<(), Invalid> {
     }
     let mut before = 0.0;
     for class in &data.value_classes {
-        if !(class.until > before && class.until < 1.0) {
-            let expected = "expected shares of the records that rise, above 0 and below 1";
-            return refuse(path, class.until, expected);
-        }
+        let expected = "expected shares of the records that rise, above 0 and below 1";
+        refuse_if(!(class.until > before && class.until < 1.0), path, class.until, expected)?;
         before = class.until;
         value_size(path, &class.value_size)?;
     }
@@ -143,12 +141,7 @@ fn longest_key_with(data: &Data, digits: usize) -> u64 {
 
 /// Refuses a churn with invalid lives, and one that clients could not follow together.
 pub fn key_churn_fits(plan: &Plan) -> Result<(), Invalid> {
-    let mixes: Vec<(usize, &Mix)> = plan
-        .phases
-        .iter()
-        .enumerate()
-        .filter_map(|(index, phase)| if let Work::Mix(mix) = &phase.work { Some((index, mix)) } else { None })
-        .collect();
+    let mixes: Vec<(usize, &Mix)> = plan.mixes().collect();
     for &(index, mix) in &mixes {
         if let Some(churn) = &mix.churn {
             life(Field::Churn.of(index), churn)?;
@@ -177,26 +170,20 @@ fn asking_clients(plan: &Plan, path: FieldPath, churns: &[&KeyChurn]) -> Result<
         let expected = "expected clients that stay with it, and none that come and go";
         return refuse(path, churn, expected);
     }
-    if plan.window().is_some() {
-        return refuse(path, churn, "expected clients without windows with it");
-    }
+    refuse_if(plan.window().is_some(), path, churn, "expected clients without windows with it")?;
     let by_requests = churns.iter().find(|churn| churn.counts_requests());
     if let Some(churn) = by_requests {
-        if plan.groups.len() > 1 {
-            let expected = "expected lives in time where several groups of clients ask at paces of their own";
-            return refuse(path, churn, expected);
-        }
+        let expected = "expected lives in time where several groups of clients ask at paces of their own";
+        refuse_if(plan.groups.len() > 1, path, churn, expected)?;
         if plan.changes.parts.iter().any(|part| part.churn.is_some()) {
             let expected = "expected lives in time where phases have lives of their own";
             return refuse(Field::Parts.path(), churn, expected);
         }
         return Ok(());
     }
-    if plan.groups[0].arrivals == Arrivals::Closed {
-        let expected = "expected lives in requests in closed loop, such as requests:100000 or share:0.01: the time of a \
+    let expected = "expected lives in requests in closed loop, such as requests:100000 or share:0.01: the time of a \
                         request is not known before it is asked; lives in time need open loop (--rate)";
-        return refuse(path, churn, expected);
-    }
+    refuse_if(plan.groups[0].arrivals == Arrivals::Closed, path, churn, expected)?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Checks that requests can be drawn from the mixes, and that the protocol can say each of them.
 
 use super::field::Field;
-use super::invalid::{HOUR, Invalid, refuse, span, within};
+use super::invalid::{HOUR, Invalid, refuse, refuse_if, span, within};
 use super::records::{EXPIRY_MAX_S, has_keys_beyond_the_load, longest_key};
 use crate::dist::Dist;
 use crate::plan::{Fill, Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFamily, Work};
@@ -22,38 +22,20 @@ const GAT_LINE_MAX: u64 = 2048;
 /// Bytes of a gat's line beside its keys and the blanks before them: the word, the longest expiry, the line end.
 const GAT_LINE_FRAME: u64 = "gats -2147483648\r\n".len() as u64;
 
-/// The mixes of a plan, with the numbers of their phases.
-pub fn mixes(plan: &Plan) -> impl Iterator<Item = (usize, &Mix)> {
-    plan.phases.iter().enumerate().filter_map(|(index, phase)| match &phase.work {
-        Work::Mix(mix) => Some((index, mix)),
-        _ => None,
-    })
-}
-
-/// Whether a mix has an operation.
-pub fn asks(mix: &Mix, wanted: Verb) -> bool {
-    mix.ops.iter().any(|&(verb, _)| verb == wanted)
-}
-
 /// Refuses a mix that no request can be drawn from, and options that have no effect on it.
 pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let path = Field::Operations.of(index);
-    if mix.ops.is_empty() {
-        return refuse(path, "", "expected at least one operation");
-    }
+    refuse_if(mix.ops.is_empty(), path, "", "expected at least one operation")?;
     for (place, &(verb, weight)) in mix.ops.iter().enumerate() {
         if !(weight > 0.0 && weight.is_finite()) {
             let value = format!("{}:{weight}", verb.name());
             return refuse(path, value, "expected finite weights above 0");
         }
-        if mix.ops[..place].iter().any(|&(other, _)| other == verb) {
-            return refuse(path, verb.name(), "each operation is accepted once");
-        }
+        let expected = "each operation is accepted once";
+        refuse_if(mix.ops[..place].iter().any(|&(other, _)| other == verb), path, verb.name(), expected)?;
     }
     let total: f64 = mix.ops.iter().map(|&(_, weight)| weight).sum();
-    if !total.is_finite() {
-        return refuse(path, total, "expected finite weights above 0");
-    }
+    refuse_if(!total.is_finite(), path, total, "expected finite weights above 0")?;
     if mix.popularity.to_string().parse::<Popularity>().is_err() {
         let expected = format!("expected {POPULARITIES}");
         return refuse(Field::Popularity.of(index), &mix.popularity, expected);
@@ -62,7 +44,7 @@ pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
 }
 
 fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
-    let asks = |which: fn(Verb) -> bool| mix.ops.iter().any(|&(verb, _)| which(verb));
+    let asks = |which: fn(Verb) -> bool| mix.any_op(which);
     let no_read = "is accepted only with a read (get, gets, gat, gats) in --mix";
     let (multiget, multiset) = (Field::MultiGet.of(index), Field::MultiSet.of(index));
     within(multiget, mix.multiget.into(), 1, MULTIGET_MAX)?;
@@ -70,9 +52,8 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
         return refuse(multiget, mix.multiget, format!("more than 1 {no_read}"));
     }
     within(multiset, mix.multiset.into(), 1, MULTIGET_MAX)?;
-    if mix.multiset > 1 && !asks(|verb| verb == Verb::Mset) {
-        return refuse(multiset, mix.multiset, "more than 1 is accepted only with mset in --mix");
-    }
+    let expected = "more than 1 is accepted only with mset in --mix";
+    refuse_if(mix.multiset > 1 && !asks(|verb| verb == Verb::Mset), multiset, mix.multiset, expected)?;
     unstored(index, mix)?;
     dependent(index, mix)?;
     if let Some(delay_ns) = mix.read_through_ns {
@@ -93,27 +74,18 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
 /// Refuses dependent requests in a mix without the operations that they need, or with replies that could not be
 /// distinguished.
 fn dependent(index: usize, mix: &Mix) -> Result<(), Invalid> {
-    let asks = |wanted| asks(mix, wanted);
+    let asks = |wanted| mix.any_op(|verb| verb == wanted);
     let path = Field::ReadModifyWrite.of(index);
     let share = mix.read_modify_write;
-    if !(0.0..=1.0).contains(&share) {
-        return refuse(path, share, "expected shares from 0 to 1");
-    }
-    if share > 0.0 && !asks(Verb::Get) {
-        return refuse(path, share, "it is accepted only with get in --mix");
-    }
-    if share > 0.0 && (mix.multiget > 1 || mix.meta.renews() || mix.noreply) {
-        let expected =
-            "expected 0 with reads of several keys (--multiget), --noreply, --vivify, --recache and --stale";
-        return refuse(path, share, expected);
-    }
-    if mix.inserts && !asks(Verb::Add) {
-        return refuse(Field::Inserts.of(index), true, "it is accepted only with add in --mix");
-    }
-    if mix.scans && mix.multiget < 2 {
-        let expected = "expected scans of up to 2 records or more, as many as reads have keys";
-        return refuse(Field::Scans.of(index), true, expected);
-    }
+    refuse_if(!(0.0..=1.0).contains(&share), path, share, "expected shares from 0 to 1")?;
+    refuse_if(share > 0.0 && !asks(Verb::Get), path, share, "it is accepted only with get in --mix")?;
+    let expected =
+        "expected 0 with reads of several keys (--multiget), --noreply, --vivify, --recache and --stale";
+    refuse_if(share > 0.0 && (mix.multiget > 1 || mix.meta.renews() || mix.noreply), path, share, expected)?;
+    let expected = "it is accepted only with add in --mix";
+    refuse_if(mix.inserts && !asks(Verb::Add), Field::Inserts.of(index), true, expected)?;
+    let expected = "expected scans of up to 2 records or more, as many as reads have keys";
+    refuse_if(mix.scans && mix.multiget < 2, Field::Scans.of(index), true, expected)?;
     if matches!(mix.popularity, Popularity::Latest { .. }) && (mix.multiget > 1 || mix.multiset > 1) {
         let expected =
             "latest is accepted where each request has one key: the newest records change with every add";
@@ -125,21 +97,15 @@ fn dependent(index: usize, mix: &Mix) -> Result<(), Invalid> {
 /// Refuses ways to store missed keys in a mix that stores none, and invalid delays.
 fn fill(index: usize, mix: &Mix) -> Result<(), Invalid> {
     let needs = "it is accepted only where missed keys are stored (--read-through)";
-    if mix.fill == Fill::Add && mix.read_through_ns.is_none() {
-        return refuse(Field::Fill.of(index), "add", needs);
-    }
-    if mix.fill == Fill::Add && !mix.ops.iter().any(|&(verb, _)| verb.reads() && verb != Verb::Hget) {
+    refuse_if(mix.fill == Fill::Add && mix.read_through_ns.is_none(), Field::Fill.of(index), "add", needs)?;
+    if mix.fill == Fill::Add && !mix.any_op(|verb| verb.reads() && verb != Verb::Hget) {
         let plain = "expected add with a read of plain values (get, gets, gat, gats) in --mix";
         return refuse(Field::Fill.of(index), "add", plain);
     }
     let Some(delay) = &mix.fill_delay_s else { return Ok(()) };
     let path = Field::FillDelay.of(index);
-    if mix.read_through_ns.is_none() {
-        return refuse(path, delay, needs);
-    }
-    if !is_delay(delay) {
-        return refuse(path, delay, "expected delays of 0 or more with a mean of at most an hour");
-    }
+    refuse_if(mix.read_through_ns.is_none(), path, delay, needs)?;
+    refuse_if(!is_delay(delay), path, delay, "expected delays of 0 or more with a mean of at most an hour")?;
     Ok(())
 }
 
@@ -155,26 +121,14 @@ pub(super) fn is_delay(delay: &Dist) -> bool {
 fn unstored(index: usize, mix: &Mix) -> Result<(), Invalid> {
     for (field, share) in [(Field::Fresh, mix.fresh), (Field::Absent, mix.absent)] {
         let path = field.of(index);
-        if !(0.0..=1.0).contains(&share) {
-            return refuse(path, share, "expected shares from 0 to 1");
-        }
-        if share > 0.0 && !mix.ops.iter().any(|&(verb, _)| verb.reads() && verb != Verb::Hget) {
+        refuse_if(!(0.0..=1.0).contains(&share), path, share, "expected shares from 0 to 1")?;
+        if share > 0.0 && !mix.any_op(|verb| verb.reads() && verb != Verb::Hget) {
             return refuse(path, share, "it is accepted only with a read (get, gets, gat, gats) in --mix");
         }
-        if share > 0.0 && mix.fresh + mix.absent > 1.0 {
-            return refuse(
-                path,
-                share,
-                "expected shares that sum to at most 1: fresh and absent keys are different keys",
-            );
-        }
-        if share > 0.0 && mix.meta.vivify_s.is_some() {
-            return refuse(
-                path,
-                share,
-                "it is not accepted with --vivify, which makes every key that is asked for",
-            );
-        }
+        let expected = "expected shares that sum to at most 1: fresh and absent keys are different keys";
+        refuse_if(share > 0.0 && mix.fresh + mix.absent > 1.0, path, share, expected)?;
+        let expected = "it is not accepted with --vivify, which makes every key that is asked for";
+        refuse_if(share > 0.0 && mix.meta.vivify_s.is_some(), path, share, expected)?;
     }
     Ok(())
 }
@@ -198,7 +152,7 @@ pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
     let says_itself = |verb| verb == Verb::Command && plan.command.is_some();
     let row = plan.protocol.row();
     let unfit = |verb: Verb| !row.verbs.contains(&verb);
-    let mut verbs = mixes(plan).flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
+    let mut verbs = plan.mixes().flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
     let Some((index, verb)) = verbs.find(|&(_, verb)| !says_itself(verb) && unfit(verb)) else {
         return fields_fit(plan);
     };
@@ -220,12 +174,12 @@ fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
     if !has_fields(plan) {
         return Ok(());
     }
-    let mut verbs = mixes(plan).flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
+    let mut verbs = plan.mixes().flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
     if let Some((index, verb)) = verbs.find(|(_, verb)| !FIELD_VERBS.contains(verb)) {
         let expected = format!("where records are fields of hashes, {}", names(&FIELD_VERBS));
         return refuse(Field::Operations.of(index), verb.name(), expected);
     }
-    if let Some((index, _)) = mixes(plan).find(|(_, mix)| mix.fill == Fill::Add) {
+    if let Some((index, _)) = plan.mixes().find(|(_, mix)| mix.fill == Fill::Add) {
         let expected = "expected set where records are fields of hashes: a field is stored whatever is there";
         return refuse(Field::Fill.of(index), "add", expected);
     }
@@ -251,12 +205,12 @@ fn names(verbs: &[Verb]) -> String {
 
 /// Refuses operations in a form that the protocol does not have, which its codec would refuse in the middle of a run.
 pub fn forms_fit(plan: &Plan) -> Result<(), Invalid> {
-    mixes(plan).try_for_each(|(index, mix)| form_fits(plan, index, mix))
+    plan.mixes().try_for_each(|(index, mix)| form_fits(plan, index, mix))
 }
 
 fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
     let (noreply, multiget) = (Field::Noreply.of(index), Field::MultiGet.of(index));
-    let has = |wanted: Verb| asks(mix, wanted);
+    let has = |wanted| mix.any_op(|verb| verb == wanted);
     let gats = mix.multiget > 1 && (has(Verb::Gat) || has(Verb::Gats));
     match plan.protocol {
         Protocol::Resp2 | Protocol::Resp3 if mix.noreply => {
@@ -295,9 +249,9 @@ fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
 
 /// Refuses options of memcached's meta protocol beside other protocols, and where they have no effect.
 pub fn meta(plan: &Plan) -> Result<(), Invalid> {
-    for (index, mix) in mixes(plan).filter(|(_, mix)| !mix.meta.is_nothing()) {
+    for (index, mix) in plan.mixes().filter(|(_, mix)| !mix.meta.is_nothing()) {
         let ask = &mix.meta;
-        let reads = mix.ops.iter().any(|&(verb, _)| verb.reads());
+        let reads = mix.any_op(Verb::reads);
         let asked = [
             (Field::Vivify, ask.vivify_s, EXPIRY_MAX_S),
             (Field::Recache, ask.recache_s, u32::MAX.into()),
@@ -307,12 +261,11 @@ pub fn meta(plan: &Plan) -> Result<(), Invalid> {
         for (field, value, most) in asked.into_iter().filter_map(|(at, value, most)| Some((at, value?, most)))
         {
             let path = field.of(index);
-            if plan.protocol != Protocol::Meta {
-                return refuse(path, value, "it is accepted only with --protocol meta");
-            }
+            let expected = "it is accepted only with --protocol meta";
+            refuse_if(plan.protocol != Protocol::Meta, path, value, expected)?;
             within(path, value.into(), 0, most)?;
             match field {
-                Field::Stale if !asks(mix, Verb::Delete) => {
+                Field::Stale if !mix.any_op(|verb| verb == Verb::Delete) => {
                     return refuse(path, value, "it is accepted only with delete in --mix");
                 }
                 Field::Stale => {}
@@ -322,11 +275,9 @@ pub fn meta(plan: &Plan) -> Result<(), Invalid> {
                 }
                 _ => {}
             }
-            if mix.multiget > 1 && ask.renews() {
-                let expected = "expected 1 with --vivify, --recache and --stale: the answer to several keys does not \
+            let expected = "expected 1 with --vivify, --recache and --stale: the answer to several keys does not \
                                 say which of them the client is to renew";
-                return refuse(Field::MultiGet.of(index), mix.multiget, expected);
-            }
+            refuse_if(mix.multiget > 1 && ask.renews(), Field::MultiGet.of(index), mix.multiget, expected)?;
         }
     }
     Ok(())
@@ -339,11 +290,8 @@ const DATABASE_MAX: u64 = i32::MAX as u64;
 pub fn resp_fits(plan: &Plan) -> Result<(), Invalid> {
     let database = Field::Database.path();
     within(database, plan.database.into(), 0, DATABASE_MAX)?;
-    if plan.database != 0 && !plan.protocol.is_resp() {
-        let expected =
-            "only RESP servers (Redis, Valkey) have databases: 0 is accepted beside other protocols";
-        return refuse(database, plan.database, expected);
-    }
+    let expected = "only RESP servers (Redis, Valkey) have databases: 0 is accepted beside other protocols";
+    refuse_if(plan.database != 0 && !plan.protocol.is_resp(), database, plan.database, expected)?;
     command(plan)?;
     let loads = |work: &Work| matches!(work, Work::Load(load) if load.hashes || load.commands);
     let loading = plan.phases.iter().position(|phase| loads(&phase.work));
@@ -355,7 +303,8 @@ pub fn resp_fits(plan: &Plan) -> Result<(), Invalid> {
 }
 
 fn command(plan: &Plan) -> Result<(), Invalid> {
-    let asking = mixes(plan).find(|(_, mix)| asks(mix, Verb::Command)).map(|(index, _)| index);
+    let asking =
+        plan.mixes().find(|(_, mix)| mix.any_op(|verb| verb == Verb::Command)).map(|(index, _)| index);
     let path = Field::Command.path();
     match (&plan.command, asking) {
         (None, Some(index)) => {

@@ -1,9 +1,9 @@
 //! Checks that the run as a whole can be made: ends that are decided during it, goals that judge it, its probe, its memory.
 
 use super::field::Field;
-use super::invalid::{DAY, Invalid, refuse, span};
-use super::requests::mixes;
+use super::invalid::{DAY, Invalid, refuse, refuse_if, span};
 use crate::plan::{Depth, Phase, Plan, Settle, Until, Work, memory};
+use crate::protocol::Verb;
 use crate::time::{MILLISECOND, typed_time};
 
 /// Refuses a warm-up that cannot settle or whose end could not be observed, and a measurement whose end cannot be
@@ -21,13 +21,10 @@ pub fn adaptive_fits(plan: &Plan) -> Result<(), Invalid> {
 fn first_eviction(plan: &Plan) -> Result<(), Invalid> {
     let path = || Field::FirstEviction.path();
     warm_up_of(plan, Field::FirstEviction)?;
-    if plan.adaptive.settle.is_some() {
-        return refuse(path(), true, "expected it in place of a warm-up until the load has settled");
-    }
-    if !plan.evidence {
-        let expected = "expected servers that are asked for their statistics, and no --no-evidence";
-        return refuse(path(), true, expected);
-    }
+    let expected = "expected it in place of a warm-up until the load has settled";
+    refuse_if(plan.adaptive.settle.is_some(), path(), true, expected)?;
+    let expected = "expected servers that are asked for their statistics, and no --no-evidence";
+    refuse_if(!plan.evidence, path(), true, expected)?;
     Ok(())
 }
 
@@ -57,12 +54,10 @@ fn settle(plan: &Plan, settle: &Settle) -> Result<(), Invalid> {
 fn until(plan: &Plan, until: &Until) -> Result<(), Invalid> {
     let path = || Field::Until.path();
     let phase = &plan.phases[measured_phase(plan, Field::Until)?];
-    if !(until.quantile > 0.0 && until.quantile < 1.0) {
-        return refuse(path(), until.quantile, "expected a quantile above 0 and below 1");
-    }
-    if !(until.half_width >= 0.001 && until.half_width <= 1.0) {
-        return refuse(path(), until.half_width, "expected a distance from 0.1% to 100%");
-    }
+    let expected = "expected a quantile above 0 and below 1";
+    refuse_if(!(until.quantile > 0.0 && until.quantile < 1.0), path(), until.quantile, expected)?;
+    let expected = "expected a distance from 0.1% to 100%";
+    refuse_if(!(until.half_width >= 0.001 && until.half_width <= 1.0), path(), until.half_width, expected)?;
     let Some(most_ns) = phase.stop.time_ns else {
         return refuse(path(), "", "expected a longest time of the measured phase with it");
     };
@@ -82,15 +77,11 @@ fn measured_phase(plan: &Plan, field: Field) -> Result<usize, Invalid> {
     let (Some((number, phase)), None) = (measured.next(), measured.next()) else {
         return refuse(field.path(), "", "expected one measured phase with it");
     };
-    if !is_mix(phase) {
-        return refuse(field.path(), "", "expected drawn requests with it, and no recording");
-    }
-    if phase.stop.requests.is_some() {
-        return refuse(field.path(), "", "expected no number of requests (-n) with it: a time ends the run");
-    }
-    if plan.groups.iter().any(|group| group.churn.is_some()) {
-        return refuse(field.path(), "", "expected clients that stay with it, and none that come and go");
-    }
+    refuse_if(!is_mix(phase), field.path(), "", "expected drawn requests with it, and no recording")?;
+    let expected = "expected no number of requests (-n) with it: a time ends the run";
+    refuse_if(phase.stop.requests.is_some(), field.path(), "", expected)?;
+    let expected = "expected clients that stay with it, and none that come and go";
+    refuse_if(plan.groups.iter().any(|group| group.churn.is_some()), field.path(), "", expected)?;
     Ok(number)
 }
 
@@ -110,18 +101,16 @@ pub fn judged_fits(plan: &Plan) -> Result<(), Invalid> {
             return refuse(Field::Until.path(), until.quantile, expected);
         }
     }
-    if plan.verify > 0.0 && has_only_writes(plan) {
-        let expected = "expected an operation that reads (get, gets, gat, gats, hget) in --mix: no other brings a value \
+    let expected = "expected an operation that reads (get, gets, gat, gats, hget) in --mix: no other brings a value \
                         back that could be checked";
-        return refuse(Field::Verify.path(), plan.verify, expected);
-    }
+    refuse_if(plan.verify > 0.0 && has_only_writes(plan), Field::Verify.path(), plan.verify, expected)?;
     Ok(())
 }
 
 /// Whether requests are drawn, and none of them reads. The read before a cas is not checked.
 fn has_only_writes(plan: &Plan) -> bool {
-    let mut mixes = mixes(plan).map(|(_, mix)| mix).peekable();
-    mixes.peek().is_some() && mixes.all(|mix| !mix.ops.iter().any(|&(verb, _)| verb.reads()))
+    let mut mixes = plan.mixes().map(|(_, mix)| mix).peekable();
+    mixes.peek().is_some() && mixes.all(|mix| !mix.any_op(Verb::reads))
 }
 
 /// Refuses a probe where no judge reads it, of more servers than one, and of requests that are not drawn from a mix.
@@ -182,7 +171,6 @@ fn has_too_many_clients(plan: &Plan) -> bool {
 mod tests {
     use super::*;
     use crate::plan::{Goal, Group, Load, Mix, Phase, Stop, Until, Work};
-    use crate::protocol::Verb;
     use crate::time::{MILLISECOND, SECOND};
 
     /// Operations with their weights.

@@ -2,7 +2,7 @@
 //! goals and labels.
 
 use super::field::Field;
-use super::invalid::{Invalid, YEAR, refuse, span, within};
+use super::invalid::{Invalid, YEAR, refuse, refuse_if, span, within};
 use crate::client::route::LANES_MAX;
 use crate::plan::address::{self, PORT};
 use crate::plan::{Backend, Clock, LABEL_ACCEPTED, LABELS_MAX, Labels, Plan, Socket, is_label};
@@ -11,9 +11,7 @@ use crate::protocol::handshake::Credentials;
 
 /// Refuses servers that are not in the form that Plans have.
 pub fn servers(servers: &[String]) -> Result<(), Invalid> {
-    if servers.is_empty() {
-        return refuse(Field::Servers.path(), "", "expected at least one server");
-    }
+    refuse_if(servers.is_empty(), Field::Servers.path(), "", "expected at least one server")?;
     addresses(servers, Field::Server)
 }
 
@@ -38,13 +36,8 @@ pub fn server_stats_at(plan: &Plan) -> Result<(), Invalid> {
     let at = &plan.server_stats_at;
     addresses(at, Field::ServerStatsAddress)?;
     let path = || Field::ServerStatsAt.path();
-    if !at.is_empty() && !plan.evidence {
-        return refuse(
-            path(),
-            at.join(","),
-            "expected addresses where servers are asked for their statistics",
-        );
-    }
+    let expected = "expected addresses where servers are asked for their statistics";
+    refuse_if(!at.is_empty() && !plan.evidence, path(), at.join(","), expected)?;
     if at.len() > STATS_AT_MAX {
         let given = format!("{} addresses", at.len());
         return refuse(path(), given, format!("expected at most {STATS_AT_MAX} addresses"));
