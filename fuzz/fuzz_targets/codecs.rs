@@ -19,6 +19,6 @@ impl WithCodec for ReadsEqually<'_> {
     type Output = ();
 
     fn with_codec<C: Codec + Sync>(self, codec: C) {
-        contract::fuzz_decode_with(|| codec.renew(), self.0);
+        contract::fuzz_decode(|| codec.renew(), self.0);
     }
 }

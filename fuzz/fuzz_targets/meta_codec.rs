@@ -8,8 +8,8 @@ use pummel_logic::protocol::meta::Meta;
 use pummel_logic::protocol::{Codec, Keys, Op, Verb, contract};
 
 fuzz_target!(|data: &[u8]| {
-    contract::fuzz_decode::<Meta>(data);
-    contract::fuzz_decode_with(after_multi_gets, data);
+    contract::fuzz_decode(Meta::new, data);
+    contract::fuzz_decode(after_multi_gets, data);
 });
 
 /// A codec that waits for a single reply, then for two multi-gets.

@@ -8,10 +8,10 @@ use pummel_logic::protocol::resp::{Resp, Resp2, Resp3};
 use pummel_logic::protocol::{Codec, Keys, Op, Verb, contract};
 
 fuzz_target!(|data: &[u8]| {
-    contract::fuzz_decode::<Resp2>(data);
-    contract::fuzz_decode::<Resp3>(data);
-    contract::fuzz_decode_with(after_one_of_each::<2>, data);
-    contract::fuzz_decode_with(after_one_of_each::<3>, data);
+    contract::fuzz_decode(Resp2::new, data);
+    contract::fuzz_decode(Resp3::new, data);
+    contract::fuzz_decode(after_one_of_each::<2>, data);
+    contract::fuzz_decode(after_one_of_each::<3>, data);
 });
 
 /// A codec that waits for one reply of each kind, and for two multi-gets.

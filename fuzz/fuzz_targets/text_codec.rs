@@ -5,4 +5,4 @@
 use libfuzzer_sys::fuzz_target;
 use pummel_logic::protocol::{contract, text::Text};
 
-fuzz_target!(|data: &[u8]| contract::fuzz_decode::<Text>(data));
+fuzz_target!(|data: &[u8]| contract::fuzz_decode(Text::new, data));

@@ -9,6 +9,7 @@ use pummel_logic::connection::outbox::Outbox;
 use pummel_logic::protocol::binary::{Binary, PlainBinary};
 use pummel_logic::protocol::contract::sent;
 use pummel_logic::protocol::meta::Meta;
+use pummel_logic::protocol::handshake::{Credentials, Handshake};
 use pummel_logic::protocol::resp::{Resp2, Resp3};
 use pummel_logic::protocol::text::Text;
 use pummel_logic::protocol::udp::Frame;
@@ -343,9 +344,8 @@ fn each_dialect_asks_for_the_login_in_its_own_way() {
     let login = ServerLogin { user: b"me".to_vec(), password: b"secret".to_vec() };
     let config = ServerConfig { login: Some(login), ..ServerConfig::default() };
     let plain = |password: &[u8]| {
-        let mut out = Outbox::default();
-        Binary::new().encode_auth(b"me", password, 1, &mut out).expect("it can be written");
-        sent(&out)
+        let login = Credentials { user: b"me", password };
+        Handshake::binary(login).expect("it can be written").bytes().to_vec()
     };
     let mut get = Outbox::default();
     Binary::new().encode(&op(Verb::Get, b"a"), 1, &mut get).expect("it can be written");

@@ -177,7 +177,7 @@ mod tests {
         type Output = ();
 
         fn with_codec<C: Codec + Sync>(self, codec: C) {
-            contract::fuzz_decode_with(|| codec.renew(), self.0);
+            contract::fuzz_decode(|| codec.renew(), self.0);
         }
     }
 

@@ -163,19 +163,12 @@ pub fn read<C: Codec>(stream: &[u8]) -> Vec<Seen> {
     read_from(&mut C::new(), &[stream])
 }
 
-/// Asserts that every cut of `stream` in two and in three, and single bytes, read the same as the whole; returns that.
+/// Asserts that every cut of `stream` in two and in three, and single bytes, read the same as the whole, for codecs that `codec`
+/// makes and that may have written requests; returns what the whole reads as.
 ///
 /// # Panics
 /// When a cut reads differently.
-pub fn every_cut<C: Codec>(stream: &[u8]) -> Vec<Seen> {
-    every_cut_with(C::new, stream)
-}
-
-/// Asserts what [`every_cut`] asserts, for codecs that `codec` makes and that may have written requests.
-///
-/// # Panics
-/// When a cut reads differently.
-pub fn every_cut_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<Seen> {
+pub fn every_cut<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<Seen> {
     let expected = read_from(&mut codec(), &[stream]);
     for second in 0..=stream.len() {
         for first in 0..=second {
@@ -189,19 +182,12 @@ pub fn every_cut_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<See
     expected
 }
 
-/// Asserts that `stream` reads the same when it is cut into pieces of these lengths, in turn, as whole.
+/// Asserts that `stream` reads the same when it is cut into pieces of these lengths, in turn, as whole, for codecs that `codec`
+/// makes and that may have written requests.
 ///
 /// # Panics
 /// When the pieces read differently.
-pub fn cut_in_turn<C: Codec>(stream: &[u8], lengths: &[u8]) {
-    cut_in_turn_with(C::new, stream, lengths);
-}
-
-/// Asserts what [`cut_in_turn`] asserts, for codecs that `codec` makes and that may have written requests.
-///
-/// # Panics
-/// When the pieces read differently.
-pub fn cut_in_turn_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths: &[u8]) {
+pub fn cut_in_turn<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths: &[u8]) {
     let mut pieces = Vec::new();
     let mut rest = stream;
     for &length in lengths.iter().cycle().take(stream.len()) {
@@ -216,24 +202,16 @@ pub fn cut_in_turn_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths:
     skims_alike(&codec, &[stream]);
 }
 
-/// The body of a fuzz target: the first byte says how many of the next bytes are lengths of pieces, the rest is what
-/// the server sent.
+/// The body of a fuzz target, for codecs that `codec` makes and that may have written requests: the first byte says how many of
+/// the next bytes are lengths of pieces, the rest is what the server sent.
 ///
 /// # Panics
 /// When the codec breaks its contract.
-pub fn fuzz_decode<C: Codec>(data: &[u8]) {
-    fuzz_decode_with(C::new, data);
-}
-
-/// Runs [`fuzz_decode`] on codecs that `codec` makes and that may have written requests.
-///
-/// # Panics
-/// When the codec breaks its contract.
-pub fn fuzz_decode_with<C: Codec>(codec: impl Fn() -> C, data: &[u8]) {
+pub fn fuzz_decode<C: Codec>(codec: impl Fn() -> C, data: &[u8]) {
     let Some((&count, data)) = data.split_first() else { return };
     let (lengths, stream) = data.split_at(usize::from(count % 8).min(data.len()));
-    cut_in_turn_with(&codec, stream, lengths);
-    cut_in_turn_with(&codec, stream, &[1]);
+    cut_in_turn(&codec, stream, lengths);
+    cut_in_turn(&codec, stream, &[1]);
 }
 
 /// Runs [`fuzz_decode`] on every prefix of some input that is made of `streams`.
@@ -242,7 +220,7 @@ pub fn fuzz_prefixes<C: Codec>(streams: &[&[u8]]) {
     let mut data = vec![3, 7, 0, 2];
     data.extend(streams.concat());
     for end in 0..=data.len() {
-        fuzz_decode::<C>(&data[..end]);
+        fuzz_decode(C::new, &data[..end]);
     }
 }
 

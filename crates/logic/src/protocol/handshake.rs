@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io::IoSlice;
 
-use super::binary::Binary;
+use super::binary::{self, Binary};
+use super::lines;
 use super::resp::{Resp2, Resp3};
 use super::text::Text;
 use super::{Codec, Malformed, Outcome, Refused, Step};
@@ -140,7 +141,7 @@ impl Handshake {
     /// with control characters.
     pub fn text(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
-        Text::new().encode_auth(login.user, login.password, 0, &mut out)?;
+        lines::push_auth(login.user, login.password, &mut out)?;
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Text })
     }
 
@@ -150,7 +151,7 @@ impl Handshake {
     /// Returns [`Refused`] for a user or a password with a zero byte.
     pub fn binary(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
-        Binary::new().encode_auth(login.user, login.password, 0, &mut out)?;
+        binary::push_auth(login.user, login.password, &mut out)?;
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Binary })
     }
 
@@ -360,7 +361,9 @@ mod tests {
         assert_eq!(progress(&handshake, b"STORED\r\nEND\r\n"), (Ok(HandshakeProgress::Done), 5));
         let words = "CLIENT_ERROR authentication failure";
         assert_eq!(progress(&handshake, format!("{words}\r\n").as_bytes()).0, refused(words));
-        assert!(Handshake::text(NO_USER).is_err());
+        for (user, password) in [(&b""[..], &b"p"[..]), (b"a b", b"p"), (b"a:b", b"p"), (b"a", b"p\r\n")] {
+            assert!(Handshake::text(Credentials { user, password }).is_err());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Shared parts of the text protocols: the end of a key, decimal numbers, and lines that arrive in pieces.
 
-use super::{Expect, Malformed, Refused};
+use super::{Malformed, Refused};
 use crate::connection::outbox::Outbox;
 
 /// Longest key, as memcached's `protocol.txt` says, section "Keys".
@@ -167,7 +167,7 @@ pub fn check_expiry(expiry_s: i64) -> Result<(), Refused> {
 /// # Errors
 /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password with
 /// control characters.
-pub fn push_auth(user: &[u8], password: &[u8], out: &mut Outbox) -> Result<Expect, Refused> {
+pub fn push_auth(user: &[u8], password: &[u8], out: &mut Outbox) -> Result<(), Refused> {
     if !is_key(user) || user.contains(&b':') {
         return Err(Refused("a user must not be empty, nor have blanks, control characters or colons"));
     }
@@ -179,7 +179,12 @@ pub fn push_auth(user: &[u8], password: &[u8], out: &mut Outbox) -> Result<Expec
     for part in [&b"\r\n"[..], user, b" ", password, b"\r\n"] {
         out.push(part);
     }
-    Ok(Expect::Reply)
+    Ok(())
+}
+
+/// Whether a line that begins so has a text for people at its end, which may be of any length.
+pub fn is_error(line: &[u8]) -> bool {
+    [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
 }
 
 /// Adds a decimal number that may be negative.

@@ -4,23 +4,19 @@ use super::packets::{KEY_MAX_BYTES, RequestHeader, opcode};
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Expect, NOT_MEMCACHED, Op, Refused, Tag, Verb};
 
-/// Writes the authentication with SASL's PLAIN (RFC 4616).
-pub(super) fn encode_auth(
-    user: &[u8],
-    password: &[u8],
-    tag: Tag,
-    out: &mut Outbox,
-) -> Result<Expect, Refused> {
+/// Writes the authentication with SASL's PLAIN (RFC 4616). The reply ends with `Ok` or with a fault of the client, both with the
+/// server's words.
+pub(in crate::protocol) fn push_auth(user: &[u8], password: &[u8], out: &mut Outbox) -> Result<(), Refused> {
     if user.contains(&0) || password.contains(&0) {
         return Err(Refused("a user or password with a zero byte cannot be sent with SASL PLAIN"));
     }
     let mechanism = b"PLAIN";
-    let head = RequestHeader { opcode: opcode::SASL_AUTH, opaque: tag, cas: 0 };
+    let head = RequestHeader { opcode: opcode::SASL_AUTH, opaque: 0, cas: 0 };
     head.push(0, mechanism.len(), user.len() + password.len() + 2, out);
     for part in [mechanism, &b"\0"[..], user, b"\0", password] {
         out.push(part);
     }
-    Ok(Expect::Reply)
+    Ok(())
 }
 
 /// Writes a request that has one key, or none.

@@ -9,7 +9,8 @@ mod encode;
 mod packets;
 
 use self::decode::{Meaning, item, outcome, quiet_change, reply, skimmed, words};
-use self::encode::{check_many, encode_auth, encode_one, push_read};
+pub(super) use self::encode::push_auth;
+use self::encode::{check_many, encode_one, push_read};
 use self::packets::{PacketEvent, Packets, ReplyHeader, RequestHeader, opcode, status};
 use super::batch::{Batches, Found};
 use super::{Codec, Expect, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag};
@@ -110,21 +111,6 @@ impl Codec for Binary {
 }
 
 impl Binary {
-    /// Writes the authentication with SASL's PLAIN (RFC 4616), at the beginning of a connection. The reply ends with
-    /// `Ok` or with a fault of the client, both with the server's words.
-    ///
-    /// # Errors
-    /// Returns [`Refused`] for a user or a password with a zero byte, which SASL's PLAIN cannot carry.
-    pub fn encode_auth(
-        &mut self,
-        user: &[u8],
-        password: &[u8],
-        tag: Tag,
-        out: &mut Outbox,
-    ) -> Result<Expect, Refused> {
-        encode_auth(user, password, tag, out)
-    }
-
     fn meaning(&mut self, header: &ReplyHeader) -> Meaning {
         let tag = header.opaque;
         match header.opcode {
@@ -218,22 +204,6 @@ impl Codec for PlainBinary {
 }
 
 impl PlainBinary {
-    /// Writes the authentication as [`Binary::encode_auth`] does, without the tag.
-    ///
-    /// # Errors
-    /// Returns [`Refused`] for a user or a password with a zero byte, which SASL's PLAIN cannot carry.
-    pub fn encode_auth(
-        &mut self,
-        user: &[u8],
-        password: &[u8],
-        _tag: Tag,
-        out: &mut Outbox,
-    ) -> Result<Expect, Refused> {
-        let expect = encode_auth(user, password, 0, out)?;
-        self.batches.ask();
-        Ok(expect)
-    }
-
     fn meaning(&mut self, header: &ReplyHeader) -> Meaning {
         if header.is_quiet_change() {
             return quiet_change(header);

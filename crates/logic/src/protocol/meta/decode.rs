@@ -144,7 +144,7 @@ impl Decoder {
                 return Err(reply::foreign(first));
             }
         }
-        self.lines.advance(input, reply::is_error)
+        self.lines.advance(input, lines::is_error)
     }
 
     /// Takes the line after the VA line of an incr or decr.

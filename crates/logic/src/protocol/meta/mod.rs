@@ -11,7 +11,6 @@ mod reply;
 use self::decode::Decoder;
 use self::encode::{check_read, push_change, push_many, push_read};
 use self::reply::OpaqueKind;
-use super::lines;
 use super::{Codec, Expect, Keys, Malformed, NOT_MEMCACHED, Op, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
 
@@ -74,27 +73,6 @@ impl Codec for Meta {
     #[inline(always)]
     fn skim(&mut self, oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
         self.decoder.skim(oldest, input)
-    }
-}
-
-impl Meta {
-    /// Writes the authentication for a server that was started with a file of users, at the beginning of a connection.
-    /// The reply ends with `Stored` where the server accepts it, and with a fault of the client where it does not. The
-    /// reply carries no tag.
-    ///
-    /// # Errors
-    /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
-    /// with control characters.
-    pub fn encode_auth(
-        &mut self,
-        user: &[u8],
-        password: &[u8],
-        _tag: Tag,
-        out: &mut Outbox,
-    ) -> Result<Expect, Refused> {
-        let expect = lines::push_auth(user, password, out)?;
-        self.decoder.batches.ask();
-        Ok(expect)
     }
 }
 

@@ -83,11 +83,6 @@ pub struct MetaReply {
     recaching: bool,
 }
 
-/// Whether a line that begins so has a text for people at its end, which may be of any length.
-pub fn is_error(line: &[u8]) -> bool {
-    [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
-}
-
 /// Takes the replies that make up nearly all of a run, where they are whole: a value for the read with this tag, with
 /// the flags that nearly all have, a store that was stored, and a miss. Returns what follows. Anything else is left to
 /// the reading of a line, which finds the same in these.

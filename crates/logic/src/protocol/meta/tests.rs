@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::protocol::contract::{
-    Seen, cut_in_turn_with, encoded, every_cut, every_cut_with, fuzz_decode, fuzz_decode_with, fuzz_prefixes,
-    read_from, sent,
+    Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read_from, sent,
 };
 use crate::protocol::{self, Fault, MetaAsk, Outcome};
 use proptest::collection::vec;
@@ -107,7 +106,7 @@ fn keys_that_text_cannot_carry_go_in_base64() {
         assert_eq!(request(&Op::new(verb, b"a b")).as_deref(), Ok(line));
     }
     assert!(request(&Op::new(Verb::Get, &[0; 186])).is_ok());
-    assert_eq!(every_cut::<Meta>(b"VA 1 f0 kYSBi b Or7\r\nv\r\n"), {
+    assert_eq!(every_cut(Meta::new, b"VA 1 f0 kYSBi b Or7\r\nv\r\n"), {
         let mut expected = shows(b"a b", 0, 0, b"v");
         expected.extend(ended(Outcome::Hit));
         expected
@@ -157,7 +156,7 @@ fn the_code_and_the_opaque_say_how_a_request_ended() {
         ("VA 2 Oc7\r\n42", Outcome::Number(42)),
         ("VA 20 t-1 c5 Oc7\r\n18446744073709551615", Outcome::Number(u64::MAX)),
     ] {
-        assert_eq!(every_cut::<Meta>(format!("{line}\r\n").as_bytes()), ended(outcome), "{line}");
+        assert_eq!(every_cut(Meta::new, format!("{line}\r\n").as_bytes()), ended(outcome), "{line}");
     }
 }
 
@@ -172,7 +171,7 @@ fn lines_without_an_opaque_answer_the_oldest_request() {
         ("CLIENT_ERROR invalid flag", Outcome::Error(Fault::Client), "CLIENT_ERROR invalid flag"),
         ("SERVER_ERROR out of memory", Outcome::Error(Fault::Server), "SERVER_ERROR out of memory"),
     ] {
-        let seen = every_cut::<Meta>(format!("{line}\r\n").as_bytes());
+        let seen = every_cut(Meta::new, format!("{line}\r\n").as_bytes());
         assert_eq!(seen, vec![ends(None, outcome, message)]);
     }
 }
@@ -182,7 +181,7 @@ fn a_value_passes_between_its_item_and_its_reply() {
     let stream = b"VA 5 f3 c99 t-1 s5 h0 l10 Or7\r\nEN\r\nx\r\nVA 0 f0 Or7\r\n\r\n";
     let expected =
         [shows(b"", 3, 99, b"EN\r\nx"), ended(Outcome::Hit), shows(b"", 0, 0, b""), ended(Outcome::Hit)];
-    assert_eq!(every_cut::<Meta>(stream), expected.concat());
+    assert_eq!(every_cut(Meta::new, stream), expected.concat());
 }
 
 #[test]
@@ -194,11 +193,15 @@ fn stale_won_and_recaching_are_ends_of_their_own() {
         ("X W", Outcome::Win),
         ("Z X", Outcome::Stale),
     ] {
-        let seen = every_cut::<Meta>(format!("VA 1 f0 Or7 {flags}\r\nv\r\n").as_bytes());
+        let seen = every_cut(Meta::new, format!("VA 1 f0 Or7 {flags}\r\nv\r\n").as_bytes());
         assert_eq!(seen, [shows(b"", 0, 0, b"v"), ended(outcome)].concat(), "{flags}");
     }
-    assert_eq!(every_cut::<Meta>(b"VA 0 f0 Or7 W\r\n\r\n"), ended(Outcome::Win), "a place is no item");
-    assert_eq!(every_cut::<Meta>(b"VA 0 f0 Or7 Z\r\n\r\n"), ended(Outcome::Recaching), "a place is no item");
+    assert_eq!(every_cut(Meta::new, b"VA 0 f0 Or7 W\r\n\r\n"), ended(Outcome::Win), "a place is no item");
+    assert_eq!(
+        every_cut(Meta::new, b"VA 0 f0 Or7 Z\r\n\r\n"),
+        ended(Outcome::Recaching),
+        "a place is no item"
+    );
 }
 
 fn after_two_multi_gets() -> Meta {
@@ -215,7 +218,7 @@ fn after_two_multi_gets() -> Meta {
 fn a_multi_get_ends_once_at_its_mark() {
     let first = |lines: &str| {
         let stream = format!("HD Os6\r\n{lines}MN\r\nEN Or8\r\nMN\r\n");
-        let mut seen = every_cut_with(after_two_multi_gets, stream.as_bytes());
+        let mut seen = every_cut(after_two_multi_gets, stream.as_bytes());
         assert_eq!(seen.remove(0), ends(Some(6), Outcome::Stored, ""));
         assert_eq!(seen.pop(), Some(ends(Some(9), Outcome::Miss, "")));
         assert_eq!(seen.pop(), Some(ends(Some(8), Outcome::Miss, "")));
@@ -244,7 +247,7 @@ fn a_multi_get_ends_once_at_its_mark() {
 #[test]
 fn the_answers_to_quiet_requests_are_dropped() {
     let stream = b"NS Oq1\r\nEX Oq2\r\nNF Oq3\r\nHD Oq4\r\nEN Oq5\r\nVA 2 Oq6\r\n42\r\nHD Os7\r\n";
-    assert_eq!(every_cut::<Meta>(stream), ended(Outcome::Stored));
+    assert_eq!(every_cut(Meta::new, stream), ended(Outcome::Stored));
 }
 
 /// A codec that has written stores without reply before a read, and between its reads.
@@ -288,7 +291,7 @@ fn an_error_is_that_of_a_request_without_reply_when_all_others_are_answered() {
         ("VA 1 f0 Or7\r\nv\r\n", [shows(b"", 0, 0, b"v"), ended(Outcome::Hit)].concat()),
         ("EN\r\n", vec![ends(None, Outcome::Miss, "")]),
     ] {
-        let seen = every_cut_with(|| after_an_error(1, error).0, format!("{replies}MN\r\nEN\r\n").as_bytes());
+        let seen = every_cut(|| after_an_error(1, error).0, format!("{replies}MN\r\nEN\r\n").as_bytes());
         let end = vec![quietly_busy(), ends(None, Outcome::Miss, "")];
         assert_eq!(seen, [expected, end].concat());
     }
@@ -297,18 +300,18 @@ fn an_error_is_that_of_a_request_without_reply_when_all_others_are_answered() {
 #[test]
 fn an_error_is_that_of_a_read_which_stays_unanswered() {
     let error = b"SERVER_ERROR busy\r\n";
-    assert_eq!(every_cut_with(|| after_an_error(1, error).0, b"MN\r\n"), vec![busy()]);
+    assert_eq!(every_cut(|| after_an_error(1, error).0, b"MN\r\n"), vec![busy()]);
     let second = "VA 1 f0 Or8\r\nv\r\nMN\r\n";
     let hit = [
         Seen::Item { tag: Some(8), key: vec![], size: 1, cas: 0, flags: 0 },
         Seen::Body(b"v".to_vec()),
         ends(Some(8), Outcome::Hit, ""),
     ];
-    let seen = every_cut_with(|| after_an_error(2, error).0, second.as_bytes());
+    let seen = every_cut(|| after_an_error(2, error).0, second.as_bytes());
     assert_eq!(seen, [&hit[..], &[busy()]].concat());
-    let seen = every_cut_with(|| after_an_error(2, error).0, format!("{BUSY}\r\n{second}").as_bytes());
+    let seen = every_cut(|| after_an_error(2, error).0, format!("{BUSY}\r\n{second}").as_bytes());
     assert_eq!(seen, [&hit[..], &[busy(), quietly_busy()]].concat());
-    let seen = every_cut_with(|| after_an_error(2, error).0, b"MN\r\n");
+    let seen = every_cut(|| after_an_error(2, error).0, b"MN\r\n");
     assert!(matches!(seen[..], [Seen::Malformed(_)]), "two reads have no answer, and there was one error");
 }
 
@@ -321,13 +324,13 @@ fn where_only_one_kind_of_request_can_have_failed_nothing_is_asked() {
         codec
     };
     let stream = format!("{BUSY}\r\n{BUSY}\r\n");
-    assert_eq!(every_cut_with(quiet_alone, stream.as_bytes()), vec![quietly_busy(), quietly_busy()]);
+    assert_eq!(every_cut(quiet_alone, stream.as_bytes()), vec![quietly_busy(), quietly_busy()]);
     let passed = || {
         let mut codec = after_quiet_stores(1);
         codec.encode(&Op::new(Verb::Get, b"k"), 8, &mut Outbox::default()).expect("it is a read");
         codec
     };
-    let seen = every_cut_with(passed, format!("EN\r\n{BUSY}\r\n").as_bytes());
+    let seen = every_cut(passed, format!("EN\r\n{BUSY}\r\n").as_bytes());
     assert_eq!(seen, vec![ends(None, Outcome::Miss, ""), busy()], "the server has passed the store");
 }
 
@@ -342,9 +345,9 @@ fn an_error_before_the_first_value_of_a_multi_get_is_that_of_the_request_without
         codec
     };
     let value = "VA 1 f0 ka Op7\r\n1\r\n";
-    let seen = every_cut_with(codec, format!("{BUSY}\r\n{value}MN\r\n").as_bytes());
+    let seen = every_cut(codec, format!("{BUSY}\r\n{value}MN\r\n").as_bytes());
     assert_eq!(seen, [vec![quietly_busy()], shows(b"a", 0, 0, b"1"), ended(Outcome::Hit)].concat());
-    let seen = every_cut_with(codec, format!("{value}{BUSY}\r\nMN\r\n").as_bytes());
+    let seen = every_cut(codec, format!("{value}{BUSY}\r\nMN\r\n").as_bytes());
     let failed = vec![ends(Some(7), Outcome::Error(Fault::Server), BUSY)];
     assert_eq!(seen, [shows(b"a", 0, 0, b"1"), failed].concat());
 }
@@ -384,12 +387,12 @@ fn malformed_replies_end_the_stream_with_a_sentence() {
         ("HTTP/1.1 400\r\n", "HTTP"),
         ("\u{15}\u{3}", "TLS"),
     ] {
-        match every_cut::<Meta>(stream.as_bytes()).pop() {
+        match every_cut(Meta::new, stream.as_bytes()).pop() {
             Some(Seen::Malformed(why)) => assert!(why.contains(part), "{stream:?}: {why}"),
             other => panic!("{stream:?} was read as {other:?}"),
         }
     }
-    assert!(matches!(every_cut::<Meta>(b"\x81")[..], [Seen::Malformed(why)] if why.contains("binary")));
+    assert!(matches!(every_cut(Meta::new, b"\x81")[..], [Seen::Malformed(why)] if why.contains("binary")));
 }
 
 #[test]
@@ -397,15 +400,7 @@ fn a_long_error_text_is_cut_off() {
     let stream = format!("SERVER_ERROR {}\r\nHD Os7\r\n", "x".repeat(5000));
     let expected = [vec![ends(None, Outcome::Error(Fault::Server), &stream[..2048])], ended(Outcome::Stored)];
     assert_eq!(read_from(&mut Meta::new(), &[stream.as_bytes()]), expected.concat());
-    cut_in_turn_with(Meta::new, stream.as_bytes(), &[3, 200]);
-}
-
-#[test]
-fn authentication_is_written_too() {
-    let mut out = Outbox::default();
-    let mut codec = Meta::new();
-    assert_eq!(codec.encode_auth(b"user", b"secret", 0, &mut out), Ok(Expect::Reply));
-    assert_eq!(sent(&out), b"set auth 0 0 11\r\nuser secret\r\n");
+    cut_in_turn(Meta::new, stream.as_bytes(), &[3, 200]);
 }
 
 #[test]
@@ -415,7 +410,7 @@ fn the_fuzz_target_holds_on_prefixes() {
         SERVER_ERROR x\r\nMN\r\nVA 2 Oc1\r\n42\r\nNF Oq1\r\n";
     fuzz_prefixes::<Meta>(&[stream]);
     for end in 0..=stream.len() {
-        fuzz_decode_with(after_two_multi_gets, &[&b"\x03\x07\x00\x02"[..], &stream[..end]].concat());
+        fuzz_decode(after_two_multi_gets, &[&b"\x03\x07\x00\x02"[..], &stream[..end]].concat());
     }
 }
 
@@ -435,12 +430,12 @@ proptest! {
         stream.extend(b"MN\r\n");
         expected.extend(ended(if items.is_empty() { Outcome::Miss } else { Outcome::Hit }));
         prop_assert_eq!(read_from(&mut after_two_multi_gets(), &[&stream]), expected);
-        cut_in_turn_with(after_two_multi_gets, &stream, &lengths);
+        cut_in_turn(after_two_multi_gets, &stream, &lengths);
     }
 
     #[test]
     fn no_bytes_make_it_panic(data: Vec<u8>) {
-        fuzz_decode::<Meta>(&data);
+        fuzz_decode(Meta::new, &data);
     }
 
     #[test]
@@ -455,9 +450,9 @@ proptest! {
         let mut data = vec![lengths.len() as u8];
         data.extend(lengths);
         data.extend(words.concat().bytes());
-        fuzz_decode::<Meta>(&data);
-        fuzz_decode_with(after_two_multi_gets, &data);
-        fuzz_decode_with(|| after_quiet_stores(3), &data);
-        fuzz_decode_with(|| after_an_error(2, b"SERVER_ERROR busy\r\n").0, &data);
+        fuzz_decode(Meta::new, &data);
+        fuzz_decode(after_two_multi_gets, &data);
+        fuzz_decode(|| after_quiet_stores(3), &data);
+        fuzz_decode(|| after_an_error(2, b"SERVER_ERROR busy\r\n").0, &data);
     }
 }

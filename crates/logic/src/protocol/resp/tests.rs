@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::protocol::contract::{
-    Seen, cut_in_turn_with, encoded, every_cut, every_cut_with, fuzz_decode, fuzz_decode_with, fuzz_prefixes,
-    read_from, reply, sent,
+    Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read_from, reply, sent,
 };
 use crate::protocol::{Fault, PairList, PairValue, Pairs, Value, lines};
 use proptest::collection::vec;
@@ -55,8 +54,8 @@ fn after<const VERSION: u8>(ops: &[Op<'_>]) -> Resp<VERSION> {
 
 /// Returns the steps that the reply to `op` makes, in every cut and in both versions.
 fn answer(op: Op<'_>, stream: &str) -> Vec<Seen> {
-    let seen = every_cut_with(|| after::<2>(&[op]), stream.as_bytes());
-    assert_eq!(every_cut_with(|| after::<3>(&[op]), stream.as_bytes()), seen, "{stream:?}");
+    let seen = every_cut(|| after::<2>(&[op]), stream.as_bytes());
+    assert_eq!(every_cut(|| after::<3>(&[op]), stream.as_bytes()), seen, "{stream:?}");
     seen
 }
 
@@ -257,7 +256,7 @@ fn what_was_asked_says_what_a_reply_means() {
     assert_eq!(answer(op(Verb::Get), "$0\r\n\r\n"), empty);
     let ends = [shows("", b"+OK\r\n$-1\r\n"), vec![reply(Outcome::Hit)]].concat();
     assert_eq!(answer(op(Verb::Get), "$10\r\n+OK\r\n$-1\r\n\r\n"), ends, "a value may be any bytes");
-    let null = every_cut_with(|| after::<3>(&[op(Verb::Get), op(Verb::Add)]), b"_\r\n_\r\n");
+    let null = every_cut(|| after::<3>(&[op(Verb::Get), op(Verb::Add)]), b"_\r\n_\r\n");
     assert_eq!(null, vec![reply(Outcome::Miss), reply(Outcome::NotStored)], "RESP3's null");
 }
 
@@ -273,7 +272,7 @@ fn replies_are_matched_to_requests_by_their_order() {
         shows("", b"y"),
         vec![reply(Outcome::Hit)],
     ];
-    assert_eq!(every_cut_with(asked, stream), expected.concat());
+    assert_eq!(every_cut(asked, stream), expected.concat());
 }
 
 #[test]
@@ -282,7 +281,7 @@ fn a_multi_get_is_a_hit_where_it_found_any() {
     assert_eq!(answer(mget(), stream), vec![reply(Outcome::Miss)]);
     let first = answer(mget(), "*3\r\n$1\r\nx\r\n$-1\r\n$-1\r\n");
     assert_eq!(first, [shows("a", b"x"), vec![reply(Outcome::Hit)]].concat());
-    let nulls = every_cut_with(|| after::<3>(&[mget()]), b"*3\r\n_\r\n_\r\n$1\r\nx\r\n");
+    let nulls = every_cut(|| after::<3>(&[mget()]), b"*3\r\n_\r\n_\r\n$1\r\nx\r\n");
     assert_eq!(nulls, [shows("c", b"x"), vec![reply(Outcome::Hit)]].concat());
 }
 
@@ -295,12 +294,12 @@ fn an_error_among_the_values_of_a_multi_get_ends_it_once() {
         shows("c", b"x"),
         vec![reply(Outcome::Hit), reply(Outcome::Deleted)],
     ];
-    assert_eq!(every_cut_with(asked, whole), expected.concat());
+    assert_eq!(every_cut(asked, whole), expected.concat());
     for error in ["-ERR upstream failure\r\n", "!20\r\nERR upstream failure\r\n"] {
         let stream = format!("*3\r\n$1\r\nx\r\n{error}$1\r\ny\r\n*3\r\n{error}-ERR\r\n$1\r\ny\r\n:0\r\n");
         let ended = failed(Fault::Client, "ERR upstream failure");
         let expected = [shows("a", b"x"), vec![ended.clone(), ended, reply(Outcome::NotFound)]].concat();
-        assert_eq!(every_cut_with(asked, stream.as_bytes()), expected);
+        assert_eq!(every_cut(asked, stream.as_bytes()), expected);
     }
 }
 
@@ -318,7 +317,7 @@ fn errors_keep_the_words_of_the_server() {
             let stream = format!("-{words}\r\n");
             assert_eq!(answer(op(verb), &stream), vec![failed(fault, words)]);
             let stream = format!("!{}\r\n{words}\r\n", words.len());
-            let seen = every_cut_with(|| after::<3>(&[op(verb)]), stream.as_bytes());
+            let seen = every_cut(|| after::<3>(&[op(verb)]), stream.as_bytes());
             assert_eq!(seen, vec![failed(fault, words)]);
         }
     }
@@ -336,7 +335,7 @@ fn a_long_error_text_is_cut_off_and_the_next_reply_is_found() {
         assert!(message.len() >= lines::LINE_MAX_BYTES - 1 && words.as_bytes().starts_with(message));
         assert_eq!(*stored, reply(Outcome::Stored));
         for length in [1, 2, 5, 100, 255] {
-            cut_in_turn_with(asked, stream.as_bytes(), &[length]);
+            cut_in_turn(asked, stream.as_bytes(), &[length]);
         }
     }
 }
@@ -361,7 +360,7 @@ fn every_type_of_the_specification_is_read_to_its_end() {
         ("*3\r\n$5\r\nhello\r\n$-1\r\n$5\r\nworld\r\n", Outcome::Ok),
         ("*2\r\n*0\r\n*-1\r\n", Outcome::Ok),
     ] {
-        let seen = every_cut::<Resp2>(format!("{stream}+next\r\n").as_bytes());
+        let seen = every_cut(Resp2::new, format!("{stream}+next\r\n").as_bytes());
         assert_eq!(seen, vec![reply(outcome), said(Outcome::Ok, "next")], "{stream:?}");
     }
     for (stream, outcome) in [
@@ -385,10 +384,10 @@ fn every_type_of_the_specification_is_read_to_its_end() {
         (">4\r\n+pubsub\r\n+message\r\n+somechannel\r\n+this is the message\r\n:5\r\n", Outcome::Number(5)),
         (">0\r\n:5\r\n", Outcome::Number(5)),
     ] {
-        let seen = every_cut::<Resp3>(format!("{stream}+next\r\n").as_bytes());
+        let seen = every_cut(Resp3::new, format!("{stream}+next\r\n").as_bytes());
         assert_eq!(seen, vec![reply(outcome), said(Outcome::Ok, "next")], "{stream:?}");
     }
-    let error = every_cut::<Resp3>(b"!21\r\nSYNTAX invalid syntax\r\n-ERR unknown command 'asdf'\r\n");
+    let error = every_cut(Resp3::new, b"!21\r\nSYNTAX invalid syntax\r\n-ERR unknown command 'asdf'\r\n");
     let unknown = failed(Fault::Protocol, "ERR unknown command 'asdf'");
     assert_eq!(error, vec![failed(Fault::Server, "SYNTAX invalid syntax"), unknown]);
 }
@@ -405,7 +404,7 @@ fn pushes_and_attributes_may_come_before_any_reply() {
         shows("c", b"y"),
         vec![reply(Outcome::Hit), reply(Outcome::Deleted)],
     ];
-    assert_eq!(every_cut_with(asked, stream), expected.concat());
+    assert_eq!(every_cut(asked, stream), expected.concat());
 }
 
 #[test]
@@ -477,7 +476,7 @@ fn replies_that_do_not_fit_end_the_stream_with_a_sentence() {
         ("*2\r\n*18446744073709551615\r\n", "more values"),
         ("|9223372036854775807\r\n*1\r\n|9223372036854775807\r\n", "more values"),
     ] {
-        let why = complaint(every_cut::<Resp3>(stream.as_bytes()));
+        let why = complaint(every_cut(Resp3::new, stream.as_bytes()));
         assert!(why.contains(part), "{stream:?}: {why}");
     }
 }
@@ -491,13 +490,13 @@ fn another_dialect_is_named() {
         (b"\x15\x03\x03\x00\x02\x02\x46", "TLS"),
         (b"HTTP/1.1 400 Bad Request\r\n", "HTTP"),
     ] {
-        assert!(complaint(every_cut::<Resp2>(stream)).contains(name), "{stream:?}");
-        assert!(complaint(every_cut::<Resp3>(stream)).contains(name), "{stream:?}");
+        assert!(complaint(every_cut(Resp2::new, stream)).contains(name), "{stream:?}");
+        assert!(complaint(every_cut(Resp3::new, stream)).contains(name), "{stream:?}");
     }
     for stream in
         ["_\r\n", "#t\r\n", ",1\r\n", "(1\r\n", "!1\r\n", "=1\r\n", "%1\r\n", "~1\r\n", ">1\r\n", "|1\r\n"]
     {
-        assert!(complaint(every_cut::<Resp2>(stream.as_bytes())).contains("RESP3"), "{stream:?}");
+        assert!(complaint(every_cut(Resp2::new, stream.as_bytes())).contains("RESP3"), "{stream:?}");
     }
 }
 
@@ -522,7 +521,7 @@ fn the_fuzz_target_holds_on_prefixes() {
     fuzz_prefixes::<Resp2>(&[stream]);
     fuzz_prefixes::<Resp3>(&[stream]);
     for end in 0..=stream.len() {
-        fuzz_decode_with(asked_much, &[&b"\x03\x07\x00\x02"[..], &stream[..end]].concat());
+        fuzz_decode(asked_much, &[&b"\x03\x07\x00\x02"[..], &stream[..end]].concat());
     }
 }
 
@@ -570,7 +569,7 @@ proptest! {
         let stream = [b"*1\r\n", &value[..], b"+next\r\n"].concat();
         let expected = vec![reply(Outcome::Ok), said(Outcome::Ok, "next")];
         prop_assert_eq!(read_from(&mut Resp3::new(), &[&stream]), expected);
-        cut_in_turn_with(Resp3::new, &stream, &lengths);
+        cut_in_turn(Resp3::new, &stream, &lengths);
     }
 
     #[test]
@@ -592,14 +591,14 @@ proptest! {
         let found = values.iter().any(Option::is_some);
         expected.push(reply(if found { Outcome::Hit } else { Outcome::Miss }));
         prop_assert_eq!(read_from(&mut after::<2>(&[mget()]), &[&stream]), expected);
-        cut_in_turn_with(|| after::<2>(&[mget()]), &stream, &lengths);
+        cut_in_turn(|| after::<2>(&[mget()]), &stream, &lengths);
     }
 
     #[test]
     fn no_bytes_make_it_panic(data: Vec<u8>) {
-        fuzz_decode::<Resp2>(&data);
-        fuzz_decode::<Resp3>(&data);
-        fuzz_decode_with(asked_much, &data);
+        fuzz_decode(Resp2::new, &data);
+        fuzz_decode(Resp3::new, &data);
+        fuzz_decode(asked_much, &data);
     }
 
     #[test]
@@ -615,8 +614,8 @@ proptest! {
         let mut data = vec![lengths.len() as u8];
         data.extend(lengths);
         data.extend(words.concat().bytes());
-        fuzz_decode::<Resp3>(&data);
-        fuzz_decode_with(asked_much, &data);
+        fuzz_decode(Resp3::new, &data);
+        fuzz_decode(asked_much, &data);
     }
 }
 

@@ -148,11 +148,6 @@ fn plain(outcome: Outcome) -> Step<'static> {
     Step::Reply { tag: None, outcome, message: &[] }
 }
 
-/// Whether a line that begins so has a text for people at its end, which may be of any length.
-pub(super) fn is_error(line: &[u8]) -> bool {
-    [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
-}
-
 /// The words that are a whole reply.
 fn outcome(word: &[u8]) -> Option<Outcome> {
     Some(match word {

@@ -3,10 +3,10 @@
 mod decode;
 mod encode;
 
-use self::decode::{ReplyReader, TextPosition, after_item, foreign, is_error};
+use self::decode::{ReplyReader, TextPosition, after_item, foreign};
 pub use self::encode::BOGUS_WORD;
 use self::encode::{CommandStyle, encode_change, encode_read};
-use super::lines::{self, Lines};
+use super::lines::{Lines, is_error};
 use super::sized_value::ValuePart;
 use super::{Codec, Expect, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
@@ -105,22 +105,6 @@ impl Text {
     /// A codec that writes what [`Text::with_blanks`] writes, with [`BOGUS_WORD`] for `set`.
     pub fn with_bogus_sets() -> Text {
         Text { style: CommandStyle::Bogus, ..Text::new() }
-    }
-
-    /// Writes the authentication for a server that was started with a file of users, at the beginning of a connection.
-    /// The reply ends with `Stored` where the server accepts it, and with a fault of the client where it does not.
-    ///
-    /// # Errors
-    /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
-    /// with control characters.
-    pub fn encode_auth(
-        &mut self,
-        user: &[u8],
-        password: &[u8],
-        _tag: Tag,
-        out: &mut Outbox,
-    ) -> Result<Expect, Refused> {
-        lines::push_auth(user, password, out)
     }
 }
 

@@ -3,8 +3,9 @@
 use super::*;
 use crate::protocol::Value;
 use crate::protocol::contract::{
-    Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read, reply, sent,
+    Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read, reply,
 };
+use crate::protocol::lines::LINE_MAX_BYTES;
 use crate::protocol::{Fault, Keys};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
@@ -30,7 +31,7 @@ fn said(outcome: Outcome, message: &str) -> Seen {
 
 /// The sentence that reading `stream` ends with.
 fn complaint(stream: &[u8]) -> &'static str {
-    match every_cut::<Text>(stream).pop() {
+    match every_cut(Text::new, stream).pop() {
         Some(Seen::Malformed(why)) => why,
         other => panic!("{stream:?} was read as {other:?}"),
     }
@@ -165,18 +166,6 @@ fn what_the_protocol_cannot_say_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn authentication_is_a_set_of_user_and_password() {
-    let mut out = Outbox::default();
-    assert_eq!(Text::new().encode_auth(b"user", b"pass word", 0, &mut out), Ok(Expect::Reply));
-    assert_eq!(sent(&out), b"set auth 0 0 14\r\nuser pass word\r\n");
-    for (user, password) in [(&b""[..], &b"p"[..]), (b"a b", b"p"), (b"a:b", b"p"), (b"a", b"p\r\n")] {
-        let mut out = Outbox::default();
-        assert!(Text::new().encode_auth(user, password, 0, &mut out).is_err());
-        assert!(out.is_empty());
-    }
-}
-
-#[test]
 fn every_reply_of_the_document_is_read() {
     for (line, outcome) in [
         ("END", Outcome::Miss),
@@ -193,9 +182,9 @@ fn every_reply_of_the_document_is_read() {
         ("99  ", Outcome::Number(99)),
     ] {
         let stream = format!("{line}\r\n");
-        assert_eq!(every_cut::<Text>(stream.as_bytes()), vec![reply(outcome)], "{line}");
+        assert_eq!(every_cut(Text::new, stream.as_bytes()), vec![reply(outcome)], "{line}");
     }
-    assert_eq!(every_cut::<Text>(b"VERSION 1.6.18\r\n"), vec![said(Outcome::Ok, "1.6.18")]);
+    assert_eq!(every_cut(Text::new, b"VERSION 1.6.18\r\n"), vec![said(Outcome::Ok, "1.6.18")]);
 }
 
 #[test]
@@ -217,7 +206,7 @@ fn errors_keep_the_words_of_the_server() {
     ] {
         let stream = format!("{line}\r\nEND\r\n");
         let expected = vec![said(Outcome::Error(fault), line), reply(Outcome::Miss)];
-        assert_eq!(every_cut::<Text>(stream.as_bytes()), expected);
+        assert_eq!(every_cut(Text::new, stream.as_bytes()), expected);
     }
 }
 
@@ -227,7 +216,7 @@ fn items_are_shown_before_the_reply_that_they_make_a_hit() {
     let mut expected = item_seen("key", 32, 0, b"abc\r\nEND\r\n");
     expected.extend(item_seen("other", 0, 77, b""));
     expected.extend([reply(Outcome::Hit), reply(Outcome::Miss)]);
-    assert_eq!(every_cut::<Text>(stream), expected);
+    assert_eq!(every_cut(Text::new, stream), expected);
 }
 
 #[test]
@@ -236,7 +225,7 @@ fn a_read_may_end_in_an_error_after_items() {
     let mut expected = item_seen("key", 0, 0, b"x");
     let message = "SERVER_ERROR out of memory writing get response";
     expected.extend([said(Outcome::Error(Fault::Server), message), reply(Outcome::Miss)]);
-    assert_eq!(every_cut::<Text>(stream), expected);
+    assert_eq!(every_cut(Text::new, stream), expected);
 }
 
 #[test]
@@ -253,11 +242,11 @@ fn a_body_passes_without_a_copy() {
 fn a_long_error_text_is_cut_off_and_the_next_reply_is_found() {
     let line = format!("SERVER_ERROR {}", "x".repeat(10_000));
     let stream = format!("{line}\r\nSTORED\r\n");
-    let message = &line[..lines::LINE_MAX_BYTES];
+    let message = &line[..LINE_MAX_BYTES];
     let expected = vec![said(Outcome::Error(Fault::Server), message), reply(Outcome::Stored)];
     assert_eq!(read::<Text>(stream.as_bytes()), expected);
     for length in [1, 2, 5, 100, 255] {
-        cut_in_turn::<Text>(stream.as_bytes(), &[length]);
+        cut_in_turn(Text::new, stream.as_bytes(), &[length]);
     }
 }
 
@@ -349,7 +338,7 @@ fn any_reply() -> impl Strategy<Value = (Vec<u8>, Vec<Seen>)> {
     let number =
         any::<u64>().prop_map(|n| (format!("{n}\r\n").into_bytes(), vec![reply(Outcome::Number(n))]));
     let error = "SERVER_ERROR [ -~]{0,2500}".prop_map(|line| {
-        let kept = &line[..line.len().min(lines::LINE_MAX_BYTES)];
+        let kept = &line[..line.len().min(LINE_MAX_BYTES)];
         let seen = vec![said(Outcome::Error(Fault::Server), kept)];
         (format!("{line}\r\n").into_bytes(), seen)
     });
@@ -366,12 +355,12 @@ proptest! {
         let stream: Vec<u8> = replies.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         let expected: Vec<Seen> = replies.into_iter().flat_map(|(_, seen)| seen).collect();
         prop_assert_eq!(read::<Text>(&stream), expected);
-        cut_in_turn::<Text>(&stream, &lengths);
+        cut_in_turn(Text::new, &stream, &lengths);
     }
 
     #[test]
     fn no_bytes_make_it_panic(data: Vec<u8>) {
-        fuzz_decode::<Text>(&data);
+        fuzz_decode(Text::new, &data);
     }
 
     #[test]
@@ -385,7 +374,7 @@ proptest! {
         let mut data = vec![lengths.len() as u8];
         data.extend(lengths);
         data.extend(words.concat().bytes());
-        fuzz_decode::<Text>(&data);
+        fuzz_decode(Text::new, &data);
     }
 
     #[test]
