@@ -3,13 +3,14 @@
 
 use super::tests::receive;
 use super::{
-    DatagramQueue, Dialect, Framing, Server, ServerConfig, ServerConnection, ServerFault, ServerLogin, Truth,
+    CountedFault, DatagramQueue, Dialect, Framing, Server, ServerConfig, ServerConnection, ServerFault,
+    ServerLogin, Truth,
 };
 use pummel_logic::connection::outbox::Outbox;
 use pummel_logic::protocol::binary::{Binary, PlainBinary};
 use pummel_logic::protocol::contract::sent;
-use pummel_logic::protocol::meta::Meta;
 use pummel_logic::protocol::handshake::{Credentials, Handshake};
+use pummel_logic::protocol::meta::Meta;
 use pummel_logic::protocol::resp::{Resp2, Resp3};
 use pummel_logic::protocol::text::Text;
 use pummel_logic::protocol::udp::Frame;
@@ -378,11 +379,11 @@ fn faulty<C: Codec>(fault: ServerFault) -> Table<C> {
 }
 
 fn fails_in<C: Codec>() {
-    let mut pair = faulty::<C>(ServerFault::ErrorEvery(2));
+    let mut pair = faulty::<C>(CountedFault::ErrorEvery.at(2));
     assert_eq!(pair.outcome(&store(Verb::Set, b"a", b"x")), Outcome::Stored);
     assert_eq!(pair.outcome(&op(Verb::Delete, b"a")), Outcome::Error(protocol::Fault::Server));
     assert_eq!(pair.value(&op(Verb::Get, b"a")), b"x");
-    let mut pair = faulty::<C>(ServerFault::Flip(1));
+    let mut pair = faulty::<C>(CountedFault::Flip.at(1));
     pair.outcome(&store(Verb::Set, b"a", &[0; 2000]));
     let ones: u32 = pair.value(&op(Verb::Get, b"a")).iter().map(|byte| byte.count_ones()).sum();
     assert_eq!(ones, 1);
@@ -401,7 +402,7 @@ fn faults_are_the_same_in_every_dialect() {
 fn mixed_up<C: Codec>() {
     let mut reasons = Vec::new();
     for period in [1, 2] {
-        let mut pair = faulty::<C>(ServerFault::Mix(period));
+        let mut pair = faulty::<C>(CountedFault::Mix.at(period));
         let mut out = Outbox::default();
         for tag in 0..2 {
             pair.codec.encode(&op(Verb::Get, b"a"), tag, &mut out).expect("it can be written");
@@ -505,9 +506,9 @@ fn datagrams_are_lost_late_and_doubled_as_asked() {
         let notes = server.take_notes().filter(|note| note.to_string().starts_with("fault udp-")).count();
         (numbers(&received).iter().map(|(_, _, len)| *len).collect::<Vec<_>>(), notes)
     };
-    assert_eq!(requests(ServerFault::UdpDrop(2)), (vec![27, 27], 2));
-    assert_eq!(requests(ServerFault::UdpDuplicate(3)), (vec![27, 27, 27, 27, 32], 1));
-    let mut server = udp_server(&[ServerFault::UdpReorder(2)]);
+    assert_eq!(requests(CountedFault::UdpDrop.at(2)), (vec![27, 27], 2));
+    assert_eq!(requests(CountedFault::UdpDuplicate.at(3)), (vec![27, 27, 27, 27, 32], 1));
+    let mut server = udp_server(&[CountedFault::UdpReorder.at(2)]);
     let received = datagrams(&mut server, Framing::Stream, b"get s2\r\n", 0);
     assert_eq!(numbers(&received), [(0, 2, 1400), (1, 2, 140)], "the last is late, and nothing follows it");
     let received = datagrams(&mut server, Framing::Stream, b"get s2 s2 s2\r\n", 0);

@@ -10,40 +10,55 @@ use super::truth::Word;
 use pummel_logic::rng::{Stream, below, mix};
 use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
 
-/// A fault, as `--fault` names it. N counts over the whole server, from 1: requests (all whose end it understood, those
-/// that ask for no reply included), or values of at least one byte that it sends.
+pummel_logic::words! {
+    /// A fault with a number N, which counts over the whole server, from 1: requests (all whose end it understood, those that
+    /// ask for no reply included), values of at least one byte that it sends, or datagrams.
+    pub enum CountedFault {
+        /// Every Nth request closes its connection in place of an answer; what is owed before it is sent.
+        CloseAfter = "close-after",
+        /// From the Nth request on, no request is carried out or answered, on any connection.
+        StallAfter = "stall-after",
+        /// From the Nth request on, requests are carried out and answered with bytes that are no reply.
+        GarbageAfter = "garbage-after",
+        /// The reply to the Nth request ends in its middle, and nothing is answered any more.
+        HalfReplyAfter = "half-reply-after",
+        /// Every Nth request is not carried out, and answered by `SERVER_ERROR`.
+        ErrorEvery = "error-every",
+        /// One bit of every Nth value sent is wrong.
+        Flip = "flip",
+        /// Every Nth value sent is another key's.
+        WrongKey = "wrong-key",
+        /// Every Nth reply is in another dialect than its request.
+        Mix = "mix",
+        /// Every Nth datagram of replies is lost.
+        UdpDrop = "udp-drop",
+        /// Every Nth datagram of replies leaves so late that what follows it overtakes it.
+        UdpReorder = "udp-reorder",
+        /// Every Nth datagram of replies is sent twice.
+        UdpDuplicate = "udp-duplicate",
+    }
+}
+
+/// A fault, as `--fault` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFault {
-    /// `close-after=N`: every Nth request closes its connection in place of an answer; what is owed before it is sent.
-    CloseAfter(u64),
-    /// `stall-after=N`: from the Nth request on, no request is carried out or answered, on any connection.
-    StallAfter(u64),
-    /// `garbage-after=N`: from the Nth request on, requests are carried out and answered with bytes that are no reply.
-    GarbageAfter(u64),
-    /// `half-reply-after=N`: the reply to the Nth request ends in its middle, and nothing is answered any more.
-    HalfReplyAfter(u64),
-    /// `error-every=N`: every Nth request is not carried out, and answered by `SERVER_ERROR`.
-    ErrorEvery(u64),
-    /// `flip=N`: one bit of every Nth value sent is wrong.
-    Flip(u64),
-    /// `wrong-key=N`: every Nth value sent is another key's.
-    WrongKey(u64),
+    /// `KIND=N`: a fault that happens by a count.
+    Counted(CountedFault, u64),
     /// `ignore-expiry`: items never expire.
     IgnoreExpiry,
     /// `early-expiry=SECONDS`: items that expire do so this much before their time.
     EarlyExpiry(Nanos),
     /// `refuse`: connections are accepted and reset at once.
     Refuse,
-    /// `mix=N`: every Nth reply is in another dialect than its request.
-    Mix(u64),
-    /// `udp-drop=N`: every Nth datagram of replies is lost.
-    UdpDrop(u64),
-    /// `udp-reorder=N`: every Nth datagram of replies leaves so late that what follows it overtakes it.
-    UdpReorder(u64),
-    /// `udp-duplicate=N`: every Nth datagram of replies is sent twice.
-    UdpDuplicate(u64),
     /// `slow-bytes`: replies leave one byte at a time, [`SLOW_BYTE_GAP_NS`] apart.
     SlowBytes,
+}
+
+impl CountedFault {
+    /// The fault with its number.
+    pub fn at(self, n: u64) -> ServerFault {
+        ServerFault::Counted(self, n)
+    }
 }
 
 /// Time between two bytes of [`ServerFault::SlowBytes`].
@@ -57,17 +72,7 @@ impl ServerFault {
     /// The word before the `=`.
     pub fn kind(self) -> &'static str {
         match self {
-            ServerFault::CloseAfter(_) => "close-after",
-            ServerFault::StallAfter(_) => "stall-after",
-            ServerFault::GarbageAfter(_) => "garbage-after",
-            ServerFault::HalfReplyAfter(_) => "half-reply-after",
-            ServerFault::ErrorEvery(_) => "error-every",
-            ServerFault::Flip(_) => "flip",
-            ServerFault::WrongKey(_) => "wrong-key",
-            ServerFault::Mix(_) => "mix",
-            ServerFault::UdpDrop(_) => DatagramFault::Lost.kind(),
-            ServerFault::UdpReorder(_) => DatagramFault::Late.kind(),
-            ServerFault::UdpDuplicate(_) => DatagramFault::Twice.kind(),
+            ServerFault::Counted(fault, _) => fault.name(),
             ServerFault::IgnoreExpiry => "ignore-expiry",
             ServerFault::EarlyExpiry(_) => "early-expiry",
             ServerFault::Refuse => "refuse",
@@ -77,7 +82,13 @@ impl ServerFault {
 
     /// Whether the fault concerns datagrams alone.
     pub fn is_of_datagrams(self) -> bool {
-        matches!(self, ServerFault::UdpDrop(_) | ServerFault::UdpReorder(_) | ServerFault::UdpDuplicate(_))
+        matches!(
+            self,
+            ServerFault::Counted(
+                CountedFault::UdpDrop | CountedFault::UdpReorder | CountedFault::UdpDuplicate,
+                _
+            )
+        )
     }
 }
 
@@ -85,17 +96,7 @@ impl fmt::Display for ServerFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind();
         match *self {
-            ServerFault::CloseAfter(n)
-            | ServerFault::StallAfter(n)
-            | ServerFault::GarbageAfter(n)
-            | ServerFault::HalfReplyAfter(n)
-            | ServerFault::ErrorEvery(n)
-            | ServerFault::Flip(n)
-            | ServerFault::WrongKey(n)
-            | ServerFault::Mix(n)
-            | ServerFault::UdpDrop(n)
-            | ServerFault::UdpReorder(n)
-            | ServerFault::UdpDuplicate(n) => write!(out, "{kind}={n}"),
+            ServerFault::Counted(_, n) => write!(out, "{kind}={n}"),
             ServerFault::EarlyExpiry(early_ns) => write!(out, "{kind}={}", seconds(early_ns)),
             ServerFault::IgnoreExpiry | ServerFault::Refuse | ServerFault::SlowBytes => out.write_str(kind),
         }
@@ -119,22 +120,15 @@ impl FromStr for ServerFault {
             _ => Err(format!("{kind} needs a whole number of at least 1, as in {kind}=100")),
         };
         let fault = match kind {
-            "close-after" => ServerFault::CloseAfter(counted()?),
-            "stall-after" => ServerFault::StallAfter(counted()?),
-            "garbage-after" => ServerFault::GarbageAfter(counted()?),
-            "half-reply-after" => ServerFault::HalfReplyAfter(counted()?),
-            "error-every" => ServerFault::ErrorEvery(counted()?),
-            "flip" => ServerFault::Flip(counted()?),
-            "wrong-key" => ServerFault::WrongKey(counted()?),
-            "mix" => ServerFault::Mix(counted()?),
-            "udp-drop" => ServerFault::UdpDrop(counted()?),
-            "udp-reorder" => ServerFault::UdpReorder(counted()?),
-            "udp-duplicate" => ServerFault::UdpDuplicate(counted()?),
             "early-expiry" => ServerFault::EarlyExpiry(seconds_of(kind, number)?),
             "ignore-expiry" => ServerFault::IgnoreExpiry,
             "refuse" => ServerFault::Refuse,
             "slow-bytes" => ServerFault::SlowBytes,
-            _ => return Err(format!("unknown fault; expected {FAULT_KINDS}")),
+            _ => {
+                let known = CountedFault::from_name(kind);
+                let fault = known.ok_or_else(|| format!("unknown fault; expected {FAULT_KINDS}"))?;
+                fault.at(counted()?)
+            }
         };
         match (fault, number) {
             (ServerFault::IgnoreExpiry | ServerFault::Refuse | ServerFault::SlowBytes, Some(_)) => {
@@ -171,28 +165,10 @@ pub(super) enum FaultVerdict {
     Close,
 }
 
-/// Fault of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DatagramFault {
-    Lost,
-    Late,
-    Twice,
-}
-
-impl DatagramFault {
-    pub(super) fn kind(self) -> &'static str {
-        match self {
-            DatagramFault::Lost => "udp-drop",
-            DatagramFault::Late => "udp-reorder",
-            DatagramFault::Twice => "udp-duplicate",
-        }
-    }
-}
-
 /// The fault that a value was sent with, as the truth file records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tampering {
-    pub(super) kind: &'static str,
+    pub(super) fault: CountedFault,
     pub(super) key: Vec<u8>,
     pub(super) detail: String,
 }
@@ -200,17 +176,8 @@ pub(super) struct Tampering {
 /// All faults of a server, and the state of their counts.
 #[derive(Debug)]
 pub(super) struct Faults {
-    close_every: Option<u64>,
-    stall_from: Option<u64>,
-    garbage_from: Option<u64>,
-    half_from: Option<u64>,
-    error_every: Option<u64>,
-    flip_every: Option<u64>,
-    wrong_key_every: Option<u64>,
-    mix_every: Option<u64>,
-    lost_every: Option<u64>,
-    late_every: Option<u64>,
-    twice_every: Option<u64>,
+    /// The numbers of counted faults, by their places in [`CountedFault::ALL`].
+    counted: [Option<u64>; CountedFault::COUNT],
     datagrams: u64,
     pub(super) expiry: ExpiryPolicy,
     pub(super) refuse: bool,
@@ -225,17 +192,7 @@ impl Faults {
     /// The faults that were asked for; of two of one kind the later counts.
     pub(super) fn new(asked: &[ServerFault], seed: u64) -> Faults {
         let mut faults = Faults {
-            close_every: None,
-            stall_from: None,
-            garbage_from: None,
-            half_from: None,
-            error_every: None,
-            flip_every: None,
-            wrong_key_every: None,
-            mix_every: None,
-            lost_every: None,
-            late_every: None,
-            twice_every: None,
+            counted: [None; CountedFault::COUNT],
             datagrams: 0,
             expiry: ExpiryPolicy::Kept,
             refuse: false,
@@ -247,17 +204,7 @@ impl Faults {
         };
         for &fault in asked {
             match fault {
-                ServerFault::CloseAfter(n) => faults.close_every = Some(n),
-                ServerFault::StallAfter(n) => faults.stall_from = Some(n),
-                ServerFault::GarbageAfter(n) => faults.garbage_from = Some(n),
-                ServerFault::HalfReplyAfter(n) => faults.half_from = Some(n),
-                ServerFault::ErrorEvery(n) => faults.error_every = Some(n),
-                ServerFault::Flip(n) => faults.flip_every = Some(n),
-                ServerFault::WrongKey(n) => faults.wrong_key_every = Some(n),
-                ServerFault::Mix(n) => faults.mix_every = Some(n),
-                ServerFault::UdpDrop(n) => faults.lost_every = Some(n),
-                ServerFault::UdpReorder(n) => faults.late_every = Some(n),
-                ServerFault::UdpDuplicate(n) => faults.twice_every = Some(n),
+                ServerFault::Counted(fault, n) => faults.counted[fault as usize] = Some(n),
                 ServerFault::IgnoreExpiry => faults.expiry = ExpiryPolicy::Ignored,
                 ServerFault::EarlyExpiry(early_ns) => faults.expiry = ExpiryPolicy::Early(early_ns),
                 ServerFault::Refuse => faults.refuse = true,
@@ -269,43 +216,46 @@ impl Faults {
 
     /// Decides the treatment of request `number`, counted from 1.
     pub(super) fn judge(&mut self, number: u64, silence: Silence) -> FaultVerdict {
-        let from = |bound: Option<u64>| bound.is_some_and(|bound| number >= bound);
-        let every = |period: Option<u64>| period.is_some_and(|period| number.is_multiple_of(period));
-        if from(self.stall_from) || self.half_done {
+        if self.is_reached(CountedFault::StallAfter, number) || self.half_done {
             return FaultVerdict::Silence;
         }
-        if from(self.half_from) && silence == Silence::Never {
+        if self.is_reached(CountedFault::HalfReplyAfter, number) && silence == Silence::Never {
             self.half_done = true;
             return FaultVerdict::Half;
         }
-        if every(self.close_every) {
+        if self.is_due(CountedFault::CloseAfter, number) {
             FaultVerdict::Close
-        } else if from(self.garbage_from) && silence != Silence::Always {
+        } else if self.is_reached(CountedFault::GarbageAfter, number) && silence != Silence::Always {
             FaultVerdict::Garbage
-        } else if every(self.mix_every) && silence != Silence::Always {
+        } else if self.is_due(CountedFault::Mix, number) && silence != Silence::Always {
             FaultVerdict::Foreign
-        } else if every(self.error_every) {
+        } else if self.is_due(CountedFault::ErrorEvery, number) {
             FaultVerdict::Fail
         } else {
             FaultVerdict::Serve
         }
     }
 
+    /// Whether a fault that lasts has begun by this number.
+    fn is_reached(&self, fault: CountedFault, number: u64) -> bool {
+        self.counted[fault as usize].is_some_and(|first| number >= first)
+    }
+
+    /// Whether a fault that repeats happens at this number.
+    fn is_due(&self, fault: CountedFault, number: u64) -> bool {
+        self.counted[fault as usize].is_some_and(|period| number.is_multiple_of(period))
+    }
+
     /// Decides the fault of the next datagram.
-    pub(super) fn judge_datagram(&mut self) -> Option<DatagramFault> {
+    pub(super) fn judge_datagram(&mut self) -> Option<CountedFault> {
         self.datagrams += 1;
-        let due = |period: Option<u64>| period.is_some_and(|period| self.datagrams.is_multiple_of(period));
-        match () {
-            () if due(self.lost_every) => Some(DatagramFault::Lost),
-            () if due(self.late_every) => Some(DatagramFault::Late),
-            () if due(self.twice_every) => Some(DatagramFault::Twice),
-            () => None,
-        }
+        let faults = [CountedFault::UdpDrop, CountedFault::UdpReorder, CountedFault::UdpDuplicate];
+        faults.into_iter().find(|fault| self.is_due(*fault, self.datagrams))
     }
 
     /// Number of requests up to request `number` that were answered in another dialect than their own.
     pub(super) fn foreign_before(&self, number: u64) -> u64 {
-        self.mix_every.map_or(0, |period| number / period)
+        self.counted[CountedFault::Mix as usize].map_or(0, |period| number / period)
     }
 
     /// Whether the reply that ends in its middle was sent.
@@ -315,24 +265,27 @@ impl Faults {
 
     /// The value that is sent for `key` where `value` is stored.
     pub(super) fn tamper(&mut self, store: &Store, key: &[u8], value: Arc<[u8]>) -> Arc<[u8]> {
-        if (self.flip_every.is_none() && self.wrong_key_every.is_none()) || value.is_empty() {
+        if value.is_empty() {
             return value;
         }
         self.values += 1;
         let mut value = value;
-        let due = |period: Option<u64>, count: u64| period.is_some_and(|period| count.is_multiple_of(period));
-        if due(self.wrong_key_every, self.values)
+        if self.is_due(CountedFault::WrongKey, self.values)
             && let Some(other) = store.other_than(key, self.chance.draw_sub(self.values, 1))
         {
             let detail = format!("from={}", Word(other.key()));
-            self.tamperings.push(Tampering { kind: "wrong-key", key: key.to_vec(), detail });
+            self.tamperings.push(Tampering { fault: CountedFault::WrongKey, key: key.to_vec(), detail });
             value = other.value.clone();
         }
-        if due(self.flip_every, self.values) && !value.is_empty() {
+        if self.is_due(CountedFault::Flip, self.values) && !value.is_empty() {
             let bit = below(self.chance.draw(self.values), value.len() as u64 * 8) as usize;
             let mut bytes = value.to_vec();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            self.tamperings.push(Tampering { kind: "flip", key: key.to_vec(), detail: format!("bit={bit}") });
+            self.tamperings.push(Tampering {
+                fault: CountedFault::Flip,
+                key: key.to_vec(),
+                detail: format!("bit={bit}"),
+            });
             value = Arc::from(bytes);
         }
         value
@@ -396,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_half_reply_waits_for_a_request_that_has_a_reply() {
-        let mut faults = Faults::new(&[ServerFault::HalfReplyAfter(2)], 0);
+        let mut faults = Faults::new(&[CountedFault::HalfReplyAfter.at(2)], 0);
         assert_eq!(faults.judge(1, Silence::Never), FaultVerdict::Serve);
         assert_eq!(faults.judge(2, Silence::Always), FaultVerdict::Serve);
         assert_eq!(faults.judge(3, Silence::Never), FaultVerdict::Half);

@@ -18,12 +18,12 @@ mod binary;
 mod context;
 mod contract;
 mod copies;
+mod datagram_queue;
 mod dialects;
 pub mod fault;
 mod lines;
 mod meta;
 mod owed;
-mod post;
 mod resp;
 mod service;
 mod stats;
@@ -35,10 +35,10 @@ use std::io::IoSlice;
 
 pub use contract::{ServerLogin, VERSION};
 pub use copies::{Copies, NoPeer};
+pub use datagram_queue::{DatagramQueue, Framing, OutgoingDatagram};
 pub use dialects::Dialect;
-pub use fault::ServerFault;
+pub use fault::{CountedFault, ServerFault};
 pub use owed::PARTS_MAX;
-pub use post::{DatagramQueue, Framing, OutgoingDatagram};
 pub use service::{DRIFT_FORMS, QUEUE_SERVERS_MAX, ServiceDrift};
 pub use store::{Limits, Store, StoreCounts};
 pub use truth::Note;
@@ -46,7 +46,7 @@ pub use truth::Note;
 use context::{Calls, Context, Gauges, ServerSession};
 use contract::{ParserStep, Silence};
 use dialects::{DialectParser, DialectRequest};
-use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS};
+use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS, Tampering};
 use owed::{OwedReplies, OwedReply, ReplyBuffer};
 use pummel_logic::dist::Dist;
 use pummel_logic::rng::mix;
@@ -435,21 +435,21 @@ impl Server {
     }
 
     fn note_faults(&mut self, verdict: FaultVerdict, connection: u64, request: u64, now: Nanos) {
-        let kind = match verdict {
+        let fault = match verdict {
             FaultVerdict::Serve => None,
-            FaultVerdict::Fail => Some("error-every"),
-            FaultVerdict::Garbage => Some("garbage-after"),
-            FaultVerdict::Foreign => Some("mix"),
-            FaultVerdict::Half => Some("half-reply-after"),
-            FaultVerdict::Silence if self.faults.is_half_done() => Some("half-reply-after"),
-            FaultVerdict::Silence => Some("stall-after"),
-            FaultVerdict::Close => Some("close-after"),
+            FaultVerdict::Fail => Some(CountedFault::ErrorEvery),
+            FaultVerdict::Garbage => Some(CountedFault::GarbageAfter),
+            FaultVerdict::Foreign => Some(CountedFault::Mix),
+            FaultVerdict::Half => Some(CountedFault::HalfReplyAfter),
+            FaultVerdict::Silence if self.faults.is_half_done() => Some(CountedFault::HalfReplyAfter),
+            FaultVerdict::Silence => Some(CountedFault::StallAfter),
+            FaultVerdict::Close => Some(CountedFault::CloseAfter),
         };
-        if let Some(kind) = kind {
-            self.note_fault(kind, connection, request, None, String::new());
+        if let Some(fault) = fault {
+            self.note_fault(fault.name(), connection, request, None, String::new());
         }
-        for tampering in std::mem::take(&mut self.faults.tamperings) {
-            self.note_fault(tampering.kind, connection, request, Some(tampering.key), tampering.detail);
+        for Tampering { fault, key, detail } in std::mem::take(&mut self.faults.tamperings) {
+            self.note_fault(fault.name(), connection, request, Some(key), detail);
         }
         let kind = match self.faults.expiry {
             store::ExpiryPolicy::Early(_) => "early-expiry",

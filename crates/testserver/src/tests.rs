@@ -246,12 +246,12 @@ fn what_is_no_request_ends_its_connection_whatever_the_fault() {
     let key_beyond_the_body = [&[0x80u8, 0, 0, 200][..], &[0; 20]].concat();
     let (endless, no_word, no_count) = (&[b'*'; 70_000][..], &b"*1\r\n!x\r\n"[..], &b"*99999999\r\n"[..]);
     for fault in [
-        ServerFault::CloseAfter(1),
-        ServerFault::StallAfter(1),
-        ServerFault::HalfReplyAfter(1),
-        ServerFault::GarbageAfter(1),
-        ServerFault::ErrorEvery(1),
-        ServerFault::Mix(1),
+        CountedFault::CloseAfter.at(1),
+        CountedFault::StallAfter.at(1),
+        CountedFault::HalfReplyAfter.at(1),
+        CountedFault::GarbageAfter.at(1),
+        CountedFault::ErrorEvery.at(1),
+        CountedFault::Mix.at(1),
     ] {
         for (kind, broken) in [
             ("an endless line", endless),
@@ -424,7 +424,7 @@ fn service_times_follow_the_distribution_and_the_seed() {
 
 #[test]
 fn close_after_closes_in_place_of_the_answer() {
-    let mut story = Story::faulty(&[ServerFault::CloseAfter(3)]);
+    let mut story = Story::faulty(&[CountedFault::CloseAfter.at(3)]);
     assert_eq!(story.text("get a\r\nget a\r\nget a\r\nget a\r\n"), "END\r\nEND\r\n");
     assert_eq!(story.connection.poll_close(), Some(Ending::Fin));
     assert_eq!(story.server.requests(), 3, "what comes after it is not read");
@@ -440,7 +440,7 @@ fn close_after_closes_in_place_of_the_answer() {
 
 #[test]
 fn stall_after_silences_the_whole_server() {
-    let mut story = Story::faulty(&[ServerFault::StallAfter(2)]);
+    let mut story = Story::faulty(&[CountedFault::StallAfter.at(2)]);
     assert_eq!(story.text("set a 0 0 1\r\nx\r\nset a 0 0 1\r\ny\r\n"), "STORED\r\n");
     let mut second = story.server.accept();
     story.server.handle_received(&mut second, b"get a\r\n", 0);
@@ -452,7 +452,7 @@ fn stall_after_silences_the_whole_server() {
 
 #[test]
 fn garbage_after_answers_what_is_no_reply() {
-    let mut story = Story::faulty(&[ServerFault::GarbageAfter(2)]);
+    let mut story = Story::faulty(&[CountedFault::GarbageAfter.at(2)]);
     assert_eq!(story.ask(b"get a\r\n"), b"END\r\n");
     for _ in 0..10 {
         let reply = story.ask(b"get a\r\n");
@@ -462,7 +462,7 @@ fn garbage_after_answers_what_is_no_reply() {
 
 #[test]
 fn a_half_reply_is_the_last_word() {
-    let mut story = Story::faulty(&[ServerFault::HalfReplyAfter(2)]);
+    let mut story = Story::faulty(&[CountedFault::HalfReplyAfter.at(2)]);
     assert_eq!(story.text("version\r\nversion\r\nversion\r\n"), "VERSION 1.6.18-pummel\r\nVERSION 1.6");
     assert_eq!(story.text("version\r\n"), "");
     let truth: Vec<String> = story.server.take_notes().map(|note| note.to_string()).collect();
@@ -471,7 +471,7 @@ fn a_half_reply_is_the_last_word() {
 
 #[test]
 fn error_every_does_not_carry_out_the_request() {
-    let mut story = Story::faulty(&[ServerFault::ErrorEvery(2)]);
+    let mut story = Story::faulty(&[CountedFault::ErrorEvery.at(2)]);
     let replies = story.text("set a 0 0 1\r\nx\r\nset a 0 0 1\r\ny\r\nget a\r\n");
     assert_eq!(
         replies,
@@ -481,7 +481,7 @@ fn error_every_does_not_carry_out_the_request() {
 
 #[test]
 fn flip_changes_one_bit_of_every_nth_value() {
-    let mut story = Story::faulty(&[ServerFault::Flip(3)]);
+    let mut story = Story::faulty(&[CountedFault::Flip.at(3)]);
     let value = vec![0u8; 2000];
     story.ask(&[&b"set a 0 0 2000\r\n"[..], &value, b"\r\n"].concat());
     let ones: Vec<u32> = (0..9)
@@ -498,7 +498,7 @@ fn flip_changes_one_bit_of_every_nth_value() {
 
 #[test]
 fn wrong_key_sends_what_another_key_holds() {
-    let mut story = Story::faulty(&[ServerFault::WrongKey(2)]);
+    let mut story = Story::faulty(&[CountedFault::WrongKey.at(2)]);
     assert_eq!(
         story.text("set a 0 0 1\r\nx\r\nget a a\r\n").matches('x').count(),
         2,

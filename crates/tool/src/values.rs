@@ -733,6 +733,7 @@ pub fn warm_up_until(text: &str) -> Read<UntilEviction> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pummel_testserver::CountedFault;
 
     #[test]
     fn a_warm_up_has_a_time_or_ends_by_itself() {
@@ -860,8 +861,8 @@ mod tests {
     #[test]
     fn faults_have_counts_and_times() {
         for (text, plain) in [
-            ("close-after=1.5k", ServerFault::CloseAfter(1_500)),
-            ("flip=1", ServerFault::Flip(1)),
+            ("close-after=1.5k", CountedFault::CloseAfter.at(1_500)),
+            ("flip=1", CountedFault::Flip.at(1)),
             ("early-expiry=250ms", ServerFault::EarlyExpiry(250 * MILLISECOND)),
             ("early-expiry=2", ServerFault::EarlyExpiry(2 * SECOND)),
             ("refuse", ServerFault::Refuse),

@@ -8,7 +8,7 @@ use pummel_logic::plan::{Arrivals, Depth, Group, Plan, Stop};
 use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::MILLISECOND;
 use pummel_measure::measurement::{Measurement, Status};
-use pummel_testserver::{ServerConfig, ServerFault};
+use pummel_testserver::{CountedFault, ServerConfig};
 
 use crate::peer::SharedServer;
 use crate::setup::{
@@ -333,7 +333,7 @@ fn a_worker_that_lost_its_connections_accounts_for_the_same_time_as_the_others()
     plan.engine.threads = 4;
     let (closing, healthy) = (
         SharedServer::new(ServerConfig {
-            faults: vec![ServerFault::CloseAfter(10)],
+            faults: vec![CountedFault::CloseAfter.at(10)],
             ..ServerConfig::default()
         }),
         server(),

@@ -14,7 +14,7 @@ use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Counts;
-use pummel_testserver::{ServerConfig, ServerFault};
+use pummel_testserver::{CountedFault, ServerConfig};
 
 use crate::lanes::{over, run_over};
 use crate::peer::SharedServer;
@@ -149,7 +149,7 @@ fn the_requests_of_the_parts_are_those_that_were_due_in_them() {
 /// the phase has.
 #[test]
 fn requests_that_a_closed_loop_cannot_send_beside_a_load_with_parts_are_counted_once() {
-    let closing = ServerConfig { faults: vec![ServerFault::CloseAfter(10)], ..ServerConfig::default() };
+    let closing = ServerConfig { faults: vec![CountedFault::CloseAfter.at(10)], ..ServerConfig::default() };
     let servers = [closing, ServerConfig::default()].map(SharedServer::new);
     let parts = [0, 500, 1_500].map(|at_ms| Part::plain(format!("from {at_ms}"), at_ms * MILLISECOND));
     let changes = Changes { parts: parts.to_vec(), ..Changes::default() };

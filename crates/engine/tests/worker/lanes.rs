@@ -11,7 +11,7 @@ use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Span;
-use pummel_testserver::{ServerConfig, ServerFault};
+use pummel_testserver::{CountedFault, ServerConfig};
 
 use crate::peer::{Cluster, SharedServer};
 use crate::setup::{
@@ -271,7 +271,7 @@ fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
 fn with_one_closing() -> Vec<SharedServer> {
     let mut servers = servers(3);
     servers[1] = SharedServer::new(ServerConfig {
-        faults: vec![ServerFault::CloseAfter(5)],
+        faults: vec![CountedFault::CloseAfter.at(5)],
         ..ServerConfig::default()
     });
     servers

@@ -14,7 +14,7 @@ use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
-use pummel_testserver::{Limits, ServerConfig, ServerFault};
+use pummel_testserver::{CountedFault, Limits, ServerConfig};
 
 use crate::peer::{Cluster, ServerPeer, SharedServer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with};
@@ -41,7 +41,10 @@ fn refusing() -> SharedServer {
 
 /// A server that carries out every second request, and answers each other one by `SERVER_ERROR`.
 fn halfhearted() -> SharedServer {
-    SharedServer::new(ServerConfig { faults: vec![ServerFault::ErrorEvery(2)], ..ServerConfig::default() })
+    SharedServer::new(ServerConfig {
+        faults: vec![CountedFault::ErrorEvery.at(2)],
+        ..ServerConfig::default()
+    })
 }
 
 fn status(outcome: &Outcome) -> (Status, &str) {

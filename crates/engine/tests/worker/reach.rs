@@ -10,7 +10,7 @@ use pummel_logic::plan::{Arrivals, ChurningClients, Depth, Gap, Late, Phase, Pla
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
-use pummel_testserver::{ServerConfig, ServerFault};
+use pummel_testserver::{CountedFault, ServerConfig};
 
 use crate::peer::{Cluster, SharedServer};
 use crate::setup::{Outcome, at_rate, measuring, mix, plan, run, time};
@@ -148,7 +148,7 @@ fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
 fn requests_whose_server_is_lost_do_not_hold_up_the_turn() {
     let mut servers: Vec<SharedServer> = (0..3).map(|_| server()).collect();
     servers[1] = SharedServer::new(ServerConfig {
-        faults: vec![ServerFault::CloseAfter(5)],
+        faults: vec![CountedFault::CloseAfter.at(5)],
         ..ServerConfig::default()
     });
     let names = (0..3).map(|n| format!("127.0.0.{n}:11211")).collect();

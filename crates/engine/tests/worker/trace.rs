@@ -11,7 +11,7 @@ use pummel_logic::plan::{
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::measurement::Status;
-use pummel_testserver::{ServerConfig, ServerFault};
+use pummel_testserver::{CountedFault, ServerConfig};
 
 use crate::lanes::over;
 use crate::peer::{Cluster, SharedServer};
@@ -243,7 +243,7 @@ fn clients_whose_server_is_gone_leave_their_rows_unsent_and_the_others_go_on() {
 #[test]
 fn rows_of_clients_whose_server_is_gone_are_unsent_where_they_were_due_in_the_phase() {
     // Every 20th request closes its connection, which is not opened again.
-    let closing = ServerConfig { faults: vec![ServerFault::CloseAfter(20)], ..ServerConfig::default() };
+    let closing = ServerConfig { faults: vec![CountedFault::CloseAfter.at(20)], ..ServerConfig::default() };
     let by_key = TraceReplay { by: Some(DealBy::Key), ..replay(REAL) };
     let servers = [ServerConfig::default(), closing.clone()].map(SharedServer::new);
     let plan = over(&servers, Route::All, replaying(&by_key, &[(time(10 * SECOND), true)], 1));
@@ -265,7 +265,8 @@ fn rows_of_clients_whose_server_is_gone_are_unsent_where_they_were_due_in_the_ph
 #[test]
 fn a_client_whose_server_is_gone_leaves_a_row_of_a_fast_replay_unsent_for_each_of_its_slots() {
     for depth in [1, 4] {
-        let closing = ServerConfig { faults: vec![ServerFault::CloseAfter(20)], ..ServerConfig::default() };
+        let closing =
+            ServerConfig { faults: vec![CountedFault::CloseAfter.at(20)], ..ServerConfig::default() };
         let servers = [ServerConfig::default(), closing].map(SharedServer::new);
         let endless = TraceReplay { passes: 0, by: Some(DealBy::Key), ..replay(TracePace::Fast) };
         let end = time(200 * MILLISECOND);

@@ -13,7 +13,7 @@ use pummel_logic::protocol::{Fault, Outcome as End, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_measure::measurement::Status;
 use pummel_measure::recorder::Span;
-use pummel_testserver::{ServerConfig, ServerFault};
+use pummel_testserver::{CountedFault, ServerConfig, ServerFault};
 
 use crate::peer::{ServerPeer, SharedServer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with, schedule, time};
@@ -83,7 +83,7 @@ fn service_times_of_replies_in_one_read_end_with_the_last_of_them() {
 fn a_silent_server_costs_a_timeout_for_every_request_and_a_new_connection() {
     let mut plan = plan();
     plan.timeout_ns = 10 * MILLISECOND;
-    let server = faulty(ServerFault::StallAfter(1));
+    let server = faulty(CountedFault::StallAfter.at(1));
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!(counts.completed, 0);
@@ -108,7 +108,7 @@ fn a_silent_server_costs_a_timeout_for_every_request_and_a_new_connection() {
 fn a_server_that_falls_silent_loses_its_unanswered_requests_and_the_run_ends_on_time() {
     let mut plan = at_rate(plan(), 10_000.0);
     plan.timeout_ns = 200 * MILLISECOND;
-    let server = faulty(ServerFault::StallAfter(500));
+    let server = faulty(CountedFault::StallAfter.at(500));
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     let due: usize = schedule(&plan, 100 * MILLISECOND).iter().map(Vec::len).sum();
@@ -128,7 +128,7 @@ fn a_server_that_closes_ends_the_run_or_costs_a_connection_each_time() {
     let mut plan = plan();
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
     let ending = |plan: &Plan| {
-        let server = faulty(ServerFault::CloseAfter(100));
+        let server = faulty(CountedFault::CloseAfter.at(100));
         run(plan, 1, NetworkConditions::calm(), || server.peer())
     };
     let outcome = ending(&plan);
@@ -154,7 +154,7 @@ fn a_server_that_closes_ends_the_run_or_costs_a_connection_each_time() {
 fn garbage_is_named_and_ends_the_connection() {
     let mut plan = plan();
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
-    let server = faulty(ServerFault::GarbageAfter(101));
+    let server = faulty(CountedFault::GarbageAfter.at(101));
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!((counts.completed, counts.errors(Fault::Protocol)), (100, 4));
@@ -167,7 +167,7 @@ fn half_a_reply_is_an_unanswered_request() {
     let mut plan = plan();
     plan.groups[0].clients = 1;
     plan.timeout_ns = 20 * MILLISECOND;
-    let server = faulty(ServerFault::HalfReplyAfter(51));
+    let server = faulty(CountedFault::HalfReplyAfter.at(51));
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!(counts.completed, 50);
@@ -178,7 +178,7 @@ fn half_a_reply_is_an_unanswered_request() {
 fn error_replies_are_counted_and_do_not_make_a_run_partial() {
     let mut plan = plan();
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
-    let server = faulty(ServerFault::ErrorEvery(10));
+    let server = faulty(CountedFault::ErrorEvery.at(10));
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!((counts.completed, counts.errors(Fault::Server)), (900, 100));
@@ -191,7 +191,7 @@ fn wrong_bits_are_found_every_one() {
     let mut plan = loaded(plan());
     plan.verify = 1.0;
     plan.phases[1] = measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000));
-    for fault in [ServerFault::Flip(10), ServerFault::WrongKey(10)] {
+    for fault in [CountedFault::Flip.at(10), CountedFault::WrongKey.at(10)] {
         let server = faulty(fault);
         let outcome = run(&plan, 1, NetworkConditions::rough(), || server.peer());
         let verify = &outcome.measurement.verify;
@@ -380,7 +380,7 @@ fn a_server_that_stops_between_two_requests_of_one_connection_is_silent() {
     plan.groups[0].depth = Depth::Limit(16);
     // All sixteen are sent at once, before the last answer.
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(16))];
-    let stalling = faulty(ServerFault::StallAfter(5));
+    let stalling = faulty(CountedFault::StallAfter.at(5));
     let outcome = run(&plan, 1, NetworkConditions::calm(), || stalling.peer());
     assert_eq!((outcome.counts().completed, outcome.counts().errors(Fault::Timeout)), (4, 12));
     assert_eq!(outcome.measurement.status, Status::Partial);
@@ -393,7 +393,7 @@ fn a_server_that_stops_behind_answers_on_a_few_of_many_connections_is_silent() {
     let mut plan = plan();
     plan.groups[0].clients = 16;
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(16))];
-    let stalling = faulty(ServerFault::StallAfter(5));
+    let stalling = faulty(CountedFault::StallAfter.at(5));
     let outcome = run(&plan, 1, NetworkConditions::calm(), || stalling.peer());
     assert_eq!((outcome.counts().completed, outcome.counts().errors(Fault::Timeout)), (4, 12));
     assert_eq!(outcome.measurement.status, Status::Partial);
@@ -408,7 +408,7 @@ fn a_server_that_stops_for_good_is_given_up_at_any_depth_and_number_of_connectio
             plan.groups[0].clients = clients;
             plan.groups[0].depth = Depth::Limit(depth);
             plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(100_000))];
-            let stalling = faulty(ServerFault::StallAfter(1_005));
+            let stalling = faulty(CountedFault::StallAfter.at(1_005));
             let outcome = run(&plan, 1, NetworkConditions::calm(), || stalling.peer());
             assert_eq!(outcome.counts().completed, 1_004);
             assert_eq!(outcome.measurement.status, Status::Partial);
@@ -787,7 +787,7 @@ fn a_server_that_takes_connections_again_is_not_gone_where_nothing_asks_for_a_re
         (500, requests(25_000)),
     ];
     for (closes_at, stop) in stops {
-        let closing = faulty(ServerFault::CloseAfter(closes_at));
+        let closing = faulty(CountedFault::CloseAfter.at(closes_at));
         let porter = || Porter::new(&closing, 1..3, NEVER);
         let outcome = run(&quiet_sets(stop), 1, NetworkConditions::calm(), porter);
         assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{closes_at}");
@@ -802,7 +802,7 @@ fn a_server_that_takes_no_connection_any_more_is_gone_where_nothing_asks_for_a_r
     for (stop, expected) in
         [(time(3 * SECOND), "was gone at the end"), (requests(25_000), "lost and not replaced")]
     {
-        let closing = faulty(ServerFault::CloseAfter(1_700));
+        let closing = faulty(CountedFault::CloseAfter.at(1_700));
         let porter = || Porter::new(&closing, 1..u64::MAX, NEVER);
         let outcome = run(&quiet_sets(stop), 1, NetworkConditions::calm(), porter);
         assert_eq!(outcome.measurement.status, Status::Partial);

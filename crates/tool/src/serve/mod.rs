@@ -268,6 +268,7 @@ fn announce(address: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use pummel_testserver::CountedFault;
 
     use super::*;
     use crate::native::RunArgs;
@@ -345,7 +346,11 @@ mod tests {
             let requests = read("--max-requests", text, |server: Server| server.args.max_requests).flatten();
             assert_eq!(requests, count.filter(above_zero), "{text}");
             let fault = read("--fault", &format!("flip={text}"), |server: Server| server.args.fault);
-            assert_eq!(fault, count.filter(above_zero).map(|count| vec![ServerFault::Flip(count)]), "{text}");
+            assert_eq!(
+                fault,
+                count.filter(above_zero).map(|count| vec![CountedFault::Flip.at(count)]),
+                "{text}"
+            );
             let time = read("-t", text, |client: Client| client.args.pace.time).flatten();
             let seconds = read("--max-seconds", text, |server: Server| server.args.max_seconds).flatten();
             assert_eq!(seconds, time.filter(above_zero), "{text}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::context::ServerSession;
 use super::contract::{ParserStep, Silence};
 use super::dialects::{Dialect, DialectParser};
-use super::fault::{DatagramFault, FaultVerdict};
+use super::fault::{CountedFault, FaultVerdict};
 use super::owed::{OwedReply, ReplyBuffer};
 use super::{Server, ended};
 use pummel_logic::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
@@ -39,7 +39,7 @@ pub enum Framing {
 pub struct DatagramQueue<P> {
     framing: Framing,
     /// Datagrams by the time at which they are due and the order in which they were written.
-    letters: BTreeMap<(Nanos, u64), OutgoingDatagram<P>>,
+    waiting: BTreeMap<(Nanos, u64), OutgoingDatagram<P>>,
     written: u64,
     /// Memory of the datagrams that wait.
     held_bytes: usize,
@@ -59,12 +59,12 @@ pub struct OutgoingDatagram<P> {
 impl<P> DatagramQueue<P> {
     /// An empty queue.
     pub fn new(framing: Framing) -> DatagramQueue<P> {
-        DatagramQueue { framing, letters: BTreeMap::new(), written: 0, held_bytes: 0 }
+        DatagramQueue { framing, waiting: BTreeMap::new(), written: 0, held_bytes: 0 }
     }
 
     /// Time at which the next datagram may leave, in nanoseconds; [`NEVER`] if none waits.
     pub fn next_due(&self) -> Nanos {
-        self.letters.first_key_value().map_or(NEVER, |((due, _), _)| *due)
+        self.waiting.first_key_value().map_or(NEVER, |((due, _), _)| *due)
     }
 
     /// Whether the queue has room for replies of `len` bytes.
@@ -72,17 +72,17 @@ impl<P> DatagramQueue<P> {
         self.held_bytes.saturating_add(len) <= QUEUE_MAX_BYTES
     }
 
-    fn write(&mut self, due: Nanos, letter: OutgoingDatagram<P>) {
+    fn write(&mut self, due: Nanos, datagram: OutgoingDatagram<P>) {
         self.written += 1;
-        self.held_bytes += letter.held_bytes();
-        self.letters.insert((due, self.written), letter);
+        self.held_bytes += datagram.held_bytes();
+        self.waiting.insert((due, self.written), datagram);
     }
 
     /// Takes the first datagram out if it is due by `now`.
     fn take_due(&mut self, now: Nanos) -> Option<OutgoingDatagram<P>> {
-        let letter = self.letters.first_entry().filter(|entry| entry.key().0 <= now)?.remove();
-        self.held_bytes -= letter.held_bytes();
-        Some(letter)
+        let datagram = self.waiting.first_entry().filter(|entry| entry.key().0 <= now)?.remove();
+        self.held_bytes -= datagram.held_bytes();
+        Some(datagram)
     }
 }
 
@@ -98,7 +98,7 @@ impl Server {
     /// request is dropped, as memcached does. So is a reply for which the queue has no room, before it is made.
     pub fn handle_datagram<P: Clone>(
         &mut self,
-        post: &mut DatagramQueue<P>,
+        queue: &mut DatagramQueue<P>,
         from: &P,
         datagram: &[u8],
         now: Nanos,
@@ -117,7 +117,7 @@ impl Server {
                 self.note(ended(NO_CONNECTION, owed.without_reply(), None));
                 continue;
             }
-            if !post.has_room_for(message.len() + self.reply.len()) {
+            if !queue.has_room_for(message.len() + self.reply.len()) {
                 self.note(ended(NO_CONNECTION, owed, None));
                 continue;
             }
@@ -125,36 +125,36 @@ impl Server {
             if verdict == FaultVerdict::Half {
                 bytes.truncate(bytes.len() / 2);
             }
-            if post.framing == Framing::Stream {
+            if queue.framing == Framing::Stream {
                 message.append(&mut bytes);
                 all_owed.push(owed);
             } else {
                 let messages = parts_of(&self.reply, &bytes);
-                self.send(post, frame.request, from, &messages, vec![owed]);
+                self.send(queue, frame.request, from, &messages, vec![owed]);
             }
         }
         if !all_owed.is_empty() {
-            self.send(post, frame.request, from, &[&message], all_owed);
+            self.send(queue, frame.request, from, &[&message], all_owed);
         }
     }
 
     /// The next datagram that is due by `now`, which counts as sent at `now`.
     pub fn poll_datagram<P>(
         &mut self,
-        post: &mut DatagramQueue<P>,
+        queue: &mut DatagramQueue<P>,
         now: Nanos,
     ) -> Option<OutgoingDatagram<P>> {
-        let letter = post.take_due(now)?;
-        self.store.counts.bytes_written += letter.bytes.len() as u64;
-        for &owed in &letter.owed {
+        let datagram = queue.take_due(now)?;
+        self.store.counts.bytes_written += datagram.bytes.len() as u64;
+        for &owed in &datagram.owed {
             self.note(ended(NO_CONNECTION, owed, owed.whole.then_some(now)));
         }
-        Some(letter)
+        Some(datagram)
     }
 
     /// Takes in that the datagrams that wait in a queue are not sent any more.
-    pub fn handle_queue_closed<P>(&mut self, post: DatagramQueue<P>) {
-        for owed in post.letters.into_values().flat_map(|letter| letter.owed) {
+    pub fn handle_queue_closed<P>(&mut self, queue: DatagramQueue<P>) {
+        for owed in queue.waiting.into_values().flat_map(|datagram| datagram.owed) {
             self.note(ended(NO_CONNECTION, owed, None));
         }
     }
@@ -162,7 +162,7 @@ impl Server {
     /// Cuts messages into datagrams and applies the faults of datagrams.
     fn send<P: Clone>(
         &mut self,
-        post: &mut DatagramQueue<P>,
+        queue: &mut DatagramQueue<P>,
         request: u16,
         to: &P,
         messages: &[&[u8]],
@@ -175,24 +175,24 @@ impl Server {
         let mut owed = Some(owed);
         for (n, bytes) in datagrams.drain(..).enumerate() {
             let owed = owed.take_if(|_| n == last).unwrap_or_default();
-            let letter = OutgoingDatagram { to: to.clone(), bytes, owed };
+            let datagram = OutgoingDatagram { to: to.clone(), bytes, owed };
             let fault = self.faults.judge_datagram();
             if let Some(fault) = fault {
-                self.note_fault(fault.kind(), NO_CONNECTION, number, None, String::new());
+                self.note_fault(fault.name(), NO_CONNECTION, number, None, String::new());
             }
             match fault {
-                None => post.write(due, letter),
-                Some(DatagramFault::Late) => post.write(due.saturating_add(OVERTAKEN_NS), letter),
-                Some(DatagramFault::Twice) => {
-                    let again = OutgoingDatagram { owed: Vec::new(), ..letter.clone() };
-                    post.write(due, letter);
-                    post.write(due, again);
+                Some(CountedFault::UdpReorder) => queue.write(due.saturating_add(OVERTAKEN_NS), datagram),
+                Some(CountedFault::UdpDuplicate) => {
+                    let again = OutgoingDatagram { owed: Vec::new(), ..datagram.clone() };
+                    queue.write(due, datagram);
+                    queue.write(due, again);
                 }
-                Some(DatagramFault::Lost) => {
-                    for owed in letter.owed {
+                Some(CountedFault::UdpDrop) => {
+                    for owed in datagram.owed {
                         self.note(ended(NO_CONNECTION, owed, None));
                     }
                 }
+                _ => queue.write(due, datagram),
             }
         }
     }
