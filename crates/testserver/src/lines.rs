@@ -59,8 +59,7 @@ pub(super) fn without_end(line: &[u8]) -> &[u8] {
 
 /// A decimal number; 64 bits.
 pub(super) fn unsigned(word: &[u8]) -> Option<u64> {
-    let digits = word.strip_prefix(b"+").unwrap_or(word);
-    decimal(digits)
+    decimal(word.strip_prefix(b"+").unwrap_or(word))
 }
 
 /// A decimal number with a sign. memcached reads 64 bits and keeps the lower 32.
@@ -72,6 +71,11 @@ pub(super) fn signed(word: &[u8]) -> Option<i32> {
     };
     let number = i64::try_from(decimal(digits)?).ok()?;
     Some(if negative { -number } else { number } as i32)
+}
+
+/// The length of a value, as a line announces it.
+pub(super) fn value_len(word: &[u8]) -> Option<usize> {
+    signed(word).filter(|len| (0..=i32::MAX - 2).contains(len)).map(|len| len as usize)
 }
 
 fn decimal(digits: &[u8]) -> Option<u64> {

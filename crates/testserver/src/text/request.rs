@@ -2,9 +2,11 @@
 //!
 //! Follows memcached's `protocol.txt` and, where that is silent, what memcached 1.6.18 does.
 
+use std::ops::RangeInclusive;
+
 use crate::contract::ParserStep;
 use crate::lines::{
-    BAD_FORMAT, ERROR, LINE_MAX_BYTES, RequestLine, signed, take_line, unsigned, without_end,
+    BAD_FORMAT, ERROR, LINE_MAX_BYTES, RequestLine, signed, take_line, unsigned, value_len, without_end,
 };
 use crate::meta::{self, Meta, Payload};
 use crate::store::{Incoming, KEY_MAX_BYTES, item_len_bytes};
@@ -80,15 +82,23 @@ pub(crate) struct Request<'a> {
 /// A storing command whose data block is awaited.
 #[derive(Debug)]
 struct Pending {
-    what: What,
+    command: PendingCommand,
     /// Bytes of the value.
     len: usize,
-    fate: Fate,
+    /// Bytes of the block that are left to be skipped, where the value is too large.
+    skip: Option<usize>,
 }
 
-/// Purpose of a data block.
+impl Pending {
+    /// A command whose block is kept if its item is within the limit, and otherwise skipped.
+    fn new(command: PendingCommand, len: usize, fits: bool) -> Pending {
+        Pending { command, len, skip: (!fits).then_some(len + 2) }
+    }
+}
+
+/// The line of a storing command.
 #[derive(Debug)]
-enum What {
+enum PendingCommand {
     Store {
         verb: Verb,
         key: Vec<u8>,
@@ -99,13 +109,6 @@ enum What {
     },
     /// Data block of an ms line.
     Meta(Vec<u8>),
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    Keep,
-    /// The value is too large and its block is skipped; this number of bytes is left.
-    Skip(usize),
 }
 
 /// The state of one connection's parser: the cut end of a line, or of a data block.
@@ -176,7 +179,7 @@ impl Block {
         let pending = self.pending.as_mut()?;
         let needed = pending.len + 2;
         let mut whole: Option<&'i [u8]> = None;
-        if let Fate::Skip(left) = &mut pending.fate {
+        if let Some(left) = &mut pending.skip {
             let skipped = input.len().min(*left);
             *input = &input[skipped..];
             *left -= skipped;
@@ -203,19 +206,19 @@ impl Block {
 /// The request of a storing command and its complete block.
 fn stored<'a>(pending: &'a Pending, block: &'a [u8]) -> Request<'a> {
     let value = block.strip_suffix(b"\r\n");
-    match &pending.what {
-        What::Meta(line) => {
+    match &pending.command {
+        PendingCommand::Meta(line) => {
             let payload = match value {
-                _ if pending.fate != Fate::Keep => Payload::TooLarge,
+                _ if pending.skip.is_some() => Payload::TooLarge,
                 Some(value) => Payload::Value(value),
                 None => Payload::Spoiled,
             };
             let command = Command::Meta { meta: Meta::Set, line, payload };
             Request { verb: Meta::Set.name(), command, noreply: false }
         }
-        &What::Store { verb, ref key, flags, expiry_s, cas, noreply } => {
+        &PendingCommand::Store { verb, ref key, flags, expiry_s, cas, noreply } => {
             let command = match value {
-                _ if pending.fate != Fate::Keep => Command::TooLarge { verb, key },
+                _ if pending.skip.is_some() => Command::TooLarge { verb, key },
                 Some(value) => {
                     Command::Store { verb, incoming: Incoming { key, flags, expiry_s, cas, value } }
                 }
@@ -262,9 +265,15 @@ impl<'a> Words<'a> {
     fn noreply(&self) -> bool {
         self.last == b"noreply"
     }
+
+    /// The key behind the command.
+    fn key(&self) -> Result<&'a [u8], &'static str> {
+        let key = self.words[1];
+        if key.len() > KEY_MAX_BYTES { Err(BAD_FORMAT) } else { Ok(key) }
+    }
 }
 
-fn parse_line(line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
+fn parse_line<'a>(line: &'a [u8], item_max_bytes: usize) -> Parsed<'a> {
     let trimmed = line.trim_ascii_start();
     let first_len = trimmed.iter().position(|&byte| byte == b' ').unwrap_or(trimmed.len());
     let (first, rest) = trimmed.split_at(first_len);
@@ -272,31 +281,27 @@ fn parse_line(line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
     if let Some(verb) = verb.filter(|verb| verb.reads()) {
         return Parsed::Request(parse_read(verb, rest));
     }
-    let words = Words::of(line);
-    let said = |line| Parsed::Request(Request { verb: "error", command: Command::Say(line), noreply: false });
-    if let Some(meta) = Meta::from_word(first) {
+    if let Some(meta) = std::str::from_utf8(first).ok().and_then(Meta::from_name) {
         return parse_meta(meta, trimmed, item_max_bytes);
     }
-    match verb {
-        Some(verb) if verb.stores() => parse_store(verb, &words, item_max_bytes),
-        Some(verb @ (Verb::Incr | Verb::Decr)) => Parsed::Request(parse_count(verb, &words)),
-        Some(Verb::Delete) => Parsed::Request(parse_delete(&words)),
-        Some(Verb::Touch) => Parsed::Request(parse_touch(&words)),
-        Some(Verb::Version) => {
-            Parsed::Request(Request { verb: "version", command: Command::Version, noreply: false })
-        }
-        _ => match first {
-            b"flush_all" => Parsed::Request(parse_flush(&words)),
-            b"verbosity" => Parsed::Request(parse_verbosity(&words)),
-            b"stats" => {
-                let command = Command::Stats { topic: words.words[1] };
-                Parsed::Request(Request { verb: "stats", command, noreply: false })
-            }
-            b"quit" => Parsed::Request(Request { verb: "quit", command: Command::Quit, noreply: true }),
-            b"shutdown" => said("ERROR: shutdown not enabled"),
-            _ if words.count >= 2 && words.last.starts_with(b"HTTP/") => Parsed::Close,
-            _ => said(ERROR),
-        },
+    let words = Words::of(line);
+    let plain = |verb, command| Parsed::Request(Request { verb, command, noreply: false });
+    let changing =
+        |verb, counts, parse: ParseChange<'a>| Parsed::Request(parse_change(verb, &words, counts, parse));
+    match (verb, first) {
+        (Some(verb), _) if verb.stores() => parse_store(verb, &words, item_max_bytes),
+        (Some(Verb::Incr), _) => changing("incr", 3..=4, |words| parse_count(Verb::Incr, words)),
+        (Some(Verb::Decr), _) => changing("decr", 3..=4, |words| parse_count(Verb::Decr, words)),
+        (Some(Verb::Delete), _) => Parsed::Request(parse_delete(&words)),
+        (Some(Verb::Touch), _) => changing("touch", 3..=4, parse_touch),
+        (Some(Verb::Version), _) => plain("version", Command::Version),
+        (_, b"flush_all") => changing("flush_all", 0..=3, parse_flush),
+        (_, b"verbosity") => changing("verbosity", 2..=usize::MAX, parse_verbosity),
+        (_, b"stats") => plain("stats", Command::Stats { topic: words.words[1] }),
+        (_, b"quit") => Parsed::Request(Request { verb: "quit", command: Command::Quit, noreply: true }),
+        (_, b"shutdown") => plain("error", Command::Say("ERROR: shutdown not enabled")),
+        _ if words.count >= 2 && words.last.starts_with(b"HTTP/") => Parsed::Close,
+        _ => plain("error", Command::Say(ERROR)),
     }
 }
 
@@ -331,24 +336,17 @@ fn parse_store<'a>(verb: Verb, words: &Words<'a>, item_max_bytes: usize) -> Pars
         return say(ERROR, false);
     }
     let noreply = words.noreply();
-    let [_, key, flags, expiry, len, cas, ..] = words.words;
-    if key.len() > KEY_MAX_BYTES {
-        return say(BAD_FORMAT, noreply);
-    }
+    let [_, _, flags, expiry, len, cas, ..] = words.words;
     let cas = if verb == Verb::Cas { unsigned(cas) } else { Some(0) };
-    let (Some(flags), Some(expiry_s), Some(len), Some(cas)) =
-        (unsigned(flags), signed(expiry), signed(len), cas)
+    let (Ok(key), Some(flags), Some(expiry_s), Some(len), Some(cas)) =
+        (words.key(), unsigned(flags), signed(expiry), value_len(len), cas)
     else {
         return say(BAD_FORMAT, noreply);
     };
-    if !(0..=i32::MAX - 2).contains(&len) {
-        return say(BAD_FORMAT, noreply);
-    }
-    let (flags, len) = (flags as u32, len as usize);
+    let flags = flags as u32;
     let fits = item_len_bytes(key.len(), flags, len) <= item_max_bytes;
-    let fate = if fits { Fate::Keep } else { Fate::Skip(len + 2) };
-    let what = What::Store { verb, key: key.to_vec(), flags, expiry_s, cas, noreply };
-    Parsed::Pending(Pending { what, len, fate })
+    let command = PendingCommand::Store { verb, key: key.to_vec(), flags, expiry_s, cas, noreply };
+    Parsed::Pending(Pending::new(command, len, fits))
 }
 
 fn parse_meta(meta: Meta, line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
@@ -358,83 +356,60 @@ fn parse_meta(meta: Meta, line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
     }
     match meta::announced(line) {
         Ok((len, item_bytes)) => {
-            let fate = if item_bytes <= item_max_bytes { Fate::Keep } else { Fate::Skip(len + 2) };
-            Parsed::Pending(Pending { what: What::Meta(line.to_vec()), len, fate })
+            let command = PendingCommand::Meta(line.to_vec());
+            Parsed::Pending(Pending::new(command, len, item_bytes <= item_max_bytes))
         }
         Err(said) => request(Command::Say(said)),
     }
 }
 
-fn parse_count<'a>(verb: Verb, words: &Words<'a>) -> Request<'a> {
-    let request = |command, noreply| Request { verb: verb.name(), command, noreply };
-    if !(3..=4).contains(&words.count) {
-        return request(Command::Say(ERROR), false);
+/// Reads the words of a change whose number of words is right; returns the line that answers wrong ones.
+type ParseChange<'a> = fn(&Words<'a>) -> Result<Command<'a>, &'static str>;
+
+/// Reads the line of a change other than a store, which has one of these numbers of words.
+fn parse_change<'a>(
+    verb: &'static str,
+    words: &Words<'a>,
+    counts: RangeInclusive<usize>,
+    parse: ParseChange<'a>,
+) -> Request<'a> {
+    if !counts.contains(&words.count) {
+        return Request { verb, command: Command::Say(ERROR), noreply: false };
     }
-    let noreply = words.noreply();
-    let key = words.words[1];
-    if key.len() > KEY_MAX_BYTES {
-        return request(Command::Say(BAD_FORMAT), noreply);
-    }
-    match unsigned(words.words[2]) {
-        Some(delta) => request(Command::Count { verb, key, delta }, noreply),
-        None => request(Command::Say(BAD_DELTA), noreply),
-    }
+    let command = parse(words).unwrap_or_else(Command::Say);
+    Request { verb, command, noreply: words.noreply() }
+}
+
+fn parse_count<'a>(verb: Verb, words: &Words<'a>) -> Result<Command<'a>, &'static str> {
+    let key = words.key()?;
+    Ok(Command::Count { verb, key, delta: unsigned(words.words[2]).ok_or(BAD_DELTA)? })
 }
 
 fn parse_delete<'a>(words: &Words<'a>) -> Request<'a> {
-    let request = |command, noreply| Request { verb: "delete", command, noreply };
-    if !(2..=4).contains(&words.count) {
-        return request(Command::Say(ERROR), false);
-    }
-    let noreply = words.count > 2 && words.noreply();
-    let zero = words.words[2] == b"0";
-    let allowed = match words.count {
-        2 => true,
-        3 => zero || noreply,
-        _ => zero && noreply,
-    };
-    let key = words.words[1];
-    if !allowed {
-        request(Command::Say(BAD_DELETE), noreply)
-    } else if key.len() > KEY_MAX_BYTES {
-        request(Command::Say(BAD_FORMAT), noreply)
-    } else {
-        request(Command::Delete { key }, noreply)
-    }
+    let request = parse_change("delete", words, 2..=4, |words| {
+        let (zero, noreply) = (words.words[2] == b"0", words.noreply());
+        let allowed = match words.count {
+            2 => true,
+            3 => zero || noreply,
+            _ => zero && noreply,
+        };
+        if allowed { Ok(Command::Delete { key: words.key()? }) } else { Err(BAD_DELETE) }
+    });
+    // The second of two words is the key, whatever it says.
+    Request { noreply: request.noreply && words.count > 2, ..request }
 }
 
-fn parse_touch<'a>(words: &Words<'a>) -> Request<'a> {
-    let request = |command, noreply| Request { verb: "touch", command, noreply };
-    if !(3..=4).contains(&words.count) {
-        return request(Command::Say(ERROR), false);
-    }
-    let noreply = words.noreply();
-    let key = words.words[1];
-    if key.len() > KEY_MAX_BYTES {
-        return request(Command::Say(BAD_FORMAT), noreply);
-    }
-    match signed(words.words[2]) {
-        Some(expiry_s) => request(Command::Touch { key, expiry_s }, noreply),
-        None => request(Command::Say(BAD_EXPIRY), noreply),
-    }
+fn parse_touch<'a>(words: &Words<'a>) -> Result<Command<'a>, &'static str> {
+    let key = words.key()?;
+    Ok(Command::Touch { key, expiry_s: signed(words.words[2]).ok_or(BAD_EXPIRY)? })
 }
 
-fn parse_flush<'a>(words: &Words<'a>) -> Request<'a> {
-    let request = |command, noreply| Request { verb: "flush_all", command, noreply };
-    if words.count > 3 {
-        return request(Command::Say(ERROR), false);
-    }
-    let noreply = words.noreply();
-    let plain = words.count == 1 + usize::from(noreply);
+fn parse_flush<'a>(words: &Words<'a>) -> Result<Command<'a>, &'static str> {
+    let plain = words.count == 1 + usize::from(words.noreply());
     let delay_s = if plain { Some(0) } else { signed(words.words[1]) };
-    request(Command::Flush { delay_s }, noreply)
+    Ok(Command::Flush { delay_s })
 }
 
-fn parse_verbosity<'a>(words: &Words<'a>) -> Request<'a> {
-    let request = |line, noreply| Request { verb: "verbosity", command: Command::Say(line), noreply };
-    if words.count < 2 {
-        return request(ERROR, false);
-    }
-    let line = if unsigned(words.words[1]).is_some() { "OK" } else { BAD_FORMAT };
-    request(line, words.noreply())
+fn parse_verbosity<'a>(words: &Words<'a>) -> Result<Command<'a>, &'static str> {
+    unsigned(words.words[1]).map(|_| Command::Say("OK")).ok_or(BAD_FORMAT)
 }
