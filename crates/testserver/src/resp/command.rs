@@ -2,6 +2,8 @@
 
 use super::call::Call;
 use super::{connection, hashes, keys, strings};
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::{MILLISECOND, SECOND};
 
 /// Command of the built-in server.
 pub(super) struct RespCommand {
@@ -25,13 +27,13 @@ const COMMANDS: &[RespCommand] = &[
     command("command", -1, connection::command),
     command("config", -2, connection::config),
     command("dbsize", 1, connection::dbsize),
-    command("decr", 2, strings::decr),
+    command("decr", 2, |call| strings::count(call, Verb::Decr, Some(-1))),
     command("decrby", 3, strings::decrby),
     command("del", -2, keys::del),
     command("echo", 2, connection::echo),
     command("exists", -2, keys::exists),
-    command("expire", -3, keys::expire),
-    command("expireat", -3, keys::expireat),
+    command("expire", -3, |call| keys::expire(call, SECOND, false)),
+    command("expireat", -3, |call| keys::expire(call, SECOND, true)),
     command("flushall", -1, connection::flush),
     command("flushdb", -1, connection::flush),
     command("getdel", 2, strings::getdel),
@@ -41,22 +43,22 @@ const COMMANDS: &[RespCommand] = &[
     command("hget", 3, hashes::hget),
     command("hgetall", 2, hashes::hgetall),
     command("hset", -4, hashes::hset),
-    command("incr", 2, strings::incr),
-    command("incrby", 3, strings::incrby),
+    command("incr", 2, |call| strings::count(call, Verb::Incr, Some(1))),
+    command("incrby", 3, |call| strings::count(call, Verb::Incr, call.number(2))),
     command("info", -1, connection::info),
     command("mget", -2, strings::mget),
     command("mset", -3, strings::mset),
     command("persist", 2, keys::persist),
-    command("pexpire", -3, keys::pexpire),
-    command("pexpireat", -3, keys::pexpireat),
+    command("pexpire", -3, |call| keys::expire(call, MILLISECOND, false)),
+    command("pexpireat", -3, |call| keys::expire(call, MILLISECOND, true)),
     command("ping", -1, connection::ping),
-    command("pttl", 2, keys::pttl),
+    command("pttl", 2, |call| keys::remaining(call, MILLISECOND)),
     command("quit", -1, connection::quit),
     command("select", 2, connection::select),
     command("setex", 4, strings::setex),
     command("setnx", 3, strings::setnx),
     command("strlen", 2, strings::strlen),
-    command("ttl", 2, keys::ttl),
+    command("ttl", 2, |call| keys::remaining(call, SECOND)),
     command("type", 2, keys::kind_of),
     command("unlink", -2, keys::del),
 ];

@@ -3,7 +3,7 @@
 use super::call::Call;
 use crate::store::{Form, Match, StoredItem};
 use pummel_logic::protocol::Outcome;
-use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::time::{NEVER, Nanos};
 
 pub(super) fn del(call: &mut Call<'_, '_, '_>) {
     let now = call.context.now;
@@ -28,23 +28,7 @@ pub(super) fn kind_of(call: &mut Call<'_, '_, '_>) {
     });
 }
 
-pub(super) fn expire(call: &mut Call<'_, '_, '_>) {
-    expire_in(call, SECOND, false);
-}
-
-pub(super) fn pexpire(call: &mut Call<'_, '_, '_>) {
-    expire_in(call, MILLISECOND, false);
-}
-
-pub(super) fn expireat(call: &mut Call<'_, '_, '_>) {
-    expire_in(call, SECOND, true);
-}
-
-pub(super) fn pexpireat(call: &mut Call<'_, '_, '_>) {
-    expire_in(call, MILLISECOND, true);
-}
-
-fn expire_in(call: &mut Call<'_, '_, '_>, unit_ns: Nanos, date: bool) {
+pub(super) fn expire(call: &mut Call<'_, '_, '_>, unit_ns: Nanos, date: bool) {
     if call.words.count() > 3 {
         return call.error("ERR Unsupported option");
     }
@@ -62,16 +46,8 @@ pub(super) fn persist(call: &mut Call<'_, '_, '_>) {
     call.integer(i64::from(expires));
 }
 
-pub(super) fn ttl(call: &mut Call<'_, '_, '_>) {
-    remaining(call, SECOND);
-}
-
-pub(super) fn pttl(call: &mut Call<'_, '_, '_>) {
-    remaining(call, MILLISECOND);
-}
-
 /// Writes the remaining time, rounded to the nearest unit as in Redis.
-fn remaining(call: &mut Call<'_, '_, '_>, unit_ns: Nanos) {
+pub(super) fn remaining(call: &mut Call<'_, '_, '_>, unit_ns: Nanos) {
     let now = call.context.now;
     let units = match call.context.store.peek(call.word(1), now).map(|item| item.expires) {
         None => -2,

@@ -192,18 +192,6 @@ pub(super) fn strlen(call: &mut Call<'_, '_, '_>) {
     }
 }
 
-pub(super) fn incr(call: &mut Call<'_, '_, '_>) {
-    count(call, Verb::Incr, Some(1));
-}
-
-pub(super) fn decr(call: &mut Call<'_, '_, '_>) {
-    count(call, Verb::Decr, Some(-1));
-}
-
-pub(super) fn incrby(call: &mut Call<'_, '_, '_>) {
-    count(call, Verb::Incr, call.number(2));
-}
-
 pub(super) fn decrby(call: &mut Call<'_, '_, '_>) {
     if call.number(2) == Some(i64::MIN) {
         return call.error("ERR decrement would overflow");
@@ -211,7 +199,7 @@ pub(super) fn decrby(call: &mut Call<'_, '_, '_>) {
     count(call, Verb::Decr, call.number(2).map(|number| -number));
 }
 
-fn count(call: &mut Call<'_, '_, '_>, verb: Verb, delta: Option<i64>) {
+pub(super) fn count(call: &mut Call<'_, '_, '_>, verb: Verb, delta: Option<i64>) {
     let key = call.word(1);
     let Ok(old) = call.stored(key, Form::Plain) else { return };
     let number = old.as_ref().map_or(Some(0), |old| signed(&old.value));
