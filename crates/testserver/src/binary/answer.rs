@@ -106,9 +106,9 @@ fn is_well_formed(command: BinaryCommand, extras: &[u8], key: &[u8], value: &[u8
     match command.kind {
         CommandKind::Get | CommandKind::Delete => matches!(parts, (0, true, false)),
         CommandKind::GetAndTouch | CommandKind::Touch => matches!(parts, (4, true, false)),
-        CommandKind::Set | CommandKind::Add | CommandKind::Replace => matches!(parts, (8, true, _)),
-        CommandKind::Append | CommandKind::Prepend => matches!(parts, (0, true, _)),
-        CommandKind::Increment | CommandKind::Decrement => matches!(parts, (20, true, false)),
+        CommandKind::Store(Verb::Append | Verb::Prepend) => matches!(parts, (0, true, _)),
+        CommandKind::Store(_) => matches!(parts, (8, true, _)),
+        CommandKind::Count(_) => matches!(parts, (20, true, false)),
         CommandKind::Flush => matches!(parts, (0 | 4, false, false)),
         CommandKind::Noop | CommandKind::Version | CommandKind::Quit | CommandKind::SaslList => {
             matches!(parts, (0, false, false))
@@ -124,20 +124,14 @@ fn carry_out(
     key: &[u8],
     value: &[u8],
     context: &mut Context<'_>,
-    mut out: Out<'_>,
+    out: Out<'_>,
 ) {
     match command.kind {
         CommandKind::Get | CommandKind::GetAndTouch | CommandKind::Touch => {
             read(command, extras, key, context, out)
         }
-        CommandKind::Set
-        | CommandKind::Add
-        | CommandKind::Replace
-        | CommandKind::Append
-        | CommandKind::Prepend => {
-            put(command, extras, key, value, context, out);
-        }
-        CommandKind::Increment | CommandKind::Decrement => count(command, extras, key, context, out),
+        CommandKind::Store(verb) => put(verb, command.quiet, [extras, key, value], context, out),
+        CommandKind::Count(verb) => count(verb, command.quiet, extras, key, context, out),
         CommandKind::Delete => {
             let wanted = if out.header.cas == 0 { Match::Any } else { Match::Only(out.header.cas) };
             match context.store.delete(key, wanted, context.now) {
@@ -171,9 +165,7 @@ fn carry_out(
             let mut parts = value.splitn(3, |&byte| byte == 0).skip(1);
             let (user, password) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
             if key == b"PLAIN" && context.try_login(user, password) {
-                let words = b"Authenticated";
-                out.head(0, [0, 0, words.len()], 0);
-                out.reply.push(words);
+                out.done(b"Authenticated", 0);
             } else {
                 out.fail(SHUT_OUT);
             }
@@ -215,44 +207,27 @@ fn read(command: BinaryCommand, extras: &[u8], key: &[u8], context: &mut Context
     out.reply.push_value(value);
 }
 
-fn put(
-    command: BinaryCommand,
-    extras: &[u8],
-    key: &[u8],
-    value: &[u8],
-    context: &mut Context<'_>,
-    out: Out<'_>,
-) {
+fn put(verb: Verb, quiet: bool, parts: [&[u8]; 3], context: &mut Context<'_>, out: Out<'_>) {
+    let [extras, key, value] = parts;
     let cas = out.header.cas;
     let flags = number(extras);
     let expiry_s = number(extras.get(4..).unwrap_or_default()) as i32;
-    let verb = verb_of(command.kind, cas);
+    let is_cas = cas != 0 && matches!(verb, Verb::Set | Verb::Replace);
     if !context.store.fits(key.len(), flags, value.len()) {
         context.store.forget_replaced(Verb::Set, key, context.now);
         return out.fail(TOO_LARGE);
     }
     let incoming = Incoming { key, flags, expiry_s, cas, value };
-    match context.store.put(verb, &incoming, context.now) {
-        Outcome::Stored if command.quiet => {}
+    match context.store.put(if is_cas { Verb::Cas } else { verb }, &incoming, context.now) {
+        Outcome::Stored if quiet => {}
         Outcome::Stored => out.done(&[], context.store.last_cas()),
         Outcome::Exists => out.fail(EXISTS),
         Outcome::NotFound => out.fail(NOT_FOUND),
-        _ => out.fail(match command.kind {
-            CommandKind::Add => EXISTS,
-            CommandKind::Replace => NOT_FOUND,
+        _ => out.fail(match verb {
+            Verb::Add => EXISTS,
+            Verb::Replace => NOT_FOUND,
             _ => NOT_STORED,
         }),
-    }
-}
-
-fn verb_of(kind: CommandKind, cas: u64) -> Verb {
-    match kind {
-        CommandKind::Add => Verb::Add,
-        CommandKind::Append => Verb::Append,
-        CommandKind::Prepend => Verb::Prepend,
-        _ if cas != 0 => Verb::Cas,
-        CommandKind::Replace => Verb::Replace,
-        _ => Verb::Set,
     }
 }
 
@@ -261,15 +236,14 @@ fn too_large(request: &Request<'_>, key: &[u8], context: &mut Context<'_>, out: 
         context.session.is_closing = true;
         return out.fail(SHUT_OUT);
     }
-    if request.command.is_some_and(|command| {
-        matches!(command.kind, CommandKind::Set | CommandKind::Add | CommandKind::Replace)
-    }) {
+    let kind = request.command.map(|command| command.kind);
+    if let Some(CommandKind::Store(Verb::Set | Verb::Add | Verb::Replace)) = kind {
         context.store.forget_replaced(Verb::Set, key, context.now);
     }
     out.fail(TOO_LARGE);
 }
 
-fn count(command: BinaryCommand, extras: &[u8], key: &[u8], context: &mut Context<'_>, out: Out<'_>) {
+fn count(verb: Verb, quiet: bool, extras: &[u8], key: &[u8], context: &mut Context<'_>, out: Out<'_>) {
     let long = |from: usize| {
         extras
             .get(from..)
@@ -277,7 +251,6 @@ fn count(command: BinaryCommand, extras: &[u8], key: &[u8], context: &mut Contex
             .map_or(0, |bytes| u64::from_be_bytes(*bytes))
     };
     let (delta, initial, expiry) = (long(0), long(8), number(&extras[16..]));
-    let verb = if command.kind == CommandKind::Increment { Verb::Incr } else { Verb::Decr };
     let wanted = if out.header.cas == 0 { Match::Any } else { Match::Only(out.header.cas) };
     let (store, now) = (&mut *context.store, context.now);
     let outcome = match expiry {
@@ -285,7 +258,7 @@ fn count(command: BinaryCommand, extras: &[u8], key: &[u8], context: &mut Contex
         _ => store.count_or_make(verb, key, delta, wanted, initial, expiry as i32, now),
     };
     match outcome {
-        Outcome::Number(_) if command.quiet => {}
+        Outcome::Number(_) if quiet => {}
         Outcome::Number(number) => out.done(&number.to_be_bytes(), store.last_cas()),
         Outcome::Exists => out.fail(EXISTS),
         Outcome::NotFound => out.fail(NOT_FOUND),

@@ -5,6 +5,7 @@
 use crate::contract::{ParserStep, Silence};
 use crate::copies::MARK;
 use crate::store::KEY_MAX_BYTES;
+use pummel_logic::protocol::Verb;
 
 /// First byte of a request.
 pub(crate) const REQUEST: u8 = 0x80;
@@ -20,13 +21,10 @@ pub(super) enum CommandKind {
     Get,
     GetAndTouch,
     Touch,
-    Set,
-    Add,
-    Replace,
-    Append,
-    Prepend,
-    Increment,
-    Decrement,
+    /// Set, add, replace, append or prepend; a set or replace with a CAS unique is a cas.
+    Store(Verb),
+    /// Incr or decr.
+    Count(Verb),
     Delete,
     Flush,
     Noop,
@@ -54,12 +52,12 @@ impl BinaryCommand {
         let quiet = |kind, name| command(kind, name, true, false);
         match opcode {
             0x00 => loud(CommandKind::Get, "get"),
-            0x01 => loud(CommandKind::Set, "set"),
-            0x02 => loud(CommandKind::Add, "add"),
-            0x03 => loud(CommandKind::Replace, "replace"),
+            0x01 => loud(CommandKind::Store(Verb::Set), "set"),
+            0x02 => loud(CommandKind::Store(Verb::Add), "add"),
+            0x03 => loud(CommandKind::Store(Verb::Replace), "replace"),
             0x04 => loud(CommandKind::Delete, "delete"),
-            0x05 => loud(CommandKind::Increment, "incr"),
-            0x06 => loud(CommandKind::Decrement, "decr"),
+            0x05 => loud(CommandKind::Count(Verb::Incr), "incr"),
+            0x06 => loud(CommandKind::Count(Verb::Decr), "decr"),
             0x07 => loud(CommandKind::Quit, "quit"),
             0x08 => loud(CommandKind::Flush, "flush_all"),
             0x09 => quiet(CommandKind::Get, "getq"),
@@ -67,19 +65,19 @@ impl BinaryCommand {
             0x0b => loud(CommandKind::Version, "version"),
             0x0c => command(CommandKind::Get, "getk", false, true),
             0x0d => command(CommandKind::Get, "getkq", true, true),
-            0x0e => loud(CommandKind::Append, "append"),
-            0x0f => loud(CommandKind::Prepend, "prepend"),
+            0x0e => loud(CommandKind::Store(Verb::Append), "append"),
+            0x0f => loud(CommandKind::Store(Verb::Prepend), "prepend"),
             0x10 => loud(CommandKind::Stat, "stats"),
-            0x11 => quiet(CommandKind::Set, "setq"),
-            0x12 => quiet(CommandKind::Add, "addq"),
-            0x13 => quiet(CommandKind::Replace, "replaceq"),
+            0x11 => quiet(CommandKind::Store(Verb::Set), "setq"),
+            0x12 => quiet(CommandKind::Store(Verb::Add), "addq"),
+            0x13 => quiet(CommandKind::Store(Verb::Replace), "replaceq"),
             0x14 => quiet(CommandKind::Delete, "deleteq"),
-            0x15 => quiet(CommandKind::Increment, "incrq"),
-            0x16 => quiet(CommandKind::Decrement, "decrq"),
+            0x15 => quiet(CommandKind::Count(Verb::Incr), "incrq"),
+            0x16 => quiet(CommandKind::Count(Verb::Decr), "decrq"),
             0x17 => quiet(CommandKind::Quit, "quitq"),
             0x18 => quiet(CommandKind::Flush, "flush_allq"),
-            0x19 => quiet(CommandKind::Append, "appendq"),
-            0x1a => quiet(CommandKind::Prepend, "prependq"),
+            0x19 => quiet(CommandKind::Store(Verb::Append), "appendq"),
+            0x1a => quiet(CommandKind::Store(Verb::Prepend), "prependq"),
             0x1c => loud(CommandKind::Touch, "touch"),
             0x1d => loud(CommandKind::GetAndTouch, "gat"),
             0x1e => quiet(CommandKind::GetAndTouch, "gatq"),
