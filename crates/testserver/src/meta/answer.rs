@@ -163,7 +163,7 @@ impl<'a> Request<'a> {
             MetaReadOptions { vivify_s: self.vivify_s, recache_s: self.recache_s, expiry_s: self.expiry_s };
         let Some(meta_read) = context.store.meta_read(&self.key, &ask, context.now) else {
             if !self.quiet {
-                self.end(b"EN", reply);
+                self.end(b"EN", None, reply);
             }
             return;
         };
@@ -256,13 +256,14 @@ impl<'a> Request<'a> {
             context.store.mark_key_encoded(&self.key);
         }
         let cas = if outcome == Outcome::Stored { context.store.last_cas() } else { 0 };
-        match outcome {
-            Outcome::Stored if self.quiet => {}
-            Outcome::Stored => self.end_with(b"HD", cas, NEVER, context.now, reply),
-            Outcome::Exists => self.end_with(b"EX", cas, NEVER, context.now, reply),
-            Outcome::NotFound => self.end_with(b"NF", cas, NEVER, context.now, reply),
-            _ => self.end_with(b"NS", cas, NEVER, context.now, reply),
-        }
+        let code = match outcome {
+            Outcome::Stored if self.quiet => return,
+            Outcome::Stored => b"HD",
+            Outcome::Exists => b"EX",
+            Outcome::NotFound => b"NF",
+            _ => b"NS",
+        };
+        self.end(code, Some(Figures { cas, expires: NEVER, now: context.now }), reply);
     }
 
     fn delete(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
@@ -271,15 +272,16 @@ impl<'a> Request<'a> {
             true => context.store.invalidate(&self.key, wanted, self.expiry_s, context.now),
             false => context.store.delete(&self.key, wanted, context.now),
         };
-        match outcome {
-            Outcome::Deleted if self.quiet => {}
-            Outcome::Deleted => self.end(b"HD", reply),
+        let code = match outcome {
+            Outcome::Deleted if self.quiet => return,
+            Outcome::Deleted => b"HD",
             Outcome::Exists => {
                 context.store.counts.delete_misses += 1;
-                self.end(b"EX", reply);
+                b"EX"
             }
-            _ => self.end(b"NF", reply),
-        }
+            _ => b"NF",
+        };
+        self.end(code, None, reply);
     }
 
     fn count(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
@@ -299,8 +301,8 @@ impl<'a> Request<'a> {
         };
         let number = match outcome {
             Outcome::Number(number) => number,
-            Outcome::Exists => return self.end(b"EX", reply),
-            Outcome::NotFound => return self.end(b"NF", reply),
+            Outcome::Exists => return self.end(b"EX", None, reply),
+            Outcome::NotFound => return self.end(b"NF", None, reply),
             _ => return say(NOT_A_NUMBER, reply),
         };
         if let Some(expiry_s) = self.expiry_s {
@@ -310,12 +312,13 @@ impl<'a> Request<'a> {
             return;
         }
         let (cas, expires) = store.peek(&self.key, now).map_or((0, NEVER), |item| (item.cas, item.expires));
+        let figures = Some(Figures { cas, expires, now });
         if !self.wants_value {
-            return self.end_with(b"HD", cas, expires, now, reply);
+            return self.end(b"HD", figures, reply);
         }
         let digits = number.to_string();
         let head = format!("VA {}", digits.len());
-        self.end_with(head.as_bytes(), cas, expires, now, reply);
+        self.end(head.as_bytes(), figures, reply);
         say(&digits, reply);
     }
 
@@ -336,36 +339,31 @@ impl<'a> Request<'a> {
         say(&format!(" exp={exp} la={last} cas={} fetch={fetched} cls=1 size={size}", item.cas), reply);
     }
 
-    /// Writes a line of a code and the flags to be repeated.
-    fn end(&self, code: &[u8], reply: &mut ReplyBuffer) {
+    /// Writes a line of a code and the flags to be repeated, among them the figures of an item where there is one.
+    fn end(&self, code: &[u8], figures: Option<Figures>, reply: &mut ReplyBuffer) {
         reply.push(code);
         for flag in &self.flags {
-            match flag[0] {
-                b'O' => push_word(flag, reply),
-                b'k' => push_sent_key(self.sent, self.encoded, reply),
-                _ => {}
-            }
-        }
-        reply.push(b"\r\n");
-    }
-
-    /// Writes a line of a code and the flags to be repeated, with the CAS unique and the remaining time.
-    fn end_with(&self, code: &[u8], cas: u64, expires: Nanos, now: Nanos, reply: &mut ReplyBuffer) {
-        reply.push(code);
-        for flag in &self.flags {
-            match flag[0] {
-                b'O' => push_word(flag, reply),
-                b'k' => push_sent_key(self.sent, self.encoded, reply),
-                b'c' => {
+            match (flag[0], figures) {
+                (b'O', _) => push_word(flag, reply),
+                (b'k', _) => push_sent_key(self.sent, self.encoded, reply),
+                (b'c', Some(figures)) => {
                     reply.push(b" c");
-                    reply.push_decimal(cas);
+                    reply.push_decimal(figures.cas);
                 }
-                b't' => push_remaining(expires, now, reply),
+                (b't', Some(figures)) => push_remaining(figures.expires, figures.now, reply),
                 _ => {}
             }
         }
         reply.push(b"\r\n");
     }
+}
+
+/// Figures of an item that are repeated where they were asked for.
+#[derive(Clone, Copy)]
+struct Figures {
+    cas: u64,
+    expires: Nanos,
+    now: Nanos,
 }
 
 fn push_word(word: &[u8], reply: &mut ReplyBuffer) {
