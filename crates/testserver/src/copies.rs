@@ -159,7 +159,7 @@ impl Copies {
     fn push(&mut self, code: u8, item: &StoredItem, unix_ns_at_zero: u64) {
         let (key, value) = (item.key(), &item.value);
         // A hash, which only RESP knows, has no form in memcached's protocol.
-        if !self.open || item.form() != Form::Plain || key.is_empty() || key.len() > KEY_MAX_BYTES {
+        if !self.open || item.form != Form::Plain || key.is_empty() || key.len() > KEY_MAX_BYTES {
             return;
         }
         let body = EXTRAS_BYTES + key.len() + value.len();

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::contract::{ASKED_FOR_ERROR, VERSION};
 use crate::owed::ReplyBuffer;
 use crate::stats::figures;
-use crate::store::{Incoming, Match, StoredItem};
+use crate::store::{Incoming, Match, StoreCounts, StoredItem};
 use pummel_logic::protocol::{Outcome, Verb};
 
 /// First byte of a response.
@@ -276,7 +276,7 @@ fn stat(topic: &[u8], context: &mut Context<'_>, mut out: Out<'_>) {
                 out.reply.push(figure.as_bytes());
             }
         }
-        b"reset" => context.store.reset_counts(),
+        b"reset" => context.store.counts = StoreCounts::default(),
         b"settings" | b"items" | b"slabs" | b"sizes" | b"conns" => {}
         _ => return out.fail(NOT_FOUND),
     }

@@ -178,7 +178,7 @@ impl<'a> Request<'a> {
         }
         self.push_item_flags(&meta_read, context.now, reply);
         for (set, letter) in
-            [(meta_read.recaching, b" Z"), (meta_read.item.is_stale(), b" X"), (meta_read.won, b" W")]
+            [(meta_read.recaching, b" Z"), (meta_read.item.marks.stale, b" X"), (meta_read.won, b" W")]
         {
             if set {
                 reply.push(letter);
@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
                     continue;
                 }
                 b'k' => {
-                    push_key(item.key(), item.is_key_encoded() || !lines::is_key(item.key()), reply);
+                    push_key(item.key(), item.marks.key_encoded || !lines::is_key(item.key()), reply);
                     continue;
                 }
                 b'O' => {
@@ -237,7 +237,7 @@ impl<'a> Request<'a> {
                 return say(TOO_LARGE, reply);
             }
             Payload::Spoiled | Payload::None => {
-                context.store.put_spoiled();
+                context.store.counts.cmd_set += 1;
                 return say(BAD_CHUNK, reply);
             }
         };
@@ -333,8 +333,8 @@ impl<'a> Request<'a> {
             reply.push(BASE64.encode(item.key()).as_bytes());
         }
         let exp = if item.expires == NEVER { -1 } else { remaining_s(item.expires, now) as i64 };
-        let last = now.saturating_sub(item.last_read()) / SECOND;
-        let fetched = if item.was_read() { "yes" } else { "no" };
+        let last = now.saturating_sub(item.last_read) / SECOND;
+        let fetched = if item.marks.read { "yes" } else { "no" };
         let size = item_len_bytes(item.key().len(), item.flags, item.value.len());
         say(&format!(" exp={exp} la={last} cas={} fetch={fetched} cls=1 size={size}", item.cas), reply);
     }

@@ -111,7 +111,7 @@ impl<'w> Call<'_, '_, 'w> {
     /// The item under the key, if it has the form that the command needs; writes an error if it has another.
     pub(super) fn stored(&mut self, key: &[u8], form: Form) -> Result<Option<StoredItem>, ()> {
         match self.context.store.peek(key, self.context.now) {
-            Some(item) if item.form() != form => {
+            Some(item) if item.form != form => {
                 self.error(WRONG_TYPE);
                 Err(())
             }

@@ -1,7 +1,7 @@
 //! Commands about keys: deleting, asking for them, and when they expire.
 
 use super::call::Call;
-use crate::store::{Form, Match, StoredItem};
+use crate::store::{Form, Match};
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{NEVER, Nanos};
 
@@ -20,7 +20,7 @@ pub(super) fn exists(call: &mut Call<'_, '_, '_>) {
 }
 
 pub(super) fn kind_of(call: &mut Call<'_, '_, '_>) {
-    let form = call.context.store.peek(call.word(1), call.context.now).map(StoredItem::form);
+    let form = call.context.store.peek(call.word(1), call.context.now).map(|item| item.form);
     call.status(match form {
         None => "none",
         Some(Form::Plain) => "string",

@@ -23,7 +23,7 @@ pub(super) fn mget(call: &mut Call<'_, '_, '_>) {
             return call.error("OOM the reply would not fit into memory");
         }
         let item = call.context.store.read(key, call.context.now);
-        let value = item.filter(|item| item.form() == Form::Plain).map(|item| item.value.clone());
+        let value = item.filter(|item| item.form == Form::Plain).map(|item| item.value.clone());
         call.value(key, value);
     }
 }

@@ -28,9 +28,11 @@ pub struct StoredItem {
     pub(crate) expires: Nanos,
     /// Whether the item was asked for since eviction last looked at it.
     pub(super) used: bool,
-    pub(super) form: Form,
-    pub(super) marks: Marks,
-    pub(super) last_read: Nanos,
+    /// The form of the value's bytes.
+    pub(crate) form: Form,
+    pub(crate) marks: Marks,
+    /// Time at which the item was last read, or else stored, in nanoseconds.
+    pub(crate) last_read: Nanos,
 }
 
 /// Meaning of the bytes of a value.
@@ -45,15 +47,15 @@ pub(crate) enum Form {
 
 /// Marks of an item for the meta commands.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     /// Whether a client read the item.
-    pub(super) read: bool,
+    pub(crate) read: bool,
     /// Whether the item was marked as stale.
-    pub(super) stale: bool,
+    pub(crate) stale: bool,
     /// Whether a reader was asked to renew the item.
     pub(super) token_sent: bool,
     /// Whether the item's key came in base64.
-    pub(super) key_encoded: bool,
+    pub(crate) key_encoded: bool,
 }
 
 impl StoredItem {
@@ -72,31 +74,6 @@ impl StoredItem {
     /// The key of the item.
     pub fn key(&self) -> &[u8] {
         &self.key
-    }
-
-    /// Whether the item was marked as stale.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.marks.stale
-    }
-
-    /// Whether the item's key came in base64.
-    pub(crate) fn is_key_encoded(&self) -> bool {
-        self.marks.key_encoded
-    }
-
-    /// Whether a client read the item.
-    pub(crate) fn was_read(&self) -> bool {
-        self.marks.read
-    }
-
-    /// Time at which the item was last read, or else stored, in nanoseconds.
-    pub(crate) fn last_read(&self) -> Nanos {
-        self.last_read
-    }
-
-    /// The form of the value's bytes.
-    pub(crate) fn form(&self) -> Form {
-        self.form
     }
 
     pub(super) fn len_bytes(&self) -> usize {

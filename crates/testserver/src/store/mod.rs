@@ -273,11 +273,6 @@ impl Store {
         self.find(key, now).map(|place| self.item_mut(place).expires = expires).is_some()
     }
 
-    /// Counts a storing command whose data block did not end as it should.
-    pub fn put_spoiled(&mut self) {
-        self.counts.cmd_set += 1;
-    }
-
     /// Counts a storing command whose item is too large. `set` then removes the old item, as memcached does, so that no
     /// client reads a value that its writer believes replaced.
     pub fn put_too_large(&mut self, verb: Verb, key: &[u8], now: Nanos) {
@@ -322,16 +317,6 @@ impl Store {
             self.last_cas += 1;
             self.flushed_cas = self.last_cas;
         }
-    }
-
-    /// Counts a flush_all whose delay is no number; like memcached, the store flushes nothing.
-    pub fn flush_refused(&mut self) {
-        self.counts.cmd_flush += 1;
-    }
-
-    /// Sets all counters to zero; items stay.
-    pub fn reset_counts(&mut self) {
-        self.counts = StoreCounts::default();
     }
 
     /// Some item whose key is not `key`, chosen by `chance`; `None` when there is no other.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Match, Store};
+use crate::lines::unsigned;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::Nanos;
 
@@ -75,12 +76,7 @@ impl Store {
 fn leading_number(value: &[u8]) -> Option<u64> {
     let space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = value.iter().position(|byte| !space(byte))?;
-    let word = value[start..].split(space).next()?;
-    let digits = word.strip_prefix(b"+").unwrap_or(word);
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok()
+    value[start..].split(space).next().and_then(unsigned)
 }
 
 #[cfg(test)]

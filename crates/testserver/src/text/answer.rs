@@ -7,7 +7,7 @@ use crate::lines::{BAD_CHUNK, BAD_FORMAT, ERROR, NOT_A_NUMBER, TOO_LARGE, say};
 use crate::meta;
 use crate::owed::ReplyBuffer;
 use crate::stats::figures;
-use crate::store::{KEY_MAX_BYTES, Match, StoredItem};
+use crate::store::{KEY_MAX_BYTES, Match, StoreCounts, StoredItem};
 use pummel_logic::protocol::{Outcome, Verb};
 
 const TOO_MUCH: &str = "SERVER_ERROR out of memory writing get response";
@@ -38,7 +38,7 @@ pub(crate) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &m
             return say(VERSION, reply);
         }
         Command::Spoiled => {
-            store.put_spoiled();
+            store.counts.cmd_set += 1;
             return say(BAD_CHUNK, reply);
         }
         Command::TooLarge { verb, key } => {
@@ -53,7 +53,7 @@ pub(crate) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &m
         Command::Delete { key } => store.delete(key, Match::Any, now),
         Command::Touch { key, expiry_s } => store.touch(key, expiry_s, now),
         Command::Flush { delay_s: None } => {
-            store.flush_refused();
+            store.counts.cmd_flush += 1;
             return say(BAD_EXPIRY, reply);
         }
         Command::Flush { delay_s: Some(delay_s) } => {
@@ -170,7 +170,7 @@ fn stats(topic: &[u8], context: &mut Context<'_>, reply: &mut ReplyBuffer) {
             say("END", reply);
         }
         b"reset" => {
-            context.store.reset_counts();
+            context.store.counts = StoreCounts::default();
             say("RESET", reply);
         }
         b"settings" => {
