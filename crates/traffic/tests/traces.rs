@@ -1,7 +1,7 @@
 //! Tests of readers of traces: golden files of every format, every cut, wrong bytes, and the requests of rows in a
 //! replay.
 
-use pummel_logic::arrival::Schedule;
+use pummel_logic::arrival::Pace;
 use pummel_logic::plan::{Arrivals, DealBy, Fills, TracePace, TraceReplay, TraceTtl};
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, StreamOwner, scramble};
@@ -498,7 +498,7 @@ fn requests_are_due_at_the_times_of_their_rows_divided_by_the_speed() {
     let fast = shaped(&replay(TracePace::Fast), 4, whole(), &rows, 1).0;
     assert!(fast[..4].iter().all(|request| request.starts_with("0 ")), "{fast:?}");
     let owner = StreamOwner { seed: 1, group: 0, phase: 0, client: 0 };
-    let schedule = Some(Schedule::new(&Arrivals::Constant, 1_000.0, 0, 1, owner));
+    let schedule = Some(Pace::new(&Arrivals::Constant, 1_000.0, 1).schedule(owner));
     let rated = shaped(&replay(TracePace::Rate), 4, vec![Part { schedule, ..Part::default() }], &rows, 1).0;
     assert_eq!(rated[3], "3000000 get d 0 0", "the order is kept, and the times are those of the rate");
 }

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::dist::Dist;
-use crate::plan::Arrivals;
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// The least rate of a group in requests per second.
@@ -12,47 +10,24 @@ pub const RATE_MIN: f64 = 1e-6;
 /// The greatest rate of a group in requests per second.
 pub const RATE_MAX: f64 = 1e12;
 
-/// Arrivals that cannot be scheduled.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ArrivalError {
-    /// Gaps of this shape cannot be scaled to fit a rate.
-    Shape(Dist),
-    /// The rate is below [`RATE_MIN`] or above [`RATE_MAX`].
-    Rate(f64),
-}
+/// A rate below [`RATE_MIN`] or above [`RATE_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateError(pub f64);
 
-impl fmt::Display for ArrivalError {
+impl fmt::Display for RateError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ArrivalError::Shape(dist) => {
-                write!(out, "gaps need a distribution with a mean above 0 that is not infinite, not '{dist}'")
-            }
-            ArrivalError::Rate(rate) => {
-                write!(out, "a rate is between 1e-6 and 1e12 requests per second, not {rate}")
-            }
-        }
+        write!(out, "a rate is between 1e-6 and 1e12 requests per second, not {}", self.0)
     }
 }
 
-impl std::error::Error for ArrivalError {}
-
-/// Checks that these arrivals can be scheduled: a shape needs a mean above 0 that is not infinite.
-///
-/// # Errors
-/// Returns [`ArrivalError::Shape`] for a shape whose mean is 0 or infinite.
-pub fn check(arrivals: &Arrivals) -> Result<(), ArrivalError> {
-    match arrivals {
-        Arrivals::Shape(dist) if dist.factor_to_mean(1.0).is_none() => Err(ArrivalError::Shape(dist.clone())),
-        _ => Ok(()),
-    }
-}
+impl std::error::Error for RateError {}
 
 /// Checks that a group's rate in requests per second is one that can be kept.
 ///
 /// # Errors
-/// Returns [`ArrivalError::Rate`] for a rate below 1e-6 or above 1e12 requests per second.
-pub fn check_rate(rate: f64) -> Result<(), ArrivalError> {
-    if (RATE_MIN..=RATE_MAX).contains(&rate) { Ok(()) } else { Err(ArrivalError::Rate(rate)) }
+/// Returns [`RateError`] for a rate below 1e-6 or above 1e12 requests per second.
+pub fn check_rate(rate: f64) -> Result<(), RateError> {
+    if (RATE_MIN..=RATE_MAX).contains(&rate) { Ok(()) } else { Err(RateError(rate)) }
 }
 
 /// A number of nanoseconds as `whole` + `rest` / `divisor`, without any rounding.

@@ -37,7 +37,7 @@ impl Pace {
     }
 
     /// The pace of a group with this many clients that together make `group_rate` requests per second. The arrivals
-    /// are open ones, and [`check`](super::check) and [`check_rate`] have passed.
+    /// are open ones whose shape has a mean above 0 that is not infinite, and [`check_rate`] has passed.
     pub fn new(arrivals: &Arrivals, group_rate: f64, clients: u64) -> Pace {
         assert!(check_rate(group_rate).is_ok(), "rate {group_rate}");
         assert!(clients > 0, "a group without clients has no pace");
@@ -55,8 +55,8 @@ impl Pace {
         Pace { clients, gaps }
     }
 
-    /// The pace of a group with this many clients that together follow a rate that changes. The arrivals are open ones, and
-    /// [`check`](super::check) has passed.
+    /// The pace of a group with this many clients that together follow a rate that changes. The arrivals are open ones
+    /// whose shape has a mean above 0 that is not infinite.
     pub fn along(arrivals: &Arrivals, curve: Arc<RateCurve>, clients: u64) -> Pace {
         assert!(clients > 0, "a group without clients has no pace");
         Pace { clients, gaps: Gaps::Curve(CurveGaps::new(arrivals, curve, clients)) }
@@ -126,19 +126,6 @@ enum Process {
 }
 
 impl Schedule {
-    /// The schedule of client `client` of `clients`, for one that has no [`Pace`] to share. Draws come from `owner`,
-    /// the offset of constant arrivals from `client`.
-    pub fn new(
-        arrivals: &Arrivals,
-        group_rate: f64,
-        client: u64,
-        clients: u64,
-        owner: StreamOwner,
-    ) -> Schedule {
-        assert_eq!(client, owner.client, "the owner of the stream is the client");
-        Pace::new(arrivals, group_rate, clients).schedule(owner)
-    }
-
     /// A schedule whose first request is due at once, and each other one when [`Schedule::put_off`] sets it.
     pub fn told() -> Schedule {
         Schedule { process: Process::Told, i: 0, due_ns: 0 }
