@@ -38,7 +38,7 @@ pub(crate) fn answer(
     if meta == Meta::Noop {
         return say("MN", reply);
     }
-    let request = match Request::read(meta, line) {
+    let request = match MetaRequest::read(meta, line) {
         Ok(request) => request,
         Err(line) => return say(line, reply),
     };
@@ -52,7 +52,8 @@ pub(crate) fn answer(
 }
 
 /// The parsed line of a meta command.
-struct Request<'a> {
+#[derive(Default)]
+struct MetaRequest<'a> {
     /// The key as it was sent.
     sent: &'a [u8],
     /// Key of the item.
@@ -62,9 +63,7 @@ struct Request<'a> {
     encoded: bool,
     quiet: bool,
     wants_value: bool,
-    expiry_s: Option<i32>,
-    vivify_s: Option<i32>,
-    recache_s: Option<i32>,
+    options: MetaReadOptions,
     cas: Option<u64>,
     client_flags: u32,
     invalidate: bool,
@@ -73,8 +72,8 @@ struct Request<'a> {
     initial: u64,
 }
 
-impl<'a> Request<'a> {
-    fn read(meta: Meta, line: &'a [u8]) -> Result<Request<'a>, &'static str> {
+impl<'a> MetaRequest<'a> {
+    fn read(meta: Meta, line: &'a [u8]) -> Result<MetaRequest<'a>, &'static str> {
         let mut words = words(line).skip(1);
         let none = if meta == Meta::Debug { BAD_FORMAT } else { ERROR };
         let sent = words.next().ok_or(none)?;
@@ -84,23 +83,8 @@ impl<'a> Request<'a> {
         if meta == Meta::Set {
             words.next();
         }
-        let mut request = Request {
-            sent,
-            key: sent.to_vec(),
-            flags: words.collect(),
-            encoded: false,
-            quiet: false,
-            wants_value: false,
-            expiry_s: None,
-            vivify_s: None,
-            recache_s: None,
-            cas: None,
-            client_flags: 0,
-            invalidate: false,
-            mode: None,
-            delta: 1,
-            initial: 0,
-        };
+        let (key, flags) = (sent.to_vec(), words.collect());
+        let mut request = MetaRequest { sent, key, flags, delta: 1, ..MetaRequest::default() };
         request.read_flags(meta)?;
         if request.encoded {
             request.key = BASE64.decode(sent).ok().filter(|key| !key.is_empty()).ok_or(BAD_KEY)?;
@@ -136,11 +120,11 @@ impl<'a> Request<'a> {
             (b'O', _) if token.len() >= OPAQUE_MAX_BYTES => return Err(LONG_OPAQUE),
             (b'O', _) => {}
             (b'T', Meta::Get | Meta::Set | Meta::Delete | Meta::Arithmetic) => {
-                self.expiry_s = Some(seconds()?)
+                self.options.expiry_s = Some(seconds()?)
             }
             (b'v', Meta::Get | Meta::Arithmetic) => self.wants_value = true,
-            (b'N', Meta::Get | Meta::Arithmetic) => self.vivify_s = Some(seconds()?),
-            (b'R', Meta::Get) => self.recache_s = Some(seconds()?),
+            (b'N', Meta::Get | Meta::Arithmetic) => self.options.vivify_s = Some(seconds()?),
+            (b'R', Meta::Get) => self.options.recache_s = Some(seconds()?),
             (b'f' | b's' | b'h' | b'l', Meta::Get) => {}
             (b't', Meta::Get | Meta::Arithmetic) => {}
             (b'c', Meta::Get | Meta::Set | Meta::Arithmetic) => {}
@@ -159,9 +143,7 @@ impl<'a> Request<'a> {
     }
 
     fn get(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
-        let ask =
-            MetaReadOptions { vivify_s: self.vivify_s, recache_s: self.recache_s, expiry_s: self.expiry_s };
-        let Some(meta_read) = context.store.meta_read(&self.key, &ask, context.now) else {
+        let Some(meta_read) = context.store.meta_read(&self.key, &self.options, context.now) else {
             if !self.quiet {
                 self.end(b"EN", None, reply);
             }
@@ -244,7 +226,7 @@ impl<'a> Request<'a> {
         let incoming = Incoming {
             key: &self.key,
             flags: self.client_flags,
-            expiry_s: self.expiry_s.unwrap_or(0),
+            expiry_s: self.options.expiry_s.unwrap_or(0),
             cas: self.cas.unwrap_or(0),
             value,
         };
@@ -269,7 +251,7 @@ impl<'a> Request<'a> {
     fn delete(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
         let wanted = self.cas.map_or(Match::Any, Match::Only);
         let outcome = match self.invalidate {
-            true => context.store.invalidate(&self.key, wanted, self.expiry_s, context.now),
+            true => context.store.invalidate(&self.key, wanted, self.options.expiry_s, context.now),
             false => context.store.delete(&self.key, wanted, context.now),
         };
         let code = match outcome {
@@ -293,7 +275,7 @@ impl<'a> Request<'a> {
         let wanted = self.cas.map_or(Match::Any, Match::Only);
         let now = context.now;
         let store = &mut *context.store;
-        let outcome = match self.vivify_s {
+        let outcome = match self.options.vivify_s {
             Some(expiry_s) => {
                 store.count_or_make(verb, &self.key, self.delta, wanted, self.initial, expiry_s, now)
             }
@@ -305,7 +287,7 @@ impl<'a> Request<'a> {
             Outcome::NotFound => return self.end(b"NF", None, reply),
             _ => return say(NOT_A_NUMBER, reply),
         };
-        if let Some(expiry_s) = self.expiry_s {
+        if let Some(expiry_s) = self.options.expiry_s {
             store.set_expiry(&self.key, expiry_s, now);
         }
         if self.quiet {
