@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::field::Field;
-use super::invalid::{Invalid, refuse};
+use super::invalid::{Invalid, refuse, refuse_if};
 use super::records::{EXPIRY_MAX_S, longest_key, longest_loaded_key};
 use crate::dist::Dist;
 use crate::plan::{Mix, Phase, Plan, Protocol, Window, Work};
@@ -19,23 +19,18 @@ const DELTA_DIGITS: u64 = 20;
 
 /// Refuses options that UDP does not have, and requests that may not fit in one datagram: memcached takes no others.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
-    let refused = |expected: &str| refuse(Field::Transport.path(), "udp", expected);
-    if plan.protocol != Protocol::Text {
-        return refused("UDP is accepted only with --protocol text: memcached has it for no other protocol");
-    }
+    let refuse_where = |is_so, expected| refuse_if(is_so, Field::Transport.path(), "udp", expected);
+    let expected = "UDP is accepted only with --protocol text: memcached has it for no other protocol";
+    refuse_where(plan.protocol != Protocol::Text, expected)?;
     if let Some(index) = plan.servers.iter().position(|server| server.starts_with('/')) {
         let expected = "expected HOST:PORT with --udp: UDP has no unix sockets";
         return refuse(Field::Server.of(index), &plan.servers[index], expected);
     }
-    if plan.tls.is_some() {
-        return refused("UDP is accepted only without --tls, which needs a stream");
-    }
-    if plan.login.is_some() {
-        return refused("UDP is accepted only without --user: memcached has no login over UDP");
-    }
-    if plan.socket.linger_s.is_some() {
-        return refused("UDP is accepted only without --linger: it has no connection that could linger");
-    }
+    refuse_where(plan.tls.is_some(), "UDP is accepted only without --tls, which needs a stream")?;
+    let expected = "UDP is accepted only without --user: memcached has no login over UDP";
+    refuse_where(plan.login.is_some(), expected)?;
+    let expected = "UDP is accepted only without --linger: it has no connection that could linger";
+    refuse_where(plan.socket.linger_s.is_some(), expected)?;
     // A mix may store under longer keys than a load does, and the bound of its values then holds for both.
     let is_load = |(_, phase): &(usize, &Phase)| matches!(phase.work, Work::Load(_));
     let (loads, others): (Vec<_>, Vec<_>) = plan.phases.iter().enumerate().partition(is_load);
@@ -52,7 +47,9 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
         Work::Window(window) => window_fits(index, window),
         Work::Pause(_) => Ok(()),
         Work::Replay(_) | Work::Trace(_) | Work::Delete(_) => {
-            refused("UDP is accepted only where nothing is replayed and no records are deleted at once")
+            let expected =
+                "UDP is accepted only where nothing is replayed and no records are deleted at once";
+            refuse_where(true, expected)
         }
     })
 }

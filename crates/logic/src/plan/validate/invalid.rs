@@ -80,6 +80,11 @@ pub fn share(path: FieldPath, value: f64) -> Result<(), Invalid> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { refuse(path, value, "expected a share from 0 to 1") }
 }
 
+/// Refuses a share of nothing or of more than all.
+pub fn part(path: FieldPath, value: f64) -> Result<(), Invalid> {
+    refuse_if(!(value > 0.0 && value <= 1.0), path, value, "expected a share above 0 and at most 1")
+}
+
 /// Refuses distributions that numbers of bytes or whole seconds cannot be drawn from. Unbounded distributions are cut off
 /// at 0; a bound below 0 is a mistake.
 pub fn size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {

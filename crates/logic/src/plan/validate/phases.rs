@@ -1,7 +1,7 @@
 //! Checks that each phase has work that can be done, and an end.
 
 use super::field::Field;
-use super::invalid::{DEPTH_MAX, HOUR, Invalid, NUMBER_MAX, YEAR, refuse, refuse_if, span, within};
+use super::invalid::{DEPTH_MAX, HOUR, Invalid, NUMBER_MAX, YEAR, part, refuse, refuse_if, span, within};
 use super::{clients, requests};
 use crate::plan::{
     Arrivals, Delete, Fills, Load, Pause, Phase, Plan, Replay, Route, Stop, TracePace, TraceReplay, Work,
@@ -48,10 +48,7 @@ fn load(index: usize, load: &Load, stop: Stop) -> Result<(), Invalid> {
 
 fn delete(index: usize, delete: &Delete, stop: Stop) -> Result<(), Invalid> {
     ends_by_itself(index, stop, "deleting")?;
-    if !(delete.share > 0.0 && delete.share <= 1.0) {
-        let expected = "expected a share above 0 and at most 1";
-        return refuse(Field::DeleteShare.of(index), delete.share, expected);
-    }
+    part(Field::DeleteShare.of(index), delete.share)?;
     within(Field::DeleteDepth.of(index), delete.depth.into(), 1, DEPTH_MAX)
 }
 
@@ -119,9 +116,7 @@ fn trace(index: usize, replay: &TraceReplay, stop: Stop) -> Result<(), Invalid> 
     {
         return refuse(of(Field::TraceSpeed), speed, "expected a speed from 0.000001 to 1000000");
     }
-    if !(replay.sample > 0.0 && replay.sample <= 1.0) {
-        return refuse(of(Field::TraceSample), replay.sample, "expected a share above 0 and at most 1");
-    }
+    part(of(Field::TraceSample), replay.sample)?;
     if replay.amplify == 0 || replay.amplify > AMPLIFY_MAX {
         let expected = format!("expected 1 to {AMPLIFY_MAX} requests for each row");
         return refuse(of(Field::TraceAmplify), replay.amplify, expected);

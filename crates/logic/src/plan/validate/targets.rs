@@ -63,10 +63,9 @@ pub fn lanes(plan: &Plan) -> Result<(), Invalid> {
 /// Refuses goals that no result can meet.
 pub fn goals(plan: &Plan) -> Result<(), Invalid> {
     for (index, goal) in plan.goals.iter().enumerate() {
-        if !(goal.quantile > 0.0 && goal.quantile < 1.0) {
-            let expected = "expected a number above 0 and below 1";
-            return refuse(Field::GoalQuantile.of(index), goal.quantile, expected);
-        }
+        let (path, quantile) = (Field::GoalQuantile.of(index), goal.quantile);
+        let expected = "expected a number above 0 and below 1";
+        refuse_if(!(quantile > 0.0 && quantile < 1.0), path, quantile, expected)?;
         span(Field::GoalLimit.of(index), goal.limit_ns, (1, "1ns"), (YEAR, "8760h"))?;
     }
     Ok(())
