@@ -29,7 +29,7 @@ pub(super) enum ExpectedReply {
 
 /// The state that only connections with multi-gets or errors in strings need.
 #[derive(Debug, Default)]
-pub(super) struct Rare {
+pub(super) struct UncommonReplies {
     /// Keys of the multi-gets that are not answered, oldest first.
     pub(super) reads: VecDeque<Read>,
     /// The keys of an answered multi-get, kept for their memory.
@@ -51,7 +51,7 @@ pub(super) struct Read {
     pub(super) ends: Vec<u32>,
 }
 
-impl Rare {
+impl UncommonReplies {
     /// Takes in that a multi-get was written.
     pub(super) fn ask(&mut self, keys: &Keys<'_>) {
         let mut read = self.spare.take().unwrap_or_default();

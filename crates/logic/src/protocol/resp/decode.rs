@@ -28,7 +28,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         if self.skip > 0 {
             return self.pass_over(head);
         }
-        if self.rare.as_ref().is_some_and(|rare| rare.reading) {
+        if self.uncommon.as_ref().is_some_and(|uncommon| uncommon.reading) {
             return self.element(head);
         }
         if let ValueHead::Push(values) = head {
@@ -80,11 +80,11 @@ impl<const VERSION: u8> Resp<VERSION> {
 
     /// The array of a multi-get begins.
     pub(super) fn begin_read(&mut self, values: u64) -> Result<Meaning, Malformed> {
-        let rare = self.rare.get_or_insert_default();
-        if rare.reads.front().is_none_or(|read| read.ends.len() as u64 != values) {
+        let uncommon = self.uncommon.get_or_insert_default();
+        if uncommon.reads.front().is_none_or(|read| read.ends.len() as u64 != values) {
             return Err(Malformed("the reply to a multi-get has not one value for each key"));
         }
-        (rare.reading, rare.passed, rare.found) = (true, 0, false);
+        (uncommon.reading, uncommon.passed, uncommon.found) = (true, 0, false);
         Ok(Meaning::Nothing)
     }
 
@@ -102,14 +102,14 @@ impl<const VERSION: u8> Resp<VERSION> {
 
     /// Takes in that a value of a multi-get is complete. Returns how the request ends if it was the last value.
     pub(super) fn element_passed(&mut self, found: bool) -> Option<Outcome> {
-        let rare = self.rare.as_mut()?;
-        rare.passed += 1;
-        rare.found |= found;
-        if rare.passed < rare.reads.front()?.ends.len() {
+        let uncommon = self.uncommon.as_mut()?;
+        uncommon.passed += 1;
+        uncommon.found |= found;
+        if uncommon.passed < uncommon.reads.front()?.ends.len() {
             return None;
         }
-        let outcome = if rare.found { Outcome::Hit } else { Outcome::Miss };
-        rare.answer();
+        let outcome = if uncommon.found { Outcome::Hit } else { Outcome::Miss };
+        uncommon.answer();
         self.asked.pop_front();
         Some(outcome)
     }
@@ -117,13 +117,13 @@ impl<const VERSION: u8> Resp<VERSION> {
     /// The oldest request has failed.
     pub(super) fn fails(&mut self, fault: Fault) -> Meaning {
         if self.asked.pop_front() == Some(ExpectedReply::Values)
-            && let Some(rare) = &mut self.rare
+            && let Some(uncommon) = &mut self.uncommon
         {
-            if rare.reading {
-                let values = rare.reads.front().map_or(0, |read| read.ends.len());
-                self.skip = (values - rare.passed - 1) as u64;
+            if uncommon.reading {
+                let values = uncommon.reads.front().map_or(0, |read| read.ends.len());
+                self.skip = (values - uncommon.passed - 1) as u64;
             }
-            rare.answer();
+            uncommon.answer();
         }
         Meaning::Reply(Outcome::Error(fault))
     }
@@ -162,7 +162,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         self.passing = passing;
         match passing {
             Passing::Whole | Passing::Part => return Meaning::Item(size),
-            Passing::Words => self.rare.get_or_insert_default().words.clear(),
+            Passing::Words => self.uncommon.get_or_insert_default().words.clear(),
             Passing::Dropped => {}
         }
         Meaning::Nothing
@@ -179,7 +179,8 @@ impl<const VERSION: u8> Resp<VERSION> {
             Passing::Part => self.element_passed(true),
             Passing::Dropped => self.passed_over(),
             Passing::Words => {
-                let fault = self.rare.as_ref().map_or(Fault::Server, |rare| reply::fault(&rare.words));
+                let fault =
+                    self.uncommon.as_ref().map_or(Fault::Server, |uncommon| reply::fault(&uncommon.words));
                 self.fails(fault);
                 Some(Outcome::Error(fault))
             }
@@ -189,8 +190,8 @@ impl<const VERSION: u8> Resp<VERSION> {
     /// An item; its key is known for a multi-get.
     #[inline]
     pub(super) fn item(&self, size: u32) -> Step<'_> {
-        let key = match (self.passing, &self.rare) {
-            (Passing::Part, Some(rare)) => rare.key(),
+        let key = match (self.passing, &self.uncommon) {
+            (Passing::Part, Some(uncommon)) => uncommon.key(),
             _ => &[],
         };
         Step::Item { tag: None, key, size: u64::from(size), cas: 0, flags: 0 }
@@ -199,9 +200,9 @@ impl<const VERSION: u8> Resp<VERSION> {
     /// A reply with the words of its line, or of the string that has passed.
     #[inline]
     pub(super) fn reply<'s>(&'s self, outcome: Outcome, line: Option<Line<'s>>) -> Step<'s> {
-        let message = match (line, outcome, &self.rare) {
+        let message = match (line, outcome, &self.uncommon) {
             (Some(line), ..) => &self.lines.line(line)[1..],
-            (None, Outcome::Error(_), Some(rare)) => &rare.words[..],
+            (None, Outcome::Error(_), Some(uncommon)) => &uncommon.words[..],
             _ => &[],
         };
         Step::Reply { tag: None, outcome, message }

@@ -10,7 +10,7 @@ pub mod template;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use self::asked::{ExpectedReply, Rare};
+use self::asked::{ExpectedReply, UncommonReplies};
 use self::encode::{encode_many, encode_other, push_bulk, push_field, push_set};
 use self::template::Template;
 use super::lines::Lines;
@@ -35,7 +35,7 @@ pub struct Resp<const VERSION: u8> {
     /// The expected replies of unanswered requests, oldest first.
     asked: VecDeque<ExpectedReply>,
     /// State that only some connections need.
-    rare: Option<Box<Rare>>,
+    uncommon: Option<Box<UncommonReplies>>,
     /// The command of [`Verb::Command`].
     template: Option<Arc<Template>>,
     /// Longer keys than one byte more than this are hashes, with so many last bytes as the field; 0: none is.
@@ -89,7 +89,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
         Resp {
             lines: Lines::default(),
             asked: VecDeque::new(),
-            rare: None,
+            uncommon: None,
             template: None,
             field_bytes: 0,
             skip: 0,
@@ -114,7 +114,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
             Keys::Many { .. } | Keys::Pairs(_) => {
                 let kind = encode_many(op, out)?;
                 if kind == ExpectedReply::Values {
-                    self.rare.get_or_insert_default().ask(&op.keys);
+                    self.uncommon.get_or_insert_default().ask(&op.keys);
                 }
                 kind
             }
@@ -133,7 +133,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
                     ValuePart::Bytes(bytes) => match self.passing {
                         Passing::Whole | Passing::Part => return Ok(Step::Body(bytes)),
                         Passing::Words => {
-                            self.rare.get_or_insert_default().keep_words(bytes);
+                            self.uncommon.get_or_insert_default().keep_words(bytes);
                             continue;
                         }
                         Passing::Dropped => continue,

@@ -428,7 +428,7 @@ fn a_body_passes_without_a_copy() {
 #[test]
 fn a_renewed_codec_keeps_its_template_and_owes_nothing() {
     let mut codec = after::<2>(&[op(Verb::Get), mget()]).renew();
-    assert!(codec.asked.is_empty() && codec.rare.is_none());
+    assert!(codec.asked.is_empty() && codec.uncommon.is_none());
     let mut out = Outbox::default();
     assert_eq!(codec.encode(&op(Verb::Command), 0, &mut out), Ok(Expect::Reply));
     assert_eq!(sent(&out), b"*2\r\n$4\r\nLLEN\r\n$3\r\nkey\r\n");
