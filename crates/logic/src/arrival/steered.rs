@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::arrival::{Pace, Schedule};
     use crate::dist::Dist;
-    use crate::plan::{Arrivals, Group, Mix, Phase, Stop, Work};
+    use crate::plan::{Arrivals, Group, Mix, Stop, Work};
     use crate::protocol::Verb;
     use crate::rng::StreamOwner;
     use crate::time::{MILLISECOND, SECOND};
@@ -106,12 +106,7 @@ mod tests {
         let mix = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
         let stop = Stop { time_ns: Some(4 * SECOND), requests: None };
         let group = Group { arrivals: Arrivals::Poisson, rate: Some(1_000.0), ..Group::default() };
-        let plan = Plan {
-            groups: vec![group],
-            phases: vec![Phase { name: "measure".to_owned(), work: mix, stop, recorded: true }],
-            servers: vec!["127.0.0.1:1".to_owned()],
-            ..Plan::default()
-        };
+        let plan = Plan { groups: vec![group], ..Plan::measuring(mix, stop) };
         assert_eq!(steered_plan(&plan, &[]), plan);
         let steered = steered_plan(&plan, &CHANGES);
         // 1.3 s of 1,000, 0.8 s of 2,700, a rest of 0.8 s, 0.433 s of 2,700, 0.667 s of 105.5.

@@ -193,19 +193,13 @@ fn verbs_of(work: &Work) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Mix, Phase, Stop};
+    use crate::plan::{Mix, Stop};
     use crate::time::SECOND;
 
     fn plan(clients: u32, depth: Depth) -> Plan {
         let work = Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]));
-        let phase = Phase { name: "measure".to_owned(), work, stop: Stop::default(), recorded: true };
         let group = Group { clients, depth, ..Group::default() };
-        Plan {
-            servers: vec!["127.0.0.1:11211".to_owned()],
-            groups: vec![group],
-            phases: vec![phase],
-            ..Plan::default()
-        }
+        Plan { groups: vec![group], ..Plan::measuring(work, Stop::default()) }
     }
 
     #[test]

@@ -416,6 +416,19 @@ impl fmt::Display for Goal {
 }
 
 #[cfg(test)]
+impl Plan {
+    /// A plan of one server, one client and one measured phase.
+    pub(crate) fn measuring(work: Work, stop: Stop) -> Plan {
+        Plan {
+            servers: vec!["127.0.0.1:11211".to_owned()],
+            groups: vec![Group::default()],
+            phases: vec![Phase { name: "measure".to_owned(), work, stop, recorded: true }],
+            ..Plan::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

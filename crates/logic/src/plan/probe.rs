@@ -55,17 +55,9 @@ mod tests {
 
     fn asked(phase: Work) -> ValidPlan {
         let stop = Stop { time_ns: Some(SECOND), requests: None };
-        let phase = Phase { name: "measure".to_owned(), work: phase, stop, recorded: true };
         let group = Group { clients: 50, depth: Depth::Limit(8), ..Group::default() };
-        Plan {
-            servers: vec!["a:1".to_owned()],
-            groups: vec![group],
-            phases: vec![phase],
-            probe: true,
-            ..Plan::default()
-        }
-        .validate()
-        .expect("valid")
+        let plan = Plan { groups: vec![group], probe: true, ..Plan::measuring(phase, stop) };
+        plan.validate().expect("valid")
     }
 
     #[test]

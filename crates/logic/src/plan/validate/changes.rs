@@ -345,8 +345,8 @@ mod tests {
     /// A plan of ten seconds whose rate goes from 0 to 2,000 and bursts.
     fn changing() -> Plan {
         let states = BurstStates { factor: 5.0, on_ns: 50 * MILLISECOND, off_ns: 450 * MILLISECOND };
+        let stop = Stop { time_ns: Some(10 * SECOND), requests: None };
         Plan {
-            servers: vec!["127.0.0.1:11211".to_owned()],
             changes: Changes {
                 rate: Some(points(&[(0, 0.0), (10 * SECOND, 2_000.0)])),
                 burst: Some(Burst::States(states)),
@@ -354,13 +354,7 @@ mod tests {
                 events: Vec::new(),
             },
             groups: vec![Group { arrivals: Arrivals::Poisson, rate: Some(1_000.0), ..Group::default() }],
-            phases: vec![Phase {
-                name: "measure".to_owned(),
-                work: Work::Mix(Mix::of(&[(Verb::Get, 1.0)])),
-                stop: Stop { time_ns: Some(10 * SECOND), requests: None },
-                recorded: true,
-            }],
-            ..Plan::default()
+            ..Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), stop)
         }
     }
 
@@ -513,17 +507,11 @@ mod events_tests {
     use crate::time::SECOND;
 
     fn plan_with(events: Vec<Event>) -> Plan {
+        let stop = Stop { time_ns: Some(60 * SECOND), requests: None };
         Plan {
-            servers: vec!["127.0.0.1:11211".to_owned()],
             groups: vec![Group { arrivals: Arrivals::Poisson, rate: Some(1_000.0), ..Group::default() }],
             changes: Changes { events, ..Changes::default() },
-            phases: vec![Phase {
-                name: "measure".to_owned(),
-                work: Work::Mix(Mix::of(&[(Verb::Get, 1.0)])),
-                stop: Stop { time_ns: Some(60 * SECOND), requests: None },
-                recorded: true,
-            }],
-            ..Plan::default()
+            ..Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), stop)
         }
     }
 

@@ -32,20 +32,10 @@ fn for_a_second() -> Stop {
     Stop { time_ns: Some(SECOND), requests: None }
 }
 
-/// A plan of one phase with this work.
-fn measuring(work: Work, stop: Stop) -> Plan {
-    Plan {
-        servers: vec!["127.0.0.1:11211".to_owned()],
-        groups: vec![Group::default()],
-        phases: vec![phase("measure", work, stop)],
-        ..Plan::default()
-    }
-}
-
 /// Gets and sets after a load, in open loop.
 fn mixed() -> Plan {
     let mix = Mix { read_through_ns: Some(1_000), ..Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]) };
-    let mut plan = measuring(Work::Mix(mix), Stop { time_ns: Some(SECOND), requests: Some(100) });
+    let mut plan = Plan::measuring(Work::Mix(mix), Stop { time_ns: Some(SECOND), requests: Some(100) });
     plan.phases.insert(0, phase("load", Work::Load(Load { depth: 64, ..Load::default() }), Stop::default()));
     plan.groups[0] = Group {
         clients: 10,
@@ -61,7 +51,7 @@ fn mixed() -> Plan {
 }
 
 fn churning() -> Plan {
-    let mut plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
+    let mut plan = Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
     let arrivals = Arrivals::Shape(Dist::Exponential { mean: 1.0 });
     let spawns = Spawns::Open { arrivals, rate: 100.0 };
     plan.groups[0].churn = Some(ChurningClients { spawns, calls: 5, sequence: None });
@@ -70,7 +60,7 @@ fn churning() -> Plan {
 
 fn sequence() -> Plan {
     let stop = Stop { time_ns: None, requests: Some(100) };
-    let mut plan = measuring(Work::Mix(Mix::of(&[(Verb::Set, 1.0)])), stop);
+    let mut plan = Plan::measuring(Work::Mix(Mix::of(&[(Verb::Set, 1.0)])), stop);
     let sequence = Sequence {
         instance: 1,
         calls: Some(Gap::Fixed(0.001)),
@@ -101,23 +91,28 @@ fn windowed() -> Plan {
         preset: false,
         pool: Pool { sockets: 1, block: 1, datagrams: true, replication: None },
     };
-    measuring(Work::Window(window), for_a_second())
+    Plan::measuring(Work::Window(window), for_a_second())
 }
 
 fn of_resp() -> Plan {
     let mix = Mix { multiset: 4, ..Mix::of(&[(Verb::Command, 1.0), (Verb::Mset, 1.0)]) };
     let command = Some("ZADD __key__ __number__ __value__".to_owned());
-    Plan { protocol: Protocol::Resp3, database: 3, command, ..measuring(Work::Mix(mix), for_a_second()) }
+    Plan {
+        protocol: Protocol::Resp3,
+        database: 3,
+        command,
+        ..Plan::measuring(Work::Mix(mix), for_a_second())
+    }
 }
 
 fn of_meta() -> Plan {
     let mut mix = Mix::of(&[(Verb::Get, 1.0), (Verb::Delete, 1.0)]);
     (mix.meta.vivify_s, mix.meta.recache_s, mix.meta.stale_s) = (Some(30), Some(5), Some(10));
-    Plan { protocol: Protocol::Meta, ..measuring(Work::Mix(mix), for_a_second()) }
+    Plan { protocol: Protocol::Meta, ..Plan::measuring(Work::Mix(mix), for_a_second()) }
 }
 
 fn divided() -> Plan {
-    let mut plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
+    let mut plan = Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
     plan.phases.push(phase("delete", Work::Delete(Delete { share: 0.5, depth: 4 }), Stop::default()));
     plan.phases.push(phase("pause", Work::Pause(Pause { until_ns: SECOND }), Stop::default()));
     let replay =
@@ -335,7 +330,7 @@ fn what_is_refused_in_another_plan_is_accepted_where_it_can_be_done() {
 #[test]
 fn every_user_that_a_protocol_can_name_is_accepted() {
     for (protocol, name) in [(Protocol::Text, "joe"), (Protocol::Binary, "jo e"), (Protocol::Resp2, "")] {
-        let plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
+        let plan = Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
         let plan = Plan { protocol, login: user(name), ..plan };
         assert_eq!(plan.validate().err(), None, "{name:?}");
     }
@@ -352,7 +347,7 @@ fn a_sentence_says_where_what_and_what_else() {
 #[test]
 fn a_plan_that_needs_more_memory_than_any_may_is_refused_with_the_number() {
     let of = |clients, depth| {
-        let mut plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
+        let mut plan = Plan::measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
         plan.groups[0] = Group { clients, depth: Depth::Limit(depth), ..Group::default() };
         plan.validate()
     };
