@@ -1,9 +1,8 @@
 //! The servers of a Plan and the addresses to connect from, resolved.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use pummel_logic::plan::Transport;
 
@@ -165,13 +164,6 @@ impl Server {
             (Transport::Udp, Target::Tcp { address, source }) => Target::Udp { address, source },
             (_, target) => target,
         }
-    }
-
-    /// Whether the server takes a TCP connection within `patience`, a timeout for all its addresses together.
-    pub fn takes_streams(&self, patience: Duration) -> bool {
-        let ServerAddress::Tcp(addresses) = &self.address else { return true };
-        let share = patience / addresses.len() as u32;
-        addresses.iter().any(|address| TcpStream::connect_timeout(address, share).is_ok())
     }
 
     /// The target of attempt number `attempt` of connection number `rank` among those to this server. Attempts take the

@@ -9,6 +9,8 @@ use pummel_logic::plan::{Clock, Protocol, Socket, TlsOptions, Wait};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
+use super::error::RunError;
+use super::servers::resolve_each;
 use crate::backend::Backend;
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
@@ -120,21 +122,27 @@ pub fn detect(inquiry: &Inquiry, goes_on: &dyn Fn() -> bool) -> Result<(String, 
 
 /// The answers of the servers in their order, up to the first that cannot be asked.
 fn answers(inquiry: &Inquiry, goes_on: &dyn Fn() -> bool) -> Vec<Result<Spoken, Undetected>> {
-    let resolve = |name: &String| {
-        let sources = Sources::parse(&inquiry.socket.source);
-        let server = sources.and_then(|sources| Server::resolve(name, &sources));
-        server.map_err(|error| unreachable(name, error))
+    let names = &inquiry.servers;
+    let first = || names.first().map_or("the run", String::as_str);
+    let resolved = match Sources::parse(&inquiry.socket.source) {
+        Ok(sources) => resolve_each(names, move |name| Server::resolve(name, &sources), goes_on),
+        Err(error) => Err(RunError::Connect(error)),
     };
-    let mut resolved: Vec<_> = inquiry.servers.iter().map(resolve).collect();
-    let rest = resolved.split_off(resolved.iter().take_while(|server| server.is_ok()).count());
-    let servers: Arc<[Server]> = resolved.into_iter().flatten().collect();
-    let asked = match servers.first() {
-        None => Vec::new(),
-        Some(first) => {
-            ask(inquiry, &servers, goes_on).unwrap_or_else(|why| vec![Err(unreachable(first.name(), why))])
-        }
+    let resolved = match resolved {
+        Ok(resolved) => resolved,
+        Err(RunError::Interrupted) => return vec![Err(Undetected::Interrupted)],
+        Err(error) => return vec![Err(unreachable(first(), error))],
     };
-    asked.into_iter().chain(rest.into_iter().filter_map(Result::err).map(Err)).collect()
+    let mut failed = None;
+    let servers = names.iter().zip(resolved).map_while(|(name, server)| {
+        server.map_err(|error| failed = Some(Err(unreachable(name, error)))).ok()
+    });
+    let servers: Arc<[Server]> = servers.collect();
+    let asked = match servers.is_empty() {
+        true => Vec::new(),
+        false => ask(inquiry, &servers, goes_on).unwrap_or_else(|why| vec![Err(unreachable(first(), why))]),
+    };
+    asked.into_iter().chain(failed).collect()
 }
 
 fn unreachable(server: &str, why: impl fmt::Display) -> Undetected {

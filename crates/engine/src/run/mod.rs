@@ -70,7 +70,7 @@ impl<'a> Run<'a> {
     /// name cannot be resolved or the descriptors do not suffice, [`RunError::Forbidden`] when the inputs do not permit
     /// a server's address, [`RunError::Tls`] when the files of TLS cannot be used, [`RunError::Login`] when a server of
     /// memcached's text protocol does not say that it demands the plan's login, [`RunError::Interrupted`] when `stop` returned
-    /// true before that was known, and [`RunError::Kernel`] when a thread cannot be started.
+    /// true before that and the servers' addresses were known, and [`RunError::Kernel`] when a thread cannot be started.
     pub fn start(&self, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
         self.ready(watch, stop)?.on_kernel()
     }
@@ -82,7 +82,8 @@ impl<'a> Run<'a> {
     /// # Errors
     /// Returns [`RunError::Plan`] for a part that is not one of the plan, and for a plan whose command, keys, values or
     /// login cannot be sent, or whose password or recorded requests are missing, [`RunError::Connect`] when a server's
-    /// name cannot be resolved or the descriptors do not suffice, and [`RunError::Kernel`] when a thread cannot be started.
+    /// name cannot be resolved or the descriptors do not suffice, [`RunError::Interrupted`] when `stop` returned true before
+    /// the servers' addresses were known, and [`RunError::Kernel`] when a thread cannot be started.
     pub fn start_on<B: Backend>(
         &self,
         watch: &mut dyn Watch,

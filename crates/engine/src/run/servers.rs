@@ -1,73 +1,136 @@
 //! The servers of a Plan as this machine reaches them, and the descriptors and cores that their connections need.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use pummel_logic::plan::share::ProcessShare;
-use pummel_logic::plan::{Plan, Transport, Wait, Work};
-use pummel_logic::time::{Nanos, SECOND};
+use pummel_logic::plan::{Clock, Plan, Transport, Wait, Work};
+use pummel_logic::protocol::handshake::Handshake;
+use pummel_logic::time::{NEVER, Nanos, SECOND};
 
 use super::error::RunError;
 use super::inputs::Permit;
+use crate::backend::epoll::Epoll;
 use crate::backend::waiting::Cores;
 use crate::resolve::{self, ConnectError, Server, Sources};
+use crate::side_connections::{Limits, SideConnections, SideEvent};
 use crate::sys;
 
-/// Longest wait, in nanoseconds, for a server that is measured over UDP to take a TCP connection, over which it is then
+/// Longest wait, in nanoseconds, for servers that are measured over UDP to take a TCP connection, over which they are then
 /// loaded.
 const LISTEN_MAX_NS: Nanos = SECOND;
 
-/// Resolves the servers of a plan, each of which is loaded over the transport that `loading` returns.
-pub(super) fn servers_of(
-    plan: &Plan,
-    permit: Option<&Permit>,
-    loading: impl Fn(&Server) -> Transport,
-) -> Result<Arc<[Server]>, RunError> {
-    resolved(plan, &plan.servers, permit, loading)
-}
+/// Time after which a wait for the name service checks whether the run goes on.
+const LOOK: Duration = Duration::from_millis(20);
 
-/// Resolves the servers of a plan that are asked for their statistics; `servers` are those that get its load.
-pub(super) fn servers_asked(
-    plan: &Plan,
-    servers: &Arc<[Server]>,
-    permit: Option<&Permit>,
-) -> Result<Arc<[Server]>, RunError> {
-    if plan.server_stats_at.is_empty() {
-        return Ok(Arc::clone(servers));
-    }
-    resolved(plan, &plan.server_stats_at, permit, |_| plan.transport)
-}
-
-fn resolved(
+/// Resolves the servers of a plan that have these names, until `goes_on` returns false.
+pub(super) fn resolved(
     plan: &Plan,
     names: &[String],
     permit: Option<&Permit>,
-    loading: impl Fn(&Server) -> Transport,
-) -> Result<Arc<[Server]>, RunError> {
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Vec<Server>, RunError> {
     let sources = Sources::parse(&plan.socket.source).map_err(RunError::Connect)?;
-    let resolve = |name: &String| {
-        let server = Server::resolve(name, &sources).map_err(RunError::Connect)?;
+    let found = resolve_each(names, move |name| Server::resolve(name, &sources), goes_on)?;
+    let permitted = |(name, server): (&String, Result<Server, ConnectError>)| {
+        let server = server.map_err(RunError::Connect)?;
         // The permission is asked for the resolved addresses, since a name may have others the next time.
         if let Some(permit) = permit {
             server
                 .permitted(|address| permit(address))
                 .map_err(|address| RunError::Forbidden { server: name.clone(), address })?;
         }
-        let loading = loading(&server);
-        Ok(server.loaded_by(loading))
+        Ok(server)
     };
-    names.iter().map(resolve).collect()
+    names.iter().zip(found).map(permitted).collect()
 }
 
-/// The transport over which a server is loaded: TCP where the server listens there, since TCP loses no requests.
-pub(super) fn loading_of(plan: &Plan, server: &Server) -> Transport {
-    let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
-    let patience = Duration::from_nanos(plan.timeout_ns.min(LISTEN_MAX_NS));
-    match plan.transport {
-        Transport::Udp if loads && server.takes_streams(patience) => Transport::Stream,
-        transport => transport,
+/// Resolves names in their order by `resolve`, until `goes_on` returns false. The name service cannot be interrupted: it is asked
+/// on a thread of its own, which is left behind where it does not answer.
+///
+/// # Errors
+/// Returns [`RunError::Interrupted`] when `goes_on` returned false before all names were resolved, and [`RunError::Kernel`] when the
+/// thread cannot be started.
+pub(super) fn resolve_each(
+    names: &[String],
+    resolve: impl Fn(&str) -> Result<Server, ConnectError> + Send + 'static,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Vec<Result<Server, ConnectError>>, RunError> {
+    let (found, answers) = mpsc::channel();
+    let asked = names.to_vec();
+    let ask = move || asked.iter().try_for_each(|name| found.send(resolve(name)));
+    let thread = thread::Builder::new().name("names".to_owned()).spawn(ask);
+    thread.map_err(|error| RunError::Kernel("a thread could not be started", error))?;
+    let mut servers = Vec::with_capacity(names.len());
+    loop {
+        match answers.recv_timeout(LOOK) {
+            Ok(server) => servers.push(server),
+            Err(RecvTimeoutError::Timeout) if goes_on() => {}
+            Err(RecvTimeoutError::Timeout) => return Err(RunError::Interrupted),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
     }
+    assert_eq!(servers.len(), names.len(), "the thread has asked for every name");
+    Ok(servers)
+}
+
+/// The servers with the transport over which each is loaded: TCP where the server listens there, since TCP loses no requests. All
+/// servers are asked at once, until `goes_on` returns false.
+///
+/// # Errors
+/// Returns [`RunError::Interrupted`] when `goes_on` returned false before the servers had taken a connection or not, and
+/// [`RunError::Kernel`] when none can be asked.
+pub(super) fn with_loading(
+    plan: &Plan,
+    servers: Vec<Server>,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Arc<[Server]>, RunError> {
+    let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
+    if !loads || plan.transport != Transport::Udp {
+        return Ok(servers.into_iter().map(|server| server.loaded_by(plan.transport)).collect());
+    }
+    let servers: Arc<[Server]> = servers.into();
+    let listening = listening_of(plan, &servers, goes_on)
+        .map_err(|error| RunError::Kernel("the servers cannot be asked whether they listen on TCP", error))?
+        .ok_or(RunError::Interrupted)?;
+    let loading = |listens: bool| if listens { Transport::Stream } else { Transport::Udp };
+    Ok(servers
+        .iter()
+        .zip(listening)
+        .map(|(server, listens)| server.clone().loaded_by(loading(listens)))
+        .collect())
+}
+
+/// Whether each of the servers takes a TCP connection; `None` where `goes_on` returned false before that was known.
+fn listening_of(
+    plan: &Plan,
+    servers: &Arc<[Server]>,
+    goes_on: &dyn Fn() -> bool,
+) -> io::Result<Option<Vec<bool>>> {
+    resolve::allow_descriptors(servers.len() as u64, 1);
+    let epoll = Epoll::new(Wait::Block, Clock::User, &plan.socket)?;
+    let addresses = servers.iter().map(Server::addresses).max().unwrap_or(1) as Nanos;
+    let limits = Limits { open_ns: plan.timeout_ns.min(LISTEN_MAX_NS) / addresses, received_bytes: 0 };
+    let mut connections =
+        SideConnections::new(epoll, Arc::clone(servers), Arc::new(Handshake::none()), limits);
+    let mut listening = vec![false; servers.len()];
+    (0..servers.len()).for_each(|number| connections.dial(number));
+    while connections.connections().next().is_some() {
+        if !goes_on() {
+            return Ok(None);
+        }
+        connections.wait(NEVER)?;
+        while let Some((number, event)) = connections.poll() {
+            if let SideEvent::Open = event {
+                listening[number] = true;
+                connections.close(number);
+            }
+        }
+    }
+    Ok(Some(listening))
 }
 
 /// The way in which workers wait. Spinning needs a core for each worker that no server uses.
@@ -82,14 +145,15 @@ pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
     cores.settle(wait)
 }
 
-/// Checks that requests may be sent to all servers of a plan. A run checks again the addresses that it uses.
+/// Checks that requests may be sent to all servers of a plan, until `goes_on` returns false. A run checks again the addresses that it
+/// uses.
 ///
 /// # Errors
-/// Returns [`RunError::Forbidden`] for the first server with an address that is not permitted, and
-/// [`RunError::Connect`] when a name cannot be resolved.
-pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
-    let servers = servers_of(plan, Some(permit), |_| plan.transport)?;
-    servers_asked(plan, &servers, Some(permit)).map(drop)
+/// Returns [`RunError::Forbidden`] for the first server with an address that is not permitted, [`RunError::Connect`] when a
+/// name cannot be resolved, and [`RunError::Interrupted`] when `goes_on` returned false before all names were resolved.
+pub fn permitted(plan: &Plan, permit: &Permit, goes_on: &dyn Fn() -> bool) -> Result<(), RunError> {
+    let names = [&plan.servers[..], &plan.server_stats_at].concat();
+    resolved(plan, &names, Some(permit), goes_on).map(drop)
 }
 
 /// Makes sure that the connections of a process can be open here, and raises the soft limit of descriptors if
@@ -109,4 +173,60 @@ pub fn ensure_descriptors(plan: &Plan, share: &ProcessShare) -> Result<(), Conne
         resolve::allow_descriptors(connections + plan.servers_asked().len() as u64, share.threads);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Instant;
+
+    use pummel_logic::plan::{Load, Phase, Stop};
+
+    use super::*;
+
+    #[test]
+    fn a_wish_to_end_ends_the_wait_for_a_name_service_that_does_not_answer() {
+        let (end, over) = mpsc::channel::<()>();
+        let silent = move |name: &str| {
+            let _ = over.recv();
+            Server::resolve(name, &Sources::default())
+        };
+        let names = ["127.0.0.1:1".to_owned()];
+        assert!(matches!(resolve_each(&names, silent, &|| false), Err(RunError::Interrupted)));
+        drop(end);
+    }
+
+    /// A listener whose queue of new connections is full, so that it leaves others without an answer, and the connections in the queue.
+    fn silent_listener() -> (TcpListener, Vec<TcpStream>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(300)).ok();
+        let queue = std::iter::from_fn(connect).collect();
+        (listener, queue)
+    }
+
+    #[test]
+    fn servers_are_loaded_over_tcp_where_they_listen_and_all_are_asked_at_once() {
+        let (silent, _queue) = silent_listener();
+        let open = TcpListener::bind("127.0.0.1:0").unwrap();
+        let name = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+        let mut names = vec![name(&silent); 10];
+        names.push(name(&open));
+        let mut plan = Plan { transport: Transport::Udp, timeout_ns: SECOND, ..Plan::default() };
+        plan.phases = vec![Phase {
+            name: "load".to_owned(),
+            work: Work::Load(Load::default()),
+            stop: Stop::default(),
+            recorded: false,
+        }];
+        let servers = resolved(&plan, &names, None, &|| true).unwrap();
+        let began = Instant::now();
+        let servers_by = |goes_on: &dyn Fn() -> bool| with_loading(&plan, servers.clone(), goes_on);
+        let loading: Vec<Transport> = servers_by(&|| true).unwrap().iter().map(Server::loading).collect();
+        // One after the other they take 10 s.
+        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        assert_eq!(loading[..10], [Transport::Udp; 10]);
+        assert_eq!(loading[10], Transport::Stream);
+        assert!(matches!(servers_by(&|| false), Err(RunError::Interrupted)));
+    }
 }

@@ -16,7 +16,7 @@ use super::error::RunError;
 use super::inputs::Inputs;
 use super::login_demand;
 use super::phases::{MakeBackend, run_worker};
-use super::servers::{loading_of, servers_asked, servers_of, wait_of};
+use super::servers::{resolved, wait_of, with_loading};
 use super::watch::Watch;
 use crate::backend::Backend;
 use crate::backend::choice;
@@ -44,7 +44,9 @@ impl Start<'_, '_> {
     /// Runs on the kernel interface that the plan asks for, or on the one that this machine has instead.
     pub(super) fn on_kernel(self) -> Result<Measurement, RunError> {
         let plan = self.plan;
-        let servers = servers_of(plan, self.inputs.permit.as_ref(), |server| loading_of(plan, server))?;
+        let goes_on = || !(self.stop)();
+        let resolved = |names| resolved(plan, names, self.inputs.permit.as_ref(), &goes_on);
+        let servers = with_loading(plan, resolved(&plan.servers)?, &goes_on)?;
         let threads = self.process.map_or(plan.engine.threads, |process| process.share.threads);
         let wait = wait_of(plan.engine.wait, threads, &servers);
         let clock = plan.engine.clock;
@@ -67,7 +69,10 @@ impl Start<'_, '_> {
             let sampling = plan.engine.stamps?;
             Some(TransmitStamps::new(sampling.scheduled).with_card(sampling.hardware))
         };
-        let asked = servers_asked(plan, &servers, self.inputs.permit.as_ref())?;
+        let asked = match plan.server_stats_at.as_slice() {
+            [] => Arc::clone(&servers),
+            names => resolved(names)?.into(),
+        };
         let host = HostSetup { servers, asked, choice: Some(choice.clone()), wait: Some(wait), tls: None };
         match choice.backend {
             plan::Backend::Uring => self.encrypted(host, &|_| {
@@ -81,7 +86,10 @@ impl Start<'_, '_> {
 
     /// Runs on backends of the caller's making.
     pub(super) fn on<B: Backend>(self, backend: &MakeBackend<'_, B>) -> Result<Measurement, RunError> {
-        let servers = servers_of(self.plan, None, |_| self.plan.transport)?;
+        let plan = self.plan;
+        let servers = resolved(plan, &plan.servers, None, &|| !(self.stop)())?;
+        let servers: Arc<[Server]> =
+            servers.into_iter().map(|server| server.loaded_by(plan.transport)).collect();
         let asked = Arc::clone(&servers);
         self.speaking(HostSetup { servers, asked, choice: None, wait: None, tls: None }, backend)
     }

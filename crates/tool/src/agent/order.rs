@@ -199,20 +199,11 @@ fn permit_of(policy: &AccessPolicy) -> Permit {
     Arc::new(move |address| targets.iter().any(|network| network.contains(address)))
 }
 
-/// Refuses a plan with a server that the agent does not send load to. Each server's name is a question of its own, between
-/// which the check may be given up.
+/// Refuses a plan with a server that the agent does not send load to. The check is given up when the order is no longer wanted.
 fn check_targets(plan: &Plan, permit: &Permit, is_wanted: &dyn Fn() -> bool) -> Result<(), Refusal> {
-    let mut one = plan.clone();
-    one.server_stats_at.clear();
-    for server in plan.servers.iter().chain(&plan.server_stats_at) {
-        if !is_wanted() {
-            return Err(Refusal::here(CONTROLLER_GONE));
-        }
-        one.servers = vec![server.clone()];
-        permitted(&one, permit).map_err(|error| match error {
-            RunError::Forbidden { .. } => Refusal::here(format!("{error} (--allow-target says where to)")),
-            other => Refusal::here(other),
-        })?;
-    }
-    Ok(())
+    permitted(plan, permit, is_wanted).map_err(|error| match error {
+        RunError::Forbidden { .. } => Refusal::here(format!("{error} (--allow-target says where to)")),
+        RunError::Interrupted => Refusal::here(CONTROLLER_GONE),
+        other => Refusal::here(other),
+    })
 }
