@@ -133,12 +133,12 @@ impl<'a, 'w> Collector<'a, 'w> {
         let plan = context.plan;
         let names = plan.groups.iter().map(|group| group.name.clone());
         let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
-        if let Some(choice) = &context.choice {
+        if let Some((choice, wait)) = &context.host.kernel {
             measurement.generator.backends.insert(choice.backend);
             measurement.generator.fallbacks.extend(choice.fallback.clone());
+            measurement.generator.slept = sleeps(plan, *wait);
         }
-        measurement.generator.slept = context.wait.is_some_and(|wait| sleeps(plan, wait));
-        measurement.unix_socket = context.servers.iter().any(Server::is_unix);
+        measurement.unix_socket = context.host.servers.iter().any(Server::is_unix);
         measurement.recording_rows = context.trace.as_ref().map(|trace| trace.len());
         measurement.connections.asked = context.process_share.clients() * plan.lanes() as u64;
         measurement.steered = context.steering.as_ref().map(|_| Vec::new());
@@ -532,7 +532,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn run_end(&self) -> RunEnd {
         let context = self.context;
         let loads_ended = (0..context.plan.phases.len()).filter(|&phase| self.ends.is_over(phase));
-        let name = |server: u32| context.servers[server as usize].name().to_string();
+        let name = |server: u32| context.host.servers[server as usize].name().to_string();
         let refused = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
         let silent = |silence: &PhaseSilence| SilentServer {
             server: name(silence.server),

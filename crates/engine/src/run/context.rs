@@ -22,7 +22,7 @@ use pummel_logic::workload::window::WindowMaker;
 use pummel_measure::completion::Loaded;
 
 use super::error::RunError;
-use super::inputs::{Gate, Inputs};
+use super::inputs::{Gate, Inputs, Run};
 use super::login::handshake_of;
 use super::servers::ensure_descriptors;
 use super::steering::{Steering, steered_rate};
@@ -41,31 +41,21 @@ pub(super) struct HostSetup {
     pub(super) servers: Arc<[Server]>,
     /// The servers that are asked for their statistics.
     pub(super) asked: Arc<[Server]>,
-    /// The kernel interface; `None` on backends of the caller's making.
-    pub(super) choice: Option<Choice>,
-    /// The way in which the workers wait for replies and requests; `None` without a kernel.
-    pub(super) wait: Option<Wait>,
+    /// The kernel interface, and the way in which the workers wait for replies and requests; `None` on backends of the caller's
+    /// making, whose clocks are simulated.
+    pub(super) kernel: Option<(Choice, Wait)>,
     /// Encryption of all connections; `None` without, and on backends of the caller's making.
     pub(super) tls: Option<Setup>,
 }
 
 /// The observation of a run by its observer.
 pub(super) struct Observation {
-    /// The servers that are observed.
-    pub(super) observed: Observed,
     /// The moments of the run, shared by workers and the observer.
     pub(super) moments: Moments,
     /// The latest statistics of the servers within the measured phases.
     pub(super) newest: Newest,
     /// The first and the last measured phase.
     pub(super) phases: (usize, usize),
-}
-
-/// One process of several that run a Plan together.
-#[derive(Clone, Copy)]
-pub(super) struct Process<'a> {
-    pub(super) share: &'a ProcessShare,
-    pub(super) gate: &'a dyn Gate,
 }
 
 /// The common inputs of all workers of a run.
@@ -89,14 +79,11 @@ pub(super) struct RunContext<'a> {
     pub(super) keys: KeyMaker,
     pub(super) values: ValueMaker,
     pub(super) window: Option<WindowMaker>,
-    pub(super) servers: Arc<[Server]>,
+    pub(super) host: HostSetup,
     /// The transport of loads: [`Transport::Udp`] where one of the servers is loaded over it.
     pub(super) loading: Transport,
     /// The router of each group.
     pub(super) routers: Vec<Router>,
-    pub(super) choice: Option<Choice>,
-    /// The way in which the workers wait for replies and requests; `None` without a kernel.
-    pub(super) wait: Option<Wait>,
     pub(super) handshake: Arc<Handshake>,
     pub(super) mark: RunMark,
     /// The clients and workers of this process.
@@ -115,18 +102,13 @@ pub(super) struct RunContext<'a> {
 }
 
 impl<'a> RunContext<'a> {
-    /// The context of a plan in this process, which is one of several if `process` is present.
+    /// The context of a run in this process.
     ///
     /// # Errors
     /// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
     /// recorded requests are missing, and [`RunError::Connect`] when the descriptors do not suffice.
-    pub(super) fn new(
-        plan: &'a Plan,
-        inputs: &Inputs,
-        process: Option<Process<'a>>,
-        host: HostSetup,
-        wants: Wants,
-    ) -> Result<RunContext<'a>, RunError> {
+    pub(super) fn new(run: &'a Run<'a>, host: HostSetup, wants: Wants) -> Result<RunContext<'a>, RunError> {
+        let Run { plan, inputs, process } = run;
         let template = template_of(plan)?;
         let process_share = match process {
             Some(process) => Cow::Borrowed(process.share),
@@ -146,7 +128,6 @@ impl<'a> RunContext<'a> {
         let keys =
             KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?;
         let handshake = Arc::new(handshake_of(plan, inputs)?);
-        let observation = observation_of(plan, &process_share, &host, &handshake);
         let steered = steered_rate(plan, inputs.steering.as_ref());
         let trace_run = TraceRun::of(plan, &process_share, inputs.files.as_ref());
         if plan.trace().is_some() && trace_run.is_none() {
@@ -167,13 +148,11 @@ impl<'a> RunContext<'a> {
             keys,
             values: values_of(plan, longest_value.into())?,
             window: plan.window().map(WindowMaker::new),
-            servers: host.servers,
+            observation: observation_of(plan, &process_share).filter(|_| host.kernel.is_some()),
+            host,
             loading,
             routers: routers_of(plan),
-            choice: host.choice,
-            wait: host.wait,
             handshake,
-            observation,
             mark: RunMark::new(process_share.mark),
             barrier: Barrier::new(process_share.threads as usize).among_others(!process_share.is_whole()),
             steering: inputs.steering.clone(),
@@ -185,10 +164,27 @@ impl<'a> RunContext<'a> {
         })
     }
 
+    /// Whether the backends are of the caller's making, with a clock that is not that of this machine.
+    pub(super) fn is_simulated(&self) -> bool {
+        self.host.kernel.is_none()
+    }
+
+    /// The servers that the observer looks at. They are asked by the first process of several, and by those on the same machine.
+    pub(super) fn observed(&self) -> Observed {
+        let HostSetup { servers, asked, tls, .. } = &self.host;
+        Observed {
+            servers: Arc::clone(asked),
+            loaded: Arc::clone(servers),
+            tls: tls.clone(),
+            handshake: Arc::clone(&self.handshake),
+            asks_all: self.process_share.is_whole() || self.process_share.first_worker == 0,
+        }
+    }
+
     /// The transport of a phase's requests to a server.
     pub(super) fn transport_of(&self, phase: &Phase, server: u32) -> Transport {
         match phase.work {
-            Work::Load(_) => self.servers[server as usize].loading(),
+            Work::Load(_) => self.host.servers[server as usize].loading(),
             _ => self.plan.transport,
         }
     }
@@ -251,25 +247,11 @@ fn paces_of(plan: &Plan, share: &PhaseShare<'_>, steered: Option<&Arc<SteeredRat
     (0..plan.groups.len()).map(pace).collect()
 }
 
-/// The observation of a run; `None` where the plan wants none, on backends of the caller's making, and where nothing is
-/// measured. The servers are asked by the first process of several, and by those on the same machine.
-fn observation_of(
-    plan: &Plan,
-    share: &ProcessShare,
-    host: &HostSetup,
-    handshake: &Arc<Handshake>,
-) -> Option<Observation> {
+/// The observation of a run; `None` where the plan wants none, and where nothing is measured.
+fn observation_of(plan: &Plan, share: &ProcessShare) -> Option<Observation> {
     let first = plan.phases.iter().position(|phase| phase.recorded)?;
     let last = plan.phases.iter().rposition(|phase| phase.recorded)?;
-    let observed = Observed {
-        servers: Arc::clone(&host.asked),
-        loaded: Arc::clone(&host.servers),
-        tls: host.tls.clone(),
-        handshake: Arc::clone(handshake),
-        asks_all: share.is_whole() || share.first_worker == 0,
-    };
-    (plan.evidence && host.choice.is_some()).then(|| Observation {
-        observed,
+    plan.evidence.then(|| Observation {
         moments: Moments::new(share.threads as usize),
         newest: Newest::default(),
         phases: (first, last),

@@ -145,59 +145,82 @@ fn answers(inquiry: &Inquiry, goes_on: &dyn Fn() -> bool) -> Vec<Result<Spoken, 
     asked.into_iter().chain(failed).collect()
 }
 
-fn unreachable(server: &str, why: impl fmt::Display) -> Undetected {
-    Undetected::Unreachable { server: server.to_owned(), why: why.to_string() }
-}
-
-/// Asks the servers what they speak, on connections of this machine's kernel.
-///
-/// # Errors
-/// Returns the reason why none can be asked.
+/// Asks servers that are resolved. Returns the reason where none can be asked.
 fn ask(
     inquiry: &Inquiry,
     servers: &Arc<[Server]>,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Vec<Result<Spoken, Undetected>>, String> {
-    let Inquiry { socket, tls, timeout_ns, .. } = inquiry;
-    let epoll = Epoll::new(Wait::Block, Clock::User, socket).map_err(|error| error.to_string())?;
-    let Some(options) = tls else { return Ok(ask_all(epoll, servers, *timeout_ns, &Question::ALL, goes_on)) };
-    let setup = Setup::new(options, servers).map_err(|error| error.to_string())?;
-    let mut answers = ask_all(Tls::new(epoll, &setup), servers, *timeout_ns, &Question::ALL, goes_on);
-    for answer in &mut answers {
-        // A connection is open when its TLS handshake is over.
-        if let Err(Undetected::Foreign { wants_no_tls, .. }) = answer {
-            *wants_no_tls = true;
+    let setup = inquiry.tls.as_ref().map(|options| Setup::new(options, servers)).transpose();
+    let setup = setup.map_err(|error| error.to_string())?;
+    let (socket, timeout_ns) = (&inquiry.socket, inquiry.timeout_ns);
+    let asking = Asking { socket, tls: setup.as_ref(), timeout_ns, questions: &Question::ALL };
+    asking.ask(servers, goes_on).map_err(|error| error.to_string())
+}
+
+fn unreachable(server: &str, why: impl fmt::Display) -> Undetected {
+    Undetected::Unreachable { server: server.to_owned(), why: why.to_string() }
+}
+
+/// The questions to servers, and the way to them.
+pub(super) struct Asking<'a> {
+    pub(super) socket: &'a Socket,
+    /// Encryption of the connections.
+    pub(super) tls: Option<&'a Setup>,
+    /// Longest time for a connection to open and the first question to be answered, in nanoseconds.
+    pub(super) timeout_ns: Nanos,
+    pub(super) questions: &'static [Question],
+}
+
+impl Asking<'_> {
+    /// Puts the questions to all servers at once, each on a connection of its own, until every server has answered one of them, or
+    /// the first of those without an answer is known, or `goes_on` returns false. A RESP server is also asked for its software.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel when it gives no backend.
+    pub(super) fn ask(
+        &self,
+        servers: &Arc<[Server]>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> io::Result<Vec<Result<Spoken, Undetected>>> {
+        let epoll = Epoll::new(Wait::Block, Clock::User, self.socket)?;
+        let Some(setup) = self.tls else { return Ok(self.ask_on(epoll, servers, goes_on)) };
+        let mut answers = self.ask_on(Tls::new(epoll, setup), servers, goes_on);
+        for answer in &mut answers {
+            // A connection is open when its TLS handshake is over.
+            if let Err(Undetected::Foreign { wants_no_tls, .. }) = answer {
+                *wants_no_tls = true;
+            }
         }
+        Ok(answers)
     }
-    Ok(answers)
+
+    /// Puts the questions on connections of this backend.
+    fn ask_on<B: Backend>(
+        &self,
+        backend: B,
+        servers: &Arc<[Server]>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<Result<Spoken, Undetected>> {
+        resolve::allow_descriptors(servers.len() as u64, 1);
+        let wait_ns = self.timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS);
+        let limits = Limits { open_ns: wait_ns, received_bytes: ANSWER_MAX_BYTES };
+        let connections =
+            SideConnections::new(backend, Arc::clone(servers), Arc::new(Handshake::none()), limits);
+        let sides = servers.iter().map(|_| Side::default()).collect();
+        let mut under_way = UnderWay { connections, questions: self.questions, wait_ns, sides };
+        let waited = under_way.work(goes_on);
+        let unknown = |server: &Server| match &waited {
+            Ok(()) => Undetected::Interrupted,
+            Err(error) => unreachable(server.name(), error),
+        };
+        let known = under_way.sides.into_iter().zip(&servers[..]);
+        known.map(|(side, server)| side.answer.unwrap_or_else(|| Err(unknown(server)))).collect()
+    }
 }
 
-/// Puts these questions to all servers at once, each on a connection of its own, until every server has answered one of them, or
-/// the first of those without an answer is known, or `goes_on` returns false. A RESP server is also asked for its software.
-pub(super) fn ask_all<B: Backend>(
-    backend: B,
-    servers: &Arc<[Server]>,
-    timeout_ns: Nanos,
-    questions: &'static [Question],
-    goes_on: &dyn Fn() -> bool,
-) -> Vec<Result<Spoken, Undetected>> {
-    resolve::allow_descriptors(servers.len() as u64, 1);
-    let wait_ns = timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS);
-    let limits = Limits { open_ns: wait_ns, received_bytes: ANSWER_MAX_BYTES };
-    let connections = SideConnections::new(backend, Arc::clone(servers), Arc::new(Handshake::none()), limits);
-    let sides = servers.iter().map(|_| Side::default()).collect();
-    let mut asking = Asking { connections, questions, wait_ns, sides };
-    let waited = asking.work(goes_on);
-    let unknown = |server: &Server| match &waited {
-        Ok(()) => Undetected::Interrupted,
-        Err(error) => unreachable(server.name(), error),
-    };
-    let known = asking.sides.into_iter().zip(&servers[..]);
-    known.map(|(side, server)| side.answer.unwrap_or_else(|| Err(unknown(server)))).collect()
-}
-
-/// The questions to some servers.
-struct Asking<B> {
+/// The questions to some servers that are under way.
+struct UnderWay<B> {
     connections: SideConnections<B>,
     questions: &'static [Question],
     /// Longest wait for an answer to a question that has to be answered, in nanoseconds.
@@ -227,7 +250,7 @@ enum Instead {
     Silent(Vec<u8>),
 }
 
-impl<B: Backend> Asking<B> {
+impl<B: Backend> UnderWay<B> {
     fn work(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
         (0..self.sides.len()).for_each(|number| self.connections.dial(number));
         while !self.is_over() && goes_on() {
@@ -391,9 +414,10 @@ mod tests {
     fn servers_are_asked_at_once_and_silence_is_waited_for_once() {
         let servers: Arc<[Server]> =
             (0..20).map(|_| Server::resolve(&server(b""), &Sources::default()).unwrap()).collect();
-        let epoll = Epoll::new(Wait::Block, Clock::User, &Socket::default()).unwrap();
+        let socket = &Socket::default();
+        let asking = Asking { socket, tls: None, timeout_ns: SECOND, questions: &[Question::Version] };
         let began = Instant::now();
-        let answers = ask_all(epoll, &servers, SECOND, &[Question::Version], &|| true);
+        let answers = asking.ask(&servers, &|| true).unwrap();
         // One after the other they take 20 s.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         let Err(Undetected::Foreign { server, did, wants_no_tls: false }) = &answers[0] else {

@@ -75,13 +75,13 @@ impl EarlyEnd {
     fn end_phase(&self, context: &RunContext<'_>, end_ns: Nanos, seen_ns: Nanos) {
         let (began, round) = self.began;
         let after = |ns: Nanos, more_ns: Nanos| ns.saturating_add(more_ns);
-        let at = match context.choice {
-            Some(_) => {
+        let at = match context.is_simulated() {
+            false => {
                 let known = after(began, seen_ns).max(clock::now());
                 after(began, end_ns).max(after(known, lead_ns(context.plan.interval_ns)))
             }
             // A simulated clock is not that of this thread.
-            None => after(began, end_ns).max(after(began, after(seen_ns, AHEAD_SIMULATED_NS))),
+            true => after(began, end_ns).max(after(began, after(seen_ns, AHEAD_SIMULATED_NS))),
         };
         context.barrier.end_phase(round, at);
     }

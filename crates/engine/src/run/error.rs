@@ -36,6 +36,11 @@ pub enum RunError {
     Kernel(&'static str, io::Error),
 }
 
+/// The error of a thread that could not be started.
+pub(super) fn no_thread(error: io::Error) -> RunError {
+    RunError::Kernel("a thread could not be started", error)
+}
+
 /// Why a login was not sent to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginUnsent {

@@ -1,9 +1,11 @@
-//! The inputs of a run that no Plan holds.
+//! A run before its start: its plan, the process that runs it, and the inputs that no Plan holds.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use pummel_logic::plan::share::ProcessShare;
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::trace::Trace;
 use pummel_measure::completion::Loaded;
@@ -11,6 +13,24 @@ use pummel_measure::completion::Loaded;
 use super::steering::Steering;
 use super::trace::TraceFiles;
 use crate::backend::tls::FileReader;
+
+/// A run of a plan that has not started.
+///
+/// Failures after the beginning of a run are in its measurement: the status, the reason and the counts.
+#[derive(Clone)]
+pub struct Run<'a> {
+    pub(super) plan: &'a ValidPlan,
+    pub(super) inputs: Inputs,
+    /// The share of this process; `None` where it runs the whole plan.
+    pub(super) process: Option<Process<'a>>,
+}
+
+/// One process of several that run a Plan together.
+#[derive(Clone, Copy)]
+pub(super) struct Process<'a> {
+    pub(super) share: &'a ProcessShare,
+    pub(super) gate: &'a dyn Gate,
+}
 
 /// The inputs of a run that no Plan holds.
 #[derive(Clone, Default)]

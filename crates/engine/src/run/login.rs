@@ -1,11 +1,17 @@
-//! The handshake of every new connection: the version of the protocol and the login.
+//! The login of a plan: the handshake of every new connection, and the question whether servers demand a login before one is sent.
 
-use pummel_logic::plan::Plan;
+use std::sync::Arc;
+
+use pummel_logic::plan::detect::Question;
+use pummel_logic::plan::{Plan, Protocol};
 use pummel_logic::protocol::Refused;
 use pummel_logic::protocol::handshake::{self, Handshake};
 
-use super::error::RunError;
+use super::detect::{Asking, Undetected};
+use super::error::{LoginUnsent, RunError};
 use super::inputs::Inputs;
+use crate::backend::tls::Setup;
+use crate::resolve::Server;
 
 /// The handshake of every new connection of a plan.
 pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, RunError> {
@@ -34,4 +40,69 @@ pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| RunError::Plan(format!("the password cannot be read from {path}: {error}")))?;
     Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
+}
+
+/// Whether the login of a plan is an item where a server demands none: memcached's text and meta protocols send it by a `set`.
+fn is_stored_where_not_demanded(plan: &Plan) -> bool {
+    plan.login.is_some() && matches!(plan.protocol, Protocol::Text | Protocol::Meta)
+}
+
+/// Makes sure that every server demands the login of a plan before it is sent, where one that does not would store it. All servers are
+/// asked at once, until `goes_on` returns false.
+///
+/// # Errors
+/// Returns [`RunError::Login`] for the first server that does not say that it demands a login, [`RunError::Interrupted`] when
+/// `goes_on` returned false before all had said so, and [`RunError::Kernel`] when none can be asked.
+pub(super) fn ensure_login_demanded(
+    plan: &Plan,
+    servers: &Arc<[Server]>,
+    tls: Option<&Setup>,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(), RunError> {
+    if !is_stored_where_not_demanded(plan) {
+        return Ok(());
+    }
+    let asking =
+        Asking { socket: &plan.socket, tls, timeout_ns: plan.timeout_ns, questions: &[Question::Version] };
+    let answers = asking.ask(servers, goes_on).map_err(|error| {
+        RunError::Kernel("the servers cannot be asked whether they demand a login", error)
+    })?;
+    for (server, answer) in servers.iter().zip(answers) {
+        let why = match answer {
+            Ok(spoken) if spoken.protocol == Protocol::Text && spoken.login.is_some() => continue,
+            Ok(spoken) if spoken.protocol == Protocol::Text => LoginUnsent::NotDemanded,
+            Ok(spoken) => LoginUnsent::Unknown(format!("answered as {}", spoken.words())),
+            Err(Undetected::Refused { said, .. }) => LoginUnsent::Unknown(format!("said \"{said}\"")),
+            Err(Undetected::Foreign { did, .. }) => LoginUnsent::Unknown(did),
+            Err(Undetected::Unreachable { why, .. }) => LoginUnsent::Unreachable(why),
+            // Servers are not compared with each other here.
+            Err(Undetected::Interrupted | Undetected::Different(_)) => return Err(RunError::Interrupted),
+        };
+        return Err(RunError::Login { server: server.name().to_owned(), why });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::plan::Login;
+
+    use super::*;
+
+    #[test]
+    fn only_a_login_that_is_a_set_may_become_an_item() {
+        let login = Some(Login { user: "joe".to_owned(), password_file: None });
+        let table = [
+            (Protocol::Text, true),
+            (Protocol::Meta, true),
+            (Protocol::Binary, false),
+            (Protocol::Resp2, false),
+            (Protocol::Resp3, false),
+        ];
+        for (protocol, is_stored) in table {
+            let plan = Plan { protocol, login: login.clone(), ..Plan::default() };
+            assert_eq!(is_stored_where_not_demanded(&plan), is_stored, "{protocol:?}");
+            assert!(!is_stored_where_not_demanded(&Plan { protocol, ..Plan::default() }));
+        }
+    }
 }

@@ -8,7 +8,6 @@ mod early_end;
 mod error;
 mod inputs;
 mod login;
-mod login_demand;
 mod phases;
 mod rate_control;
 mod servers;
@@ -24,10 +23,10 @@ use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_measure::measurement::Measurement;
 
-use self::context::Process;
 pub use self::detect::{Inquiry, Undetected, detect};
 pub use self::error::{LoginUnsent, RunError};
-pub use self::inputs::{Gate, Inputs, Permit};
+use self::inputs::Process;
+pub use self::inputs::{Gate, Inputs, Permit, Run};
 pub use self::login::password_of;
 pub use self::servers::{ensure_descriptors, permitted};
 use self::start::Start;
@@ -35,16 +34,6 @@ pub use self::steering::{RateCommand, Steering};
 pub use self::trace::{TraceFiles, fill_block};
 pub use self::watch::{MemberFacts, Wants, Watch};
 use crate::backend::Backend;
-
-/// A run of a plan that has not started.
-///
-/// Failures after the beginning of a run are in its measurement: the status, the reason and the counts.
-#[derive(Clone)]
-pub struct Run<'a> {
-    plan: &'a ValidPlan,
-    inputs: Inputs,
-    process: Option<Process<'a>>,
-}
 
 impl<'a> Run<'a> {
     /// A run of the whole plan in this process, with default inputs.
@@ -97,10 +86,10 @@ impl<'a> Run<'a> {
         &'w self,
         watch: &'w mut dyn Watch,
         stop: &'w dyn Fn() -> bool,
-    ) -> Result<Start<'w, 'w>, RunError> {
+    ) -> Result<Start<'w>, RunError> {
         if self.process.is_some_and(|process| !process.share.fits(self.plan)) {
             return Err(RunError::Plan("the part is not one of this plan".to_owned()));
         }
-        Ok(Start { plan: self.plan, inputs: &self.inputs, process: self.process, watch, stop })
+        Ok(Start { run: self, watch, stop })
     }
 }

@@ -18,7 +18,7 @@ use pummel_measure::completion::Loaded;
 use pummel_measure::uncertainty::tick_ns;
 
 use super::context::RunContext;
-use super::setup::worker_of;
+use super::setup::parts_of;
 use crate::backend::Backend;
 use crate::evidence::{BARRIER_MAX, Moment};
 use crate::sys;
@@ -27,7 +27,7 @@ use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
 use crate::worker::reporter::{ReportMode, WorkerReporter};
-use crate::worker::{ClientEntry, PhaseWorker};
+use crate::worker::{ClientEntry, PhaseWorker, Worker};
 
 /// Nanoseconds between the barrier of the workers and the beginning of a phase, so that no worker is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
@@ -86,7 +86,7 @@ fn worker_main<C: Codec, B: Backend>(
         observation.moments.set_thread(number, sys::thread_number());
     }
     let clients = context.process_share.clients_of_worker(context.plan, number);
-    let mut worker = worker_of::<C, B>(context, sender, backend, &clients).speaking(codec);
+    let mut worker = Worker::new(backend, codec, parts_of(context, sender, &clients));
     let result = PhaseRunner { context, number, clients, worker: &mut worker, churns_since: None }.run();
     if result.is_err() {
         context.barrier.leave();
@@ -110,8 +110,7 @@ impl PhaseRunner<'_, '_> {
     fn run(&mut self) -> io::Result<()> {
         let context = self.context;
         // A simulated clock has a beginning of its own.
-        let is_simulated = context.choice.is_none();
-        let began = if is_simulated { self.worker.now() } else { context.began };
+        let began = if context.is_simulated() { self.worker.now() } else { context.began };
         self.worker.open(&context.barrier)?;
         let mut times = PhaseTimes::NONE;
         for share in &context.phases {

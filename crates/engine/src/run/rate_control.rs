@@ -89,9 +89,9 @@ impl RateControl {
             return Err(TOO_EARLY.to_owned());
         };
         // A simulated clock is not that of this thread; there the sender of a command chooses a time that all workers can meet.
-        let moment = match context.choice {
-            Some(_) => at.max(clock::now()) + lead_ns(context.plan.interval_ns),
-            None => at,
+        let moment = match context.is_simulated() {
+            true => at,
+            false => at.max(clock::now()) + lead_ns(context.plan.interval_ns),
         };
         let after_last = self.changes.last().map_or(1, |last| last.at_ns);
         let at_ns = moment.saturating_sub(began).max(after_last);

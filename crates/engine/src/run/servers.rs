@@ -11,7 +11,7 @@ use pummel_logic::plan::{Clock, Plan, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
-use super::error::RunError;
+use super::error::{RunError, no_thread};
 use super::inputs::Permit;
 use crate::backend::epoll::Epoll;
 use crate::backend::waiting::Cores;
@@ -63,7 +63,7 @@ pub(super) fn resolve_each(
     let asked = names.to_vec();
     let ask = move || asked.iter().try_for_each(|name| found.send(resolve(name)));
     let thread = thread::Builder::new().name("names".to_owned()).spawn(ask);
-    thread.map_err(|error| RunError::Kernel("a thread could not be started", error))?;
+    thread.map_err(no_thread)?;
     let mut servers = Vec::with_capacity(names.len());
     loop {
         match answers.recv_timeout(LOOK) {

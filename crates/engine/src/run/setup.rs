@@ -1,4 +1,4 @@
-//! The making of one worker from the context of the run: its clients, their endpoints and its limits.
+//! The parts of one worker from the context of the run: its clients, their endpoints and its limits.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pummel_logic::client::Client;
 use pummel_logic::plan::share::{ClientId, depth_at_start, loaders, rank_among_mates};
 use pummel_logic::plan::{Clock, Plan, TRACE_VERBS, Transport, Work};
-use pummel_logic::protocol::{Codec, Verb};
+use pummel_logic::protocol::Verb;
 use pummel_logic::rng::mix;
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
@@ -19,51 +19,36 @@ use pummel_measure::interval::Interval;
 use pummel_measure::side_times::SideTimes;
 
 use super::context::RunContext;
-use crate::backend::Backend;
 use crate::resolve::Server;
 use crate::worker::feed::RowFeed;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::population::ChurnLimits;
 use crate::worker::reporter::{ReportOptions, WorkerReporter};
-use crate::worker::{Endpoint, Worker, WorkerLimits, WorkerSetup};
+use crate::worker::{Endpoint, WorkerLimits, WorkerParts, WorkerSetup};
 
-/// Makes the worker that `sender` belongs to, with these clients, without a connection yet.
-pub(super) fn worker_of<C: Codec, B: Backend>(
-    context: &RunContext<'_>,
-    sender: MessageSender,
-    backend: B,
-    clients: &[ClientId],
-) -> Worker<C, B> {
-    let number = sender.worker;
-    let WorkerParts { setup, maker, reporter, feed } = parts_of(context, sender, clients);
-    Worker::new(backend, setup, limits_of(context.plan), maker, reporter)
-        .fed_by(feed)
-        .steered_by(context.steered.clone())
-        .churn_limits(churn_limits_of(context, number))
-}
-
-/// The parts of a worker beside its codec and its backend.
-struct WorkerParts {
-    setup: WorkerSetup,
-    maker: RequestMaker,
-    reporter: WorkerReporter,
-    feed: Option<RowFeed>,
-}
-
-/// Makes the parts of the worker that `sender` belongs to. They are compiled once, and not for each codec and backend.
+/// The parts of the worker that `sender` belongs to, with these clients. They are compiled once, and not for each codec and backend.
 #[inline(never)]
-fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients: &[ClientId]) -> WorkerParts {
-    let number = sender.worker;
-    let setup = setup_of(context, clients);
-    let options = report_options_of(context, number, clients);
+pub(super) fn parts_of(context: &RunContext<'_>, sender: MessageSender, clients: &[ClientId]) -> WorkerParts {
+    let (plan, number) = (context.plan, sender.worker);
     let intervals = std::array::from_fn(|_| Box::new(empty_interval(context).of_worker(number)));
-    let reporter = WorkerReporter::new(sender, intervals, options);
-    let maker = request_maker_of(context, number, clients.len());
+    let options = report_options_of(context, number, clients);
+    let (own_clients, endpoints) = clients_of(context, clients);
+    let setup = WorkerSetup {
+        clients: own_clients,
+        lanes: plan.lanes(),
+        servers: Arc::clone(&context.host.servers),
+        endpoints,
+        depth: plan.groups.iter().map(|group| depth_at_start(group.depth)).max().unwrap_or(1),
+        handshake: Arc::clone(&context.handshake),
+        limits: limits_of(plan),
+        maker: request_maker_of(context, number, clients.len()),
+        reporter: WorkerReporter::new(sender, intervals, options),
+    };
     let feed = context.trace_run.as_ref().and_then(|run| {
-        let waits = context.choice.is_none();
-        Some(RowFeed::new(run.take_feed(number)?, Arc::clone(&run.states), number, waits))
+        Some(RowFeed::new(run.take_feed(number)?, Arc::clone(&run.states), number, context.is_simulated()))
     });
-    WorkerParts { setup, maker, reporter, feed }
+    let churn_limits = churn_limits_of(context, number);
+    WorkerParts { setup, feed, steered: context.steered.clone(), churn_limits }
 }
 
 /// An interval with memory for everything that the run records.
@@ -80,12 +65,11 @@ pub(super) fn empty_interval(context: &RunContext<'_>) -> Interval {
     interval
 }
 
-/// The clients of a worker, and where each of their connections goes.
-fn setup_of(context: &RunContext<'_>, ids: &[ClientId]) -> WorkerSetup {
+/// The clients of a worker, and the endpoints of their connections.
+fn clients_of(context: &RunContext<'_>, ids: &[ClientId]) -> (Vec<Client>, Vec<Endpoint>) {
     let plan = context.plan;
-    let lanes = plan.lanes();
     let mut clients = Vec::with_capacity(ids.len());
-    let mut endpoints = Vec::with_capacity(ids.len() * lanes);
+    let mut endpoints = Vec::with_capacity(ids.len() * plan.lanes());
     for &id in ids {
         let servers = servers_of_client(context, id);
         clients.push(client_of(context, id, &servers));
@@ -105,14 +89,7 @@ fn setup_of(context: &RunContext<'_>, ids: &[ClientId]) -> WorkerSetup {
             last.transport = Transport::Udp;
         }
     }
-    WorkerSetup {
-        clients,
-        lanes,
-        servers: Arc::clone(&context.servers),
-        endpoints,
-        depth: plan.groups.iter().map(|group| depth_at_start(group.depth)).max().unwrap_or(1),
-        handshake: Arc::clone(&context.handshake),
-    }
+    (clients, endpoints)
 }
 
 /// The ranks of a client's connections among all connections of the plan to their servers, by lane. The lanes of a client go
@@ -208,10 +185,10 @@ fn report_options_of(context: &RunContext<'_>, worker: usize, clients: &[ClientI
         rows: context.wants.rows,
         departures: context.wants.departures,
         connections: context.wants.connections,
-        waits_for_intervals: context.choice.is_none(),
+        waits_for_intervals: context.is_simulated(),
         first_connection: clients.first().map_or(0, |client| plan.clients_before(*client) * lanes as u64) + 1,
         successes_only: plan.groups.iter().map(|group| group.policy.successes_only).collect(),
-        stamped: plan.engine.clock == Clock::Kernel && !context.servers.iter().any(Server::is_unix),
+        stamped: plan.engine.clock == Clock::Kernel && !context.host.servers.iter().any(Server::is_unix),
         times_servers: plan.servers.len() > 1,
         sampling: plan.engine.stamps.map(|sampling| (sampling, plan.seed)),
         parts: plan.changes.parts.iter().map(|part| part.at_ns).collect(),

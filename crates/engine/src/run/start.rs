@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use pummel_logic::plan::{self, Clock, CodecOptions, Plan, Wait, WithCodec};
+use pummel_logic::plan::{self, CodecOptions, Plan, WithCodec};
 use pummel_logic::protocol::Codec;
 use pummel_measure::completion::note_limits;
 use pummel_measure::evidence::OurRequests;
@@ -11,15 +11,15 @@ use pummel_measure::measurement::{Measurement, Status};
 
 use super::card;
 use super::collect::Collector;
-use super::context::{HostSetup, Observation, Process, RunContext};
-use super::error::RunError;
-use super::inputs::Inputs;
-use super::login_demand;
+use super::context::{HostSetup, Observation, RunContext};
+use super::error::{RunError, no_thread};
+use super::inputs::Run;
+use super::login::ensure_login_demanded;
 use super::phases::{MakeBackend, run_worker};
 use super::servers::{resolved, wait_of, with_loading};
 use super::watch::Watch;
 use crate::backend::Backend;
-use crate::backend::choice;
+use crate::backend::choice::{self, Choice};
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::transmit::{self, TransmitStamps};
@@ -30,68 +30,62 @@ use crate::worker::barrier::Barrier;
 use crate::worker::message_sender::MessageSender;
 
 /// A run that is about to start.
-pub(super) struct Start<'a, 'w> {
-    pub(super) plan: &'a Plan,
-    pub(super) inputs: &'a Inputs,
-    /// The share of this process; `None` where it runs the whole plan.
-    pub(super) process: Option<Process<'a>>,
+pub(super) struct Start<'w> {
+    pub(super) run: &'w Run<'w>,
     pub(super) watch: &'w mut dyn Watch,
     /// Returns whether the run is to end before its time.
     pub(super) stop: &'w dyn Fn() -> bool,
 }
 
-impl Start<'_, '_> {
+impl Start<'_> {
     /// Runs on the kernel interface that the plan asks for, or on the one that this machine has instead.
-    pub(super) fn on_kernel(self) -> Result<Measurement, RunError> {
-        let plan = self.plan;
-        let goes_on = || !(self.stop)();
-        let resolved = |names| resolved(plan, names, self.inputs.permit.as_ref(), &goes_on);
+    pub(super) fn on_kernel(mut self) -> Result<Measurement, RunError> {
+        let Start { run: Run { plan, inputs, process }, watch, stop } = &mut self;
+        let goes_on = || !stop();
+        let resolved = |names| resolved(plan, names, inputs.permit.as_ref(), &goes_on);
         let servers = with_loading(plan, resolved(&plan.servers)?, &goes_on)?;
-        let threads = self.process.map_or(plan.engine.threads, |process| process.share.threads);
-        let wait = wait_of(plan.engine.wait, threads, &servers);
-        let clock = plan.engine.clock;
-        let by_card = plan.engine.stamps.is_some_and(|sampling| sampling.hardware);
-        // Only epoll hands over the stamps of a card.
-        let choice = choice::choose(if by_card { plan::Backend::Epoll } else { plan.engine.backend });
+        let (asked, reached): (Arc<[Server]>, Arc<[Server]>) = match plan.server_stats_at.as_slice() {
+            [] => (Arc::clone(&servers), Arc::clone(&servers)),
+            names => {
+                let asked = resolved(names)?;
+                (asked.as_slice().into(), [&servers[..], &asked].concat().into())
+            }
+        };
+        let choice = choice_of(plan);
         if let (plan::Backend::Uring, Some(why)) = (plan.engine.backend, &choice.fallback) {
-            self.watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
+            watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
         }
-        if plan.engine.stamps.is_some() {
-            transmit::check()
-                .map_err(|error| RunError::Kernel("transmit stamps (--stamps) cannot be had", error))?;
-        }
-        if by_card {
-            card::check(&servers).map_err(|error| {
-                RunError::Kernel("stamps of the network card (--stamps nic) cannot be had", error)
-            })?;
-        }
+        check_stamps(plan, &servers)?;
+        let tls = plan.tls.as_ref().map(|options| match &inputs.tls_files {
+            Some(files) => Setup::with_files(options, &reached, files.as_ref()),
+            None => Setup::new(options, &reached),
+        });
+        let tls = tls.transpose().map_err(RunError::Tls)?;
+        ensure_login_demanded(plan, &reached, tls.as_ref(), &goes_on)?;
+        let threads = process.map_or(plan.engine.threads, |process| process.share.threads);
+        let wait = wait_of(plan.engine.wait, threads, &servers);
+        let host = HostSetup { servers, asked, kernel: Some((choice.clone(), wait)), tls };
+        let (clock, socket) = (plan.engine.clock, &plan.socket);
         let transmit = || {
             let sampling = plan.engine.stamps?;
             Some(TransmitStamps::new(sampling.scheduled).with_card(sampling.hardware))
         };
-        let asked = match plan.server_stats_at.as_slice() {
-            [] => Arc::clone(&servers),
-            names => resolved(names)?.into(),
-        };
-        let host = HostSetup { servers, asked, choice: Some(choice.clone()), wait: Some(wait), tls: None };
         match choice.backend {
-            plan::Backend::Uring => self.encrypted(host, &|_| {
-                Ok(Uring::new(wait, clock, &plan.socket)?.with_transmit_stamps(transmit()))
-            }),
-            plan::Backend::Auto | plan::Backend::Epoll => self.encrypted(host, &|_| {
-                Ok(Epoll::new(wait, clock, &plan.socket)?.with_transmit_stamps(transmit()))
-            }),
+            plan::Backend::Uring => self
+                .encrypted(host, &|_| Ok(Uring::new(wait, clock, socket)?.with_transmit_stamps(transmit()))),
+            plan::Backend::Auto | plan::Backend::Epoll => self
+                .encrypted(host, &|_| Ok(Epoll::new(wait, clock, socket)?.with_transmit_stamps(transmit()))),
         }
     }
 
     /// Runs on backends of the caller's making.
     pub(super) fn on<B: Backend>(self, backend: &MakeBackend<'_, B>) -> Result<Measurement, RunError> {
-        let plan = self.plan;
+        let plan = self.run.plan;
         let servers = resolved(plan, &plan.servers, None, &|| !(self.stop)())?;
         let servers: Arc<[Server]> =
             servers.into_iter().map(|server| server.loaded_by(plan.transport)).collect();
         let asked = Arc::clone(&servers);
-        self.speaking(HostSetup { servers, asked, choice: None, wait: None, tls: None }, backend)
+        self.speaking(HostSetup { servers, asked, kernel: None, tls: None }, backend)
     }
 
     /// Runs on backends with TLS where the plan asks for it.
@@ -100,29 +94,9 @@ impl Start<'_, '_> {
         host: HostSetup,
         backend: &MakeBackend<'_, B>,
     ) -> Result<Measurement, RunError> {
-        let plan = self.plan;
-        let reached: Arc<[Server]> = match plan.server_stats_at.is_empty() {
-            true => Arc::clone(&host.servers),
-            false => [&host.servers[..], &host.asked[..]].concat().into(),
-        };
-        let epoll = || Epoll::new(Wait::Block, Clock::User, &plan.socket);
-        let goes_on = || !(self.stop)();
-        match &plan.tls {
-            None => {
-                login_demand::ensure_demanded(plan, &reached, epoll, &goes_on)?;
-                self.speaking(host, backend)
-            }
-            Some(options) => {
-                let setup = match &self.inputs.tls_files {
-                    Some(files) => Setup::with_files(options, &reached, files.as_ref()),
-                    None => Setup::new(options, &reached),
-                };
-                let setup = setup.map_err(RunError::Tls)?;
-                let asking = || Ok(Tls::new(epoll()?, &setup));
-                login_demand::ensure_demanded(plan, &reached, asking, &goes_on)?;
-                let host = HostSetup { tls: Some(setup.clone()), ..host };
-                self.speaking(host, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
-            }
+        match host.tls.clone() {
+            None => self.speaking(host, backend),
+            Some(setup) => self.speaking(host, &|worker| Ok(Tls::new(backend(worker)?, &setup))),
         }
     }
 
@@ -132,11 +106,28 @@ impl Start<'_, '_> {
         host: HostSetup,
         backend: &MakeBackend<'_, B>,
     ) -> Result<Measurement, RunError> {
-        let Start { plan, inputs, process, watch, stop } = self;
-        let context = RunContext::new(plan, inputs, process, host, watch.wants())?;
-        let threads = Threads { context: &context, watch, stop };
-        plan.protocol.with_codec(codec_options(&context), Speak { threads, backend })
+        let Start { run, watch, stop } = self;
+        let context = &RunContext::new(run, host, watch.wants())?;
+        run.plan.protocol.with_codec(codec_options(context), Speak { context, watch, stop, backend })
     }
+}
+
+/// The kernel interface for a plan on this machine. Only epoll hands over the stamps of a card.
+fn choice_of(plan: &Plan) -> Choice {
+    let by_card = plan.engine.stamps.is_some_and(|sampling| sampling.hardware);
+    choice::choose(if by_card { plan::Backend::Epoll } else { plan.engine.backend })
+}
+
+/// Checks that this machine has the stamps that a plan asks for.
+fn check_stamps(plan: &Plan, servers: &[Server]) -> Result<(), RunError> {
+    let Some(sampling) = plan.engine.stamps else { return Ok(()) };
+    transmit::check().map_err(|error| RunError::Kernel("transmit stamps (--stamps) cannot be had", error))?;
+    if sampling.hardware {
+        card::check(servers).map_err(|error| {
+            RunError::Kernel("stamps of the network card (--stamps nic) cannot be had", error)
+        })?;
+    }
+    Ok(())
 }
 
 /// The options of a run's codec, from its plan.
@@ -153,78 +144,74 @@ fn codec_options(context: &RunContext<'_>) -> CodecOptions {
     }
 }
 
-/// The threads of a run, before they have a codec.
-struct Speak<'a, 'w, 'b, B> {
-    threads: Threads<'a, 'w>,
-    backend: &'b MakeBackend<'b, B>,
+/// A run whose codec is not known yet.
+struct Speak<'w, B> {
+    context: &'w RunContext<'w>,
+    watch: &'w mut dyn Watch,
+    stop: &'w dyn Fn() -> bool,
+    backend: &'w MakeBackend<'w, B>,
 }
 
-impl<B: Backend> WithCodec for Speak<'_, '_, '_, B> {
+impl<B: Backend> WithCodec for Speak<'_, B> {
     type Output = Result<Measurement, RunError>;
 
     fn with_codec<C: Codec + Sync>(self, codec: C) -> Result<Measurement, RunError> {
-        let (context, backend) = (self.threads.context, self.backend);
-        self.threads.run(&|sender| run_worker::<C, B>(context, sender, backend, &codec))
+        let Speak { context, watch, stop, backend } = self;
+        run_threads(context, watch, stop, &|sender| run_worker::<C, B>(context, sender, backend, &codec))
     }
 }
 
-/// The threads of a run: one for each worker, and the calling one, which collects their messages.
-struct Threads<'a, 'w> {
-    context: &'a RunContext<'a>,
-    watch: &'w mut dyn Watch,
-    stop: &'w dyn Fn() -> bool,
-}
-
-impl Threads<'_, '_> {
-    /// Runs the workers, each by `work` on a thread of its own, and collects what they measured.
-    fn run(self, work: &(dyn Fn(MessageSender) + Sync)) -> Result<Measurement, RunError> {
-        let context = self.context;
-        let workers = context.process_share.threads as usize;
-        let (messages, inbox) = mpsc::channel();
-        let mut spares = Vec::with_capacity(workers);
-        thread::scope(|scope| {
-            let observer = match &context.observation {
-                Some(observation) => Some(spawn_observer(scope, context, observation)?),
-                None => None,
-            };
-            if let Some(run) = &context.trace_run {
-                run.start().map_err(|error| RunError::Kernel("a thread could not be started", error))?;
+/// Runs the workers, each by `work` on a thread of its own, and collects what they measured on the calling thread.
+fn run_threads(
+    context: &RunContext<'_>,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+    work: &(dyn Fn(MessageSender) + Sync),
+) -> Result<Measurement, RunError> {
+    let workers = context.process_share.threads as usize;
+    let (messages, inbox) = mpsc::channel();
+    let mut spares = Vec::with_capacity(workers);
+    thread::scope(|scope| {
+        let observer = match &context.observation {
+            Some(observation) => Some(spawn_observer(scope, context, observation)?),
+            None => None,
+        };
+        if let Some(run) = &context.trace_run {
+            run.start().map_err(no_thread)?;
+        }
+        for worker in 0..workers {
+            let (spare, returned) = mpsc::channel();
+            spares.push(spare);
+            let sender = MessageSender::new(worker, messages.clone(), returned);
+            let spawned = thread::Builder::new()
+                .name(format!("worker-{worker}"))
+                .spawn_scoped(scope, move || work(sender));
+            if let Err(error) = spawned {
+                (worker..workers).for_each(|_| context.barrier.leave());
+                return Err(no_thread(error));
             }
-            for worker in 0..workers {
-                let (spare, returned) = mpsc::channel();
-                spares.push(spare);
-                let sender = MessageSender::new(worker, messages.clone(), returned);
-                let spawned = thread::Builder::new()
-                    .name(format!("worker-{worker}"))
-                    .spawn_scoped(scope, move || work(sender));
-                if let Err(error) = spawned {
-                    (worker..workers).for_each(|_| context.barrier.leave());
-                    return Err(RunError::Kernel("a thread could not be started", error));
-                }
+        }
+        drop(messages);
+        let _end = EndOnPanic(&context.barrier);
+        // The workers open their connections meanwhile. A simulated run has no machine.
+        let mut machine = (!context.is_simulated()).then(provenance::read);
+        if let Some(machine) = machine.as_mut().filter(|_| context.plan.anonymous) {
+            machine.anonymise();
+        }
+        let (mut measurement, our_requests) = Collector::new(context, spares, watch).collect(inbox, stop);
+        let is_refused = !measurement.connections.refusals.is_empty();
+        let asks_limits = is_refused && measurement.status != Status::Interrupted;
+        if let Some(observer) = observer {
+            let seen = observer.seen(our_requests, asks_limits);
+            measurement.evidence = seen.evidence;
+            // Other servers than those of the load may be asked.
+            if context.plan.server_stats_at.is_empty() {
+                note_limits(context.plan, &mut measurement, &seen.limits);
             }
-            drop(messages);
-            let _end = EndOnPanic(&context.barrier);
-            // The workers open their connections meanwhile. A simulated run has no machine.
-            let mut machine = context.choice.as_ref().map(|_| provenance::read());
-            if let Some(machine) = machine.as_mut().filter(|_| context.plan.anonymous) {
-                machine.anonymise();
-            }
-            let (mut measurement, our_requests) =
-                Collector::new(context, spares, self.watch).collect(inbox, self.stop);
-            let is_refused = !measurement.connections.refusals.is_empty();
-            let asks_limits = is_refused && measurement.status != Status::Interrupted;
-            if let Some(observer) = observer {
-                let seen = observer.seen(our_requests, asks_limits);
-                measurement.evidence = seen.evidence;
-                // Other servers than those of the load may be asked.
-                if context.plan.server_stats_at.is_empty() {
-                    note_limits(context.plan, &mut measurement, &seen.limits);
-                }
-            }
-            measurement.machines.extend(machine);
-            Ok(measurement)
-        })
-    }
+        }
+        measurement.machines.extend(machine);
+        Ok(measurement)
+    })
 }
 
 /// The thread of a run's observer.
@@ -251,12 +238,10 @@ fn spawn_observer<'scope, 'a: 'scope>(
     let moments = &observation.moments;
     let observe = || {
         let stopped = || context.barrier.is_stopped();
-        let Observation { observed, newest, .. } = observation;
-        evidence::observe(context.plan, observed.clone(), moments, newest, &stopped)
+        evidence::observe(context.plan, context.observed(), moments, &observation.newest, &stopped)
     };
     let thread = thread::Builder::new().name("observer".to_owned()).spawn_scoped(scope, observe);
-    let thread = thread.map_err(|error| RunError::Kernel("a thread could not be started", error))?;
-    Ok(ObserverThread { thread, end: EndOfObservation(moments) })
+    Ok(ObserverThread { thread: thread.map_err(no_thread)?, end: EndOfObservation(moments) })
 }
 
 impl ObserverThread<'_, '_> {

@@ -77,6 +77,19 @@ pub struct Worker<C, B> {
     follower: Option<Box<Follower>>,
 }
 
+/// The parts of a worker beside its codec and its backend.
+#[derive(Debug)]
+pub struct WorkerParts {
+    /// The clients, with all that they need.
+    pub setup: WorkerSetup,
+    /// The source of the requests of a trace; `None` if no trace is replayed.
+    pub feed: Option<RowFeed>,
+    /// The rate that the clients follow; `None` keeps the rate of their schedules.
+    pub steered: Option<Arc<SteeredRate>>,
+    /// The limits of the clients that come and go; `None` if all clients stay in all phases.
+    pub churn_limits: Option<ChurnLimits>,
+}
+
 /// The steps of a run's phases on a worker, whatever its codec and its backend: the way through the phases is compiled
 /// once.
 pub trait PhaseWorker {
@@ -150,43 +163,23 @@ pub trait PhaseWorker {
 }
 
 impl<C: Codec, B: Backend> Worker<C, B> {
-    /// A worker for the clients of `setup`, without an open connection.
-    pub fn new(
-        backend: B,
-        setup: WorkerSetup,
-        limits: WorkerLimits,
-        maker: RequestMaker,
-        reporter: WorkerReporter,
-    ) -> Worker<C, B> {
-        let population = Population::staying(maker.has_window());
-        let state = WorkerState::new(setup, limits, maker, reporter, backend.now());
-        Worker { backend, population, state, feed: None, follower: None }
-    }
-
-    /// The worker, which takes the requests of a trace from this feed.
-    pub fn fed_by(self, feed: Option<RowFeed>) -> Worker<C, B> {
-        Worker { feed: feed.map(Box::new), ..self }
-    }
-
-    /// The worker, with clients that follow this rate; `None` keeps the rate of the schedules.
-    pub fn steered_by(self, rate: Option<Arc<SteeredRate>>) -> Worker<C, B> {
-        Worker { follower: rate.map(|rate| Box::new(Follower::new(rate))), ..self }
-    }
-
-    /// The worker, with a copy of this codec on every connection, so that the codec's settings hold for all of them.
-    pub fn speaking(mut self, codec: &C) -> Worker<C, B> {
-        self.state.codec = codec.renew();
-        self
-    }
-
-    /// The worker, whose clients come and go within these limits in the phases that [`PhaseWorker::begin_churn`] begins.
-    /// `None` stands for clients that stay in all phases.
-    pub fn churn_limits(mut self, churn_limits: Option<ChurnLimits>) -> Worker<C, B> {
-        if let Some(churn_limits) = churn_limits {
-            self.state.wheel = TimingWheel::exact();
-            self.population = Population::churning(churn_limits, self.state.entries.len());
+    /// A worker without an open connection. Every connection gets a copy of `codec`, so that its settings hold for all of them.
+    pub fn new(backend: B, codec: &C, parts: WorkerParts) -> Worker<C, B> {
+        let WorkerParts { setup, feed, steered, churn_limits } = parts;
+        let (population, wheel) = match churn_limits {
+            Some(limits) => (Population::churning(limits, setup.clients.len()), TimingWheel::exact()),
+            None => {
+                let wheel = TimingWheel::new(setup.limits.timeout_ns, backend.now());
+                (Population::staying(setup.maker.has_window()), wheel)
+            }
+        };
+        Worker {
+            backend,
+            population,
+            state: WorkerState::new(setup, wheel, codec.renew()),
+            feed: feed.map(Box::new),
+            follower: steered.map(|rate| Box::new(Follower::new(rate))),
         }
-        self
     }
 
     /// Takes turns until all clients have the connections that they want, or until `enough` returns true.

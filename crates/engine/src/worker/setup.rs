@@ -1,4 +1,4 @@
-//! The parts that a worker is made from: its limits, its clients and the endpoints of their connections.
+//! The clients of a worker, the endpoints of their connections, and the limits of both.
 
 use std::sync::Arc;
 
@@ -6,8 +6,10 @@ use pummel_logic::client::Client;
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::Nanos;
+use pummel_logic::workload::request::RequestMaker;
 
 use crate::resolve::Server;
+use crate::worker::reporter::WorkerReporter;
 
 /// The times and counts that bound what a worker does.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ pub struct WorkerLimits {
     pub unsent_draws_max: u64,
 }
 
-/// The clients of a worker and the endpoints of their connections.
+/// The clients of a worker, with all that they need to make requests and to have them recorded.
 #[derive(Debug)]
 pub struct WorkerSetup {
     /// The clients of the worker.
@@ -44,6 +46,12 @@ pub struct WorkerSetup {
     pub depth: usize,
     /// The handshake of every new connection.
     pub handshake: Arc<Handshake>,
+    /// The times and counts that bound the worker.
+    pub limits: WorkerLimits,
+    /// The maker of the clients' requests.
+    pub maker: RequestMaker,
+    /// The records of what the worker measures.
+    pub reporter: WorkerReporter,
 }
 
 /// The destination of a connection.

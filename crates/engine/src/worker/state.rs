@@ -111,27 +111,21 @@ pub struct WorkerState<C> {
 }
 
 impl<C: Codec> WorkerState<C> {
-    /// The state of a worker that begins at `now`, without an open connection.
-    pub fn new(
-        setup: WorkerSetup,
-        limits: WorkerLimits,
-        maker: RequestMaker,
-        reporter: WorkerReporter,
-        now: Nanos,
-    ) -> WorkerState<C> {
-        let WorkerSetup { clients, lanes, servers, endpoints, depth, handshake } = setup;
+    /// The state of a worker without an open connection. `wheel` has no deadline yet.
+    pub fn new(setup: WorkerSetup, wheel: TimingWheel, codec: C) -> WorkerState<C> {
+        let WorkerSetup { clients, lanes, servers, endpoints, depth, .. } = setup;
         assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
         let count = endpoints.len();
         let lanes = LaneSlots::new(lanes);
         let silence = Silence::new(servers.len(), endpoints.iter().map(|endpoint| endpoint.server));
         WorkerState {
-            wheel: TimingWheel::new(limits.timeout_ns, now),
-            limits,
+            wheel,
+            limits: setup.limits,
             connections: (0..count).map(|slot| Connection::new(lanes.owner_of(slot), depth)).collect(),
             lanes,
             endpoints,
-            maker,
-            reporter,
+            maker: setup.maker,
+            reporter: setup.reporter,
             due: BinaryHeap::with_capacity(clients.len()),
             woken: Vec::with_capacity(clients.len()),
             woken_again: Vec::with_capacity(clients.len()),
@@ -140,14 +134,14 @@ impl<C: Codec> WorkerState<C> {
             congested: 0,
             relieved: Vec::new(),
             fed: Vec::new(),
-            openings: Openings::new(handshake, count),
+            openings: Openings::new(setup.handshake, count),
             broken: Vec::new(),
             active: clients.len(),
             lanes_lost: 0,
             lanes_unopened: 0,
             lanes_refused: 0,
             is_opening: false,
-            codec: C::new(),
+            codec,
             silence,
             servers,
             silence_max_ns: NEVER,
