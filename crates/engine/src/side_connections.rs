@@ -2,21 +2,30 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::protocol::Fault;
 use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader, HandshakeRefused};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
+use crate::backend::epoll::Epoll;
+use crate::backend::tls::{Setup, Tls};
 use crate::backend::{Backend, Close, ConnId, Event, Reason};
 use crate::resolve::Server;
 
 /// Longest wait after which a caller can look whether it is to go on, in nanoseconds.
 const LOOK_NS: Nanos = 10 * MILLISECOND;
 
-/// The limits of side connections.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
+/// The options and limits of side connections.
+pub struct SideOptions<'a> {
+    /// Options of the sockets.
+    pub socket: &'a Socket,
+    /// Encryption of the connections.
+    pub tls: Option<&'a Setup>,
+    /// The handshake with which each connection begins.
+    pub handshake: Arc<Handshake>,
     /// Time that a connection to one address may take to open, with its TLS handshake, in nanoseconds.
     pub open_ns: Nanos,
     /// Most bytes that are kept of what a server sent and the caller has not taken.
@@ -24,14 +33,31 @@ pub struct Limits {
 }
 
 /// The side connections to some servers, which are named by their numbers. All are closed at first.
-pub struct SideConnections<B> {
-    backend: B,
+pub struct SideConnections {
+    backend: SideBackend,
     servers: Arc<[Server]>,
     handshake: Arc<Handshake>,
-    limits: Limits,
+    open_ns: Nanos,
+    received_max_bytes: usize,
     sides: Vec<SideConnection>,
     /// Events that [`SideConnections::poll`] has not returned yet.
     events: VecDeque<(ConnId, Happened)>,
+}
+
+/// The backend of side connections, with TLS or without.
+enum SideBackend {
+    Plain(Box<Epoll>),
+    Encrypted(Box<Tls<Epoll>>),
+}
+
+/// Evaluates an expression with a side backend under its own type.
+macro_rules! with_backend {
+    ($side_backend:expr, $backend:ident => $value:expr) => {
+        match $side_backend {
+            SideBackend::Plain($backend) => $value,
+            SideBackend::Encrypted($backend) => $value,
+        }
+    };
 }
 
 /// The side connection to one server.
@@ -128,21 +154,25 @@ impl SideConnection {
     }
 }
 
-impl<B: Backend> SideConnections<B> {
-    /// Side connections to these servers, each of which begins with this handshake.
-    pub fn new(
-        backend: B,
-        servers: Arc<[Server]>,
-        handshake: Arc<Handshake>,
-        limits: Limits,
-    ) -> SideConnections<B> {
-        let sides = servers.iter().map(|_| SideConnection::new()).collect();
-        SideConnections { backend, servers, handshake, limits, sides, events: VecDeque::new() }
-    }
-
-    /// The backend of the connections.
-    pub fn backend(&self) -> &B {
-        &self.backend
+impl SideConnections {
+    /// Side connections to these servers, for the calling thread.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel when it gives no backend.
+    pub fn new(servers: Arc<[Server]>, options: SideOptions<'_>) -> io::Result<SideConnections> {
+        let epoll = Epoll::new(Wait::Block, Clock::User, options.socket)?;
+        Ok(SideConnections {
+            backend: match options.tls {
+                None => SideBackend::Plain(Box::new(epoll)),
+                Some(setup) => SideBackend::Encrypted(Box::new(Tls::new(epoll, setup))),
+            },
+            sides: servers.iter().map(|_| SideConnection::new()).collect(),
+            servers,
+            handshake: options.handshake,
+            open_ns: options.open_ns,
+            received_max_bytes: options.received_bytes,
+            events: VecDeque::new(),
+        })
     }
 
     /// Server number `number`.
@@ -152,14 +182,17 @@ impl<B: Backend> SideConnections<B> {
 
     /// The time on the monotonic clock.
     pub fn now(&self) -> Nanos {
-        self.backend.now()
+        with_backend!(&self.backend, backend => backend.now())
     }
 
-    /// The connections that are open, or being opened.
-    pub fn connections(&self) -> impl Iterator<Item = ConnId> {
-        let has_socket = |side: &SideConnection| !matches!(side.state, State::Closed);
-        let of_servers = self.sides.iter().enumerate();
-        of_servers.filter(move |(_, side)| has_socket(side)).map(|(number, side)| side.id(number))
+    /// The sockets of the connections that are open, or being opened.
+    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let epoll: &Epoll = match &self.backend {
+            SideBackend::Plain(epoll) => epoll,
+            SideBackend::Encrypted(tls) => tls.inner(),
+        };
+        let dialled = self.sides.iter().enumerate().filter(|(_, side)| !matches!(side.state, State::Closed));
+        dialled.filter_map(|(number, side)| epoll.socket(side.id(number)))
     }
 
     /// Whether server number `number` has let its connection in.
@@ -184,7 +217,7 @@ impl<B: Backend> SideConnections<B> {
     }
 
     fn dial_next(&mut self, number: usize) {
-        let now = self.backend.now();
+        let now = self.now();
         let side = &mut self.sides[number];
         // All that belongs to a connection begins anew; what is named here belongs to the server.
         *side = SideConnection {
@@ -193,18 +226,18 @@ impl<B: Backend> SideConnections<B> {
             refused: side.refused,
             opened: side.opened,
             state: State::Opening,
-            deadline: now.saturating_add(self.limits.open_ns),
+            deadline: now.saturating_add(self.open_ns),
             ..SideConnection::new()
         };
         let target = self.servers[number].target(0, side.attempt);
-        self.backend.open(side.id(number), &target);
+        with_backend!(&mut self.backend, backend => backend.open(side.id(number), &target));
     }
 
     /// Closes the connection to server number `number`.
     pub fn close(&mut self, number: usize) {
         let side = &mut self.sides[number];
         if !matches!(side.state, State::Closed) && !side.is_over {
-            self.backend.close(side.id(number), Close::Fin);
+            with_backend!(&mut self.backend, backend => backend.close(side.id(number), Close::Fin));
         }
         side.forget();
     }
@@ -217,7 +250,7 @@ impl<B: Backend> SideConnections<B> {
 
     /// Lets [`SideEvent::Late`] follow unless the deadline is set anew in the next `within_ns` nanoseconds.
     pub fn expect(&mut self, number: usize, within_ns: Nanos) {
-        self.sides[number].deadline = self.backend.now().saturating_add(within_ns);
+        self.sides[number].deadline = self.now().saturating_add(within_ns);
     }
 
     /// The bytes that server number `number` sent and that were not taken.
@@ -236,10 +269,10 @@ impl<B: Backend> SideConnections<B> {
     /// # Errors
     /// Returns the error of the kernel when it refuses to wait.
     pub fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
-        let look_at = self.backend.now().saturating_add(LOOK_NS);
-        let now = self.backend.wait(until.min(look_at))?;
+        let look_at = self.now().saturating_add(LOOK_NS);
+        let now = with_backend!(&mut self.backend, backend => backend.wait(until.min(look_at)))?;
         let events = &mut self.events;
-        self.backend.drain(&mut |conn, event| {
+        let mut on = |conn, event: Event<'_>| {
             let happened = match event {
                 Event::Opened { .. } => Happened::Opened,
                 Event::Received { bytes, read, .. } => Happened::Received(bytes.to_vec(), read),
@@ -247,7 +280,8 @@ impl<B: Backend> SideConnections<B> {
                 Event::Closed(reason) => Happened::Closed(reason),
             };
             events.push_back((conn, happened));
-        });
+        };
+        with_backend!(&mut self.backend, backend => backend.drain(&mut on));
         // Nothing is sent to a connection that is over, also where it was opened in the same turn.
         for (conn, happened) in &self.events {
             if let (Happened::Closed(_), Some(side)) = (happened, self.sides.get_mut(conn.slot as usize)) {
@@ -309,13 +343,14 @@ impl<B: Backend> SideConnections<B> {
         if side.out.is_empty() || side.is_over {
             return;
         }
-        let handed = self.backend.send(side.id(number), &[IoSlice::new(&side.out)]);
+        let (id, out) = (side.id(number), [IoSlice::new(&side.out)]);
+        let handed = with_backend!(&mut self.backend, backend => backend.send(id, &out));
         side.out.drain(..handed.taken);
     }
 
     fn receive(&mut self, number: usize, bytes: &[u8], read: Nanos) -> Option<SideEvent> {
         let side = &mut self.sides[number];
-        if side.received.len() + bytes.len() > self.limits.received_bytes {
+        if side.received.len() + bytes.len() > self.received_max_bytes {
             return self.give_up(number, Failure::TooLong);
         }
         side.received.extend_from_slice(bytes);
@@ -357,7 +392,7 @@ impl<B: Backend> SideConnections<B> {
     }
 
     fn late(&mut self, number: usize) -> Option<SideEvent> {
-        let now = self.backend.now();
+        let now = self.now();
         let side = &mut self.sides[number];
         if side.deadline > now {
             return None;
@@ -367,7 +402,7 @@ impl<B: Backend> SideConnections<B> {
             State::Closed => None,
             State::Open => Some(SideEvent::Late),
             State::Opening | State::Handshake(_) => {
-                self.backend.close(side.id(number), Close::Fin);
+                with_backend!(&mut self.backend, backend => backend.close(side.id(number), Close::Fin));
                 self.closed(number, Reason::new(Fault::Timeout, 0))
             }
         }
@@ -379,26 +414,24 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
-    use pummel_logic::plan::{Clock, Socket, Wait};
     use pummel_logic::protocol::handshake::Credentials;
     use pummel_logic::time::SECOND;
 
     use super::*;
-    use crate::backend::epoll::Epoll;
     use crate::resolve::Sources;
 
     /// A side connection to a server of the test, which keeps at most 8 bytes.
-    fn connections(handshake: Handshake) -> (SideConnections<Epoll>, TcpListener) {
+    fn connections(handshake: Handshake) -> (SideConnections, TcpListener) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let name = listener.local_addr().unwrap().to_string();
         let servers = [Server::resolve(&name, &Sources::default()).unwrap()];
-        let epoll = Epoll::new(Wait::Block, Clock::User, &Socket::default()).unwrap();
-        let limits = Limits { open_ns: 30 * SECOND, received_bytes: 8 };
-        (SideConnections::new(epoll, servers.into(), Arc::new(handshake), limits), listener)
+        let (socket, handshake) = (&Socket::default(), Arc::new(handshake));
+        let options = SideOptions { socket, tls: None, handshake, open_ns: 30 * SECOND, received_bytes: 8 };
+        (SideConnections::new(servers.into(), options).unwrap(), listener)
     }
 
     /// Waits for the next event, for 30 s at most.
-    fn next(connections: &mut SideConnections<Epoll>) -> SideEvent {
+    fn next(connections: &mut SideConnections) -> SideEvent {
         let until = connections.now() + 30 * SECOND;
         loop {
             if let Some((_, event)) = connections.poll() {
@@ -409,7 +442,7 @@ mod tests {
     }
 
     /// Dials the server, and returns its end of the connection.
-    fn dialled(connections: &mut SideConnections<Epoll>, listener: &TcpListener) -> TcpStream {
+    fn dialled(connections: &mut SideConnections, listener: &TcpListener) -> TcpStream {
         connections.dial(0);
         listener.accept().unwrap().0
     }

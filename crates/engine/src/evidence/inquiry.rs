@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Malformed;
 use pummel_logic::protocol::handshake::{Handshake, HandshakeRefused};
 use pummel_logic::time::{NEVER, Nanos};
@@ -12,9 +14,9 @@ use pummel_measure::evidence::redis::{OwnWork, SLOW_COMMANDS};
 use pummel_measure::evidence::reply::{self, Dialect, NUMBER, Occasion, Question, REPLY_MAX_BYTES, Reply};
 use pummel_measure::evidence::server::USUAL_RECORD;
 
-use crate::backend::{Backend, ConnId};
+use crate::backend::tls::Setup;
 use crate::resolve::Server;
-use crate::side_connections::{Failure, Limits, SideConnections, SideEvent};
+use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
 use crate::worker::trouble::Trouble;
 
 /// Most openings of a side connection in a run.
@@ -32,8 +34,8 @@ const SHUNNED: &str = "the server closed the connection without a word when it w
 const QUOTED_BYTES: usize = 80;
 
 /// The questions to all servers of a run, on a side connection to each.
-pub struct Inquiry<B> {
-    connections: SideConnections<B>,
+pub struct Inquiry {
+    connections: SideConnections,
     handshake_replies: u32,
     dialect: Dialect,
     sides: Vec<Side>,
@@ -79,30 +81,29 @@ struct Side {
     commands: u64,
 }
 
-impl<B: Backend> Inquiry<B> {
-    /// Side connections to these servers, none of which is open. The questions `hidden` are not put to them.
+impl Inquiry {
+    /// Side connections to these servers, none of which is open, as `plan` has its own to them. The questions `hidden` are not put to them.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel when it gives no backend.
     pub fn new(
-        backend: B,
-        servers: Arc<[Server]>,
+        plan: &Plan,
+        servers: Vec<Server>,
+        tls: Option<&Setup>,
         handshake: Arc<Handshake>,
-        dialect: Dialect,
         hidden: &[Question],
-    ) -> Inquiry<B> {
-        let limits = Limits { open_ns: NEVER, received_bytes: REPLY_MAX_BYTES };
+    ) -> io::Result<Inquiry> {
         let sides = servers.iter().map(|_| Side { hidden: hidden.to_vec(), ..Side::default() }).collect();
-        let handshake_replies = handshake.replies();
-        let connections = SideConnections::new(backend, servers, handshake, limits);
-        Inquiry { connections, handshake_replies, dialect, sides }
+        let (dialect, handshake_replies) = (Dialect::of(plan.protocol), handshake.replies());
+        let (socket, received_bytes) = (&plan.socket, REPLY_MAX_BYTES);
+        let options = SideOptions { socket, tls, handshake, open_ns: NEVER, received_bytes };
+        let connections = SideConnections::new(servers.into(), options)?;
+        Ok(Inquiry { connections, handshake_replies, dialect, sides })
     }
 
-    /// The backend of the connections.
-    pub fn backend(&self) -> &B {
-        self.connections.backend()
-    }
-
-    /// The side connections that are open, or being opened.
-    pub fn connections(&self) -> impl Iterator<Item = ConnId> {
-        self.connections.connections()
+    /// The sockets of the side connections.
+    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.connections.sockets()
     }
 
     /// Opens the side connections, until `until` or until `goes_on` returns false.
@@ -227,7 +228,7 @@ impl<B: Backend> Inquiry<B> {
         &mut self,
         until: Nanos,
         goes_on: &dyn Fn() -> bool,
-        done: fn(&Inquiry<B>, usize) -> bool,
+        done: fn(&Inquiry, usize) -> bool,
     ) -> io::Result<()> {
         let mut now = self.connections.now();
         while now < until && goes_on() && !(0..self.sides.len()).all(|number| done(self, number)) {

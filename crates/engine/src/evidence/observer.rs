@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pummel_logic::plan::{Clock, Plan, Route, Wait};
+use pummel_logic::plan::{Plan, Route};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::evidence::facts::Facts;
@@ -28,9 +28,7 @@ use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
 use super::moments::{Moment, Moments, Newest};
 use super::process::{addresses_of, listen_drops, process_of, resident_bytes_of, threads_of};
-use crate::backend::epoll::Epoll;
-use crate::backend::tls::{Setup, Tls};
-use crate::backend::{Backend, ConnId};
+use crate::backend::tls::Setup;
 use crate::clock;
 use crate::resolve::Server;
 use crate::sys;
@@ -80,20 +78,7 @@ pub fn observe(
     newest: &Newest,
     stopped: &dyn Fn() -> bool,
 ) -> Seen {
-    let watch = RunWatch { moments, newest, stopped };
-    let backend = Epoll::new(Wait::Block, Clock::User, &plan.socket);
-    match (backend, observed.tls.clone()) {
-        (Err(error), _) => {
-            Observer::<Epoll>::new(plan, observed, None, |_, _| None, Some(&error)).run(&watch)
-        }
-        (Ok(backend), None) => {
-            Observer::new(plan, observed, Some(backend), |epoll, conn| epoll.socket(conn), None).run(&watch)
-        }
-        (Ok(backend), Some(setup)) => {
-            let tls = Tls::new(backend, &setup);
-            Observer::new(plan, observed, Some(tls), |tls, conn| tls.inner().socket(conn), None).run(&watch)
-        }
-    }
+    Observer::new(plan, observed).run(&RunWatch { moments, newest, stopped })
 }
 
 /// The run as its observer sees it.
@@ -103,12 +88,8 @@ struct RunWatch<'a> {
     stopped: &'a dyn Fn() -> bool,
 }
 
-/// The socket of a connection of a backend.
-type SocketOf<B> = for<'b> fn(&'b B, ConnId) -> Option<BorrowedFd<'b>>;
-
-struct Observer<B> {
-    inquiry: Option<Inquiry<B>>,
-    socket_of: SocketOf<B>,
+struct Observer {
+    inquiry: Option<Inquiry>,
     /// The servers that this process asks, by their numbers in the inquiry, and all servers by their names.
     asked: Vec<Option<usize>>,
     servers: Arc<[Server]>,
@@ -169,19 +150,9 @@ impl Threads {
     }
 }
 
-impl<B: Backend> Observer<B> {
-    fn new(
-        plan: &Plan,
-        observed: Observed,
-        backend: Option<B>,
-        socket_of: SocketOf<B>,
-        error: Option<&io::Error>,
-    ) -> Observer<B> {
+impl Observer {
+    fn new(plan: &Plan, observed: Observed) -> Observer {
         let servers = observed.servers;
-        let every_ns = plan.server_stats_ns.filter(|_| observed.asks_all && backend.is_some());
-        let intervals = every_ns.map(|every_ns| Intervals::new(every_ns, &servers));
-        let awaits_eviction = plan.adaptive.first_eviction && observed.asks_all && backend.is_some();
-        let eviction_watch = awaits_eviction.then(|| EvictionWatch::new(servers.len()));
         let mut mine: Vec<Server> = Vec::new();
         let asked = servers.iter().map(|server| {
             (observed.asks_all || server.is_local()).then(|| {
@@ -190,34 +161,34 @@ impl<B: Backend> Observer<B> {
             })
         });
         let asked = asked.collect();
-        let dialect = Dialect::of(plan.protocol);
-        let servers_are_local = observed.loaded.iter().all(Server::is_local);
-        let addresses = observed.loaded.iter().flat_map(addresses_of).collect();
         // A server that is no node of a cluster would count these questions among its errors.
         let of_nodes = [Question::SlotsByKeys, Question::SlotsByCpu];
         let mut hidden = if plan.route == Route::Crc16 { Vec::new() } else { of_nodes.to_vec() };
         if !may_have_other_keys(plan) {
             hidden.push(Question::UsualRecord);
         }
-        let inquiry =
-            backend.map(|backend| Inquiry::new(backend, mine.into(), observed.handshake, dialect, &hidden));
+        let inquiry = Inquiry::new(plan, mine, observed.tls.as_ref(), observed.handshake, &hidden);
+        let obstacle =
+            inquiry.as_ref().err().map(|error| format!("no connection for its statistics: {error}"));
+        let asks_all = observed.asks_all && inquiry.is_ok();
+        let every_ns = plan.server_stats_ns.filter(|_| asks_all);
+        let awaits_eviction = plan.adaptive.first_eviction && asks_all;
         Observer {
-            inquiry,
-            socket_of,
+            inquiry: inquiry.ok(),
             asked,
-            addresses,
+            addresses: observed.loaded.iter().flat_map(addresses_of).collect(),
             pids: vec![None; servers.len()],
-            servers,
             known: Known::new(),
-            dialect,
+            dialect: Dialect::of(plan.protocol),
             over_udp: plan.uses_datagrams(),
             machine: Machine::new(),
-            servers_are_local,
-            obstacle: error.map(|error| format!("no connection for its statistics: {error}")),
+            servers_are_local: observed.loaded.iter().all(Server::is_local),
+            obstacle,
             before: None,
             after: None,
-            intervals,
-            eviction_watch,
+            intervals: every_ns.map(|every_ns| Intervals::new(every_ns, &servers)),
+            eviction_watch: awaits_eviction.then(|| EvictionWatch::new(servers.len())),
+            servers,
         }
     }
 
@@ -343,7 +314,7 @@ impl<B: Backend> Observer<B> {
     }
 
     /// Lets an interval begin or end with what was seen before or after the measured phases.
-    fn note_interval(&mut self, sight: fn(&Observer<B>) -> Option<&Sight>) {
+    fn note_interval(&mut self, sight: fn(&Observer) -> Option<&Sight>) {
         let Some(mut intervals) = self.intervals.take() else { return };
         for (number, server) in sight(self).iter().flat_map(|sight| sight.servers.iter().enumerate()) {
             let settings = self.settings_of(number);
@@ -410,8 +381,7 @@ impl<B: Backend> Observer<B> {
     /// The cookies of the side connections, which are none of the run's own.
     fn own_cookies(&self) -> HashSet<u64> {
         let Some(inquiry) = &self.inquiry else { return HashSet::new() };
-        let sockets = inquiry.connections().filter_map(|conn| (self.socket_of)(inquiry.backend(), conn));
-        sockets.filter_map(|socket| sys::cookie_of(socket.as_raw_fd()).ok()).collect()
+        inquiry.sockets().filter_map(|socket| sys::cookie_of(socket.as_raw_fd()).ok()).collect()
     }
 
     fn read_connections(&mut self, own: &HashSet<u64>) -> io::Result<Connections> {
@@ -554,16 +524,13 @@ mod tests {
             handshake: Arc::new(Handshake::none()),
             asks_all: true,
         };
-        let backend = Epoll::new(Wait::Block, Clock::User, &plan.socket).unwrap();
-        let mut observer =
-            Observer::new(&plan, observed, Some(backend), |epoll, conn| epoll.socket(conn), None);
+        let mut observer = Observer::new(&plan, observed);
         let (moments, newest, is_stopped) = (Moments::new(0), Newest::default(), Cell::new(false));
         moments.announce(Moment::Open);
         let stopped = || is_stopped.get();
         let watch = RunWatch { moments: &moments, newest: &newest, stopped: &stopped };
-        let has_round = |observer: &Observer<Epoll>| {
-            observer.eviction_watch.as_ref().and_then(EvictionWatch::next_at).is_some()
-        };
+        let has_round =
+            |observer: &Observer| observer.eviction_watch.as_ref().and_then(EvictionWatch::next_at).is_some();
         observer.look_for_eviction(&watch);
         assert!(has_round(&observer), "a round is followed by another while the run goes on");
         is_stopped.set(true);

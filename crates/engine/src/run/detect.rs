@@ -5,17 +5,15 @@ use std::io;
 use std::sync::Arc;
 
 use pummel_logic::plan::detect::{self, Question, Reading, Spoken};
-use pummel_logic::plan::{Clock, Protocol, Socket, TlsOptions, Wait};
+use pummel_logic::plan::{Protocol, Socket, TlsOptions};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
 use super::error::RunError;
 use super::servers::resolve_each;
-use crate::backend::Backend;
-use crate::backend::epoll::Epoll;
-use crate::backend::tls::{Setup, Tls};
+use crate::backend::tls::Setup;
 use crate::resolve::{self, Server, Sources};
-use crate::side_connections::{Failure, Limits, SideConnections, SideEvent};
+use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
 use crate::worker::trouble::Trouble;
 
 /// Shortest time to wait for an answer: longer than any round trip, and short enough for a person.
@@ -183,46 +181,37 @@ impl Asking<'_> {
         servers: &Arc<[Server]>,
         goes_on: &dyn Fn() -> bool,
     ) -> io::Result<Vec<Result<Spoken, Undetected>>> {
-        let epoll = Epoll::new(Wait::Block, Clock::User, self.socket)?;
-        let Some(setup) = self.tls else { return Ok(self.ask_on(epoll, servers, goes_on)) };
-        let mut answers = self.ask_on(Tls::new(epoll, setup), servers, goes_on);
-        for answer in &mut answers {
-            // A connection is open when its TLS handshake is over.
-            if let Err(Undetected::Foreign { wants_no_tls, .. }) = answer {
-                *wants_no_tls = true;
-            }
-        }
-        Ok(answers)
-    }
-
-    /// Puts the questions on connections of this backend.
-    fn ask_on<B: Backend>(
-        &self,
-        backend: B,
-        servers: &Arc<[Server]>,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Vec<Result<Spoken, Undetected>> {
         resolve::allow_descriptors(servers.len() as u64, 1);
         let wait_ns = self.timeout_ns.clamp(WAIT_MIN_NS, WAIT_MAX_NS);
-        let limits = Limits { open_ns: wait_ns, received_bytes: ANSWER_MAX_BYTES };
-        let connections =
-            SideConnections::new(backend, Arc::clone(servers), Arc::new(Handshake::none()), limits);
-        let sides = servers.iter().map(|_| Side::default()).collect();
-        let mut under_way = UnderWay { connections, questions: self.questions, wait_ns, sides };
+        let options = SideOptions {
+            socket: self.socket,
+            tls: self.tls,
+            handshake: Arc::new(Handshake::none()),
+            open_ns: wait_ns,
+            received_bytes: ANSWER_MAX_BYTES,
+        };
+        let mut under_way = UnderWay {
+            connections: SideConnections::new(Arc::clone(servers), options)?,
+            questions: self.questions,
+            is_encrypted: self.tls.is_some(),
+            wait_ns,
+            sides: servers.iter().map(|_| Side::default()).collect(),
+        };
         let waited = under_way.work(goes_on);
         let unknown = |server: &Server| match &waited {
             Ok(()) => Undetected::Interrupted,
             Err(error) => unreachable(server.name(), error),
         };
         let known = under_way.sides.into_iter().zip(&servers[..]);
-        known.map(|(side, server)| side.answer.unwrap_or_else(|| Err(unknown(server)))).collect()
+        Ok(known.map(|(side, server)| side.answer.unwrap_or_else(|| Err(unknown(server)))).collect())
     }
 }
 
 /// The questions to some servers that are under way.
-struct UnderWay<B> {
-    connections: SideConnections<B>,
+struct UnderWay {
+    connections: SideConnections,
     questions: &'static [Question],
+    is_encrypted: bool,
     /// Longest wait for an answer to a question that has to be answered, in nanoseconds.
     wait_ns: Nanos,
     sides: Vec<Side>,
@@ -250,7 +239,7 @@ enum Instead {
     Silent(Vec<u8>),
 }
 
-impl<B: Backend> UnderWay<B> {
+impl UnderWay {
     fn work(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
         (0..self.sides.len()).for_each(|number| self.connections.dial(number));
         while !self.is_over() && goes_on() {
@@ -340,7 +329,8 @@ impl<B: Backend> UnderWay<B> {
         let (did, wants_no_tls) = side.did.get_or_insert_with(|| words_of(instead)).clone();
         side.question += 1;
         if side.question == self.questions.len() {
-            let server = self.name(number);
+            // A connection is open when its TLS handshake is over.
+            let (server, wants_no_tls) = (self.name(number), wants_no_tls || self.is_encrypted);
             return self.end(number, Err(Undetected::Foreign { server, did, wants_no_tls }));
         }
         self.connections.close(number);

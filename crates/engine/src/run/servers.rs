@@ -7,16 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_logic::plan::share::ProcessShare;
-use pummel_logic::plan::{Clock, Plan, Transport, Wait, Work};
+use pummel_logic::plan::{Plan, Transport, Wait, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
 use super::error::{RunError, no_thread};
 use super::inputs::Permit;
-use crate::backend::epoll::Epoll;
 use crate::backend::waiting::Cores;
 use crate::resolve::{self, ConnectError, Server, Sources};
-use crate::side_connections::{Limits, SideConnections, SideEvent};
+use crate::side_connections::{SideConnections, SideEvent, SideOptions};
 use crate::sys;
 
 /// Longest wait, in nanoseconds, for servers that are measured over UDP to take a TCP connection, over which they are then
@@ -111,14 +110,18 @@ fn listening_of(
     goes_on: &dyn Fn() -> bool,
 ) -> io::Result<Option<Vec<bool>>> {
     resolve::allow_descriptors(servers.len() as u64, 1);
-    let epoll = Epoll::new(Wait::Block, Clock::User, &plan.socket)?;
     let addresses = servers.iter().map(Server::addresses).max().unwrap_or(1) as Nanos;
-    let limits = Limits { open_ns: plan.timeout_ns.min(LISTEN_MAX_NS) / addresses, received_bytes: 0 };
-    let mut connections =
-        SideConnections::new(epoll, Arc::clone(servers), Arc::new(Handshake::none()), limits);
+    let options = SideOptions {
+        socket: &plan.socket,
+        tls: None,
+        handshake: Arc::new(Handshake::none()),
+        open_ns: plan.timeout_ns.min(LISTEN_MAX_NS) / addresses,
+        received_bytes: 0,
+    };
+    let mut connections = SideConnections::new(Arc::clone(servers), options)?;
     let mut listening = vec![false; servers.len()];
     (0..servers.len()).for_each(|number| connections.dial(number));
-    while connections.connections().next().is_some() {
+    while (0..servers.len()).any(|number| !connections.is_closed(number)) {
         if !goes_on() {
             return Ok(None);
         }
