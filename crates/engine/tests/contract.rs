@@ -214,7 +214,7 @@ impl<B: Backend> World for Kernel<B> {
 
 /// Whether io_uring can be used on this machine, which containers often forbid. Prints why it cannot.
 fn has_uring() -> bool {
-    let obstacle = Uring::obstacle();
+    let obstacle = Uring::why_unusable();
     if let Some(why) = &obstacle {
         eprintln!("not tested: {why}");
     }

@@ -124,7 +124,7 @@ fn datagrams_by_epoll() {
 
 #[test]
 fn datagrams_by_io_uring() {
-    if let Some(obstacle) = Uring::obstacle() {
+    if let Some(obstacle) = Uring::why_unusable() {
         eprintln!("io_uring is left out: {obstacle}");
         return;
     }

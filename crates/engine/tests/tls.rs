@@ -325,15 +325,15 @@ fn a_server_that_says_nothing_is_known_to_have_taken_the_connection() {
     let mut client = Client::new(&Authority::new().options());
     let conn = ConnId { slot: 0, generation: 1 };
     client.tls.open(conn, &server.target());
-    assert_eq!(client.tls.obstacle(conn), None, "it is not known yet");
-    while client.tls.obstacle(conn).is_none() {
+    assert_eq!(client.tls.why_not_open(conn), None, "it is not known yet");
+    while client.tls.why_not_open(conn).is_none() {
         let give_up = client.tls.now() + PATIENCE_NS;
         assert!(client.tls.wait(give_up).unwrap() < give_up);
         client.tls.drain(&mut |_, event| panic!("{event:?} from a silent server"));
     }
-    assert!(client.tls.obstacle(conn).unwrap().contains("did not complete the TLS handshake in time"));
+    assert!(client.tls.why_not_open(conn).unwrap().contains("did not complete the TLS handshake in time"));
     client.tls.close(conn, Close::Fin);
-    assert_eq!(client.tls.obstacle(conn), None);
+    assert_eq!(client.tls.why_not_open(conn), None);
 }
 
 #[test]

@@ -19,12 +19,12 @@ pub struct Choice {
 
 /// The interface for `asked` on this machine.
 pub fn choose(asked: Backend) -> Choice {
-    choose_among(asked, AUTO, Uring::obstacle)
+    choose_among(asked, AUTO, Uring::why_unusable)
 }
 
-fn choose_among(asked: Backend, auto: Backend, obstacle: impl FnOnce() -> Option<String>) -> Choice {
+fn choose_among(asked: Backend, auto: Backend, why_unusable: impl FnOnce() -> Option<String>) -> Choice {
     let backend = if asked == Backend::Auto { auto } else { asked };
-    let why = if backend == Backend::Uring { obstacle() } else { None };
+    let why = if backend == Backend::Uring { why_unusable() } else { None };
     match why {
         Some(why) => Choice { backend: Backend::Epoll, fallback: Some(why) },
         None => Choice { backend, fallback: None },
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_used_where_there_is_no_obstacle() {
+    fn what_was_asked_for_is_used_where_there_is_no_why_unusable() {
         for (asked, auto, used) in [
             (Backend::Auto, Backend::Epoll, Backend::Epoll),
             (Backend::Auto, Backend::Uring, Backend::Uring),

@@ -187,7 +187,7 @@ fn set_options(socket: BorrowedFd<'_>, options: &Socket, target: &Target) -> io:
 
 /// The state of a connection that is being opened, after a report of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum ConnectProgress {
     /// The connection is still being opened.
     Wait,
     /// The connection is open.
@@ -200,15 +200,15 @@ pub enum Answered {
 }
 
 /// Reads a report of readiness, in the bits of [`sys`], on a connection that is being opened.
-pub fn answered(socket: BorrowedFd<'_>, bits: u32) -> Answered {
+pub fn connect_progress(socket: BorrowedFd<'_>, bits: u32) -> ConnectProgress {
     if bits & (sys::FAILED | sys::HUNG_UP) == 0 {
-        return if bits & sys::WRITABLE == 0 { Answered::Wait } else { Answered::Open };
+        return if bits & sys::WRITABLE == 0 { ConnectProgress::Wait } else { ConnectProgress::Open };
     }
     match sys::take_socket_error(socket) {
-        Ok(0) => Answered::Open,
-        Ok(error @ (libc::ECONNRESET | libc::EPIPE)) => Answered::Broken(error as u16),
-        Ok(error) => Answered::Failed(error),
-        Err(error) => Answered::Failed(sys::errno(&error)),
+        Ok(0) => ConnectProgress::Open,
+        Ok(error @ (libc::ECONNRESET | libc::EPIPE)) => ConnectProgress::Broken(error as u16),
+        Ok(error) => ConnectProgress::Failed(error),
+        Err(error) => ConnectProgress::Failed(sys::errno(&error)),
     }
 }
 

@@ -187,7 +187,7 @@ impl Epoll {
         };
         match found {
             Ok(found) => {
-                self.ready_count = if found == 1 && self.is_no_news(self.ready[0]) { 0 } else { found };
+                self.ready_count = if found == 1 && self.needs_no_drain(self.ready[0]) { 0 } else { found };
                 Ok(self.ready_count > 0)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -201,7 +201,7 @@ impl Epoll {
     /// Whether a report that came alone needs no drain: the alarm, or the writability of the only connection, which is
     /// left of a report whose bytes were read without asking.
     #[inline]
-    fn is_no_news(&self, ready: Ready) -> bool {
+    fn needs_no_drain(&self, ready: Ready) -> bool {
         let [slot] = &self.sockets.slots[..] else { return ready.token() == ALARM };
         ready.token() == ALARM
             || ready.bits() == sys::WRITABLE && slot.state == SlotState::Open && !slot.is(BLOCKED)
@@ -211,7 +211,7 @@ impl Epoll {
     /// had one connection and spins for its bytes. Now and then readiness is asked for all the same, since it also
     /// reports other events.
     #[inline]
-    fn tries_straight(&mut self, wait_limit: WaitLimit) -> bool {
+    fn reads_unasked(&mut self, wait_limit: WaitLimit) -> bool {
         let [slot] = &self.sockets.slots[..] else { return false };
         let plain =
             slot.state == SlotState::Open && slot.flags & !(STAMPED | TRANSMITS) == 0 && slot.errno == 0;
@@ -222,7 +222,7 @@ impl Epoll {
 
     /// Reads the socket of the only connection. Returns whether the next drain has something to hand over.
     #[inline]
-    fn try_straight(&mut self) -> bool {
+    fn read_unasked(&mut self) -> bool {
         let slot = &self.sockets.slots[0];
         let conn = ConnId { slot: 0, generation: slot.generation };
         match receive(slot, self.sockets.stamps.as_ref(), &mut self.scratch) {
@@ -477,8 +477,8 @@ impl Backend for Epoll {
                 return Ok(clock::now());
             }
             let wait_limit = self.waiting.wait_limit(now, until.min(self.sockets.retry_at()));
-            let something = match self.tries_straight(wait_limit) {
-                true => self.try_straight(),
+            let something = match self.reads_unasked(wait_limit) {
+                true => self.read_unasked(),
                 false => self.ask(wait_limit)?,
             };
             now = clock::now();

@@ -200,7 +200,7 @@ pub trait Backend {
 
     /// The obstacle to a connection that is being opened, as a clause about the server; `None` where only the silence
     /// of the server is known.
-    fn obstacle(&self, _conn: ConnId) -> Option<&'static str> {
+    fn why_not_open(&self, _conn: ConnId) -> Option<&'static str> {
         None
     }
 

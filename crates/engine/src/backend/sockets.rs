@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use pummel_logic::plan::{Clock, Socket};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, SocketStamps, UnixRetries, reason};
+use super::dial::{self, ConnectProgress, SocketStamps, UnixRetries, reason};
 use super::stamps::Stamps;
 use super::transmit::{Mark, TransmitStamp, TransmitStamps};
 use super::{Close, ConnId, Handed, Reason, Target};
@@ -189,11 +189,11 @@ impl Sockets {
     pub fn finish_connect(&mut self, conn: ConnId, bits: u32) -> Result<bool, Reason> {
         let slot = &mut self.slots[conn.slot as usize];
         let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else { return Err(slot.reason()) };
-        match dial::answered(fd.as_fd(), bits) {
-            Answered::Wait => return Ok(false),
-            Answered::Open => {}
-            Answered::Broken(errno) => slot.errno = errno,
-            Answered::Failed(errno) => return Err(reason(errno)),
+        match dial::connect_progress(fd.as_fd(), bits) {
+            ConnectProgress::Wait => return Ok(false),
+            ConnectProgress::Open => {}
+            ConnectProgress::Broken(errno) => slot.errno = errno,
+            ConnectProgress::Failed(errno) => return Err(reason(errno)),
         }
         slot.state = SlotState::Open;
         self.begin_transmit(conn);

@@ -47,12 +47,12 @@ pub enum TransmitStamp {
 pub struct TransmitStamps {
     /// The points on the way to the device at which further stamps are taken.
     points: TransmitPoints,
-    connections: Vec<Connection>,
+    connections: Vec<MarkedSends>,
 }
 
 /// The marked sends of one connection.
 #[derive(Debug, Default)]
-struct Connection {
+struct MarkedSends {
     /// Each send is a datagram, and ids count those that are marked.
     datagrams: bool,
     /// The id of the next byte, or of the next marked datagram.
@@ -100,9 +100,9 @@ impl TransmitStamps {
     pub fn begin(&mut self, slot: u32, socket: BorrowedFd<'_>, datagrams: bool) -> io::Result<()> {
         let index = slot as usize;
         if self.connections.len() <= index {
-            self.connections.resize_with(index + 1, Connection::default);
+            self.connections.resize_with(index + 1, MarkedSends::default);
         }
-        self.connections[index] = Connection { datagrams, ..Connection::default() };
+        self.connections[index] = MarkedSends { datagrams, ..MarkedSends::default() };
         sys::set_transmit_reports(socket, self.points.card)
     }
 
@@ -197,7 +197,7 @@ impl TransmitStamps {
     }
 }
 
-impl Connection {
+impl MarkedSends {
     /// Counts the `taken` bytes of a send; `whole` says that no byte was left over.
     fn note_sent(&mut self, taken: usize, mark: Option<Mark>, whole: bool) {
         if taken == 0 {
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn stamps_are_found_by_the_offset_of_the_last_byte_also_beyond_4_gib() {
-        let mut connection = Connection::default();
+        let mut connection = MarkedSends::default();
         let block = 1 << 30;
         for number in 0..9u64 {
             connection.note_sent(block, None, true);
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn datagrams_are_counted_where_they_are_marked() {
-        let mut connection = Connection { datagrams: true, ..Connection::default() };
+        let mut connection = MarkedSends { datagrams: true, ..MarkedSends::default() };
         connection.note_sent(50, None, true);
         connection.note_sent(50, Some(Mark(1)), true);
         connection.note_sent(50, None, true);
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn of_sends_in_one_buffer_the_last_has_the_stamp_and_the_others_are_merged() {
-        let mut connection = Connection::default();
+        let mut connection = MarkedSends::default();
         (1..=3).for_each(|mark| connection.note_sent(10, Some(Mark(mark)), true));
         connection.note_stamp(29, TransmitPoint::Left, 77);
         assert_eq!(connection.take(Mark(1), false), TransmitStamp::Merged);
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn of_bytes_that_are_sent_again_the_first_stamp_counts() {
-        let mut connection = Connection::default();
+        let mut connection = MarkedSends::default();
         connection.note_sent(10, Some(Mark(1)), true);
         connection.note_stamp(9, TransmitPoint::Scheduled, 40);
         connection.note_stamp(9, TransmitPoint::Left, 50);
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_send_that_was_cut_has_no_mark_and_its_bytes_count() {
-        let mut connection = Connection::default();
+        let mut connection = MarkedSends::default();
         connection.note_sent(4, Some(Mark(1)), false);
         connection.note_sent(6, Some(Mark(2)), true);
         connection.note_stamp(3, TransmitPoint::Left, 10);
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn sends_that_wait_for_stamps_have_a_limit() {
-        let mut connection = Connection::default();
+        let mut connection = MarkedSends::default();
         (0..10_000).for_each(|mark| connection.note_sent(1, Some(Mark(mark)), true));
         assert_eq!(connection.under_way.len(), UNDER_WAY_MAX);
     }
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn the_stamp_of_a_card_may_come_later_than_the_reply() {
         let mut stamps = TransmitStamps::new(false).with_card(true);
-        stamps.connections.push(Connection::default());
+        stamps.connections.push(MarkedSends::default());
         let connection = &mut stamps.connections[0];
         connection.note_sent(10, Some(Mark(1)), true);
         connection.note_stamp(9, TransmitPoint::Left, 50);

@@ -119,7 +119,7 @@ impl Cores {
     /// The way of waiting that `wait` stands for on these cores. [`Wait::Auto`] and [`Wait::Brief`] become
     /// [`Wait::Block`] where the workers and the servers leave no core to spin on, since a thread that spins on a
     /// server's core slows down what is measured.
-    pub fn settle(self, wait: Wait) -> Wait {
+    pub fn resolve(self, wait: Wait) -> Wait {
         let has_room = self.workers <= self.allowed && self.workers + self.servers <= self.machine;
         match wait {
             Wait::Auto | Wait::Brief if !has_room => Wait::Block,
@@ -223,17 +223,17 @@ mod tests {
 
     #[test]
     fn auto_only_sleeps_where_workers_and_servers_leave_no_core() {
-        let settled = |machine, allowed, workers, servers| {
-            Cores { machine, allowed, workers, servers }.settle(Wait::Auto)
+        let resolved = |machine, allowed, workers, servers| {
+            Cores { machine, allowed, workers, servers }.resolve(Wait::Auto)
         };
-        assert_eq!(settled(2, 2, 1, 1), Wait::Auto);
-        assert_eq!(settled(2, 2, 2, 1), Wait::Block, "the server has no core");
-        assert_eq!(settled(2, 2, 2, 0), Wait::Auto, "the server is elsewhere");
-        assert_eq!(settled(2, 1, 1, 1), Wait::Auto, "the server has the core that is not ours");
-        assert_eq!(settled(1, 1, 1, 1), Wait::Block);
-        assert_eq!(settled(8, 2, 3, 0), Wait::Block);
+        assert_eq!(resolved(2, 2, 1, 1), Wait::Auto);
+        assert_eq!(resolved(2, 2, 2, 1), Wait::Block, "the server has no core");
+        assert_eq!(resolved(2, 2, 2, 0), Wait::Auto, "the server is elsewhere");
+        assert_eq!(resolved(2, 1, 1, 1), Wait::Auto, "the server has the core that is not ours");
+        assert_eq!(resolved(1, 1, 1, 1), Wait::Block);
+        assert_eq!(resolved(8, 2, 3, 0), Wait::Block);
         let crowded = Cores { machine: 1, allowed: 1, workers: 4, servers: 1 };
-        assert_eq!(crowded.settle(Wait::Spin), Wait::Spin, "who asks to spin spins");
-        assert_eq!(crowded.settle(Wait::Brief), Wait::Block);
+        assert_eq!(crowded.resolve(Wait::Spin), Wait::Spin, "who asks to spin spins");
+        assert_eq!(crowded.resolve(Wait::Brief), Wait::Block);
     }
 }

@@ -18,24 +18,24 @@ pub type Connections = Vec<Option<(u64, TcpCounters)>>;
 
 /// The cookies of the sockets that are known to be the run's own, by the numbers of their descriptors; 0 for others. A socket
 /// that is connected stays so to its end.
-pub type Known = Vec<u64>;
+pub type OwnCookies = Vec<u64>;
 
 /// The connections that are the run's own: those to `servers`, but for those with the cookies in `without`.
 #[derive(Clone, Copy, Debug)]
-pub struct Own<'a> {
+pub struct OwnConnections<'a> {
     /// Addresses of the servers.
     pub servers: &'a HashSet<SocketAddr>,
     /// Cookies of other connections to the servers.
     pub without: &'a HashSet<u64>,
 }
 
-impl Own<'_> {
+impl OwnConnections<'_> {
     /// Looks which connections of this process are the run's own, and notes them in `known`, so that a later reading need
     /// not ask for their peers.
     ///
     /// # Errors
     /// Returns the error of reading /proc/self/status, which says how many descriptors there may be.
-    pub fn find(&self, known: &mut Known) -> io::Result<()> {
+    pub fn find(&self, known: &mut OwnCookies) -> io::Result<()> {
         self.each(known, |_, _| Ok(()))
     }
 
@@ -44,7 +44,7 @@ impl Own<'_> {
     /// # Errors
     /// Returns the error of reading /proc/self/status, which says how many descriptors there may be, and an error of kind
     /// `Unsupported` when the kernel is older than 4.10.
-    pub fn read(&self, known: &mut Known) -> io::Result<Connections> {
+    pub fn read(&self, known: &mut OwnCookies) -> io::Result<Connections> {
         let mut connections = Connections::with_capacity(known.len());
         self.each(known, |number, cookie| {
             match sys::tcp_counters(number) {
@@ -62,7 +62,11 @@ impl Own<'_> {
     }
 
     /// Hands the descriptor's number and the cookie of each of the run's own connections to `on`, in the order of the numbers.
-    fn each(&self, known: &mut Known, mut on: impl FnMut(c_int, u64) -> io::Result<()>) -> io::Result<()> {
+    fn each(
+        &self,
+        known: &mut OwnCookies,
+        mut on: impl FnMut(c_int, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
         let end = sys::descriptors_max()?;
         known.resize(usize::try_from(end).unwrap_or(0), 0);
         // Every number is tried, since the kernel makes a file for each that it lists in /proc/self/fd.
@@ -142,10 +146,10 @@ mod tests {
         let _not_ours = TcpStream::connect(other.local_addr().unwrap()).unwrap();
         let without = HashSet::from([sys::cookie_of(ours[2].as_raw_fd()).unwrap()]);
         let servers = HashSet::from([place]);
-        let own = Own { servers: &servers, without: &without };
-        let mut known = Known::new();
+        let own = OwnConnections { servers: &servers, without: &without };
+        let mut known = OwnCookies::new();
         own.find(&mut known).unwrap();
-        let count = |known: &Known| known.iter().filter(|cookie| **cookie != 0).count();
+        let count = |known: &OwnCookies| known.iter().filter(|cookie| **cookie != 0).count();
         assert_eq!(count(&known), 2, "one of them is not to be read");
         let before = own.read(&mut known).unwrap();
         assert_eq!(before.iter().flatten().count(), 2);

@@ -24,17 +24,17 @@ const TRIES_MAX: u32 = 10;
 
 /// Most times that a server may close a side connection without a word when it is asked, and is asked again. Proxies do
 /// that with questions that they do not know.
-const SHUNNED_MAX: u32 = 2;
+const UNANSWERED_CLOSES_MAX: u32 = 2;
 
 /// Why a server tells nothing that closes the connection when it is asked.
-const SHUNNED: &str = "the server closed the connection without a word when it was asked for its statistics, as a proxy does \
+const CLOSED_UNANSWERED: &str = "the server closed the connection without a word when it was asked for its statistics, as a proxy does \
                        that does not know the question";
 
 /// Most bytes that a refusal of a server quotes of what it sent.
 const QUOTED_BYTES: usize = 80;
 
 /// The questions to all servers of a run, on a side connection to each.
-pub struct Inquiry {
+pub struct StatisticsInquiry {
     connections: SideConnections,
     handshake_replies: u32,
     dialect: Dialect,
@@ -43,7 +43,7 @@ pub struct Inquiry {
 
 /// The facts that a server reported in one reading.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ServerReport {
     /// When the reply was read, on the monotonic clock.
     pub at: Nanos,
     /// The server's counters.
@@ -57,14 +57,14 @@ pub struct Told {
 struct Side {
     tries: u32,
     /// Number of times that the server closed the connection without a word when it was asked, before it ever answered.
-    shunned: u32,
+    unanswered_closes: u32,
     asked: VecDeque<Question>,
     wanted: bool,
     /// The connection was opened anew in this reading, since it was found to be over.
     reopened: bool,
     /// The server's settings, which it is asked for once.
     settings: Option<Facts>,
-    told: Option<Told>,
+    report: Option<ServerReport>,
     /// Reason why the server reports nothing, as a sentence without its full stop.
     trouble: Option<String>,
     /// The last refusal of a server that is not closed yet; one that is full refuses before it closes.
@@ -81,7 +81,7 @@ struct Side {
     commands: u64,
 }
 
-impl Inquiry {
+impl StatisticsInquiry {
     /// Side connections to these servers, none of which is open, as `plan` has its own to them. The questions `hidden` are not put to them.
     ///
     /// # Errors
@@ -92,13 +92,13 @@ impl Inquiry {
         tls: Option<&Setup>,
         handshake: Arc<Handshake>,
         hidden: &[Question],
-    ) -> io::Result<Inquiry> {
+    ) -> io::Result<StatisticsInquiry> {
         let sides = servers.iter().map(|_| Side { hidden: hidden.to_vec(), ..Side::default() }).collect();
         let (dialect, handshake_replies) = (Dialect::of(plan.protocol), handshake.replies());
         let (socket, received_bytes) = (&plan.socket, REPLY_MAX_BYTES);
         let options = SideOptions { socket, tls, handshake, open_ns: NEVER, received_bytes };
         let connections = SideConnections::new(servers.into(), options)?;
-        Ok(Inquiry { connections, handshake_replies, dialect, sides })
+        Ok(StatisticsInquiry { connections, handshake_replies, dialect, sides })
     }
 
     /// The sockets of the side connections.
@@ -142,7 +142,7 @@ impl Inquiry {
         self.begin_reading(Occasion::Ends);
     }
 
-    /// Begins a reading like [`Inquiry::ask`], but for servers whose answers to an earlier reading are outstanding:
+    /// Begins a reading like [`StatisticsInquiry::ask`], but for servers whose answers to an earlier reading are outstanding:
     /// those answers, when they come, are taken for this one.
     pub fn ask_those_that_answered(&mut self) {
         self.begin_reading(Occasion::Within);
@@ -155,7 +155,7 @@ impl Inquiry {
             self.handle_events();
         }
         for side in &mut self.sides {
-            side.told = None;
+            side.report = None;
             side.wanted = true;
             side.reopened = false;
             side.occasion = if side.settings.is_none() { Occasion::First } else { occasion };
@@ -173,7 +173,7 @@ impl Inquiry {
     /// # Errors
     /// Returns the error of the kernel when it refuses to wait.
     pub fn listen(&mut self, until: Nanos, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
-        self.work(until, goes_on, Inquiry::has)
+        self.work(until, goes_on, StatisticsInquiry::has)
     }
 
     /// Whether server number `server` has reported its counters, or cannot.
@@ -186,10 +186,10 @@ impl Inquiry {
     ///
     /// # Errors
     /// Returns the reason as a sentence without its full stop.
-    pub fn take(&mut self, server: usize) -> Result<Told, String> {
+    pub fn take(&mut self, server: usize) -> Result<ServerReport, String> {
         let side = &mut self.sides[server];
         side.wanted = false;
-        side.told.take().ok_or_else(|| match &side.trouble {
+        side.report.take().ok_or_else(|| match &side.trouble {
             Some(why) => why.clone(),
             None if side.tries >= TRIES_MAX => {
                 format!("the server was given up after {TRIES_MAX} connections for its statistics")
@@ -210,7 +210,7 @@ impl Inquiry {
     fn begin_opening(&mut self) {
         for number in 0..self.sides.len() {
             let side = &mut self.sides[number];
-            let is_let_in = side.tries < TRIES_MAX && side.shunned < SHUNNED_MAX;
+            let is_let_in = side.tries < TRIES_MAX && side.unanswered_closes < UNANSWERED_CLOSES_MAX;
             if self.connections.is_closed(number) && is_let_in {
                 side.trouble = None;
                 self.dial(number);
@@ -228,7 +228,7 @@ impl Inquiry {
         &mut self,
         until: Nanos,
         goes_on: &dyn Fn() -> bool,
-        done: fn(&Inquiry, usize) -> bool,
+        done: fn(&StatisticsInquiry, usize) -> bool,
     ) -> io::Result<()> {
         let mut now = self.connections.now();
         while now < until && goes_on() && !(0..self.sides.len()).all(|number| done(self, number)) {
@@ -283,8 +283,8 @@ impl Inquiry {
             return self.dial(number);
         }
         if is_silent && side.settings.is_none() {
-            side.shunned += 1;
-            side.trouble = Some(SHUNNED.to_owned());
+            side.unanswered_closes += 1;
+            side.trouble = Some(CLOSED_UNANSWERED.to_owned());
             return;
         }
         let trouble = trouble.after(std::iter::once(said.as_slice()));
@@ -381,7 +381,7 @@ impl Inquiry {
             (Question::Info, Ok(facts)) if facts.is_empty() => self.ask_plainly(number),
             (_, Ok(mut facts)) => {
                 facts.add_all(&std::mem::take(&mut side.beside));
-                side.told = Some(Told { at: read, facts, own });
+                side.report = Some(ServerReport { at: read, facts, own });
                 side.tries = 0;
                 side.wanted = false;
             }

@@ -4,7 +4,7 @@ use pummel_logic::time::Nanos;
 use pummel_measure::evidence::ServerReading;
 use pummel_measure::evidence::server_stats::{ServerInterval, ServerStats};
 
-use super::inquiry::Told;
+use super::inquiry::ServerReport;
 use crate::resolve::Server;
 
 /// The intervals of all servers.
@@ -15,7 +15,7 @@ pub struct Intervals {
     /// When the next reading is due.
     next_at: Nanos,
     /// The last reading of each server.
-    last: Vec<Option<Told>>,
+    last: Vec<Option<ServerReport>>,
     stats: Vec<ServerStats>,
 }
 
@@ -62,17 +62,17 @@ impl Intervals {
     pub fn take_in(
         &mut self,
         server: usize,
-        told: Option<&Told>,
-        reading: impl FnOnce(&Told, &Told) -> ServerReading,
+        report: Option<&ServerReport>,
+        reading: impl FnOnce(&ServerReport, &ServerReport) -> ServerReading,
     ) {
         let stats = &mut self.stats[server];
-        let Some(told) = told else {
+        let Some(report) = report else {
             stats.missed += 1;
             return;
         };
-        if let Some(last) = self.last[server].replace(told.clone()) {
+        if let Some(last) = self.last[server].replace(report.clone()) {
             let since = |at: Nanos| at.saturating_sub(self.began);
-            stats.add(since(last.at), since(told.at), reading(&last, told));
+            stats.add(since(last.at), since(report.at), reading(&last, report));
         }
     }
 
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
     use crate::resolve::Sources;
 
-    fn told(at: Nanos) -> Told {
-        Told { at, facts: Facts::default(), own: OwnWork::default() }
+    fn report(at: Nanos) -> ServerReport {
+        ServerReport { at, facts: Facts::default(), own: OwnWork::default() }
     }
 
     #[test]
@@ -106,8 +106,9 @@ mod tests {
         let mut intervals = Intervals::new(SECOND, &[server]);
         intervals.begin(10 * SECOND);
         assert_eq!(intervals.next_at(), 11 * SECOND);
-        for told in [Some(told(10 * SECOND)), Some(told(11 * SECOND)), None, Some(told(13 * SECOND))] {
-            intervals.take_in(0, told.as_ref(), |_, _| ServerReading::default());
+        for report in [Some(report(10 * SECOND)), Some(report(11 * SECOND)), None, Some(report(13 * SECOND))]
+        {
+            intervals.take_in(0, report.as_ref(), |_, _| ServerReading::default());
         }
         intervals.advance(13 * SECOND + SECOND / 2);
         assert_eq!(intervals.next_at(), 14 * SECOND);

@@ -59,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// Reads the machine now, with the threads of these numbers and what [`connections::Own::read`] found, which took part of the
+    /// Reads the machine now, with the threads of these numbers and what [`connections::OwnConnections::read`] found, which took part of the
     /// reading's time since `began`.
     pub fn read(
         &self,

@@ -21,9 +21,9 @@ use pummel_measure::evidence::{
 };
 use pummel_measure::misses::may_have_other_keys;
 
-use super::connections::{Connections, Known, Own};
-use super::eviction_watch::{EvictionWatch, Sighting};
-use super::inquiry::{Inquiry, Told};
+use super::connections::{Connections, OwnConnections, OwnCookies};
+use super::eviction_watch::{EvictionWatch, WatchState};
+use super::inquiry::{ServerReport, StatisticsInquiry};
 use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
 use super::moments::{Moment, Moments, Newest};
@@ -89,13 +89,13 @@ struct RunWatch<'a> {
 }
 
 struct Observer {
-    inquiry: Option<Inquiry>,
+    inquiry: Option<StatisticsInquiry>,
     /// The servers that this process asks, by their numbers in the inquiry, and all servers by their names.
     asked: Vec<Option<usize>>,
     servers: Arc<[Server]>,
     addresses: HashSet<SocketAddr>,
     /// The run's own connections that were seen.
-    known: Known,
+    own_cookies: OwnCookies,
     dialect: Dialect,
     over_udp: bool,
     machine: Machine,
@@ -104,9 +104,9 @@ struct Observer {
     /// The processes of the servers that run on this machine, once they are found.
     pids: Vec<Option<u32>>,
     /// Why no server can be asked.
-    obstacle: Option<String>,
-    before: Option<Sight>,
-    after: Option<Sight>,
+    cannot_ask: Option<String>,
+    before: Option<Observation>,
+    after: Option<Observation>,
     /// The intervals in which servers are asked too; `None` where that is not wanted of this process.
     intervals: Option<Intervals>,
     /// The watch for the first eviction; `None` if this process does not have the task.
@@ -114,16 +114,16 @@ struct Observer {
 }
 
 /// Readings at one moment.
-struct Sight {
+struct Observation {
     /// When the run no longer waited for the look, on the monotonic clock.
     released_at: Nanos,
     machine: MachineReading,
-    servers: Vec<ServerSight>,
+    servers: Vec<ServerObservation>,
 }
 
 /// Readings of one server at one moment.
-struct ServerSight {
-    told: Result<Told, String>,
+struct ServerObservation {
+    report: Result<ServerReport, String>,
     /// Whether the server answered before the run went on.
     is_in_time: bool,
     /// The threads of the server's process; absent for a server on another machine.
@@ -167,8 +167,8 @@ impl Observer {
         if !may_have_other_keys(plan) {
             hidden.push(Question::UsualRecord);
         }
-        let inquiry = Inquiry::new(plan, mine, observed.tls.as_ref(), observed.handshake, &hidden);
-        let obstacle =
+        let inquiry = StatisticsInquiry::new(plan, mine, observed.tls.as_ref(), observed.handshake, &hidden);
+        let cannot_ask =
             inquiry.as_ref().err().map(|error| format!("no connection for its statistics: {error}"));
         let asks_all = observed.asks_all && inquiry.is_ok();
         let every_ns = plan.server_stats_ns.filter(|_| asks_all);
@@ -178,12 +178,12 @@ impl Observer {
             asked,
             addresses: observed.loaded.iter().flat_map(addresses_of).collect(),
             pids: vec![None; servers.len()],
-            known: Known::new(),
+            own_cookies: OwnCookies::new(),
             dialect: Dialect::of(plan.protocol),
             over_udp: plan.uses_datagrams(),
             machine: Machine::new(),
             servers_are_local: observed.loaded.iter().all(Server::is_local),
-            obstacle,
+            cannot_ask,
             before: None,
             after: None,
             intervals: every_ns.map(|every_ns| Intervals::new(every_ns, &servers)),
@@ -208,11 +208,11 @@ impl Observer {
                 self.open(watch);
                 observed = Moment::Open;
             } else if announced == Moment::Before {
-                let sight = self.look(watch, Moment::Before);
+                let observation = self.look(watch, Moment::Before);
                 if let Some(intervals) = &mut self.intervals {
-                    intervals.begin(sight.released_at);
+                    intervals.begin(observation.released_at);
                 }
-                self.before = Some(sight);
+                self.before = Some(observation);
                 self.note_interval(|observer| observer.before.as_ref());
                 observed = Moment::Before;
             } else {
@@ -239,20 +239,20 @@ impl Observer {
         let end = clock::now().saturating_add(SILENCE_NS);
         loop {
             inquiry.ask();
-            note(inquiry.listen(end, &|| true), &mut self.obstacle);
-            let mut is_told = true;
+            note(inquiry.listen(end, &|| true), &mut self.cannot_ask);
+            let mut is_complete = true;
             for (limit, side) in limits.iter_mut().zip(&self.asked) {
                 let Some(side) = *side else { continue };
                 match inquiry.take(side) {
-                    Ok(told) => *limit = ConnectionLimit::of(&told.facts, &inquiry.settings(side)),
-                    Err(_) => is_told = false,
+                    Ok(report) => *limit = ConnectionLimit::of(&report.facts, &inquiry.settings(side)),
+                    Err(_) => is_complete = false,
                 }
             }
             let now = clock::now();
-            if is_told || now >= end {
+            if is_complete || now >= end {
                 return limits;
             }
-            note(inquiry.rest(end.min(now.saturating_add(AGAIN_NS))), &mut self.obstacle);
+            note(inquiry.rest(end.min(now.saturating_add(AGAIN_NS))), &mut self.cannot_ask);
         }
     }
 
@@ -278,21 +278,23 @@ impl Observer {
         let (Some(evictions), Some(inquiry)) = (&mut self.eviction_watch, &mut self.inquiry) else { return };
         let goes_on = || watch.moments.announced() <= Moment::Open && !(watch.stopped)();
         inquiry.ask_those_that_answered();
-        note(inquiry.listen(clock::now().saturating_add(SILENCE_NS), &goes_on), &mut self.obstacle);
+        note(inquiry.listen(clock::now().saturating_add(SILENCE_NS), &goes_on), &mut self.cannot_ask);
         for (number, side) in self.asked.iter().enumerate() {
             let Some(side) = *side else { continue };
-            let (told, settings) = (inquiry.take(side), inquiry.settings(side));
-            let reading = |before: &Told, after: &Told| reading_of(self.dialect, before, after, &settings);
-            evictions.take_in(number, told, reading);
+            let (report, settings) = (inquiry.take(side), inquiry.settings(side));
+            let reading = |before: &ServerReport, after: &ServerReport| {
+                reading_of(self.dialect, before, after, &settings)
+            };
+            evictions.take_in(number, report, reading);
         }
         if !goes_on() {
             // The warm-up is over. A further round would be over at once, and the next one due.
             return evictions.end();
         }
         match evictions.end_round(clock::now()) {
-            Sighting::Nothing => {}
-            Sighting::Evicted => watch.moments.announce_eviction(),
-            Sighting::Unreported(why) => watch.moments.announce_unreported(why.clone()),
+            WatchState::Nothing => {}
+            WatchState::Evicted => watch.moments.announce_eviction(),
+            WatchState::Unreported(why) => watch.moments.announce_unreported(why.clone()),
         }
     }
 
@@ -302,24 +304,30 @@ impl Observer {
         let goes_on = || watch.moments.announced() <= Moment::Before && !(watch.stopped)();
         let until = clock::now().saturating_add(SILENCE_NS.min(intervals.every_ns()));
         inquiry.ask_those_that_answered();
-        note(inquiry.listen(until, &goes_on), &mut self.obstacle);
+        note(inquiry.listen(until, &goes_on), &mut self.cannot_ask);
         for (number, side) in self.asked.iter().enumerate() {
             let Some(side) = *side else { continue };
-            let (told, settings) = (inquiry.take(side).ok(), inquiry.settings(side));
-            let reading = |before: &Told, after: &Told| reading_of(self.dialect, before, after, &settings);
-            intervals.take_in(number, told.as_ref(), reading);
+            let (report, settings) = (inquiry.take(side).ok(), inquiry.settings(side));
+            let reading = |before: &ServerReport, after: &ServerReport| {
+                reading_of(self.dialect, before, after, &settings)
+            };
+            intervals.take_in(number, report.as_ref(), reading);
         }
         intervals.advance(clock::now());
         watch.newest.leave(intervals.newest());
     }
 
     /// Lets an interval begin or end with what was seen before or after the measured phases.
-    fn note_interval(&mut self, sight: fn(&Observer) -> Option<&Sight>) {
+    fn note_interval(&mut self, observation: fn(&Observer) -> Option<&Observation>) {
         let Some(mut intervals) = self.intervals.take() else { return };
-        for (number, server) in sight(self).iter().flat_map(|sight| sight.servers.iter().enumerate()) {
+        for (number, server) in
+            observation(self).iter().flat_map(|observation| observation.servers.iter().enumerate())
+        {
             let settings = self.settings_of(number);
-            let reading = |before: &Told, after: &Told| reading_of(self.dialect, before, after, &settings);
-            intervals.take_in(number, server.told.as_ref().ok(), reading);
+            let reading = |before: &ServerReport, after: &ServerReport| {
+                reading_of(self.dialect, before, after, &settings)
+            };
+            intervals.take_in(number, server.report.as_ref().ok(), reading);
         }
         self.intervals = Some(intervals);
     }
@@ -336,29 +344,31 @@ impl Observer {
     fn open(&mut self, watch: &RunWatch<'_>) {
         // What is known now need not be found while the measured phase waits. An error is met again by the reading.
         if !self.addresses.is_empty() {
-            let own = Own { servers: &self.addresses, without: &HashSet::new() };
-            let _ = own.find(&mut self.known);
+            let own = OwnConnections { servers: &self.addresses, without: &HashSet::new() };
+            let _ = own.find(&mut self.own_cookies);
         }
         let Some(inquiry) = &mut self.inquiry else { return };
         let until = clock::now().saturating_add(OPEN_MAX_NS);
         let goes_on = || watch.moments.announced() <= Moment::Open && !(watch.stopped)();
-        note(inquiry.open(until, &goes_on), &mut self.obstacle);
+        note(inquiry.open(until, &goes_on), &mut self.cannot_ask);
     }
 
     /// Looks at everything. The moment counts as observed when all servers have answered or [`REPLY_NS`] is over; those that
     /// are silent are waited for until [`SILENCE_NS`] is over, or the next moment comes.
-    fn look(&mut self, watch: &RunWatch<'_>, moment: Moment) -> Sight {
+    fn look(&mut self, watch: &RunWatch<'_>, moment: Moment) -> Observation {
         let began = clock::now();
-        let own = self.own_cookies();
+        let own = self.side_cookies();
         let connections = self.read_connections(&own);
         let machine = self.machine.read(began, &watch.moments.threads(), connections);
         let mut known: Vec<_> = self.pids.iter().map(|pid| pid.map(Threads::read)).collect();
         if let Some(inquiry) = &mut self.inquiry {
             inquiry.ask();
-            note(inquiry.listen(began.saturating_add(REPLY_NS), &|| true), &mut self.obstacle);
+            note(inquiry.listen(began.saturating_add(REPLY_NS), &|| true), &mut self.cannot_ask);
         }
-        let mut servers: Vec<Option<ServerSight>> = (0..self.servers.len())
-            .map(|number| self.has_told(number).then(|| self.sight_of(number, true, known[number].take())))
+        let mut servers: Vec<Option<ServerObservation>> = (0..self.servers.len())
+            .map(|number| {
+                self.has_reported(number).then(|| self.observe_server(number, true, known[number].take()))
+            })
             .collect();
         watch.moments.set_observed(moment);
         let released_at = clock::now();
@@ -368,18 +378,18 @@ impl Observer {
             let until = began.saturating_add(SILENCE_NS);
             let goes_on: &dyn Fn() -> bool =
                 if moment == Moment::Before { &goes_on } else { &goes_on_to_the_end };
-            note(inquiry.listen(until, goes_on), &mut self.obstacle);
+            note(inquiry.listen(until, goes_on), &mut self.cannot_ask);
         }
         let late = (0..self.servers.len()).map(|number| match servers[number].take() {
-            Some(sight) => sight,
-            None => self.sight_of(number, false, known[number].take()),
+            Some(observation) => observation,
+            None => self.observe_server(number, false, known[number].take()),
         });
         let servers = late.collect();
-        Sight { released_at, machine, servers }
+        Observation { released_at, machine, servers }
     }
 
     /// The cookies of the side connections, which are none of the run's own.
-    fn own_cookies(&self) -> HashSet<u64> {
+    fn side_cookies(&self) -> HashSet<u64> {
         let Some(inquiry) = &self.inquiry else { return HashSet::new() };
         inquiry.sockets().filter_map(|socket| sys::cookie_of(socket.as_raw_fd()).ok()).collect()
     }
@@ -388,12 +398,12 @@ impl Observer {
         if self.addresses.is_empty() {
             Ok(Connections::new())
         } else {
-            Own { servers: &self.addresses, without: own }.read(&mut self.known)
+            OwnConnections { servers: &self.addresses, without: own }.read(&mut self.own_cookies)
         }
     }
 
     /// Whether a server has reported its counters, or is not asked.
-    fn has_told(&self, number: usize) -> bool {
+    fn has_reported(&self, number: usize) -> bool {
         match (&self.inquiry, self.asked[number]) {
             (Some(inquiry), Some(side)) => inquiry.has(side),
             _ => true,
@@ -401,29 +411,31 @@ impl Observer {
     }
 
     /// Readings of a server now. Its threads are read where its process is not known yet.
-    fn sight_of(
+    fn observe_server(
         &mut self,
         number: usize,
         is_in_time: bool,
         threads: Option<Result<Threads, String>>,
-    ) -> ServerSight {
-        let told = match (&mut self.inquiry, self.asked[number]) {
+    ) -> ServerObservation {
+        let report = match (&mut self.inquiry, self.asked[number]) {
             (Some(inquiry), Some(side)) => inquiry.take(side),
-            // Another agent asks this server; without a backend the obstacle is the reason.
+            // Another agent asks this server; without side connections `cannot_ask` is the reason.
             _ => Err(String::new()),
         };
-        let told = told.map_err(|why| self.obstacle.clone().unwrap_or(why));
+        let report = report.map_err(|why| self.cannot_ask.clone().unwrap_or(why));
         let server = &self.servers[number];
-        let threads = match (threads, &told) {
+        let threads = match (threads, &report) {
             (Some(threads), _) => Some(threads),
-            (None, Ok(told)) if server.is_local() => Some(process_of(server, &told.facts).and_then(|pid| {
-                self.pids[number] = Some(pid);
-                Threads::read(pid)
-            })),
+            (None, Ok(report)) if server.is_local() => {
+                Some(process_of(server, &report.facts).and_then(|pid| {
+                    self.pids[number] = Some(pid);
+                    Threads::read(pid)
+                }))
+            }
             (None, _) => None,
         };
         let listen_drops = if server.is_local() { listen_drops(server) } else { None };
-        ServerSight { told, is_in_time, threads, listen_drops }
+        ServerObservation { report, is_in_time, threads, listen_drops }
     }
 
     /// Evidence from before and after the measured phases; `None` where one of the two readings is missing. `in_time`:
@@ -443,7 +455,7 @@ impl Observer {
     fn server_evidence(
         &self,
         number: usize,
-        (before, after): (ServerSight, ServerSight),
+        (before, after): (ServerObservation, ServerObservation),
         in_time: bool,
     ) -> ServerEvidence {
         let is_in_time = in_time && before.is_in_time && after.is_in_time;
@@ -453,7 +465,7 @@ impl Observer {
         // Counters of sockets that are gone are gone with them.
         evidence.listen_drops =
             before.listen_drops.zip(after.listen_drops).map(|(before, after)| after.saturating_sub(before));
-        match (before.told, after.told) {
+        match (before.report, after.report) {
             (Ok(before), Ok(after)) => {
                 let mut reading = reading_of(self.dialect, &before, &after, &settings);
                 // The count of our own requests is entered where it belongs to the same time as the server's.
@@ -485,7 +497,12 @@ impl Observer {
     }
 }
 
-fn reading_of(dialect: Dialect, before: &Told, after: &Told, settings: &Facts) -> ServerReading {
+fn reading_of(
+    dialect: Dialect,
+    before: &ServerReport,
+    after: &ServerReport,
+    settings: &Facts,
+) -> ServerReading {
     let span_ns = after.at.saturating_sub(before.at);
     let own = OwnWork {
         commands: after.own.commands - before.own.commands,
@@ -500,9 +517,9 @@ fn reading_of(dialect: Dialect, before: &Told, after: &Told, settings: &Facts) -
 }
 
 /// Keeps the first error of the kernel.
-fn note(result: io::Result<()>, obstacle: &mut Option<String>) {
-    if let (Err(error), None) = (result, &obstacle) {
-        *obstacle = Some(format!("its statistics could not be waited for: {error}"));
+fn note(result: io::Result<()>, cannot_ask: &mut Option<String>) {
+    if let (Err(error), None) = (result, &cannot_ask) {
+        *cannot_ask = Some(format!("its statistics could not be waited for: {error}"));
     }
 }
 

@@ -41,8 +41,8 @@ impl Sources {
     /// `None` without sources.
     fn pick(&self, rank: u64, address: &SocketAddr) -> Option<SocketAddr> {
         let count = self.of_kind(address).count() as u64;
-        let turn = rank.checked_rem(count)?;
-        self.of_kind(address).nth(turn as usize).map(|source| SocketAddr::new(source, 0))
+        let index = rank.checked_rem(count)?;
+        self.of_kind(address).nth(index as usize).map(|source| SocketAddr::new(source, 0))
     }
 }
 

@@ -220,9 +220,8 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     /// Hands over new statistics of the servers within the measured phases.
     fn receive_server_intervals(&mut self) {
-        let observation =
-            self.context.observation.as_ref().filter(|_| self.context.plan.server_stats_ns.is_some());
-        if let Some(newest) = observation.and_then(|observation| observation.newest.take()) {
+        let observer = self.context.observer.as_ref().filter(|_| self.context.plan.server_stats_ns.is_some());
+        if let Some(newest) = observer.and_then(|observer| observer.newest.take()) {
             self.watch.server_intervals(&newest);
         }
     }
@@ -374,9 +373,9 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn phase(&mut self, end: &PhaseEnd) {
         let phase = &self.context.plan.phases[end.phase];
         self.measurement.whole_run.ops.merge(&end.tally);
-        let observation = self.context.observation.as_ref();
+        let observer = self.context.observer.as_ref();
         let is_observed = |(first, last): (usize, usize)| (first..=last).contains(&end.phase);
-        if observation.is_some_and(|observation| !is_observed(observation.phases)) {
+        if observer.is_some_and(|observer| !is_observed(observer.phases)) {
             self.unobserved.merge(&end.tally);
         }
         self.measurement.whole_run.bytes.merge(&end.bytes);
@@ -384,7 +383,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.load(end, load);
         }
         if phase.recorded {
-            self.measurement.connections.unheard += end.unheard;
+            self.measurement.connections.unheard += end.unanswered;
             self.recorded_phase(end);
         }
         if let Some(late_ns) = self.ends.add(end.phase, end.late_ns, &end.outcome) {

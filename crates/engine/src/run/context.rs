@@ -48,8 +48,8 @@ pub(super) struct HostSetup {
     pub(super) tls: Option<Setup>,
 }
 
-/// The observation of a run by its observer.
-pub(super) struct Observation {
+/// The link between a run and its observer.
+pub(super) struct ObserverLink {
     /// The moments of the run, shared by workers and the observer.
     pub(super) moments: Moments,
     /// The latest statistics of the servers within the measured phases.
@@ -98,7 +98,7 @@ pub(super) struct RunContext<'a> {
     pub(super) stored: Vec<AtomicU64>,
     pub(super) wants: Wants,
     /// `None` where nothing is observed.
-    pub(super) observation: Option<Observation>,
+    pub(super) observer: Option<ObserverLink>,
 }
 
 impl<'a> RunContext<'a> {
@@ -148,7 +148,7 @@ impl<'a> RunContext<'a> {
             keys,
             values: values_of(plan, longest_value.into())?,
             window: plan.window().map(WindowMaker::new),
-            observation: observation_of(plan, &process_share).filter(|_| host.kernel.is_some()),
+            observer: observer_link_of(plan, &process_share).filter(|_| host.kernel.is_some()),
             host,
             loading,
             routers: routers_of(plan),
@@ -214,13 +214,13 @@ impl<'a> RunContext<'a> {
 
     /// Whether a server has evicted a record since the run began.
     pub(super) fn has_seen_eviction(&self) -> bool {
-        self.observation.as_ref().is_some_and(|observation| observation.moments.has_evicted())
+        self.observer.as_ref().is_some_and(|observer| observer.moments.has_evicted())
     }
 
     /// The reason why no server reports its evictions, if a warm-up waits for one.
     pub(super) fn unreported_evictions(&self) -> Option<String> {
-        let observation = self.observation.as_ref().filter(|_| self.plan.adaptive.first_eviction)?;
-        observation.moments.unreported()
+        let observer = self.observer.as_ref().filter(|_| self.plan.adaptive.first_eviction)?;
+        observer.moments.unreported()
     }
 
     /// The measured phase whose end another process finds while it runs; `None` if there is none.
@@ -247,11 +247,11 @@ fn paces_of(plan: &Plan, share: &PhaseShare<'_>, steered: Option<&Arc<SteeredRat
     (0..plan.groups.len()).map(pace).collect()
 }
 
-/// The observation of a run; `None` where the plan wants none, and where nothing is measured.
-fn observation_of(plan: &Plan, share: &ProcessShare) -> Option<Observation> {
+/// The link to the observer of a run; `None` where the plan wants none, and where nothing is measured.
+fn observer_link_of(plan: &Plan, share: &ProcessShare) -> Option<ObserverLink> {
     let first = plan.phases.iter().position(|phase| phase.recorded)?;
     let last = plan.phases.iter().rposition(|phase| phase.recorded)?;
-    plan.evidence.then(|| Observation {
+    plan.evidence.then(|| ObserverLink {
         moments: Moments::new(share.threads as usize),
         newest: Newest::default(),
         phases: (first, last),

@@ -190,12 +190,12 @@ impl Asking<'_> {
             open_ns: wait_ns,
             received_bytes: ANSWER_MAX_BYTES,
         };
-        let mut under_way = UnderWay {
+        let mut under_way = QuestionsUnderWay {
             connections: SideConnections::new(Arc::clone(servers), options)?,
             questions: self.questions,
             is_encrypted: self.tls.is_some(),
             wait_ns,
-            sides: servers.iter().map(|_| Side::default()).collect(),
+            sides: servers.iter().map(|_| AskedServer::default()).collect(),
         };
         let waited = under_way.work(goes_on);
         let unknown = |server: &Server| match &waited {
@@ -208,18 +208,18 @@ impl Asking<'_> {
 }
 
 /// The questions to some servers that are under way.
-struct UnderWay {
+struct QuestionsUnderWay {
     connections: SideConnections,
     questions: &'static [Question],
     is_encrypted: bool,
     /// Longest wait for an answer to a question that has to be answered, in nanoseconds.
     wait_ns: Nanos,
-    sides: Vec<Side>,
+    sides: Vec<AskedServer>,
 }
 
 /// State of the questions to one server.
 #[derive(Default)]
-struct Side {
+struct AskedServer {
     /// Index of the question under way.
     question: usize,
     /// Protocol of a RESP server, while it is asked for its software.
@@ -239,7 +239,7 @@ enum Instead {
     Silent(Vec<u8>),
 }
 
-impl UnderWay {
+impl QuestionsUnderWay {
     fn work(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
         (0..self.sides.len()).for_each(|number| self.connections.dial(number));
         while !self.is_over() && goes_on() {

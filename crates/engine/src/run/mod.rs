@@ -61,7 +61,7 @@ impl<'a> Run<'a> {
     /// memcached's text protocol does not say that it demands the plan's login, [`RunError::Interrupted`] when `stop` returned
     /// true before that and the servers' addresses were known, and [`RunError::Kernel`] when a thread cannot be started.
     pub fn start(&self, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
-        self.ready(watch, stop)?.on_kernel()
+        self.ready(watch, stop)?.run_on_kernel()
     }
 
     /// Runs the plan on backends of the caller's making: each worker makes its own on its own thread, from its number.
@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
         stop: &dyn Fn() -> bool,
         backend: impl Fn(usize) -> io::Result<B> + Sync,
     ) -> Result<Measurement, RunError> {
-        self.ready(watch, stop)?.on(&backend)
+        self.ready(watch, stop)?.run_on(&backend)
     }
 
     fn ready<'w>(

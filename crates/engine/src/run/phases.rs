@@ -51,7 +51,7 @@ pub(super) fn run_worker<C: Codec, B: Backend>(
     backend: &MakeBackend<'_, B>,
     codec: &C,
 ) {
-    let (worker, say) = (sender.worker, sender.last_word());
+    let (worker, say) = (sender.worker, sender.last_message());
     let life = AssertUnwindSafe(|| worker_main::<C, B>(context, sender, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
     context.barrier.leave();
@@ -82,8 +82,8 @@ fn worker_main<C: Codec, B: Backend>(
             return;
         }
     };
-    if let Some(observation) = &context.observation {
-        observation.moments.set_thread(number, sys::thread_number());
+    if let Some(observer) = &context.observer {
+        observer.moments.set_thread(number, sys::thread_number());
     }
     let clients = context.process_share.clients_of_worker(context.plan, number);
     let mut worker = Worker::new(backend, codec, parts_of(context, sender, &clients));
@@ -195,13 +195,13 @@ impl PhaseRunner<'_, '_> {
 
     /// Whether the observer looks before this phase.
     fn observes(&self, phase: usize) -> bool {
-        self.context.observation.as_ref().is_some_and(|observation| observation.phases.0 == phase)
+        self.context.observer.as_ref().is_some_and(|observer| observer.phases.0 == phase)
     }
 
     /// Lets the observer open its connections, on worker 0: all of the run's own are open now.
     fn announce_open(&self) {
-        if let Some(observation) = self.context.observation.as_ref().filter(|_| self.number == 0) {
-            observation.moments.announce(Moment::Open);
+        if let Some(observer) = self.context.observer.as_ref().filter(|_| self.number == 0) {
+            observer.moments.announce(Moment::Open);
         }
     }
 
@@ -209,12 +209,12 @@ impl PhaseRunner<'_, '_> {
     /// measured one nothing is under way. Waits for the observer, but not beyond `begin`.
     fn observe_before(&self, phase: usize, begin: Nanos) {
         let context = self.context;
-        let Some(observation) = context.observation.as_ref().filter(|_| self.number == 0) else { return };
-        let moments = &observation.moments;
+        let Some(observer) = context.observer.as_ref().filter(|_| self.number == 0) else { return };
+        let moments = &observer.moments;
         if phase == 0 {
             self.announce_open();
         }
-        if observation.phases.0 == phase {
+        if observer.phases.0 == phase {
             moments.announce(Moment::Before);
             let left = begin.saturating_sub(self.worker.now()).saturating_sub(HEAD_START_NS);
             let limit = BARRIER_MAX.min(Duration::from_nanos(left));
@@ -225,15 +225,15 @@ impl PhaseRunner<'_, '_> {
     /// Lets the observer look after the last measured phase, when all workers have ended it and connections are open still.
     fn observe_after(&self, phase: usize) {
         let context = self.context;
-        let Some(observation) = &context.observation else { return };
-        if observation.phases.1 != phase {
+        let Some(observer) = &context.observer else { return };
+        if observer.phases.1 != phase {
             return;
         }
         // The result of the barrier does not matter: a run that was stopped is looked at too.
         let _ = context.barrier.wait(self.worker.now(), Readiness::Ready);
         if self.number == 0 {
-            observation.moments.announce(Moment::After);
-            observation.moments.wait_until_observed(Moment::After, BARRIER_MAX, &|| false);
+            observer.moments.announce(Moment::After);
+            observer.moments.wait_until_observed(Moment::After, BARRIER_MAX, &|| false);
         }
         let _ = context.barrier.wait(self.worker.now(), Readiness::Ready);
     }
@@ -267,11 +267,11 @@ impl PhaseRunner<'_, '_> {
         let context = self.context;
         let (plan, phase) = (context.plan, share.phase);
         let churned = self.churned_before(share.number, times.begin);
-        let unheard = self.worker.unheard();
+        let unanswered = self.worker.unanswered();
         let (entries, maker, reporter) = self.worker.parts();
         begin_clients(context, share, (times, churned), &self.clients, entries, maker, reporter);
         let open = entries.iter().map(|entry| entry.client.open_lanes()).sum();
-        reporter.note_open(open, unheard);
+        reporter.note_open(open, unanswered);
         if let (Work::Mix(_), Some((group, churn))) = (&phase.work, plan.churning_group()) {
             self.worker.begin_churn(churn_phase_of(context, share, (group, churn), times));
         }

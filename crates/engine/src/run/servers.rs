@@ -145,7 +145,7 @@ pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
         workers: threads as usize,
         servers: servers.iter().filter(|server| server.is_local()).count(),
     };
-    cores.settle(wait)
+    cores.resolve(wait)
 }
 
 /// Checks that requests may be sent to all servers of a plan, until `goes_on` returns false. A run checks again the addresses that it

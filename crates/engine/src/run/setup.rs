@@ -96,12 +96,12 @@ fn clients_of(context: &RunContext<'_>, ids: &[ClientId]) -> (Vec<Client>, Vec<E
 /// to `servers`: to one of the plan, or to all of them in turn.
 fn ranks_of(plan: &Plan, id: ClientId, servers: &[u32]) -> impl Iterator<Item = u64> {
     let lanes = servers.len() as u64;
-    let (client, turn) = match servers.iter().all(|server| *server == servers[0]) {
+    let (client, cycle) = match servers.iter().all(|server| *server == servers[0]) {
         true => (rank_at_server(plan, id, servers[0]), 1),
         false => (plan.clients_before(id), plan.servers.len() as u64),
     };
-    let first = client * (lanes / turn);
-    (0..lanes).map(move |lane| first + lane / turn)
+    let first = client * (lanes / cycle);
+    (0..lanes).map(move |lane| first + lane / cycle)
 }
 
 /// The rank of a client, all of whose lanes go to `server`, among the clients of the plan at that server.
@@ -166,7 +166,7 @@ fn limits_of(plan: &Plan) -> WorkerLimits {
     WorkerLimits {
         timeout_ns: plan.timeout_ns,
         reconnect: plan.reconnect,
-        unanswered: plan.measures_no_reply(),
+        no_replies: plan.measures_no_reply(),
         drain_ns: plan.drain_ns(),
         load_silence_max_ns: plan.load_silence_max_ns(),
         silence_max_ns: plan.silence_max_ns(),
@@ -203,7 +203,7 @@ fn churn_limits_of(context: &RunContext<'_>, worker: usize) -> Option<ChurnLimit
     Some(ChurnLimits {
         group,
         limit: share.churning_clients_of_worker(group, worker) as usize,
-        turn: (u64::from(share.first_worker) + worker as u64, u64::from(share.workers)),
+        share: (u64::from(share.first_worker) + worker as u64, u64::from(share.workers)),
         depth: depth_at_start(plan.groups[group].depth),
         mark: context.verifies().then_some(context.mark),
         transport: plan.transport,

@@ -11,7 +11,7 @@ use pummel_measure::measurement::{Measurement, Status};
 
 use super::card;
 use super::collect::Collector;
-use super::context::{HostSetup, Observation, RunContext};
+use super::context::{HostSetup, ObserverLink, RunContext};
 use super::error::{RunError, no_thread};
 use super::inputs::Run;
 use super::login::ensure_login_demanded;
@@ -39,7 +39,7 @@ pub(super) struct Start<'w> {
 
 impl Start<'_> {
     /// Runs on the kernel interface that the plan asks for, or on the one that this machine has instead.
-    pub(super) fn on_kernel(mut self) -> Result<Measurement, RunError> {
+    pub(super) fn run_on_kernel(mut self) -> Result<Measurement, RunError> {
         let Start { run: Run { plan, inputs, process }, watch, stop } = &mut self;
         let goes_on = || !stop();
         let resolved = |names| resolved(plan, names, inputs.permit.as_ref(), &goes_on);
@@ -71,44 +71,46 @@ impl Start<'_> {
             Some(TransmitStamps::new(sampling.scheduled).with_card(sampling.hardware))
         };
         match choice.backend {
-            plan::Backend::Uring => self
-                .encrypted(host, &|_| Ok(Uring::new(wait, clock, socket)?.with_transmit_stamps(transmit()))),
-            plan::Backend::Auto | plan::Backend::Epoll => self
-                .encrypted(host, &|_| Ok(Epoll::new(wait, clock, socket)?.with_transmit_stamps(transmit()))),
+            plan::Backend::Uring => self.run_with_tls(host, &|_| {
+                Ok(Uring::new(wait, clock, socket)?.with_transmit_stamps(transmit()))
+            }),
+            plan::Backend::Auto | plan::Backend::Epoll => self.run_with_tls(host, &|_| {
+                Ok(Epoll::new(wait, clock, socket)?.with_transmit_stamps(transmit()))
+            }),
         }
     }
 
     /// Runs on backends of the caller's making.
-    pub(super) fn on<B: Backend>(self, backend: &MakeBackend<'_, B>) -> Result<Measurement, RunError> {
+    pub(super) fn run_on<B: Backend>(self, backend: &MakeBackend<'_, B>) -> Result<Measurement, RunError> {
         let plan = self.run.plan;
         let servers = resolved(plan, &plan.servers, None, &|| !(self.stop)())?;
         let servers: Arc<[Server]> =
             servers.into_iter().map(|server| server.loaded_by(plan.transport)).collect();
         let asked = Arc::clone(&servers);
-        self.speaking(HostSetup { servers, asked, kernel: None, tls: None }, backend)
+        self.run_with_codec(HostSetup { servers, asked, kernel: None, tls: None }, backend)
     }
 
     /// Runs on backends with TLS where the plan asks for it.
-    fn encrypted<B: Backend>(
+    fn run_with_tls<B: Backend>(
         self,
         host: HostSetup,
         backend: &MakeBackend<'_, B>,
     ) -> Result<Measurement, RunError> {
         match host.tls.clone() {
-            None => self.speaking(host, backend),
-            Some(setup) => self.speaking(host, &|worker| Ok(Tls::new(backend(worker)?, &setup))),
+            None => self.run_with_codec(host, backend),
+            Some(setup) => self.run_with_codec(host, &|worker| Ok(Tls::new(backend(worker)?, &setup))),
         }
     }
 
     /// Runs with the codec of the plan's protocol.
-    fn speaking<B: Backend>(
+    fn run_with_codec<B: Backend>(
         self,
         host: HostSetup,
         backend: &MakeBackend<'_, B>,
     ) -> Result<Measurement, RunError> {
         let Start { run, watch, stop } = self;
         let context = &RunContext::new(run, host, watch.wants())?;
-        run.plan.protocol.with_codec(codec_options(context), Speak { context, watch, stop, backend })
+        run.plan.protocol.with_codec(codec_options(context), CodecRun { context, watch, stop, backend })
     }
 }
 
@@ -145,18 +147,18 @@ fn codec_options(context: &RunContext<'_>) -> CodecOptions {
 }
 
 /// A run whose codec is not known yet.
-struct Speak<'w, B> {
+struct CodecRun<'w, B> {
     context: &'w RunContext<'w>,
     watch: &'w mut dyn Watch,
     stop: &'w dyn Fn() -> bool,
     backend: &'w MakeBackend<'w, B>,
 }
 
-impl<B: Backend> WithCodec for Speak<'_, B> {
+impl<B: Backend> WithCodec for CodecRun<'_, B> {
     type Output = Result<Measurement, RunError>;
 
     fn with_codec<C: Codec + Sync>(self, codec: C) -> Result<Measurement, RunError> {
-        let Speak { context, watch, stop, backend } = self;
+        let CodecRun { context, watch, stop, backend } = self;
         run_threads(context, watch, stop, &|sender| run_worker::<C, B>(context, sender, backend, &codec))
     }
 }
@@ -172,8 +174,8 @@ fn run_threads(
     let (messages, inbox) = mpsc::channel();
     let mut spares = Vec::with_capacity(workers);
     thread::scope(|scope| {
-        let observer = match &context.observation {
-            Some(observation) => Some(spawn_observer(scope, context, observation)?),
+        let observer = match &context.observer {
+            Some(link) => Some(spawn_observer(scope, context, link)?),
             None => None,
         };
         if let Some(run) = &context.trace_run {
@@ -233,12 +235,12 @@ impl Drop for EndOfObservation<'_> {
 fn spawn_observer<'scope, 'a: 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     context: &'a RunContext<'a>,
-    observation: &'a Observation,
+    link: &'a ObserverLink,
 ) -> Result<ObserverThread<'scope, 'a>, RunError> {
-    let moments = &observation.moments;
+    let moments = &link.moments;
     let observe = || {
         let stopped = || context.barrier.is_stopped();
-        evidence::observe(context.plan, context.observed(), moments, &observation.newest, &stopped)
+        evidence::observe(context.plan, context.observed(), moments, &link.newest, &stopped)
     };
     let thread = thread::Builder::new().name("observer".to_owned()).spawn_scoped(scope, observe);
     Ok(ObserverThread { thread: thread.map_err(no_thread)?, end: EndOfObservation(moments) })

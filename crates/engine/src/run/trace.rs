@@ -113,7 +113,7 @@ impl TraceRun {
             is_anonymous: plan.anonymous,
             account: Account::default(),
             replayed: Arc::clone(&replayed),
-            has_told_end: false,
+            has_reported_end: false,
         };
         Some(TraceRun {
             parts: phases,
@@ -185,13 +185,13 @@ struct Dealer {
     is_anonymous: bool,
     account: Account,
     replayed: Arc<Mutex<Replayed>>,
-    has_told_end: bool,
+    has_reported_end: bool,
 }
 
 impl Drop for Dealer {
     /// Reports that the reader did not come to an end, unless it reported its end.
     fn drop(&mut self) {
-        if !self.has_told_end {
+        if !self.has_reported_end {
             let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
             replayed.is_whole = false;
             replayed.error = Some("the reader of the trace ended before its account was complete".to_owned());
@@ -202,7 +202,7 @@ impl Drop for Dealer {
 impl Dealer {
     fn run(mut self) {
         let result = self.read_all();
-        self.has_told_end = true;
+        self.has_reported_end = true;
         let error = result.err().map(|error| error.to_string());
         self.shaper.end_pass(false, &mut |shaped| self.queues.take(shaped));
         self.queues.flush();

@@ -101,7 +101,7 @@ pub fn set_transmit_reports(socket: BorrowedFd<'_>, card: bool) -> io::Result<()
 
 /// Room for one control message of 4 bytes.
 #[repr(C, align(8))]
-struct Mark([u8; 24]);
+struct MarkControl([u8; 24]);
 
 /// Sends as [`super::send`] does, and has the last byte that the socket takes stamped when it leaves, and at `points`.
 ///
@@ -113,7 +113,7 @@ pub fn send_marked(
     parts: &[IoSlice<'_>],
     points: TransmitPoints,
 ) -> io::Result<usize> {
-    let mut control = Mark([0; 24]);
+    let mut control = MarkControl([0; 24]);
     // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     // IoSlice is promised to have the layout of iovec; sendmsg does not write to it.
@@ -123,7 +123,7 @@ pub fn send_marked(
     // SAFETY: CMSG_SPACE and CMSG_LEN compute with numbers.
     let (space, len) =
         unsafe { (libc::CMSG_SPACE(size_of::<u32>() as u32), libc::CMSG_LEN(size_of::<u32>() as u32)) };
-    assert!(space as usize <= size_of::<Mark>(), "the message has room");
+    assert!(space as usize <= size_of::<MarkControl>(), "the message has room");
     message.msg_controllen = space as _;
     let also = |wanted: bool, flag: u32| if wanted { flag } else { 0 };
     let flags = TX_SOFTWARE | also(points.scheduled, TX_SCHED) | also(points.card, TX_HARDWARE);

@@ -21,7 +21,7 @@ pub struct TimingWheel {
     tick_ns: Nanos,
     /// Number of the next tick.
     cursor: u64,
-    turn_at: Nanos,
+    advance_at: Nanos,
     slots: Vec<Vec<u32>>,
     count: usize,
     /// The first tick from `cursor` on with a connection in it; [`NONE`] when there is none.
@@ -41,7 +41,7 @@ impl TimingWheel {
         TimingWheel {
             tick_ns,
             cursor: now / tick_ns,
-            turn_at: now,
+            advance_at: now,
             slots,
             count: 0,
             first: NONE,
@@ -52,15 +52,15 @@ impl TimingWheel {
     /// A wheel whose deadlines are kept to the nanosecond, at the cost of a heap: for clients that come and go, whose
     /// timeouts are counted one by one.
     pub fn exact() -> TimingWheel {
-        TimingWheel { turn_at: NEVER, exact: Some(BinaryHeap::new()), ..TimingWheel::new(1, 0) }
+        TimingWheel { advance_at: NEVER, exact: Some(BinaryHeap::new()), ..TimingWheel::new(1, 0) }
     }
 
     /// Enters a connection that is not in the wheel, to be checked at `at` or up to a tick later.
     pub fn insert(&mut self, connection: u32, at: Nanos) {
         if let Some(deadlines) = &mut self.exact {
             deadlines.push(Reverse((at, connection)));
-            self.turn_at = self.turn_at.min(at);
-            self.first = self.turn_at;
+            self.advance_at = self.advance_at.min(at);
+            self.first = self.advance_at;
             return;
         }
         let tick = (at / self.tick_ns + 1).clamp(self.cursor, self.cursor + SLOTS as u64 - 1);
@@ -78,22 +78,22 @@ impl TimingWheel {
     /// Moves every connection whose deadline has come to the end of `expired`.
     #[inline]
     pub fn expire(&mut self, now: Nanos, expired: &mut Vec<u32>) {
-        if now >= self.turn_at {
-            self.turn(now, expired);
+        if now >= self.advance_at {
+            self.advance(now, expired);
         }
     }
 
-    /// Turns the wheel to `now`.
+    /// Advances the wheel to `now`.
     #[inline(never)]
-    fn turn(&mut self, now: Nanos, expired: &mut Vec<u32>) {
+    fn advance(&mut self, now: Nanos, expired: &mut Vec<u32>) {
         if let Some(deadlines) = &mut self.exact {
             while let Some(Reverse((_, connection))) = deadlines.peek().filter(|Reverse((at, _))| *at <= now)
             {
                 expired.push(*connection);
                 deadlines.pop();
             }
-            self.turn_at = deadlines.peek().map_or(NEVER, |Reverse((at, _))| *at);
-            self.first = self.turn_at;
+            self.advance_at = deadlines.peek().map_or(NEVER, |Reverse((at, _))| *at);
+            self.first = self.advance_at;
             return;
         }
         let reached = now / self.tick_ns;
@@ -107,7 +107,7 @@ impl TimingWheel {
             self.cursor += 1;
         }
         self.cursor = self.cursor.max(reached);
-        self.turn_at = self.cursor.saturating_mul(self.tick_ns);
+        self.advance_at = self.cursor.saturating_mul(self.tick_ns);
         self.first = match self.count {
             0 => NONE,
             _ => (self.cursor..self.cursor + SLOTS as u64)

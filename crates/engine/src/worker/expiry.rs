@@ -75,7 +75,7 @@ fn give_up<C: Codec>(
     if connection.session.is_over_datagrams() && connection.session.deadline(0) != NEVER {
         return give_up_overdue(state, population, slot, backend, now);
     }
-    let words = backend.obstacle(id).map(Arc::from);
+    let words = backend.why_not_open(id).map(Arc::from);
     backend.close(id, Close::Fin);
     if opening_since.is_some() {
         let reason = Reason { words, ..Reason::new(Fault::Timeout, 0) };

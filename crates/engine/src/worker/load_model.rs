@@ -191,7 +191,7 @@ pub trait LoadModel: ReplyAccount + Sized {
         let connection = &mut state.connections[slot];
         let lived_ns = now.saturating_sub(connection.dialled_at());
         // Where nothing asks for a reply, a connection that is held is all that a server shows of itself.
-        connection.answered |= state.limits.unanswered && lived_ns >= HELD_MIN_NS;
+        connection.answered |= state.limits.no_replies && lived_ns >= HELD_MIN_NS;
         connection.note_end(by_server);
         if by_server && !connection.answered && lived_ns < state.limits.timeout_ns {
             // Such a server takes no more connections and says so by closing them, often before a request is sent.

@@ -83,7 +83,7 @@ impl MessageSender {
     }
 
     /// Returns a function that sends one last message for a worker that may be gone by then, together with its sender.
-    pub fn last_word(&self) -> impl FnOnce(WorkerMessage) + use<> {
+    pub fn last_message(&self) -> impl FnOnce(WorkerMessage) + use<> {
         let messages = self.messages.clone();
         move |message| {
             let _ = messages.send(QueuedMessage { message, _space: None });

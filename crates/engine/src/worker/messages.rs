@@ -169,7 +169,7 @@ pub struct PhaseEnd {
     /// Connections that were open when the phase began.
     pub open: u64,
     /// Open connections on which the server had sent nothing when the phase began.
-    pub unheard: u64,
+    pub unanswered: u64,
     /// The time that requests were in flight in the phase and its drain, by counts.
     pub flight: FlightTime,
     /// Results of storing, where the phase stores records, whether it is recorded or not.

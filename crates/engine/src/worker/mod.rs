@@ -110,7 +110,7 @@ pub trait PhaseWorker {
     fn open(&mut self, barrier: &Barrier) -> io::Result<()>;
 
     /// Number of connections that are open and on which the server has sent nothing yet, no agreement to a handshake either.
-    fn unheard(&self) -> u64;
+    fn unanswered(&self) -> u64;
 
     /// Whether connections that were lost in the last phase, or that its end closed, have to be opened again before the
     /// next phase.
@@ -199,7 +199,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         let begun = backend.now();
         let mut last_event = begun;
         let mut now = begun;
-        while state.unheard() > 0 && now < last_event + QUIET_NS && now < begun + REFUSALS_MAX_NS {
+        while state.unanswered() > 0 && now < last_event + QUIET_NS && now < begun + REFUSALS_MAX_NS {
             now = backend.wait_from(now, last_event + QUIET_NS)?;
             let mut any = false;
             take_events(state, population, backend, now, || any = true);
@@ -213,7 +213,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// Takes the refusals that lie unread, since connections that are refused may be the reason why the run is over.
     /// Refusals that cannot be waited for any more are not reported.
     fn take_last_refusals(&mut self) {
-        if !self.state.limits.reconnect && self.state.unheard() > 0 {
+        if !self.state.limits.reconnect && self.state.unanswered() > 0 {
             self.state.is_opening = true;
             let Worker { backend, population, state, .. } = &mut *self;
             let _ = take_what_lies_unread(state, population, backend);
@@ -394,24 +394,24 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         let has_windows = matches!(self.population, Population::Windowed(_));
         let lost = |state: &WorkerState<C>| state.lanes_lost - state.lanes_refused;
         let lost_before = lost(&self.state);
-        let mut settled = 0;
+        let mut decided = 0;
         self.state.is_opening = true;
         self.open_until(barrier, &mut |state| {
-            let is_settled = |connection: &&Connection<C>| {
+            let is_decided = |connection: &&Connection<C>| {
                 let client = || &state.entries[connection.client as usize].client;
                 let history = connection.history;
                 history.opened || history.refused || has_windows && client().is_cut_off()
             };
-            settled += state.connections[settled..].iter().take_while(is_settled).count();
+            decided += state.connections[decided..].iter().take_while(is_decided).count();
             let ends_run = if has_windows { state.lanes_unopened > 0 } else { lost(state) > lost_before };
-            settled == state.connections.len() || ends_run
+            decided == state.connections.len() || ends_run
         })?;
         self.state.is_opening = false;
         self.await_refusals()
     }
 
-    fn unheard(&self) -> u64 {
-        self.state.unheard()
+    fn unanswered(&self) -> u64 {
+        self.state.unanswered()
     }
 
     fn has_shut(&self) -> bool {
@@ -440,7 +440,7 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
         state.reporter.note_begun(now);
         if !population.comes_and_goes() {
             let open = state.entries.iter().map(|entry| entry.client.open_lanes()).sum();
-            state.reporter.note_open(open, state.unheard());
+            state.reporter.note_open(open, state.unanswered());
         }
         Ok(now)
     }

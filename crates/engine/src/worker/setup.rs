@@ -20,7 +20,7 @@ pub struct WorkerLimits {
     pub reconnect: bool,
     /// Whether servers are asked not to answer any measured request, so that only the connections that a server takes
     /// show that it is there.
-    pub unanswered: bool,
+    pub no_replies: bool,
     /// Longest wait of a phase for its last replies, in nanoseconds.
     pub drain_ns: Nanos,
     /// Longest silence of a server while records are stored, in nanoseconds.

@@ -221,14 +221,14 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Number of connections that are open and on which the server has sent nothing yet, no agreement to a handshake either.
-    pub fn unheard(&self) -> u64 {
+    pub fn unanswered(&self) -> u64 {
         if self.openings.is_answered_in_handshake() {
             return 0;
         }
         let is_open = |state| matches!(state, ConnectionState::Open | ConnectionState::Full);
-        let unheard =
+        let unanswered =
             self.connections.iter().filter(|connection| is_open(connection.state()) && !connection.answered);
-        unheard.count() as u64
+        unanswered.count() as u64
     }
 
     /// Whether a request is unanswered on any connection.
@@ -252,7 +252,7 @@ impl<C: Codec> WorkerState<C> {
     /// Notes that a server took the connection in `slot` at `now`, which shows that it is there where it is asked for no
     /// replies.
     pub fn note_accepted(&mut self, slot: usize, now: Nanos) {
-        if self.limits.unanswered && !self.maker.is_load() {
+        if self.limits.no_replies && !self.maker.is_load() {
             self.silence.accepted(self.endpoints[slot].server, slot, now);
         }
     }

@@ -113,8 +113,8 @@ impl<B: Backend> Backend for Bounded<B> {
         self.inner.mend_stamps();
     }
 
-    fn obstacle(&self, conn: ConnId) -> Option<&'static str> {
-        self.inner.obstacle(conn)
+    fn why_not_open(&self, conn: ConnId) -> Option<&'static str> {
+        self.inner.why_not_open(conn)
     }
 
     fn handshakes(&mut self, on: &mut impl FnMut(TlsHandshake)) {

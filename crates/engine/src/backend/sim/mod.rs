@@ -155,9 +155,9 @@ impl<P: Peer> Sim<P> {
         self.clock.get()
     }
 
-    fn schedule(&mut self, at: Nanos, happening: NetworkEvent) {
+    fn schedule(&mut self, at: Nanos, event: NetworkEvent) {
         self.scheduled += 1;
-        self.agenda.insert((at, self.scheduled), happening);
+        self.agenda.insert((at, self.scheduled), event);
     }
 
     fn arrival(&mut self, not_before: Nanos, now: Nanos) -> Nanos {
@@ -190,13 +190,13 @@ impl<P: Peer> Sim<P> {
             if at > self.clock.get() {
                 return;
             }
-            let happening = entry.remove();
-            self.happen(at, happening);
+            let event = entry.remove();
+            self.handle(at, event);
         }
     }
 
-    fn happen(&mut self, now: Nanos, happening: NetworkEvent) {
-        match happening {
+    fn handle(&mut self, now: Nanos, event: NetworkEvent) {
+        match event {
             NetworkEvent::Connect(conn, target) => self.connect(conn, &target, now),
             NetworkEvent::Opened(conn) => {
                 if let Some(client) = self.client_end(conn) {
@@ -214,14 +214,14 @@ impl<P: Peer> Sim<P> {
                     self.poll_peer(conn, now);
                 }
             }
-            NetworkEvent::Gone(conn) => self.tell_closed(conn, now),
+            NetworkEvent::Gone(conn) => self.report_closed(conn, now),
             NetworkEvent::Poll(conn) => {
                 if let Some(end) = self.server_ends.get_mut(&key(conn)).filter(|end| end.poll_at == now) {
                     end.poll_at = NEVER;
                     self.poll_peer(conn, now);
                 }
             }
-            NetworkEvent::ToClient(conn, bytes) => self.arrive(conn, bytes, now),
+            NetworkEvent::ToClient(conn, bytes) => self.deliver(conn, bytes, now),
             NetworkEvent::End(conn, reason) => self.end(conn, reason),
             NetworkEvent::Room(conn) => self.make_room(conn, now),
         }
@@ -290,14 +290,14 @@ impl<P: Peer> Sim<P> {
             if datagram.is_empty() {
                 continue;
             }
-            for at in self.journeys(now) {
+            for at in self.datagram_arrivals(now) {
                 self.schedule(at, NetworkEvent::ToClient(conn, datagram.to_vec()));
             }
         }
     }
 
     /// The arrivals of a datagram that is sent at `now`: none, one or two.
-    fn journeys(&mut self, now: Nanos) -> Vec<Nanos> {
+    fn datagram_arrivals(&mut self, now: Nanos) -> Vec<Nanos> {
         if self.chance.happens(self.conditions.lose) {
             return Vec::new();
         }
@@ -315,7 +315,7 @@ impl<P: Peer> Sim<P> {
         at
     }
 
-    fn arrive(&mut self, conn: ConnId, bytes: Vec<u8>, now: Nanos) {
+    fn deliver(&mut self, conn: ConnId, bytes: Vec<u8>, now: Nanos) {
         if self.client_end(conn).is_none_or(|client| client.end.is_some()) {
             return;
         }
@@ -323,7 +323,7 @@ impl<P: Peer> Sim<P> {
         for (chance, reason) in [(self.conditions.reset, RESET), (self.conditions.close, CLOSED)] {
             if breaks && self.chance.happens(chance) {
                 self.end(conn, reason);
-                return self.tell_closed(conn, now);
+                return self.report_closed(conn, now);
             }
         }
         let client = self.client_end(conn).expect("it was just there");
@@ -338,7 +338,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    fn tell_closed(&mut self, conn: ConnId, now: Nanos) {
+    fn report_closed(&mut self, conn: ConnId, now: Nanos) {
         if self.server_ends.remove(&key(conn)).is_some() {
             self.peer.handle_closed(conn, now);
         }
@@ -467,9 +467,9 @@ impl<P: Peer> Backend for Sim<P> {
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(taken).collect();
         let mut rest = &bytes[..];
         if datagrams && taken > 0 {
-            let journeys = self.journeys(at);
+            let arrivals = self.datagram_arrivals(at);
             self.client_ends[conn.slot as usize].sent_bytes -= taken;
-            for at in journeys {
+            for at in arrivals {
                 self.client_ends[conn.slot as usize].sent_bytes += taken;
                 self.schedule(at, NetworkEvent::ToPeer(conn, bytes.clone()));
             }
@@ -501,7 +501,7 @@ impl<P: Peer> Backend for Sim<P> {
                 let at = self.arrival(sent_until, now);
                 self.schedule(at, NetworkEvent::Gone(conn));
             }
-            Close::Reset => self.tell_closed(conn, now),
+            Close::Reset => self.report_closed(conn, now),
         }
     }
 

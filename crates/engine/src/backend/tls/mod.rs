@@ -47,7 +47,7 @@ struct Links {
     /// Buffer of encrypted bytes on the way to the kernel.
     sealed: Vec<u8>,
     /// Connections with TLS messages to send, or to be closed, after the inner backend's drain.
-    unsettled: Vec<ConnId>,
+    pending: Vec<ConnId>,
     /// Connections with events for the next drain that do not come from the inner backend.
     again: Vec<ConnId>,
     handshakes: Vec<TlsHandshake>,
@@ -64,10 +64,10 @@ struct Link {
     blocked: bool,
     /// Whether the caller is owed an [`Event::Writable`].
     owes_writable: bool,
-    /// Whether the connection is in `unsettled`.
-    is_unsettled: bool,
+    /// Whether the connection is in `pending`.
+    is_pending: bool,
     /// Whether the server has sent bytes.
-    heard: bool,
+    has_received: bool,
     /// When the handshake began; [`NEVER`] before that.
     began: Nanos,
     /// The end of TLS, where it was not handed over yet.
@@ -106,7 +106,7 @@ impl<B: Backend> Tls<B> {
             slots: Vec::new(),
             plain: vec![0; SEALED_MAX].into_boxed_slice(),
             sealed: Vec::new(),
-            unsettled: Vec::new(),
+            pending: Vec::new(),
             again: Vec::new(),
             handshakes: Vec::new(),
         };
@@ -171,7 +171,7 @@ impl<B: Backend> Backend for Tls<B> {
     fn close(&mut self, conn: ConnId, how: Close) {
         if let Some(link) = find(&mut self.links.slots, conn) {
             if how == Close::Fin && link.state == LinkState::Open {
-                link.say_goodbye(conn, &mut self.links.sealed, &mut self.inner);
+                link.send_close(conn, &mut self.links.sealed, &mut self.inner);
             }
             self.links.slots[conn.slot as usize] = None;
         }
@@ -190,16 +190,16 @@ impl<B: Backend> Backend for Tls<B> {
 
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let Tls { inner, links } = self;
-        links.tell_again(on);
+        links.report_own(on);
         inner.drain(&mut |conn, event| links.handle(conn, event, on));
-        links.settle(inner);
+        links.flush_pending(inner);
     }
 
     fn mend_stamps(&mut self) {
         self.inner.mend_stamps();
     }
 
-    fn obstacle(&self, conn: ConnId) -> Option<&'static str> {
+    fn why_not_open(&self, conn: ConnId) -> Option<&'static str> {
         let link = self.links.slots.get(conn.slot as usize)?.as_deref()?;
         let in_handshake = link.generation == conn.generation && link.state == LinkState::Handshake;
         in_handshake.then_some(words::SILENCE)
@@ -234,14 +234,14 @@ impl Links {
     }
 
     /// Hands over the events that do not come from the inner backend.
-    fn tell_again(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+    fn report_own(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
         for conn in std::mem::take(&mut self.again) {
             let Some(link) = find(&mut self.slots, conn).filter(|link| link.state == LinkState::Open) else {
                 continue;
             };
             if let Some(ending) = link.ending.take() {
                 link.state = LinkState::Over;
-                self.unsettle(conn);
+                self.mark_pending(conn);
                 on(conn, Event::Closed(ending.reason(false, &[])));
             } else if link.owes_writable && !link.blocked {
                 link.owes_writable = false;
@@ -258,7 +258,7 @@ impl Links {
             Event::Received { bytes, stamp, read } => self.receive(conn, bytes, stamp, read, on),
             Event::Opened { .. } => {
                 link.state = LinkState::Handshake;
-                self.unsettle(conn);
+                self.mark_pending(conn);
             }
             Event::Writable => {
                 link.blocked = false;
@@ -266,7 +266,7 @@ impl Links {
                     link.owes_writable = false;
                     on(conn, Event::Writable);
                 } else {
-                    self.unsettle(conn);
+                    self.mark_pending(conn);
                 }
             }
             Event::Closed(reason) => {
@@ -293,8 +293,8 @@ impl Links {
     ) {
         let Links { slots, plain, handshakes, .. } = self;
         let Some(link) = find(slots, conn).filter(|link| link.state != LinkState::Over) else { return };
-        let first = if link.heard { &[] } else { bytes };
-        link.heard = true;
+        let first = if link.has_received { &[] } else { bytes };
+        link.has_received = true;
         let mut input = bytes;
         loop {
             let (len, progress) = link.decrypt(&mut input, plain);
@@ -318,27 +318,27 @@ impl Links {
             }
         }
         if link.state == LinkState::Over || link.tls.wants_write() {
-            self.unsettle(conn);
+            self.mark_pending(conn);
         }
     }
 
     /// Has the connection settled after the inner backend's drain.
-    fn unsettle(&mut self, conn: ConnId) {
+    fn mark_pending(&mut self, conn: ConnId) {
         if let Some(link) = find(&mut self.slots, conn)
-            && !link.is_unsettled
+            && !link.is_pending
         {
-            link.is_unsettled = true;
-            self.unsettled.push(conn);
+            link.is_pending = true;
+            self.pending.push(conn);
         }
     }
 
     /// Sends the messages of TLS itself, and closes the connections that are over.
-    fn settle(&mut self, inner: &mut impl Backend) {
-        for conn in self.unsettled.drain(..) {
+    fn flush_pending(&mut self, inner: &mut impl Backend) {
+        for conn in self.pending.drain(..) {
             let Some(link) = find(&mut self.slots, conn) else { continue };
-            link.is_unsettled = false;
+            link.is_pending = false;
             if link.state == LinkState::Over {
-                link.say_goodbye(conn, &mut self.sealed, inner);
+                link.send_close(conn, &mut self.sealed, inner);
                 self.slots[conn.slot as usize] = None;
                 inner.close(conn, Close::Fin);
             } else {
@@ -358,8 +358,8 @@ impl Link {
             backlog: Backlog::default(),
             blocked: false,
             owes_writable: false,
-            is_unsettled: false,
-            heard: false,
+            is_pending: false,
+            has_received: false,
             began: NEVER,
             ending: None,
         }
@@ -434,7 +434,7 @@ impl Link {
 
     /// Sends the alert that ends TLS: an orderly close, or the error of the server's messages. Nothing is sent where
     /// the socket is full.
-    fn say_goodbye(&mut self, conn: ConnId, sealed: &mut Vec<u8>, inner: &mut impl Backend) {
+    fn send_close(&mut self, conn: ConnId, sealed: &mut Vec<u8>, inner: &mut impl Backend) {
         if self.blocked {
             return;
         }

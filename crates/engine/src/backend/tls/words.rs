@@ -27,14 +27,14 @@ pub(super) enum Ending {
 }
 
 impl Ending {
-    /// The reason of the connection's end. `shaking` says that it was in the handshake; `first` is the server's first
+    /// The reason of the connection's end. `in_handshake` says that it was in the handshake; `first` is the server's first
     /// bytes, or empty.
-    pub(super) fn reason(&self, shaking: bool, first: &[u8]) -> Reason {
+    pub(super) fn reason(&self, in_handshake: bool, first: &[u8]) -> Reason {
         let words = match self {
-            Ending::Orderly if !shaking => return Reason::new(Fault::Closed, 0),
+            Ending::Orderly if !in_handshake => return Reason::new(Fault::Closed, 0),
             Ending::Orderly => return interrupted(Reason::new(Fault::Closed, 0)),
             Ending::Spent => "the keys of a TLS 1.2 connection to the server were used up".to_owned(),
-            Ending::Failed(error) => of_error(error, shaking, first),
+            Ending::Failed(error) => of_error(error, in_handshake, first),
         };
         Reason { words: Some(words.into()), ..Reason::new(Fault::Protocol, 0) }
     }
@@ -50,14 +50,14 @@ pub(super) fn interrupted(reason: Reason) -> Reason {
     Reason { words: Some(words.into()), ..reason }
 }
 
-fn of_error(error: &Error, shaking: bool, first: &[u8]) -> String {
+fn of_error(error: &Error, in_handshake: bool, first: &[u8]) -> String {
     match error {
         Error::InvalidMessage(_) if first.first().is_some_and(|kind| !RECORD_KINDS.contains(kind)) => {
             let shown = &first[..first.len().min(SHOWN_BYTES)];
             format!("the server does not speak TLS: it answered \"{}\"", shown.escape_ascii())
         }
         Error::InvalidCertificate(wrong) => of_certificate(wrong),
-        Error::AlertReceived(alert) => of_alert(*alert, shaking),
+        Error::AlertReceived(alert) => of_alert(*alert, in_handshake),
         Error::PeerIncompatible(why) => {
             format!("the server and this client have no version or cipher of TLS in common ({why:?})")
         }
@@ -119,7 +119,7 @@ fn name_of(shown: &str) -> &str {
     inner.trim_matches('"')
 }
 
-fn of_alert(alert: AlertDescription, shaking: bool) -> String {
+fn of_alert(alert: AlertDescription, in_handshake: bool) -> String {
     let what = match alert {
         AlertDescription::CertificateRequired => "it wants a certificate of the client".to_owned(),
         AlertDescription::UnknownCA => {
@@ -142,7 +142,7 @@ fn of_alert(alert: AlertDescription, shaking: bool) -> String {
         AlertDescription::UnrecognisedName => "it does not know the name that it was asked for by".to_owned(),
         alert => format!("{alert:?}"),
     };
-    match shaking {
+    match in_handshake {
         true => format!("the server refused the TLS handshake: {what}"),
         false => format!("the server ended TLS: {what}"),
     }
@@ -185,8 +185,9 @@ mod tests {
 
     #[test]
     fn what_the_server_says_of_our_certificate_is_said_on() {
-        let words =
-            |alert, shaking| Ending::Failed(Error::AlertReceived(alert)).reason(shaking, b"").words.unwrap();
+        let words = |alert, in_handshake| {
+            Ending::Failed(Error::AlertReceived(alert)).reason(in_handshake, b"").words.unwrap()
+        };
         assert_eq!(
             &*words(AlertDescription::CertificateRequired, false),
             "the server ended TLS: it wants a certificate of the client"

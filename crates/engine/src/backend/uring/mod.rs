@@ -66,7 +66,7 @@ impl Uring {
     /// A backend for one worker, made on the worker's own thread.
     ///
     /// # Errors
-    /// Returns the error of `io_uring_setup` or of registering buffers ([`Uring::obstacle`] says its cause in words),
+    /// Returns the error of `io_uring_setup` or of registering buffers ([`Uring::why_unusable`] says its cause in words),
     /// or of the socket that makes the kernel stamp what it receives.
     pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Uring> {
         Uring::over(Ring::new(sys::descriptor_limit())?, wait, receive_clock, options)
@@ -101,7 +101,7 @@ impl Uring {
     }
 
     /// Why this process cannot use io_uring on this machine, as a clause; `None` when it can.
-    pub fn obstacle() -> Option<String> {
+    pub fn why_unusable() -> Option<String> {
         let made = Ring::new(1).and_then(|ring| Pool::new(&ring).map(|pool| (ring, pool)));
         made.err().map(|error| cause::of(&error))
     }
@@ -226,14 +226,14 @@ impl Uring {
         }
         match kind {
             Operation::Receive => self.received(conn, completion, on),
-            Operation::Connect => self.answered(conn, completion.result, on),
+            Operation::Connect => self.handle_connect(conn, completion.result, on),
             Operation::Writable => self.writable(conn, completion.result, on),
             Operation::Quiet => {}
         }
     }
 
     /// Handles that a connection that is being opened is writable or has failed.
-    fn answered(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
+    fn handle_connect(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
         self.sockets.slots[conn.slot as usize].flags &= !ASKED;
         let is_open = match u32::try_from(result) {
             Ok(bits) => self.sockets.finish_connect(conn, bits),
@@ -332,7 +332,7 @@ impl Uring {
 
     /// Hands over the ends of connections that a system call outside of the ring found broken, after the bytes that can
     /// still be read. Receives are done only inside entries into the kernel, and their bytes were handed over before.
-    fn tell_broken(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+    fn report_broken(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let mut block = vec![0; LAST_BYTES];
         let stamps = self.sockets.stamps;
         for conn in std::mem::take(&mut self.broken) {
@@ -438,7 +438,7 @@ impl Backend for Uring {
         self.done_spare.clear();
         // Completions that the kernel holds back may be those of broken connections.
         if !self.broken.is_empty() && !self.ring.is_flooded() {
-            self.tell_broken(on);
+            self.report_broken(on);
         }
         if std::mem::take(&mut self.starved) {
             self.pool.grow();
@@ -479,7 +479,7 @@ mod tests {
 
     /// A backend that blocks; `None`, with a word of why, where the machine gives none.
     fn uring(options: &Socket) -> Option<Uring> {
-        if let Some(why) = Uring::obstacle() {
+        if let Some(why) = Uring::why_unusable() {
             untested(&why);
             return None;
         }
@@ -583,7 +583,7 @@ mod tests {
             // A filter holds for its thread, for good.
             let why = thread::spawn(move || {
                 sys::refuse_call(libc::SYS_io_uring_setup, errno).unwrap();
-                Uring::obstacle()
+                Uring::why_unusable()
             });
             let why = why.join().unwrap().expect("it is forbidden");
             let disabled = why.contains("io_uring_disabled");

@@ -101,7 +101,7 @@ impl Churning {
         self.slots = Slots::new(self.limits.limit, state.entries.len(), phase.begin);
         self.lifetimes.fill(Lifetime::VACANT);
         (self.open, self.missing) = (0, 0);
-        let spawner = Spawner::new(phase, self.limits.turn);
+        let spawner = Spawner::new(phase, self.limits.share);
         self.next_due = spawner.next_due(self.slots.free_at());
         self.spawner = Some(spawner);
     }
@@ -131,11 +131,11 @@ impl Churning {
     /// Skips the next client, whose number this is, since its server was given up. Returns whether other clients may
     /// come.
     fn skip_next<C: Codec>(&mut self, state: &mut WorkerState<C>, number: u64, now: Nanos) -> bool {
-        let (_, turns) = self.limits.turn;
+        let (_, workers) = self.limits.share;
         // The next clients of this worker, as many as there are servers, go to all servers of its clients.
         let servers = state.servers.len() as u64;
         let all_are_given_up =
-            (0..servers).all(|ahead| is_given_up(state, number.wrapping_add(ahead * turns), now));
+            (0..servers).all(|ahead| is_given_up(state, number.wrapping_add(ahead * workers), now));
         let Some(spawner) = &mut self.spawner else { return false };
         if all_are_given_up {
             let requests = spawner.left();
@@ -161,14 +161,14 @@ impl Churning {
     /// returns their number.
     fn end_spawning<C: Codec>(&mut self, state: &mut WorkerState<C>, end: Nanos) -> u64 {
         let Some(spawner) = &mut self.spawner else { return 0 };
-        let ChurnLimits { group, turn: (_, turns), .. } = self.limits;
+        let ChurnLimits { group, share: (_, workers), .. } = self.limits;
         let mut unsent = 0;
         if let Some((number, _)) = spawner.next() {
             let passed = spawner.calls_before(end);
             let calls = spawner.phase().calls;
             // The draws of the requests of this worker's clients, one after the other.
             let bits = |nth: u64| {
-                let place = spawner.place_of(number + nth / calls * turns);
+                let place = spawner.place_of(number + nth / calls * workers);
                 Stream::new(place, Use::Op).draw(nth % calls)
             };
             let reporter = &mut state.reporter;
@@ -194,8 +194,8 @@ impl Churning {
         }
         let (slot, limits) = (self.lifetimes.len(), self.limits);
         self.lifetimes.push(Lifetime::VACANT);
-        let (turn, turns) = limits.turn;
-        let writer = limits.mark.map(|mark| Writer::new(mark, slot as u64 * turns + turn));
+        let (worker, workers) = limits.share;
+        let writer = limits.mark.map(|mark| Writer::new(mark, slot as u64 * workers + worker));
         state.entries.push(ClientEntry::new(Client::new(limits.group, 0, 0, writer)));
         state.connections.push(Connection::new((slot, 0), limits.depth));
         state.endpoints.push(Endpoint { server: 0, rank: 0, transport: limits.transport });

@@ -22,7 +22,7 @@ pub struct ChurnLimits {
     /// Most clients at one time.
     pub limit: usize,
     /// This worker's number, and the number of workers: the clients are dealt to them in turn.
-    pub turn: (u64, u64),
+    pub share: (u64, u64),
     /// Outstanding requests of a connection for which memory is taken beforehand.
     pub depth: usize,
     /// The mark of the run, where values are checked and writers have to be distinguished.
@@ -72,7 +72,7 @@ pub enum SpawnSchedule {
 pub struct Spawner {
     phase: ChurnPhase,
     /// This worker's number, and the number of workers.
-    turn: (u64, u64),
+    share: (u64, u64),
     /// Number of the client that comes next, over all workers, and when it is due; `None` where no other client comes.
     next: Option<(u64, Nanos)>,
     /// Clients that are due before this time wait until then.
@@ -80,9 +80,9 @@ pub struct Spawner {
 }
 
 impl Spawner {
-    /// The clients of `phase` that are dealt to worker `turn.0` of `turn.1`.
-    pub fn new(phase: ChurnPhase, turn: (u64, u64)) -> Spawner {
-        let mut spawner = Spawner { phase, turn, next: None, held_until: 0 };
+    /// The clients of `phase` that are dealt to worker `share.0` of `share.1`.
+    pub fn new(phase: ChurnPhase, share: (u64, u64)) -> Spawner {
+        let mut spawner = Spawner { phase, share, next: None, held_until: 0 };
         spawner.advance();
         spawner
     }
@@ -116,7 +116,7 @@ impl Spawner {
     /// Goes on to the next client of this worker.
     pub fn advance(&mut self) {
         let phase = &mut self.phase;
-        let (turn, turns) = self.turn;
+        let (worker, workers) = self.share;
         let (mut number, mut due) = match self.next {
             Some((number, due)) => (number + 1, due),
             None => (0, phase.begin),
@@ -133,7 +133,7 @@ impl Spawner {
                 }
             };
             is_first = false;
-            if number % turns == turn {
+            if number % workers == worker {
                 break;
             }
             number += 1;
@@ -174,12 +174,12 @@ impl Spawner {
     pub fn left(&self) -> u64 {
         let Some((next, _)) = self.next.filter(|_| self.phase.requests != u64::MAX) else { return 0 };
         let clients = self.phase.requests.div_ceil(self.phase.calls.max(1));
-        let (_, turns) = self.turn;
-        let mine = clients.saturating_sub(next).div_ceil(turns);
+        let (_, workers) = self.share;
+        let mine = clients.saturating_sub(next).div_ceil(workers);
         if mine == 0 {
             return 0;
         }
-        (mine - 1).saturating_mul(self.phase.calls).saturating_add(self.calls_of(next + (mine - 1) * turns))
+        (mine - 1).saturating_mul(self.phase.calls).saturating_add(self.calls_of(next + (mine - 1) * workers))
     }
 
     /// Requests of this worker's clients that were due before `end` and have not come. There are none in closed loop,
@@ -197,7 +197,7 @@ impl Spawner {
             }
             SpawnSchedule::Drawn(gaps) => unsent::pass_drawn(gaps, due, end, most, draws_max),
         };
-        unsent::calls_of_waiting(number, clients, self.turn.1, calls, requests)
+        unsent::calls_of_waiting(number, clients, self.share.1, calls, requests)
     }
 
     /// The assignment of client `number`, which comes at `begin`.

@@ -335,7 +335,7 @@ impl WorkerReporter {
             late_ns: self.begun_at.saturating_sub(self.begin),
             answered_ns: self.answered_at.saturating_sub(self.begin),
             open: self.open,
-            unheard: self.unheard,
+            unanswered: self.unheard,
             flight: self.flight.finish(now),
             load,
             outcome,

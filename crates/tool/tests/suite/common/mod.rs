@@ -643,7 +643,7 @@ pub struct Ended {
 
 /// The kernel interfaces that this machine gives, as `--backend` has them; with a word of why where one is missing.
 pub fn backends() -> &'static [&'static str] {
-    match Uring::obstacle() {
+    match Uring::why_unusable() {
         None => &["epoll", "uring"],
         Some(why) => {
             eprintln!("io_uring is not tested: {why}");
