@@ -379,10 +379,6 @@ fn receive_by_card(
 }
 
 impl Slot {
-    fn free(&mut self) {
-        *self = Slot { generation: self.generation, ..Slot::default() };
-    }
-
     /// The socket that is read.
     #[inline(always)]
     fn socket(&self) -> BorrowedFd<'_> {

@@ -1,7 +1,7 @@
 //! The contract between workers and the kernel: connections are opened, bytes are sent, and events come back as
 //! completions.
 
-pub mod choice;
+pub(crate) mod choice;
 pub mod dial;
 pub mod epoll;
 pub mod sim;
@@ -12,7 +12,7 @@ mod testing;
 pub mod tls;
 pub mod transmit;
 pub mod uring;
-pub mod waiting;
+pub(crate) mod waiting;
 
 use std::io;
 use std::io::IoSlice;

@@ -53,6 +53,12 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// Frees the slot, and returns it as it was.
+    pub fn free(&mut self) -> Slot {
+        let generation = self.generation;
+        std::mem::replace(self, Slot { generation, ..Slot::default() })
+    }
+
     /// Whether a flag is set.
     #[inline]
     pub fn is(&self, flag: u8) -> bool {

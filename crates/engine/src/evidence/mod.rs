@@ -16,9 +16,9 @@ pub mod provenance;
 
 use std::time::Duration;
 
-pub use self::moments::{Moment, Moments, Newest};
-pub use self::observer::{Observed, Seen, observe};
+pub(crate) use self::moments::{Moment, Moments, Newest};
+pub(crate) use self::observer::{Observed, Seen, observe};
 
 /// Longest time that the beginning of a measured phase, and the closing of connections after it, wait for a reading. A
 /// reading that takes longer goes on beside the phase, and leaves out the figures that can then not be compared.
-pub const BARRIER_MAX: Duration = Duration::from_millis(150);
+pub(crate) const BARRIER_MAX: Duration = Duration::from_millis(150);

@@ -11,7 +11,6 @@ use pummel_measure::evidence::proc::{process_stat, socket_inode, tcp_listener, u
 use pummel_measure::evidence::provenance::memory_bytes;
 
 use super::machine::thread_times;
-use crate::backend::Target;
 use crate::resolve::Server;
 use crate::sys::{self, Listener};
 
@@ -68,20 +67,13 @@ fn has_listener(server: &Server, pid: u32) -> Option<bool> {
 
 /// The inodes of the sockets that listen where a server is, as the process sees them.
 fn listeners_of(server: &Server, pid: u32) -> Vec<u64> {
-    let mut inodes = Vec::new();
-    for attempt in 0..server.addresses() {
-        match server.target(0, attempt) {
-            Target::Unix(path) => {
-                let table = fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
-                inodes.extend(unix_listeners(&table, &path.to_string_lossy()));
-            }
-            Target::Tcp { address, .. } | Target::Udp { address, .. } => {
-                let listeners = ["tcp", "tcp6"].into_iter().flat_map(|name| tcp_listeners(pid, name));
-                inodes.extend(listeners.filter(|(port, _)| *port == address.port()).map(|(_, inode)| inode));
-            }
-        }
+    if let Some(path) = server.unix_path() {
+        let table = fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
+        return unix_listeners(&table, &path.to_string_lossy());
     }
-    inodes
+    let listeners: Vec<_> = ["tcp", "tcp6"].into_iter().flat_map(|name| tcp_listeners(pid, name)).collect();
+    let is_of_server = |port: u16| server.socket_addresses().iter().any(|address| address.port() == port);
+    listeners.into_iter().filter(|(port, _)| is_of_server(*port)).map(|(_, inode)| inode).collect()
 }
 
 /// The ports and inodes of the sockets that listen, as a process sees them. The rest of the table is not read: it has a line for
@@ -130,10 +122,8 @@ pub fn resident_bytes_of(pid: u32) -> Option<u64> {
 
 /// The addresses of a server to which connections of the run go.
 pub fn addresses_of(server: &Server) -> impl Iterator<Item = SocketAddr> {
-    (0..server.addresses()).filter_map(|attempt| match server.target(0, attempt) {
-        Target::Tcp { address, .. } | Target::Udp { address, .. } => {
-            Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
-        }
-        Target::Unix(_) => None,
-    })
+    server
+        .socket_addresses()
+        .iter()
+        .map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()))
 }

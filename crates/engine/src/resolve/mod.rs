@@ -18,8 +18,7 @@ const DESCRIPTORS_PER_WORKER: u64 = 2;
 
 /// Number of connections that a Plan asks for in this process: one for each lane of each client.
 pub fn connections(plan: &Plan) -> u64 {
-    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
-    clients * plan.lanes() as u64
+    plan.clients() * plan.lanes() as u64
 }
 
 /// Number of descriptors that a process with so many connections and workers needs, its other open files included.

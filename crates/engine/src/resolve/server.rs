@@ -119,20 +119,23 @@ impl Server {
         split(&self.name).map(|(host, _)| host)
     }
 
+    /// The path of the server's unix socket; `None` where it is reached otherwise.
+    pub fn unix_path(&self) -> Option<&Path> {
+        match &self.address {
+            ServerAddress::Tcp(_) => None,
+            ServerAddress::Unix(path) => Some(path),
+        }
+    }
+
     /// Whether the server is reached by a unix socket, where the kernel has no receive stamps.
     pub fn is_unix(&self) -> bool {
-        matches!(self.address, ServerAddress::Unix(_))
+        self.unix_path().is_some()
     }
 
     /// Whether the server is local, which its resolved addresses decide and not its name: all of them are loopback or addresses of
     /// this machine, or it is behind a unix socket.
     pub fn is_local(&self) -> bool {
-        match &self.address {
-            ServerAddress::Tcp(addresses) => {
-                addresses.iter().all(|address| sys::is_own_address(address.ip()))
-            }
-            ServerAddress::Unix(_) => true,
-        }
+        self.socket_addresses().iter().all(|address| sys::is_own_address(address.ip()))
     }
 
     /// Checks that `allows` returns true for all addresses of the server. A unix socket counts as 127.0.0.1.
@@ -150,12 +153,17 @@ impl Server {
         }
     }
 
+    /// The addresses of TCP and UDP, in the order in which they are tried; none for a unix socket.
+    pub fn socket_addresses(&self) -> &[SocketAddr] {
+        match &self.address {
+            ServerAddress::Tcp(addresses) => addresses,
+            ServerAddress::Unix(_) => &[],
+        }
+    }
+
     /// Number of addresses to try. After so many refused attempts in a row, the server cannot be reached.
     pub fn addresses(&self) -> usize {
-        match &self.address {
-            ServerAddress::Tcp(addresses) => addresses.len(),
-            ServerAddress::Unix(_) => 1,
-        }
+        self.socket_addresses().len().max(1)
     }
 
     /// The target of attempt number `attempt` of the server's connection number `rank`, over this transport.

@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use pummel_measure::evidence::card::{StampSetting, stamp_obstacle};
 
-use crate::backend::Target;
 use crate::resolve::Server;
 use crate::sys::{self, EthtoolQuestion};
 
@@ -16,19 +15,16 @@ use crate::sys::{self, EthtoolQuestion};
 /// Returns an error that says what keeps the first card that does not from it, and which command sets it up where it could; and
 /// the error of the kernel where the way to a server is not known.
 pub fn check(servers: &[Server]) -> io::Result<()> {
-    for server in servers {
-        for attempt in 0..server.addresses().max(1) {
-            let (Target::Tcp { address, .. } | Target::Udp { address, .. }) = server.target(0, attempt)
-            else {
-                return Err(io::Error::other("unix sockets have no network card"));
-            };
-            let name = card_towards(address)?;
-            let info = sys::ethtool(&name, EthtoolQuestion::Stamps).ok();
-            let setting = sys::stamp_setting(&name).ok();
-            let setting = setting.map(|(tx_type, rx_filter)| StampSetting { tx_type, rx_filter });
-            if let Some(why) = stamp_obstacle(&name, info.as_deref(), setting) {
-                return Err(io::Error::other(why));
-            }
+    if servers.iter().any(Server::is_unix) {
+        return Err(io::Error::other("unix sockets have no network card"));
+    }
+    for &address in servers.iter().flat_map(Server::socket_addresses) {
+        let name = card_towards(address)?;
+        let info = sys::ethtool(&name, EthtoolQuestion::Stamps).ok();
+        let setting = sys::stamp_setting(&name).ok();
+        let setting = setting.map(|(tx_type, rx_filter)| StampSetting { tx_type, rx_filter });
+        if let Some(why) = stamp_obstacle(&name, info.as_deref(), setting) {
+            return Err(io::Error::other(why));
         }
     }
     Ok(())

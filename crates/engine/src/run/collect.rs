@@ -191,10 +191,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             if let Some(rate_control) = &mut self.rate_control {
                 rate_control.apply(self.context, &mut self.measurement, self.watch);
             }
-            if self.stopped_at.is_none() && stop() {
-                self.interrupted = true;
-                self.stop();
-            }
+            self.interrupt_where(stop);
             if self.stopped_at.is_none()
                 && let Some(why) = self.context.unreported_evictions()
             {
@@ -203,10 +200,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
         }
         // Another process may have ended the run while all workers here waited for it.
-        let waited = self.context.gate.is_some() && self.ends.is_one_outstanding();
-        if self.stopped_at.is_none() && waited && stop() {
-            self.interrupted = true;
-            self.stop();
+        if self.context.gate.is_some() && self.ends.is_one_outstanding() {
+            self.interrupt_where(stop);
         }
         let unobserved = std::mem::take(&mut self.unobserved);
         let context = self.context;
@@ -288,6 +283,14 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// Counts a connection that is lost and is not opened again, and stops the run where it cannot go on without it.
     fn gone(&mut self) {
         if self.stopped_at.is_none() && self.context.plan.groups.iter().any(|group| group.policy.whole) {
+            self.stop();
+        }
+    }
+
+    /// Stops the run where the caller wants it to end before its time.
+    fn interrupt_where(&mut self, stop: &dyn Fn() -> bool) {
+        if self.stopped_at.is_none() && stop() {
+            self.interrupted = true;
             self.stop();
         }
     }

@@ -163,17 +163,13 @@ impl PhaseRunner<'_, '_> {
     /// When a phase begins, on the monotonic clock; `None` when it does not begin. All workers of this process are
     /// ready since `ready`, and `loaded` is what the phase before stored.
     fn begin_of(&self, phase: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
-        let barrier = &self.context.barrier;
-        let Some(gate) = self.context.gate else {
-            if phase == 0 {
-                self.announce_open();
-            }
-            let ready = match self.observes(phase) {
-                true => {
-                    self.observe_before(phase, NEVER);
-                    // Worker 0 waits for the observer, and the others wait for worker 0.
-                    barrier.wait(self.worker.now(), Readiness::Ready)?
-                }
+        let context = self.context;
+        let Some(gate) = context.gate else {
+            self.observe_before(phase, NEVER);
+            let is_observed = context.observer.as_ref().is_some_and(|observer| observer.phases.0 == phase);
+            let ready = match is_observed {
+                // Worker 0 waits for the observer, and the others wait for worker 0.
+                true => context.barrier.wait(self.worker.now(), Readiness::Ready)?,
                 false => ready,
             };
             return Some(ready.saturating_add(HEAD_START_NS));
@@ -187,21 +183,9 @@ impl PhaseRunner<'_, '_> {
                     self.observe_before(phase, begin);
                 }
                 let readiness = if begin.is_some() { Readiness::Ready } else { Readiness::Unable };
-                barrier.wait(begin.unwrap_or(0), readiness)
+                context.barrier.wait(begin.unwrap_or(0), readiness)
             }
-            _ => barrier.wait(0, Readiness::Ready),
-        }
-    }
-
-    /// Whether the observer looks before this phase.
-    fn observes(&self, phase: usize) -> bool {
-        self.context.observer.as_ref().is_some_and(|observer| observer.phases.0 == phase)
-    }
-
-    /// Lets the observer open its connections, on worker 0: all of the run's own are open now.
-    fn announce_open(&self) {
-        if let Some(observer) = self.context.observer.as_ref().filter(|_| self.number == 0) {
-            observer.moments.announce(Moment::Open);
+            _ => context.barrier.wait(0, Readiness::Ready),
         }
     }
 
@@ -212,7 +196,7 @@ impl PhaseRunner<'_, '_> {
         let Some(observer) = context.observer.as_ref().filter(|_| self.number == 0) else { return };
         let moments = &observer.moments;
         if phase == 0 {
-            self.announce_open();
+            moments.announce(Moment::Open);
         }
         if observer.phases.0 == phase {
             moments.announce(Moment::Before);

@@ -33,6 +33,11 @@ fn is_shifted(offsets: &str) -> bool {
     offsets.lines().any(|line| line.split_whitespace().skip(1).any(|number| number != "0"))
 }
 
+/// The time since the machine started, in nanoseconds (CLOCK_BOOTTIME).
+pub fn since_boot_ns() -> Nanos {
+    clock_ns(libc::CLOCK_BOOTTIME)
+}
+
 /// The wall clock (CLOCK_REALTIME) in nanoseconds since 1970, with which receive stamps are taken.
 #[inline]
 pub fn wall_ns() -> Nanos {

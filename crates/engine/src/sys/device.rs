@@ -4,9 +4,10 @@ use std::ffi::{c_ulong, c_void};
 use std::io;
 use std::mem::size_of;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
-use super::{check, check_len, own};
+use super::netlink::{ask, question};
+use super::{check, new_socket};
 
 /// Number of the call that carries ethtool's questions (linux/sockios.h).
 const SIOCETHTOOL: c_ulong = 0x8946;
@@ -62,8 +63,7 @@ fn call(name: &str, number: c_ulong, data: *mut c_void) -> io::Result<()> {
     // The last byte stays zero.
     let place = request.name[..libc::IFNAMSIZ - 1].get_mut(..name.len());
     place.ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(name.as_bytes());
-    // SAFETY: socket() takes plain numbers.
-    let socket = own(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    let socket = new_socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
     // SAFETY: `request` is at least as long as `struct ifreq`, its name ends with a zero, and its pointer is to words of the
     // callers that are longer than every structure that their calls stand for: the kernel writes no more than that.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), number as _, std::ptr::from_mut(&mut request)) })?;
@@ -141,28 +141,8 @@ unsafe fn ip_of(socket: *const libc::sockaddr) -> Option<IpAddr> {
 /// # Errors
 /// Returns the error of the socket, or EAGAIN where the kernel stops before `on` has enough.
 pub fn list_links(mut on: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
-    const REQUEST_BYTES: u32 = 32;
     const GET_LINK: u16 = 18;
-    const REQUEST_DUMP: u16 = 0x301;
-    let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket() takes plain numbers.
-    let socket = own(unsafe { libc::socket(libc::AF_NETLINK, flags, libc::NETLINK_ROUTE) })?;
-    let mut request = [0u8; REQUEST_BYTES as usize];
-    request[..4].copy_from_slice(&REQUEST_BYTES.to_ne_bytes());
-    request[4..6].copy_from_slice(&GET_LINK.to_ne_bytes());
-    request[6..8].copy_from_slice(&REQUEST_DUMP.to_ne_bytes());
-    // SAFETY: the pointer and the length are those of `request`.
-    check_len(unsafe { libc::send(socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) })?;
-    let mut reply = vec![0u8; 64 * 1024];
-    // The kernel answers within the call that sends and the ones that receive, so that nothing is waited for.
-    while !on(receive(&socket, &mut reply)?) {}
-    Ok(())
-}
-
-fn receive<'a>(socket: &OwnedFd, into: &'a mut [u8]) -> io::Result<&'a [u8]> {
-    // SAFETY: the pointer and the length are those of `into`.
-    let len = check_len(unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), 0) })?;
-    Ok(&into[..len])
+    ask(libc::NETLINK_ROUTE, &question::<32>(GET_LINK), |reply| Ok(on(reply)))
 }
 
 /// Every structure of the calls fits into the words that are handed to them.

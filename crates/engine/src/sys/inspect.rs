@@ -1,13 +1,14 @@
 //! Facts of this process's connections, threads and addresses, from the kernel.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::io;
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use pummel_logic::time::{MICROSECOND, Nanos, SECOND};
+use pummel_logic::time::{MICROSECOND, Nanos};
 
 use super::check;
+use super::socket::get_option;
 
 /// The kernel's counts on one TCP connection since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,15 +43,6 @@ pub fn ticks_per_second() -> u64 {
     u64::try_from(ticks).unwrap_or(100).max(1)
 }
 
-/// The time since the machine started, in nanoseconds (CLOCK_BOOTTIME).
-pub fn since_boot_ns() -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the answer; the clock exists since Linux 2.6.39.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
-    assert!(result == 0, "clock_gettime failed for a clock that always exists");
-    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
-}
-
 /// Whether an address belongs to this machine, by an attempt to bind a socket to it. Nothing is sent.
 pub fn is_own_address(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
@@ -64,18 +56,6 @@ pub fn descriptors_max() -> io::Result<c_int> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
     line.and_then(|size| size.trim().parse().ok()).ok_or_else(|| io::ErrorKind::Unsupported.into())
-}
-
-/// Asks for an option of whatever has this descriptor's number now. The call reads the state of a socket and changes
-/// nothing, so that a number that another thread closes, or gives to another file, in the meantime does no harm: the
-/// result is an error, or that of the other socket.
-fn option_of<T: Copy>(number: c_int, level: c_int, option: c_int, value: &mut T) -> io::Result<usize> {
-    let mut len_bytes = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointers are to a value of `len_bytes` bytes and to its length, and the kernel writes no more than that.
-    check(unsafe {
-        libc::getsockopt(number, level, option, std::ptr::from_mut(value).cast::<c_void>(), &mut len_bytes)
-    })?;
-    Ok(len_bytes as usize)
 }
 
 /// The peer of the socket with this number.
@@ -109,7 +89,7 @@ pub fn peer_of(number: c_int) -> io::Result<SocketAddr> {
 /// Returns EBADF or ENOTSOCK where the number is that of no socket.
 pub fn cookie_of(number: c_int) -> io::Result<u64> {
     let mut cookie = 0u64;
-    option_of(number, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie)?;
+    get_option(number, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie)?;
     Ok(cookie)
 }
 
@@ -129,7 +109,7 @@ const WITH_SACK: u8 = 2;
 /// where the kernel is older than 4.10.
 pub fn tcp_counters(number: c_int) -> io::Result<TcpCounters> {
     let mut info = [0u64; INFO_WITH_TIMEOUTS_BYTES / 8];
-    let known_bytes = option_of(number, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
+    let known_bytes = get_option(number, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
     if known_bytes < INFO_BYTES {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -206,6 +186,6 @@ mod tests {
     fn a_thread_is_listed_under_its_number() {
         let path = format!("/proc/self/task/{}/schedstat", thread_number());
         assert!(std::fs::exists(path).unwrap());
-        assert!(since_boot_ns() > 0 && ticks_per_second() > 0);
+        assert!(crate::sys::since_boot_ns() > 0 && ticks_per_second() > 0);
     }
 }

@@ -1,10 +1,9 @@
 //! Sockets that listen, from the kernel (sock_diag(7)).
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsFd;
 
-use super::{own, receive, send};
+use super::netlink::{self, HEADER_BYTES};
 
 /// A TCP socket that listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,24 +14,18 @@ pub struct Listener {
     pub dropped: u32,
 }
 
-/// Length of `struct nlmsghdr`.
-const HEADER_BYTES: usize = 16;
 /// Length of `struct inet_diag_req_v2` (linux/inet_diag.h).
 const REQUEST_BYTES: usize = 56;
 /// Length of `struct inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
 /// Type of the question and of its answers.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// Flags of a question that has many answers: NLM_F_REQUEST and NLM_F_DUMP.
-const DUMP: u16 = 0x301;
 /// The attribute with the memory of a socket.
 const INET_DIAG_SKMEMINFO: u16 = 7;
 /// Place of the dropped packets in that attribute, in numbers of 32 bits.
 const SK_MEMINFO_DROPS: usize = 8;
 /// Bit of the state of sockets that listen.
 const LISTENS: u32 = 1 << 10;
-/// Most messages of the kernel that are read for one question.
-const MESSAGES_MAX: usize = 256;
 
 /// The TCP sockets of this network namespace that listen on a port.
 ///
@@ -41,28 +34,15 @@ const MESSAGES_MAX: usize = 256;
 pub fn listening(port: u16) -> io::Result<Vec<Listener>> {
     let mut found = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: socket() takes plain numbers.
-        let socket = own(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_INET_DIAG) })?;
-        send(socket.as_fd(), &[IoSlice::new(&question(family as u8, port))])?;
-        let mut reply = vec![0u8; 64 * 1024];
-        // The kernel answers within the call that sends and the ones that receive, so that nothing is waited for.
-        for _ in 0..MESSAGES_MAX {
-            let len_bytes = receive(socket.as_fd(), &mut reply)?;
-            if read(&reply[..len_bytes], port, &mut found)? {
-                break;
-            }
-        }
+        let question = question(family as u8, port);
+        netlink::ask(libc::NETLINK_INET_DIAG, &question, |reply| read(reply, port, &mut found))?;
     }
     Ok(found)
 }
 
 /// The question for all sockets of a family that listen on a port, with their memory.
 fn question(family: u8, port: u16) -> [u8; HEADER_BYTES + REQUEST_BYTES] {
-    let mut bytes = [0; HEADER_BYTES + REQUEST_BYTES];
-    bytes[..4].copy_from_slice(&((HEADER_BYTES + REQUEST_BYTES) as u32).to_ne_bytes());
-    bytes[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    bytes[6..8].copy_from_slice(&DUMP.to_ne_bytes());
+    let mut bytes: [u8; HEADER_BYTES + REQUEST_BYTES] = netlink::question(SOCK_DIAG_BY_FAMILY);
     let request = &mut bytes[HEADER_BYTES..];
     (request[0], request[1]) = (family, libc::IPPROTO_TCP as u8);
     request[2] = 1 << (INET_DIAG_SKMEMINFO - 1);

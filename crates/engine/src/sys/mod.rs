@@ -6,6 +6,7 @@ mod device;
 mod epoll;
 mod inspect;
 mod listeners;
+mod netlink;
 mod pages;
 mod process;
 mod signal;
@@ -17,14 +18,16 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 pub use self::address::Address;
-pub use self::clock::{LocalTime, local_time, monotonic_is_the_kernels, monotonic_ns, wall_ns};
+pub use self::clock::{
+    LocalTime, local_time, monotonic_is_the_kernels, monotonic_ns, since_boot_ns, wall_ns,
+};
 pub use self::device::{EthtoolQuestion, device_with, ethtool, list_links, stamp_setting};
 pub use self::epoll::{
     Alarm, EDGES, FAILED, HUNG_UP, PEER_CLOSED, Poller, READABLE, Ready, WRITABLE, WaitLimit,
 };
 pub use self::inspect::{
-    TcpCounters, cookie_of, descriptors_max, is_own_address, peer_of, since_boot_ns, tcp_counters,
-    thread_number, ticks_per_second,
+    TcpCounters, cookie_of, descriptors_max, is_own_address, peer_of, tcp_counters, thread_number,
+    ticks_per_second,
 };
 pub use self::listeners::{Listener, listening};
 pub use self::pages::Pages;
@@ -61,6 +64,19 @@ fn own(result: c_int) -> io::Result<OwnedFd> {
     let fd = check(result)?;
     // SAFETY: the kernel just made this descriptor for the caller; no other code knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A new socket, which programs that the process starts do not inherit.
+fn new_socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: socket() takes plain numbers.
+    own(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) })
+}
+
+/// A message header without address, parts and control messages.
+#[inline(always)]
+fn empty_message() -> libc::msghdr {
+    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+    unsafe { std::mem::zeroed() }
 }
 
 /// The error number of a system call's failure; 0 where the failure is not the kernel's.

@@ -9,7 +9,7 @@ use std::ptr;
 use pummel_logic::time::{Nanos, SECOND};
 
 use super::address::Address;
-use super::{check, check_len, own};
+use super::{check, check_len, empty_message, new_socket};
 
 /// A new non-blocking stream socket of the family that `address` has.
 ///
@@ -17,9 +17,7 @@ use super::{check, check_len, own};
 /// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks the
 /// family.
 pub fn stream_socket(address: &Address) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: socket() takes plain numbers.
-    own(unsafe { libc::socket(address.family(), kind, 0) })
+    new_socket(address.family(), libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)
 }
 
 /// A new non-blocking datagram socket of the family that `address` has.
@@ -28,9 +26,7 @@ pub fn stream_socket(address: &Address) -> io::Result<OwnedFd> {
 /// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks the
 /// family.
 pub fn datagram_socket_to(address: &Address) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: socket() takes plain numbers.
-    own(unsafe { libc::socket(address.family(), kind, 0) })
+    new_socket(address.family(), libc::SOCK_DGRAM | libc::SOCK_NONBLOCK, 0)
 }
 
 /// A new datagram socket, which is never connected.
@@ -39,8 +35,7 @@ pub fn datagram_socket_to(address: &Address) -> io::Result<OwnedFd> {
 /// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks
 /// IPv4.
 pub fn datagram_socket() -> io::Result<OwnedFd> {
-    // SAFETY: socket() takes plain numbers.
-    own(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
+    new_socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
 }
 
 /// Binds a socket to the address that it shall connect from.
@@ -72,6 +67,21 @@ pub(super) fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, v
         libc::setsockopt(socket.as_raw_fd(), level, name, ptr::from_ref(value).cast(), len_bytes)
     })?;
     Ok(())
+}
+
+/// Asks for an option of whatever has this descriptor's number now, and returns the length of the answer. The call reads the state
+/// of a socket, so that a number that another thread closes, or gives to another file, in the meantime does no harm: the
+/// result is an error, or that of the other socket.
+pub(super) fn get_option<T: Copy>(
+    number: c_int,
+    level: c_int,
+    name: c_int,
+    value: &mut T,
+) -> io::Result<usize> {
+    let mut len_bytes = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointers are to a value of `len_bytes` bytes and to its length, and the kernel writes no more than that.
+    check(unsafe { libc::getsockopt(number, level, name, ptr::from_mut(value).cast(), &mut len_bytes) })?;
+    Ok(len_bytes as usize)
 }
 
 /// Sets TCP_NODELAY: small segments are sent at once.
@@ -132,17 +142,7 @@ pub fn set_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Returns the error of `getsockopt`, which no open socket gives.
 pub fn take_socket_error(socket: BorrowedFd<'_>) -> io::Result<i32> {
     let mut error: c_int = 0;
-    let mut len_bytes = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: the pointers are to places of the right sizes for the option.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ERROR,
-            ptr::from_mut(&mut error).cast(),
-            &mut len_bytes,
-        )
-    })?;
+    get_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
     Ok(error)
 }
 
@@ -173,8 +173,7 @@ pub fn send(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> 
         };
         return check_len(sent as isize);
     }
-    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut message = empty_message();
     // IoSlice is promised to have the layout of iovec; sendmsg does not write to it.
     message.msg_iov = parts.as_ptr().cast::<libc::iovec>().cast_mut();
     message.msg_iovlen = parts.len() as _;
@@ -218,8 +217,7 @@ fn receive_with_control<T>(
 ) -> io::Result<(usize, T)> {
     let mut control = Control([MaybeUninit::uninit(); 64]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut message = empty_message();
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
     message.msg_control = ptr::from_mut(&mut control).cast();
@@ -236,8 +234,7 @@ fn receive_with_control<T>(
 /// The receive stamp among control messages that the kernel wrote somewhere; they begin at a multiple of 8 bytes.
 #[inline]
 pub fn stamp_in(control: &mut [u8]) -> Option<Nanos> {
-    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut message = empty_message();
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = control.len() as _;
     stamp_of(&message)

@@ -11,8 +11,8 @@ use std::ptr;
 
 use pummel_logic::time::Nanos;
 
-use super::check_len;
 use super::socket::{set_option, stamp_time};
+use super::{check_len, empty_message};
 
 const TX_HARDWARE: u32 = 1 << 0;
 const TX_SOFTWARE: u32 = 1 << 1;
@@ -114,8 +114,7 @@ pub fn send_marked(
     points: TransmitPoints,
 ) -> io::Result<usize> {
     let mut control = MarkControl([0; 24]);
-    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut message = empty_message();
     // IoSlice is promised to have the layout of iovec; sendmsg does not write to it.
     message.msg_iov = parts.as_ptr().cast::<libc::iovec>().cast_mut();
     message.msg_iovlen = parts.len() as _;
@@ -149,8 +148,7 @@ struct Report([MaybeUninit<u8>; 256]);
 /// Returns the error of `recvmsg`, which an open socket does not give but for EINTR.
 pub fn take_queued_error(socket: BorrowedFd<'_>) -> io::Result<Option<QueuedError>> {
     let mut control = Report([MaybeUninit::uninit(); 256]);
-    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut message = empty_message();
     message.msg_control = ptr::from_mut(&mut control).cast();
     message.msg_controllen = size_of::<Report>() as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
@@ -245,8 +243,7 @@ mod tests {
             .chunks_exact(8)
             .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
             .collect();
-        // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        let mut message = empty_message();
         message.msg_control = aligned.as_mut_ptr().cast();
         message.msg_controllen = (aligned.len() * 8) as _;
         queued_error_of(&message)

@@ -1,7 +1,7 @@
 //! The barrier of the workers between phases, at which they agree on when the next phase begins.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pummel_logic::time::{NEVER, Nanos};
 
@@ -67,14 +67,18 @@ impl Barrier {
     /// The barrier of a run that has workers in other processes as well if `others` is set. A phase is then never over
     /// because all workers here are idle.
     pub fn among_others(self, others: bool) -> Barrier {
-        self.state.lock().unwrap_or_else(|broken| broken.into_inner()).others = others;
+        self.lock().others = others;
         self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BarrierState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for all workers, each of which passes its clock's time and its readiness. Returns to all of them the latest
     /// of the times, or `None` when one of them is unable to go on, none is ready, or the run was stopped.
     pub fn wait(&self, now: Nanos, readiness: Readiness) -> Option<Nanos> {
-        let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        let mut state = self.lock();
         state.arrived += 1;
         state.latest = state.latest.max(now);
         state.unable |= readiness == Readiness::Unable;
@@ -84,7 +88,7 @@ impl Barrier {
         }
         let round = state.round;
         while state.round == round {
-            state = self.changed.wait(state).unwrap_or_else(|broken| broken.into_inner());
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.verdict
     }
@@ -92,7 +96,7 @@ impl Barrier {
     /// Notes that a worker has nothing left to do in the phase under way, since all its connections are lost. A worker
     /// calls this once in a phase at most.
     pub fn mark_idle(&self, now: Nanos) {
-        let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        let mut state = self.lock();
         state.idle += 1;
         state.latest = state.latest.max(now);
     }
@@ -100,14 +104,14 @@ impl Barrier {
     /// Since when no worker has anything left to do in the phase under way, which is then over before its end. `None`
     /// as long as one worker goes on: the idle workers account for that time as well.
     pub fn all_idle(&self) -> Option<Nanos> {
-        let state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        let state = self.lock();
         (!state.others && state.idle + state.arrived >= state.workers).then_some(state.latest)
     }
 
     /// Leaves the barrier for good and stops the run, since the other workers cannot go on without this one.
     pub fn leave(&self) {
         self.stop();
-        let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        let mut state = self.lock();
         // A worker that panics after it left calls this twice.
         state.workers = state.workers.saturating_sub(1);
         if state.arrived > 0 && state.arrived >= state.workers {
@@ -119,17 +123,8 @@ impl Barrier {
     fn release(&self, state: &mut BarrierState) -> Option<Nanos> {
         let goes_on = state.ready && !state.unable && !self.is_stopped();
         let verdict = goes_on.then_some(state.latest);
-        *state = BarrierState {
-            workers: state.workers,
-            arrived: 0,
-            idle: 0,
-            others: state.others,
-            round: state.round + 1,
-            latest: 0,
-            unable: false,
-            ready: false,
-            verdict,
-        };
+        let BarrierState { workers, others, round, .. } = *state;
+        *state = BarrierState { workers, others, round: round + 1, verdict, ..BarrierState::default() };
         let ends_at = self.ends_at.0.load(Ordering::Relaxed);
         if ends_at != STOPPED {
             // A stop that comes in between stays.
@@ -146,14 +141,14 @@ impl Barrier {
 
     /// The number of the round that was over last: which phase [`Barrier::end_phase`] may end.
     pub fn round(&self) -> u64 {
-        self.state.lock().unwrap_or_else(|broken| broken.into_inner()).round
+        self.lock().round
     }
 
     /// Ends the phase under way at `at`, on the monotonic clock, unless it ends before that or is over: it is the phase after
     /// round number `round`. All workers see this within the time between two slices.
     pub fn end_phase(&self, round: u64, at: Nanos) {
         // No round is over while this thread looks at its number.
-        let state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        let state = self.lock();
         if state.round == round {
             self.ends_at.0.fetch_min(at.max(STOPPED + 1), Ordering::Relaxed);
         }

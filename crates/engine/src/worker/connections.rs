@@ -70,6 +70,11 @@ impl ConnectionState {
         }
     }
 
+    /// Whether the connection is open, and its server has agreed to the handshake if there is one.
+    pub const fn is_open(self) -> bool {
+        matches!(self, ConnectionState::Open | ConnectionState::Full)
+    }
+
     /// Whether the connection is being opened: the backend has begun to open it, and it takes no request yet.
     pub const fn is_opening(self) -> bool {
         matches!(self, ConnectionState::Opening | ConnectionState::Handshake)

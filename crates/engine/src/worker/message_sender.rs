@@ -106,35 +106,38 @@ impl MessageSender {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use pummel_logic::protocol::{Outcome, Verb};
 
     use super::*;
     use crate::worker::messages::{ConnectionEvent, Row};
 
+    fn sender() -> (MessageSender, Receiver<QueuedMessage>) {
+        let (messages, receiver) = channel();
+        (MessageSender::new(0, messages, channel().1), receiver)
+    }
+
     #[test]
     fn what_may_be_dropped_has_room_for_so_many_and_what_may_not_is_always_said() {
-        let ((messages, receiver), (_spare, spares)) =
-            (std::sync::mpsc::channel(), std::sync::mpsc::channel());
-        let sender = MessageSender::new(0, messages, spares);
+        let (sender, receiver) = sender();
         let lost = || WorkerMessage::Connection { server: 0, event: ConnectionEvent::Lost };
         assert!((0..MESSAGES_WAITING_MAX).all(|_| sender.offer(lost())));
         assert!(!sender.offer(lost()));
         sender.say(WorkerMessage::Gone);
         drop(receiver.recv().unwrap());
-        assert!(sender.offer(lost()), "one was receiver");
+        assert!(sender.offer(lost()), "one was received");
         assert!(!sender.offer(lost()));
         assert_eq!(
             receiver.try_iter().filter(|queued| matches!(queued.message, WorkerMessage::Gone)).count(),
             1
         );
-        assert!(sender.offer(lost()), "all were receiver");
+        assert!(sender.offer(lost()), "all were received");
     }
 
     #[test]
     fn rows_have_a_limit_of_their_own() {
-        let ((messages, receiver), (_spare, spares)) =
-            (std::sync::mpsc::channel(), std::sync::mpsc::channel());
-        let sender = MessageSender::new(0, messages, spares);
+        let (sender, receiver) = sender();
         let row = Row {
             due: 0,
             ready: 0,

@@ -4,30 +4,30 @@
 //! No request is sent while an event is handled: all events of a turn are handled before the requests that follow from
 //! them are sent.
 
-pub mod barrier;
+pub(crate) mod barrier;
 mod churn_account;
 mod connecting;
 mod connections;
-pub mod deadlines;
-pub mod departures;
+pub(crate) mod deadlines;
+pub(crate) mod departures;
 mod events;
 mod expiry;
-pub mod feed;
+pub(crate) mod feed;
 mod lane_slots;
 mod load_model;
 pub(crate) mod message_sender;
 pub mod messages;
-pub mod opening;
-pub mod population;
-pub mod refusals;
+pub(crate) mod opening;
+pub(crate) mod population;
+pub(crate) mod refusals;
 mod replies;
 pub(crate) mod reporter;
 mod sending;
 mod setup;
-pub mod silence;
+pub(crate) mod silence;
 mod stamping;
 mod state;
-pub mod steering;
+pub(crate) mod steering;
 pub mod trouble;
 
 use std::io;
@@ -48,8 +48,8 @@ use crate::worker::expiry::{finds_late, give_up_late};
 use crate::worker::feed::RowFeed;
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
-pub use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
-pub use crate::worker::state::ClientEntry;
+pub(crate) use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
+pub(crate) use crate::worker::state::ClientEntry;
 use crate::worker::state::{CloseCause, WorkerState};
 use crate::worker::steering::{Follower, SteeredRate};
 

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use pummel_logic::client::{Client, Lane};
+use pummel_logic::connection::session::Session;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
@@ -12,7 +13,7 @@ use pummel_measure::phase_ends::PhaseSilence;
 
 use crate::backend::{Backend, Close, ConnId, Reason};
 use crate::resolve::Server;
-use crate::worker::connections::{Connection, ConnectionState};
+use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::lane_slots::LaneSlots;
 use crate::worker::opening::Openings;
@@ -204,7 +205,7 @@ impl<C: Codec> WorkerState<C> {
     pub fn await_closed(&mut self) {
         let goes_on = !self.has_lost();
         for connection in &mut self.connections {
-            let is_open = matches!(connection.state(), ConnectionState::Open | ConnectionState::Full);
+            let is_open = connection.state().is_open();
             let history = &mut connection.history;
             let is_fresh = history.closed_between_phases || history.failures_in_a_row() == 0;
             history.awaited = goes_on && history.opened && !is_open && is_fresh;
@@ -225,10 +226,9 @@ impl<C: Codec> WorkerState<C> {
         if self.openings.is_answered_in_handshake() {
             return 0;
         }
-        let is_open = |state| matches!(state, ConnectionState::Open | ConnectionState::Full);
-        let unanswered =
-            self.connections.iter().filter(|connection| is_open(connection.state()) && !connection.answered);
-        unanswered.count() as u64
+        let is_unanswered =
+            |connection: &&Connection<C>| connection.state().is_open() && !connection.answered;
+        self.connections.iter().filter(is_unanswered).count() as u64
     }
 
     /// Whether a request is unanswered on any connection.
@@ -291,10 +291,9 @@ impl<C: Codec> WorkerState<C> {
         if now.saturating_sub(since) < self.silence_max_ns {
             return false;
         }
-        let is_open = |state| matches!(state, ConnectionState::Open | ConnectionState::Full);
         let mut served = self.connections.iter().zip(&self.endpoints).filter(|(connection, endpoint)| {
             endpoint.server == server
-                && is_open(connection.state())
+                && connection.state().is_open()
                 && connection.answered
                 && !connection.session.is_idle()
         });
@@ -345,32 +344,37 @@ impl<C: Codec> WorkerState<C> {
     /// Closes a connection and ends the requests that are outstanding on it. Its client may open it again if `again` is
     /// set.
     pub fn end_session<A: ReplyAccount>(&mut self, slot: usize, cause: CloseCause, again: bool, now: Nanos) {
-        self.reporter.note_server(self.endpoints[slot].server);
         let connection = &mut self.connections[slot];
         connection.close();
         self.congested -= usize::from(std::mem::take(&mut connection.congested));
-        let client = &mut self.entries[connection.client as usize].client;
-        let mut replies =
-            Replies::<A>::new(slot, connection.lane, client, &mut self.maker, &mut self.reporter);
-        match cause {
-            CloseCause::Closed(fault) => connection.session.handle_closed(fault, now, &mut replies),
-            CloseCause::TimedOut => {
-                connection.session.handle_timeout(self.limits.timeout_ns, now, &mut replies)
-            }
-        }
-        let ended = replies.ended;
-        self.reporter.ended(ended, now);
+        let timeout_ns = self.limits.timeout_ns;
+        self.end_requests::<A>(slot, now, |session, replies| match cause {
+            CloseCause::Closed(fault) => session.handle_closed(fault, now, replies),
+            CloseCause::TimedOut => session.handle_timeout(timeout_ns, now, replies),
+        });
         self.close_lane(slot, again);
     }
 
     /// Gives up the requests that are late on a connection of datagrams, which stays open.
     pub fn end_overdue<A: ReplyAccount>(&mut self, slot: usize, now: Nanos) {
+        let timeout_ns = self.limits.timeout_ns;
+        self.end_requests::<A>(slot, now, |session, replies| {
+            session.handle_overdue(timeout_ns, now, replies);
+        });
+    }
+
+    /// Ends requests of the connection in `slot` by `end`.
+    fn end_requests<A: ReplyAccount>(
+        &mut self,
+        slot: usize,
+        now: Nanos,
+        end: impl FnOnce(&mut Session<C>, &mut Replies<'_, A>),
+    ) {
         self.reporter.note_server(self.endpoints[slot].server);
         let connection = &mut self.connections[slot];
         let client = &mut self.entries[connection.client as usize].client;
-        let mut replies =
-            Replies::<A>::new(slot, connection.lane, client, &mut self.maker, &mut self.reporter);
-        connection.session.handle_overdue(self.limits.timeout_ns, now, &mut replies);
+        let mut replies = Replies::new(slot, connection.lane, client, &mut self.maker, &mut self.reporter);
+        end(&mut connection.session, &mut replies);
         let ended = replies.ended;
         self.reporter.ended(ended, now);
     }
@@ -401,7 +405,6 @@ impl<C: Codec> WorkerState<C> {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::connection::session::Session;
     use pummel_logic::protocol::text::Text;
 
     use super::*;

@@ -51,11 +51,7 @@ pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<Serv
         Some(path) => {
             let store = Arc::new(authorities(path, certificates(path, &read_file)?)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(store, provider).build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Content {
-                path: path.to_owned(),
-                wanted: "usable certificates of authorities",
-                error: error.to_string(),
-            })?)
+            builder.with_client_cert_verifier(verifier.map_err(|error| no_authorities(path, &error))?)
         }
     };
     let config = builder.with_single_cert(certificates(cert, &read_file)?, private_key(key, &read_file)?);
@@ -187,15 +183,11 @@ impl Setup {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("the provider has ciphers for TLS 1.2 and 1.3");
-        let builder = match options.insecure {
-            true => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificateVerifier(provider))),
-            false => {
-                let verifier = ListedVerifier::new(options.ca.as_deref(), provider, read)?;
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
-            }
+        let verifier = match options.insecure {
+            true => Verifier::Any(provider),
+            false => Verifier::of_authorities(options.ca.as_deref(), provider, read)?,
         };
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let config = match (&options.cert, &options.key) {
             (None, None) => builder.with_no_client_auth(),
             (Some(cert), Some(key)) => builder
@@ -238,8 +230,7 @@ impl Names {
                 return Err(TlsError::Nameless { server: server.name().to_owned() });
             };
             let name = parse_name(host)?;
-            for attempt in 0..server.addresses() {
-                let Target::Tcp { address, .. } = server.target(0, attempt) else { continue };
+            for &address in server.socket_addresses() {
                 let present = names.entry(address).or_insert_with(|| name.clone());
                 if *present != name {
                     let names = [present.to_str().into_owned(), host.to_owned()];
@@ -262,11 +253,7 @@ fn parse_name(name: &str) -> Result<ServerName<'static>, TlsError> {
 fn authorities(path: &str, certificates: Vec<CertificateDer<'static>>) -> Result<RootCertStore, TlsError> {
     let mut store = RootCertStore::empty();
     for certificate in certificates {
-        store.add(certificate).map_err(|error| TlsError::Content {
-            path: path.to_owned(),
-            wanted: "usable certificates of authorities",
-            error: error.to_string(),
-        })?;
+        store.add(certificate).map_err(|error| no_authorities(path, &error))?;
     }
     Ok(store)
 }
@@ -281,7 +268,7 @@ fn authorities_of_system() -> Result<RootCertStore, TlsError> {
 
 fn certificates(path: &str, read: &FileReader) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let content = content_of(path, read)?;
-    let wrong = |error| wrong_pem(path, "certificate", &error);
+    let wrong = |error| wrong_content(path, "certificate", &error);
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&content).collect();
     match all.map_err(wrong)? {
         none if none.is_empty() => Err(wrong(pem::Error::NoItemsFound)),
@@ -292,7 +279,7 @@ fn certificates(path: &str, read: &FileReader) -> Result<Vec<CertificateDer<'sta
 fn private_key(path: &str, read: &FileReader) -> Result<PrivateKeyDer<'static>, TlsError> {
     let content = content_of(path, read)?;
     PrivateKeyDer::from_pem_slice(&content)
-        .map_err(|error| wrong_pem(path, "unencrypted private key", &error))
+        .map_err(|error| wrong_content(path, "unencrypted private key", &error))
 }
 
 fn content_of(path: &str, read: &FileReader) -> Result<Vec<u8>, TlsError> {
@@ -303,26 +290,35 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
-fn wrong_pem(path: &str, wanted: &'static str, error: &pem::Error) -> TlsError {
+fn wrong_content(path: &str, wanted: &'static str, error: &dyn fmt::Display) -> TlsError {
     TlsError::Content { path: path.to_owned(), wanted, error: error.to_string() }
 }
 
-/// A verifier that trusts authorities, and beside them every server's certificate that the file of authorities holds byte
-/// for byte. A self-signed certificate is often made as that of an authority (CA:TRUE), which is none of a server by the
-/// rules of chains.
-#[derive(Debug)]
-struct ListedVerifier {
-    chains: Arc<WebPkiServerVerifier>,
-    /// The certificates in the file of authorities; none where the authorities are those of the system.
-    listed: Vec<CertificateDer<'static>>,
+fn no_authorities(path: &str, error: &dyn fmt::Display) -> TlsError {
+    wrong_content(path, "usable certificates of authorities", error)
 }
 
-impl ListedVerifier {
-    fn new(
+/// The verifier of servers' certificates.
+#[derive(Debug)]
+enum Verifier {
+    /// Every certificate is accepted, since the user asked for it; the provider knows the kinds of signatures.
+    Any(Arc<CryptoProvider>),
+    /// Authorities are trusted, and beside them every server's certificate that the file of authorities holds byte for byte. A
+    /// self-signed certificate is often made as that of an authority (CA:TRUE), which is none of a server by the rules of chains.
+    Listed {
+        chains: Arc<WebPkiServerVerifier>,
+        /// The certificates in the file of authorities; none where the authorities are those of the system.
+        listed: Vec<CertificateDer<'static>>,
+    },
+}
+
+impl Verifier {
+    /// The verifier that trusts the authorities in the file at `path`, or those of the system.
+    fn of_authorities(
         path: Option<&str>,
         provider: Arc<CryptoProvider>,
         read: &FileReader,
-    ) -> Result<ListedVerifier, TlsError> {
+    ) -> Result<Verifier, TlsError> {
         let listed = path.map(|path| certificates(path, read)).transpose()?.unwrap_or_default();
         let store = match path {
             Some(path) => authorities(path, listed.clone())?,
@@ -331,11 +327,11 @@ impl ListedVerifier {
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
             .build()
             .expect("there is an authority, and there are no lists of revoked certificates");
-        Ok(ListedVerifier { chains, listed })
+        Ok(Verifier::Listed { chains, listed })
     }
 }
 
-impl ServerCertVerifier for ListedVerifier {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -344,13 +340,12 @@ impl ServerCertVerifier for ListedVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verified =
-            self.chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verified {
+        let Verifier::Listed { chains, listed } = self else { return Ok(ServerCertVerified::assertion()) };
+        match chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             // The dates of a certificate are checked before its chain: one of another time has another error.
             Err(rustls::Error::InvalidCertificate(error))
                 if (words::is_authority(&error) || error == CertificateError::UnknownIssuer)
-                    && self.listed.iter().any(|listed| listed == end_entity) =>
+                    && listed.iter().any(|listed| listed == end_entity) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -365,7 +360,10 @@ impl ServerCertVerifier for ListedVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls12_signature(message, cert, dss)
+        match self {
+            Verifier::Any(_) => Ok(HandshakeSignatureValid::assertion()),
+            Verifier::Listed { chains, .. } => chains.verify_tls12_signature(message, cert, dss),
+        }
     }
 
     fn verify_tls13_signature(
@@ -374,50 +372,17 @@ impl ServerCertVerifier for ListedVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls13_signature(message, cert, dss)
+        match self {
+            Verifier::Any(_) => Ok(HandshakeSignatureValid::assertion()),
+            Verifier::Listed { chains, .. } => chains.verify_tls13_signature(message, cert, dss),
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chains.supported_verify_schemes()
-    }
-}
-
-/// A verifier that accepts every certificate, used only where the user asked for it.
-#[derive(Debug)]
-struct AnyCertificateVerifier(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificateVerifier {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        match self {
+            Verifier::Any(provider) => provider.signature_verification_algorithms.supported_schemes(),
+            Verifier::Listed { chains, .. } => chains.supported_verify_schemes(),
+        }
     }
 }
 

@@ -171,9 +171,7 @@ impl Uring {
 
     /// Ends a connection's operations and frees its slot; the kernel closes the socket when the operations are over.
     fn release(&mut self, conn: ConnId) {
-        let index = conn.slot as usize;
-        let slot = std::mem::take(&mut self.sockets.slots[index]);
-        self.sockets.slots[index].generation = slot.generation;
+        let slot = self.sockets.slots[conn.slot as usize].free();
         let quiet = Operation::Quiet.token(conn);
         for (flag, kind) in
             [(RECEIVING, Operation::Receive), (ASKED, Operation::Connect), (BLOCKED, Operation::Writable)]

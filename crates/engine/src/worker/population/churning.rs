@@ -259,7 +259,7 @@ impl Churning {
         state.reporter.failed(slot);
         self.lifetimes[slot].failure = Some(failure);
         let connection = &mut state.connections[slot];
-        if let ConnectionState::Open | ConnectionState::Full = connection.state() {
+        if connection.state().is_open() {
             connection.note_end(matches!(cause, CloseCause::Closed(_)));
         }
         state.end_session::<Churning>(slot, cause, false, now);
