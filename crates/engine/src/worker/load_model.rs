@@ -17,18 +17,23 @@ use crate::worker::trouble::Trouble;
 const HELD_MIN_NS: Nanos = 100 * MILLISECOND;
 
 /// The load model of clients that stay, with windows or without. The bytes and findings of windows are counted apart.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Resident<const HAS_WINDOWS: bool>;
 
 impl<const HAS_WINDOWS: bool> ReplyAccount for Resident<HAS_WINDOWS> {
     const HAS_WINDOWS: bool = HAS_WINDOWS;
 }
 
-impl<const HAS_WINDOWS: bool> LoadModel for Resident<HAS_WINDOWS> {}
+impl<const HAS_WINDOWS: bool> LoadModel for Resident<HAS_WINDOWS> {
+    type Account = Self;
+}
 
 /// A load model, as the loop over clients and the events of their connections see it. What a model leaves out is as clients
 /// have it that stay for the whole run and open their connections again.
-pub trait LoadModel: ReplyAccount + Sized {
+pub trait LoadModel: Sized {
+    /// The counts of the clients' replies beside those of every model.
+    type Account: ReplyAccount;
+
     /// When [`LoadModel::poll`] has to be called; [`NEVER`] where nothing is due.
     #[inline]
     fn next_due(&self) -> Nanos {
@@ -101,11 +106,16 @@ pub trait LoadModel: ReplyAccount + Sized {
     ) -> Result<u32, Malformed> {
         let connection = &mut state.connections[slot];
         let client = &mut state.entries[connection.client as usize].client;
-        if Self::HAS_WINDOWS {
+        if Self::Account::HAS_WINDOWS {
             state.maker.window_mut().count_bytes(client.window_verb(), chunk.bytes.len());
         }
-        let mut replies =
-            Replies::<Self>::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
+        let mut replies = Replies::<Self::Account>::new(
+            slot,
+            connection.lane,
+            client,
+            &mut state.maker,
+            &mut state.reporter,
+        );
         let answered = connection.session.handle_received(chunk, &mut replies);
         let ended = replies.ended;
         state.reporter.ended(ended, chunk.read);
@@ -185,7 +195,7 @@ pub trait LoadModel: ReplyAccount + Sized {
             // The server speaks, and is not silent.
             state.connections[slot].note_end(by_server);
             let again = again && !state.refuses_for_good(state.endpoints[slot].server, now);
-            return state.end_session::<Self>(slot, cause, again, now);
+            return state.end_session::<Self::Account>(slot, cause, again, now);
         }
         state.miss(slot);
         let connection = &mut state.connections[slot];
@@ -198,22 +208,22 @@ pub trait LoadModel: ReplyAccount + Sized {
             state.silence.missed(state.endpoints[slot].server, slot, now);
         }
         let again = again && !state.gives_up(state.endpoints[slot].server, now);
-        state.end_session::<Self>(slot, cause, again, now);
+        state.end_session::<Self::Account>(slot, cause, again, now);
     }
 
     /// Sends the waiting bytes of congested connections whose sockets take bytes again.
     fn relieve<C: Codec>(&self, state: &mut WorkerState<C>, backend: &mut dyn Backend, now: Nanos) {
-        state.relieve::<Self>(backend, now);
+        state.relieve::<Self::Account>(backend, now);
     }
 
     /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. Its client may open the
     /// connection again.
     fn end_session<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, cause: CloseCause, now: Nanos) {
-        state.end_session::<Self>(slot, cause, true, now);
+        state.end_session::<Self::Account>(slot, cause, true, now);
     }
 
     /// Gives up the late requests on the connection in `slot`, which is over datagrams and stays open.
     fn end_overdue<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
-        state.end_overdue::<Self>(slot, now);
+        state.end_overdue::<Self::Account>(slot, now);
     }
 }

@@ -1,7 +1,5 @@
 //! The replies of one connection: handed to its client and to the reporter in the order in which they were decoded.
 
-use std::marker::PhantomData;
-
 use pummel_logic::client::{Client, Lane};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Sink};
@@ -14,11 +12,15 @@ use crate::worker::reporter::WorkerReporter;
 /// Fault of an item that its request did not ask for, or not as often.
 const UNASKED_VALUE: Malformed = Malformed("a value that was not asked for, or not so often");
 
-/// A load model's counts of replies beside those of every model. The choice is a type, so that a model without
-/// windows has no branch for them where a reply is handled.
-pub trait ReplyAccount {
+/// The counts of replies beside those of every load model. The choice is a type, so that a model without windows has no branch for
+/// them where a reply is handled.
+pub trait ReplyAccount: Copy + Default {
     /// Whether clients have windows, whose counts and findings are reported with each answer.
     const HAS_WINDOWS: bool;
+
+    /// Counts a reply that is whole. `left_bytes` of the chunk with its end follow it.
+    #[inline]
+    fn passed(&mut self, _reporter: &mut WorkerReporter, _left_bytes: usize) {}
 }
 
 /// The sink of one connection's session: hands its replies to its client and to the reporter.
@@ -32,7 +34,8 @@ pub struct Replies<'a, A> {
     pub woken: bool,
     /// Requests that were sent and ended.
     pub ended: u32,
-    account: PhantomData<A>,
+    /// The counts beside those of every load model.
+    pub account: A,
 }
 
 impl<'a, A: ReplyAccount> Replies<'a, A> {
@@ -45,7 +48,7 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
         maker: &'a mut RequestMaker,
         reporter: &'a mut WorkerReporter,
     ) -> Replies<'a, A> {
-        Replies { slot, lane, client, maker, reporter, woken: false, ended: 0, account: PhantomData }
+        Replies { slot, lane, client, maker, reporter, woken: false, ended: 0, account: A::default() }
     }
 
     /// A copy for a rare path, so that the original can stay in registers.
@@ -122,6 +125,11 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
         self.reporter.parted(whole);
     }
 
+    #[inline]
+    fn passed(&mut self, left_bytes: usize) {
+        self.account.passed(self.reporter, left_bytes);
+    }
+
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
         self.ended += u32::from(answer.sent != NEVER);
@@ -172,25 +180,19 @@ fn unstored(verb: Verb, outcome: Outcome) -> Option<&'static [u8]> {
     }
 }
 
-/// A sink that also counts the bytes of each reply, for the account of clients that come and go.
-pub struct WeighedReplies<'a, A> {
-    replies: Replies<'a, A>,
+/// The count of the bytes of each reply, for the account of clients that come and go.
+#[derive(Clone, Copy, Default)]
+pub struct ReplyBytes {
     /// Bytes of the chunk that belong to no whole reply so far.
     left_bytes: usize,
     /// Bytes of the reply that came before this chunk.
     before_bytes: u64,
 }
 
-impl<'a, A: ReplyAccount> WeighedReplies<'a, A> {
-    /// A sink for a chunk of `chunk_bytes` bytes. `before_bytes` bytes of the chunk's first reply came before the
-    /// chunk.
-    pub fn new(replies: Replies<'a, A>, chunk_bytes: usize, before_bytes: u64) -> WeighedReplies<'a, A> {
-        WeighedReplies { replies, left_bytes: chunk_bytes, before_bytes }
-    }
-
-    /// Requests that were sent and ended.
-    pub fn ended(&self) -> u32 {
-        self.replies.ended
+impl ReplyBytes {
+    /// The count for a chunk of `chunk_bytes` bytes. `before_bytes` bytes of the chunk's first reply came before the chunk.
+    pub fn new(chunk_bytes: usize, before_bytes: u64) -> ReplyBytes {
+        ReplyBytes { left_bytes: chunk_bytes, before_bytes }
     }
 
     /// Bytes received so far of the reply that is not whole yet.
@@ -199,33 +201,11 @@ impl<'a, A: ReplyAccount> WeighedReplies<'a, A> {
     }
 }
 
-impl<A: ReplyAccount> Sink for WeighedReplies<'_, A> {
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
-        self.replies.item(ticket, item)
-    }
+impl ReplyAccount for ReplyBytes {
+    const HAS_WINDOWS: bool = false;
 
-    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
-        self.replies.body(ticket, bytes);
-    }
-
-    fn absent(&mut self, ticket: &Ticket) {
-        self.replies.absent(ticket);
-    }
-
-    fn broken_off(&mut self) {
-        self.replies.broken_off();
-    }
-
-    fn quiet_error(&mut self, message: &[u8]) {
-        self.replies.quiet_error(message);
-    }
-
-    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
-        self.replies.answer(answer, message);
-    }
-
-    fn passed(&mut self, left_bytes: usize) {
-        self.replies.reporter.weigh(self.before_bytes + (self.left_bytes - left_bytes) as u64);
+    fn passed(&mut self, reporter: &mut WorkerReporter, left_bytes: usize) {
+        reporter.weigh(self.before_bytes + (self.left_bytes - left_bytes) as u64);
         (self.left_bytes, self.before_bytes) = (left_bytes, 0);
     }
 }

@@ -52,7 +52,7 @@ impl<C: Codec> WorkerState<C> {
         now: Nanos,
     ) {
         if self.congested > 0 && self.is_congested(number) {
-            return self.flush_client::<M>(number, backend);
+            return self.flush_client::<M::Account>(number, backend);
         }
         let (mut asked, mut given_up, mut is_crowded) = (0, 0, false);
         loop {
@@ -128,7 +128,7 @@ impl<C: Codec> WorkerState<C> {
         if asked > 0 {
             self.reporter.asked(asked as u32, self.entries[number].client.outstanding());
         }
-        self.flush_client::<M>(number, backend);
+        self.flush_client::<M::Account>(number, backend);
         if is_crowded {
             self.note_congestion(number);
         }

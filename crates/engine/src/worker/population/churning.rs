@@ -21,7 +21,7 @@ use crate::worker::opening::retry_pause;
 use crate::worker::population::lifetime::{DEPARTURE_DRAWS_MAX, Lifetime};
 use crate::worker::population::slots::Slots;
 use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
-use crate::worker::replies::{Replies, ReplyAccount, WeighedReplies};
+use crate::worker::replies::{Replies, ReplyBytes};
 use crate::worker::setup::Endpoint;
 use crate::worker::state::{ClientEntry, CloseCause, WorkerState};
 use crate::worker::trouble::{Trouble, says_full};
@@ -56,10 +56,6 @@ pub struct Churning {
     next_due: Nanos,
     /// Connections to be tried again at once, by another address.
     redials: Vec<ConnId>,
-}
-
-impl ReplyAccount for Churning {
-    const HAS_WINDOWS: bool = false;
 }
 
 impl Churning {
@@ -262,7 +258,7 @@ impl Churning {
         if connection.state().is_open() {
             connection.note_end(matches!(cause, CloseCause::Closed(_)));
         }
-        state.end_session::<Churning>(slot, cause, false, now);
+        state.end_session::<Resident<false>>(slot, cause, false, now);
     }
 
     /// Lets the client in `slot` depart, since it has nothing left to do.
@@ -305,6 +301,8 @@ impl Churning {
 }
 
 impl LoadModel for Churning {
+    type Account = Resident<false>;
+
     #[inline]
     fn next_due(&self) -> Nanos {
         self.next_due
@@ -432,13 +430,12 @@ impl LoadModel for Churning {
             return Err(FULL);
         }
         let client = &mut state.entries[slot].client;
-        let replies =
-            Replies::<Churning>::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
+        let mut replies = Replies::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
         let pending_bytes = &mut self.lifetimes[slot].pending_bytes;
-        let mut weighed = WeighedReplies::new(replies, chunk.bytes.len(), *pending_bytes);
-        let answered = connection.session.handle_received(chunk, &mut weighed);
-        *pending_bytes = weighed.pending_bytes();
-        let ended = weighed.ended();
+        replies.account = ReplyBytes::new(chunk.bytes.len(), *pending_bytes);
+        let answered = connection.session.handle_received(chunk, &mut replies);
+        *pending_bytes = replies.account.pending_bytes();
+        let ended = replies.ended;
         state.reporter.ended(ended, chunk.read);
         answered
     }
