@@ -156,6 +156,15 @@ impl Epoll {
         }
     }
 
+    /// Notes where a send found its connection broken. The kernel reports by itself when a full socket takes bytes again.
+    #[inline(always)]
+    fn handle_sent(&mut self, conn: ConnId, (handed, shortfall): (Handed, Shortfall)) -> Handed {
+        if let Shortfall::Broken(Some(error)) = shortfall {
+            self.fail(conn, &error);
+        }
+        handed
+    }
+
     /// Notes that a connection is broken. The next drain hands that over, after the bytes that can still be read.
     #[cold]
     fn fail(&mut self, conn: ConnId, error: &io::Error) {
@@ -416,21 +425,15 @@ impl Backend for Epoll {
 
     #[inline(always)]
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
-        let (handed, shortfall) = self.sockets.send(conn, parts);
-        if let Shortfall::Broken(Some(error)) = shortfall {
-            self.fail(conn, &error);
-        }
-        handed
+        let sent = self.sockets.send(conn, parts);
+        self.handle_sent(conn, sent)
     }
 
     fn send_marked(&mut self, conn: ConnId, parts: &[IoSlice<'_>], mark: Option<Mark>) -> Handed {
-        let Some((handed, shortfall)) = self.sockets.send_marked(conn, parts, mark) else {
-            return self.send(conn, parts);
-        };
-        if let Shortfall::Broken(Some(error)) = shortfall {
-            self.fail(conn, &error);
+        match self.sockets.send_marked(conn, parts, mark) {
+            Some(sent) => self.handle_sent(conn, sent),
+            None => self.send(conn, parts),
         }
-        handed
     }
 
     fn transmit_stamp(&mut self, conn: ConnId, mark: Mark) -> TransmitStamp {

@@ -493,12 +493,9 @@ impl<C: Codec, B: Backend> PhaseWorker for Worker<C, B> {
                 continue;
             }
             any = true;
-            self.backend.close(state.id(slot), Close::Fin);
-            let connection = &mut state.connections[slot];
-            if connection.reset().is_opening() {
-                state.openings.end_one();
-            }
-            state.reporter.add_datagrams(&connection.session.take_datagram_counts());
+            state.reset(slot, &mut self.backend);
+            let counts = state.connections[slot].session.take_datagram_counts();
+            state.reporter.add_datagrams(&counts);
             let (client, lane) = state.owner(slot);
             state.entries[client].client.handle_closed(lane, true, &mut state.maker);
         }

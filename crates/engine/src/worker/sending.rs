@@ -1,6 +1,5 @@
 //! The sending of requests: woken clients are polled, and the bytes of their requests are handed to the backend.
 
-use std::cmp::Reverse;
 use std::io::IoSlice;
 
 use pummel_logic::client::{Action, Client};
@@ -105,10 +104,7 @@ impl<C: Codec> WorkerState<C> {
                 }
                 Action::Wait(NEVER) => break,
                 Action::Wait(at) => {
-                    if at < entry.due {
-                        entry.due = at;
-                        self.due.push(Reverse((at, number as u32)));
-                    }
+                    entry.wake_at(at, number, &mut self.due);
                     break;
                 }
                 Action::Done => {
@@ -116,10 +112,7 @@ impl<C: Codec> WorkerState<C> {
                     break;
                 }
                 Action::DoneUntil(at) => {
-                    if at < entry.due {
-                        entry.due = at;
-                        self.due.push(Reverse((at, number as u32)));
-                    }
+                    entry.wake_at(at, number, &mut self.due);
                     model.handle_done(self, number, backend, now);
                     break;
                 }

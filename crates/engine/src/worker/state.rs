@@ -42,6 +42,15 @@ impl ClientEntry {
     pub(super) fn new(client: Client) -> ClientEntry {
         ClientEntry { client, due: NEVER, woken: false }
     }
+
+    /// Has client `number` woken at `at`, unless it is woken before that.
+    #[inline]
+    pub(super) fn wake_at(&mut self, at: Nanos, number: usize, due: &mut BinaryHeap<Reverse<(Nanos, u32)>>) {
+        if at < self.due {
+            self.due = at;
+            due.push(Reverse((at, number as u32)));
+        }
+    }
 }
 
 /// Why an open connection ends.
@@ -393,6 +402,14 @@ impl<C: Codec> WorkerState<C> {
             }
         }
         self.wake(client);
+    }
+
+    /// Closes the connection in `slot`, whatever its state is, and forgets its failures.
+    pub fn reset(&mut self, slot: usize, backend: &mut dyn Backend) {
+        backend.close(self.id(slot), Close::Fin);
+        if self.connections[slot].reset().is_opening() {
+            self.openings.end_one();
+        }
     }
 
     /// Closes the sockets of the connections that were given up while events were handled.

@@ -87,12 +87,9 @@ impl Churning {
             self.staying.extend(clients.map(|(entry, endpoint)| (entry.client.number(), *endpoint)));
         }
         for slot in 0..state.connections.len() {
-            backend.close(state.id(slot), Close::Fin);
-            let connection = &mut state.connections[slot];
-            if connection.reset().is_opening() {
-                state.openings.end_one();
-            }
-            state.entries[connection.client as usize].client.depart();
+            state.reset(slot, backend);
+            let (client, _) = state.owner(slot);
+            state.entries[client].client.depart();
         }
         self.slots = Slots::new(self.limits.limit, state.entries.len(), phase.begin);
         self.lifetimes.fill(Lifetime::VACANT);
