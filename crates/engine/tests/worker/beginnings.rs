@@ -1,11 +1,11 @@
 //! Tests of connections while a phase that has a time to begin at has not begun.
 
-use std::io::{self, IoSlice};
+use std::io::{self};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::backend::sim::{NetworkConditions, Next, Peer, Sim};
+use pummel_engine::backend::{Backend, ConnId};
 use pummel_engine::run::{Gate, Run};
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
@@ -47,19 +47,13 @@ struct Restless {
 }
 
 impl Peer for Restless {
-    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        self.peer.handle_connect(conn, target, now)
-    }
+    forward!(peer: handle_connect, handle_closed);
 
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
         if bytes.starts_with(b"set") && self.when_idle != WhenIdle::Nothing {
             self.idle_at.insert((conn.slot, conn.generation), Some(now + IDLE_NS));
         }
         self.peer.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.peer.handle_closed(conn, now);
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
@@ -90,29 +84,11 @@ struct Counting {
 }
 
 impl Backend for Counting {
-    fn now(&self) -> Nanos {
-        self.network.now()
-    }
-
-    fn open(&mut self, conn: ConnId, target: &Target) {
-        self.network.open(conn, target);
-    }
-
-    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
-        self.network.send(conn, parts)
-    }
-
-    fn close(&mut self, conn: ConnId, how: Close) {
-        self.network.close(conn, how);
-    }
+    forward!(network: now, open, send, close, drain);
 
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
         assert!(self.waits.fetch_add(1, Ordering::Relaxed) < 20_000, "it spins");
         self.network.wait(until)
-    }
-
-    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        self.network.drain(on);
     }
 }
 

@@ -1,13 +1,13 @@
 //! Clients that come and go: every one of them, and every request, is accounted for, whatever the conditions.
 
 use std::collections::BTreeSet;
-use std::io::{self, IoSlice};
+use std::io::{self};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pummel_engine::backend::dial::{self, failure_of};
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Target};
 use pummel_engine::worker::trouble::Trouble;
 use pummel_logic::plan::{
     Arrivals, ChurningClients, Depth, Gap, Login, Plan, Protocol, Sequence, Spawns, Stop,
@@ -419,9 +419,7 @@ struct Scarce {
 }
 
 impl Backend for Scarce {
-    fn now(&self) -> Nanos {
-        self.network.now()
-    }
+    forward!(network: now, send);
 
     fn open(&mut self, conn: ConnId, target: &Target) {
         if self.open.len() >= self.most {
@@ -429,10 +427,6 @@ impl Backend for Scarce {
         }
         self.open.insert((conn.slot, conn.generation));
         self.network.open(conn, target);
-    }
-
-    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
-        self.network.send(conn, parts)
     }
 
     fn close(&mut self, conn: ConnId, how: Close) {

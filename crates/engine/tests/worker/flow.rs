@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pummel_engine::backend::sim::{NetworkConditions, Sim};
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::backend::{Backend, ConnId, Handed};
 use pummel_logic::connection::session::OUTBOX_MAX_BYTES;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Depth, Plan};
@@ -25,29 +25,15 @@ struct Gauge<'a, P> {
 }
 
 impl<P: pummel_engine::backend::sim::Peer> Backend for Gauge<'_, P> {
-    fn now(&self) -> Nanos {
-        self.sim.now()
-    }
-
-    fn open(&mut self, conn: ConnId, target: &Target) {
-        self.sim.open(conn, target);
-    }
+    forward!(sim: now, open, close, drain);
 
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         self.most.fetch_max(parts.iter().map(|part| part.len()).sum(), Ordering::Relaxed);
         self.sim.send(conn, parts)
     }
 
-    fn close(&mut self, conn: ConnId, how: Close) {
-        self.sim.close(conn, how);
-    }
-
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
         self.sim.wait(until)
-    }
-
-    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        self.sim.drain(on);
     }
 }
 

@@ -95,19 +95,13 @@ struct Noting {
 }
 
 impl Peer for Noting {
+    forward!(servers: handle_received, handle_closed);
+
     fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
         if let Target::Tcp { address, source: Some(source) } = target {
             self.pairs.lock().expect("no peer panics").push((address.ip(), source.ip()));
         }
         self.servers.handle_connect(conn, target, now)
-    }
-
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        self.servers.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.servers.handle_closed(conn, now);
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {

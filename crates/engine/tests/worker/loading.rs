@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
-use pummel_engine::backend::{ConnId, Target};
+use pummel_engine::backend::ConnId;
+use pummel_engine::backend::sim::{NetworkConditions, Next, Peer, Sim};
 use pummel_engine::run::{Run, Watch};
 use pummel_engine::sys;
 use pummel_logic::dist::Dist;
@@ -220,19 +220,13 @@ fn cpu_ns() -> Nanos {
 }
 
 impl Peer for Toil {
-    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        self.server.handle_connect(conn, target, now)
-    }
+    forward!(server: handle_connect, handle_closed);
 
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
         let begin = cpu_ns();
         while cpu_ns() < begin + self.burn_ns {}
         self.burned_ns.fetch_add(cpu_ns() - begin, Ordering::Relaxed);
         self.server.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.server.handle_closed(conn, now);
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {

@@ -1,6 +1,9 @@
 //! Whole runs over the simulated network, most of them against the core of the built-in server: no socket, and a clock
 //! that only the simulation moves, so that figures are exact.
 
+#[macro_use]
+mod forward;
+
 mod accounts;
 mod beginnings;
 mod changing;

@@ -205,6 +205,8 @@ struct Ending {
 }
 
 impl Peer for Ending {
+    forward!(peer: handle_closed);
+
     fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
         self.heard.insert((conn.slot, conn.generation), 0);
         self.peer.handle_connect(conn, target, now)
@@ -215,10 +217,6 @@ impl Peer for Ending {
         if self.error.is_none() {
             self.peer.handle_received(conn, bytes, now);
         }
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.peer.handle_closed(conn, now);
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {

@@ -1,8 +1,8 @@
 //! Replies that end otherwise than they began, and replies with more than was asked for: the use that is made of their
 //! values.
 
-use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
-use pummel_engine::backend::{ConnId, Target};
+use pummel_engine::backend::ConnId;
+use pummel_engine::backend::sim::{NetworkConditions, Next, Peer};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{ChurningClients, Depth, Plan, Protocol, Spawns, Work};
 use pummel_logic::protocol::{Fault, Verb};
@@ -24,17 +24,7 @@ struct Spoiling {
 }
 
 impl Peer for Spoiling {
-    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        self.peer.handle_connect(conn, target, now)
-    }
-
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        self.peer.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.peer.handle_closed(conn, now);
-    }
+    forward!(peer: handle_connect, handle_received, handle_closed);
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
         let next = self.peer.poll(conn, now, out);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::backend::{Backend, ConnId, Handed};
 use pummel_engine::run::{Inputs, RateCommand, Run, Steering, Wants, Watch};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::arrival::steered_plan;
@@ -81,13 +81,7 @@ struct Steered<'a> {
 }
 
 impl Backend for Steered<'_> {
-    fn now(&self) -> Nanos {
-        self.sim.now()
-    }
-
-    fn open(&mut self, conn: ConnId, target: &Target) {
-        self.sim.open(conn, target);
-    }
+    forward!(sim: now, open, close, drain);
 
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         // The first request is one of the measured phase.
@@ -95,10 +89,6 @@ impl Backend for Steered<'_> {
             thread::yield_now();
         }
         self.sim.send(conn, parts)
-    }
-
-    fn close(&mut self, conn: ConnId, how: Close) {
-        self.sim.close(conn, how);
     }
 
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
@@ -109,10 +99,6 @@ impl Backend for Steered<'_> {
             self.hand.say(number);
         }
         self.sim.wait(until)
-    }
-
-    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        self.sim.drain(on);
     }
 }
 

@@ -2,10 +2,10 @@
 //! them.
 
 use std::collections::BTreeMap;
-use std::io::{self, IoSlice};
+use std::io::{self};
 
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::backend::{Backend, ConnId, Event, Target};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Depth, Plan, Protocol, Stop};
@@ -253,6 +253,8 @@ struct Closing {
 }
 
 impl Peer for Closing {
+    forward!(peer: handle_received, handle_closed);
+
     fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
         self.connections += 1;
         if self.connections > self.takes {
@@ -260,14 +262,6 @@ impl Peer for Closing {
         }
         self.first.get_or_insert(conn);
         self.peer.handle_connect(conn, target, now)
-    }
-
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        self.peer.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.peer.handle_closed(conn, now);
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
@@ -285,17 +279,7 @@ struct Full {
 }
 
 impl Peer for Full {
-    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        self.peer.handle_connect(conn, target, now)
-    }
-
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        self.peer.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.peer.handle_closed(conn, now);
-    }
+    forward!(peer: handle_connect, handle_received, handle_closed);
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
         match conn.slot >= self.takes {
@@ -341,19 +325,13 @@ struct Forgetful {
 }
 
 impl Peer for Forgetful {
-    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        self.peer.handle_connect(conn, target, now)
-    }
+    forward!(peer: handle_connect, handle_closed);
 
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
         self.requests += 1;
         if self.requests - 1 != self.forgets {
             self.peer.handle_received(conn, bytes, now);
         }
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.peer.handle_closed(conn, now);
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
@@ -528,21 +506,7 @@ struct Stopped<P> {
 }
 
 impl<P: Peer> Backend for Stopped<P> {
-    fn now(&self) -> Nanos {
-        self.sim.now()
-    }
-
-    fn open(&mut self, conn: ConnId, target: &Target) {
-        self.sim.open(conn, target);
-    }
-
-    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
-        self.sim.send(conn, parts)
-    }
-
-    fn close(&mut self, conn: ConnId, how: Close) {
-        self.sim.close(conn, how);
-    }
+    forward!(sim: now, open, send, close, drain);
 
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
         if self.sim.now() >= self.at {
@@ -550,10 +514,6 @@ impl<P: Peer> Backend for Stopped<P> {
             self.sim.pause(self.for_ns);
         }
         self.sim.wait(until)
-    }
-
-    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        self.sim.drain(on);
     }
 }
 
@@ -645,21 +605,7 @@ struct Interrupted<P> {
 }
 
 impl<P: Peer> Backend for Interrupted<P> {
-    fn now(&self) -> Nanos {
-        self.network.now()
-    }
-
-    fn open(&mut self, conn: ConnId, target: &Target) {
-        self.network.open(conn, target);
-    }
-
-    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
-        self.network.send(conn, parts)
-    }
-
-    fn close(&mut self, conn: ConnId, how: Close) {
-        self.network.close(conn, how);
-    }
+    forward!(network: now, open, send, close);
 
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
         let at = self.network.at;
@@ -743,6 +689,8 @@ impl Porter {
 }
 
 impl Peer for Porter {
+    forward!(peer: handle_closed);
+
     fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
         self.connections += 1;
         if self.refuses.contains(&(self.connections - 1)) {
@@ -755,10 +703,6 @@ impl Peer for Porter {
         assert!(self.requests != self.panics_at, "the test lets this worker fail");
         self.requests += 1;
         self.peer.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.peer.handle_closed(conn, now);
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {

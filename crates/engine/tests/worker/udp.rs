@@ -159,6 +159,8 @@ struct Stumbling {
 }
 
 impl Peer for Stumbling {
+    forward!(inner: handle_closed);
+
     fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
         if std::mem::take(&mut self.refusals) > 0 {
             return Admission::Refuse;
@@ -169,10 +171,6 @@ impl Peer for Stumbling {
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
         self.received += 1;
         self.inner.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.inner.handle_closed(conn, now);
     }
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {

@@ -1,7 +1,7 @@
 //! Clients with windows (memaslap) against servers that forget, that refuse to store, and that are full.
 
-use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
-use pummel_engine::backend::{ConnId, Target};
+use pummel_engine::backend::ConnId;
+use pummel_engine::backend::sim::{NetworkConditions, Next, Peer};
 use pummel_logic::plan::{
     Arrivals, ChurningClients, Lengths, Phase, Plan, Pool, Protocol, Spawns, Window, Work,
 };
@@ -66,17 +66,7 @@ struct Answering {
 }
 
 impl Peer for Answering {
-    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        self.peer.handle_connect(conn, target, now)
-    }
-
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        self.peer.handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        self.peer.handle_closed(conn, now);
-    }
+    forward!(peer: handle_connect, handle_received, handle_closed);
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
         let next = self.peer.poll(conn, now, out);
