@@ -540,6 +540,24 @@ fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
     }
 }
 
+/// The verbs that memcached has beside get and set, in its text protocol; the binary one lacks the last.
+const MEMCACHED_VERBS: [Verb; 14] = [
+    Verb::Gets,
+    Verb::Gat,
+    Verb::Gats,
+    Verb::Add,
+    Verb::Replace,
+    Verb::Append,
+    Verb::Prepend,
+    Verb::Cas,
+    Verb::Cas,
+    Verb::Cas,
+    Verb::Incr,
+    Verb::Decr,
+    Verb::Delete,
+    Verb::Touch,
+];
+
 /// The work of a phase.
 fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
     let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
@@ -570,37 +588,8 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
     let several = has(Feature::MultiGet);
     let mut ops = vec![(Verb::Get, 3.0), (Verb::Set, 2.0)];
     let more: &[Verb] = match plan.protocol {
-        Protocol::Text | Protocol::Meta => &[
-            Verb::Gets,
-            Verb::Gat,
-            Verb::Gats,
-            Verb::Add,
-            Verb::Replace,
-            Verb::Append,
-            Verb::Prepend,
-            Verb::Cas,
-            Verb::Cas,
-            Verb::Cas,
-            Verb::Incr,
-            Verb::Decr,
-            Verb::Delete,
-            Verb::Touch,
-        ],
-        Protocol::Binary => &[
-            Verb::Gets,
-            Verb::Gat,
-            Verb::Gats,
-            Verb::Add,
-            Verb::Replace,
-            Verb::Append,
-            Verb::Prepend,
-            Verb::Cas,
-            Verb::Cas,
-            Verb::Cas,
-            Verb::Incr,
-            Verb::Decr,
-            Verb::Delete,
-        ],
+        Protocol::Text | Protocol::Meta => &MEMCACHED_VERBS,
+        Protocol::Binary => &MEMCACHED_VERBS[..MEMCACHED_VERBS.len() - 1],
         // Also a scan asks for several keys.
         protocol if protocol.is_resp() && (several || has(Feature::Dependent)) => {
             &[Verb::Add, Verb::Append, Verb::Incr, Verb::Delete, Verb::Mset]

@@ -18,7 +18,7 @@ use pummel_testserver::{CountedFault, ServerConfig};
 
 use crate::lanes::{over, run_over};
 use crate::peer::SharedServer;
-use crate::setup::{Outcome, measuring, mix, plan, run, schedule};
+use crate::setup::{measuring, mix, plan, run, schedule};
 
 /// Length of the measured phase.
 const LENGTH_NS: Nanos = 2 * SECOND;
@@ -40,13 +40,6 @@ fn changing(changes: Changes, arrivals: Arrivals) -> Plan {
 fn points(points: &[(u64, f64)]) -> RateShape {
     let point = |&(at_ms, rate): &(u64, f64)| RatePoint { at_ns: at_ms * MILLISECOND, rate };
     RateShape::Points(points.iter().map(point).collect())
-}
-
-/// Due times of the requests, from the beginning of the measured phase, in ascending order.
-fn dues(outcome: &Outcome) -> Vec<Nanos> {
-    let mut dues: Vec<Nanos> = outcome.rows.iter().map(|row| row.due - outcome.begin).collect();
-    dues.sort_unstable();
-    dues
 }
 
 #[test]
@@ -79,7 +72,7 @@ fn requests_are_due_where_the_plan_says_however_many_threads_there_are() {
                 let server = SharedServer::new(ServerConfig::default());
                 let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
                 assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
-                assert!(dues(&outcome) == expected, "{changes:?}, {arrivals:?}, {threads} threads");
+                assert!(outcome.dues() == expected, "{changes:?}, {arrivals:?}, {threads} threads");
             }
         }
     }
@@ -96,7 +89,7 @@ fn a_load_that_rests_for_a_minute_is_whole() {
     let server = SharedServer::new(ServerConfig::default());
     let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
-    let dues = dues(&outcome);
+    let dues = outcome.dues();
     assert_eq!(dues.len(), 200);
     assert!(dues.iter().all(|due| !(2 * SECOND..62 * SECOND).contains(due)), "nothing is due in the rest");
 }

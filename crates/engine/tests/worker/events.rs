@@ -6,12 +6,11 @@ use pummel_logic::plan::{
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_measure::measurement::Status;
 use pummel_testserver::ServerConfig;
 
 use crate::lanes::{over, run_over};
 use crate::peer::SharedServer;
-use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, run, time};
+use crate::setup::{Outcome, at_rate, loaded, measuring, mix, outcome, plan, time};
 
 /// Reads of `records` records at this rate for `length_ns`, in which `events` happen.
 fn eventful(work: Mix, records: u64, rate: f64, length_ns: Nanos, events: Vec<Event>) -> Plan {
@@ -23,13 +22,6 @@ fn eventful(work: Mix, records: u64, rate: f64, length_ns: Nanos, events: Vec<Ev
     plan.phases = vec![measuring(work, time(length_ns))];
     plan.changes.events = events;
     loaded(plan)
-}
-
-fn outcome(plan: &Plan) -> Outcome {
-    let server = SharedServer::new(ServerConfig::default());
-    let outcome = run(plan, 1, NetworkConditions::calm(), || server.peer());
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
-    outcome
 }
 
 fn gets() -> Mix {

@@ -10,7 +10,7 @@ use pummel_measure::measurement::Status;
 use pummel_testserver::ServerConfig;
 
 use crate::peer::SharedServer;
-use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, time};
+use crate::setup::{Outcome, at_rate, loaded, measuring, mix, outcome, plan, requests, run, time};
 
 /// First number of the keys that records get at the end of a life.
 const RENEWED_FROM: u64 = 6_000_000_000_000_000;
@@ -29,7 +29,7 @@ fn churning(churn: &str) -> Mix {
 }
 
 /// A warm-up of a second and a measurement of four, whose records are loaded.
-fn plan_of(work: &Mix) -> Plan {
+pub fn plan_of(work: &Mix) -> Plan {
     let mut plan = at_rate(plan(), 500.0);
     plan.data.records = RECORDS;
     plan.groups[0].clients = 6;
@@ -40,13 +40,6 @@ fn plan_of(work: &Mix) -> Plan {
 
 fn warming(work: &Mix, stop: Stop) -> Phase {
     Phase { name: "warmup".to_owned(), recorded: false, ..measuring(work.clone(), stop) }
-}
-
-fn outcome(plan: &Plan) -> Outcome {
-    let server = SharedServer::new(ServerConfig::default());
-    let outcome = run(plan, 1, NetworkConditions::calm(), || server.peer());
-    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
-    outcome
 }
 
 /// Requests by their due times, from the beginning of the measured phase; without the stores that answers cause. New

@@ -7,17 +7,16 @@ use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::{Gate, Run};
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
-use pummel_logic::plan::{Depth, Event, EventKind, FlashCrowd, HotKey, Mix, Phase, Plan, RankRange};
+use pummel_logic::plan::{Depth, Event, EventKind, FlashCrowd, HotKey, Mix, Plan, RankRange};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_measure::completion::Loaded;
 use pummel_measure::measurement::Status;
 use pummel_testserver::ServerConfig;
 
+use crate::key_churn::plan_of;
 use crate::peer::SharedServer;
-use crate::setup::{ReaderState, at_rate, loaded, measuring, mix, plan, requests, time};
-
-const RECORDS: u64 = 100;
+use crate::setup::{ReaderState, mix, requests};
 
 /// First numbers of the keys that no other request asks for, and of those that records get at the end of a life.
 const FRESH_FROM: u64 = 2_000_000_000_000_000;
@@ -62,17 +61,6 @@ fn of_two_and_of_one(plan: &Plan) -> (Vec<Asked>, Vec<Asked>) {
     two.sort_unstable();
     one.sort_unstable();
     (two, one)
-}
-
-fn plan_of(work: &Mix) -> Plan {
-    let mut plan = at_rate(plan(), 500.0);
-    plan.data.records = RECORDS;
-    plan.groups[0].clients = 6;
-    plan.groups[0].depth = Depth::Limit(16);
-    let warming =
-        Phase { name: "warmup".to_owned(), recorded: false, ..measuring(work.clone(), time(SECOND)) };
-    plan.phases = vec![warming, measuring(work.clone(), time(4 * SECOND))];
-    loaded(plan)
 }
 
 fn churning(churn: &str) -> Mix {

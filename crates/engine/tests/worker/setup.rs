@@ -12,8 +12,11 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_measure::little::little;
-use pummel_measure::measurement::{Keep, Measurement};
+use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::recorder::{Counts, Span};
+use pummel_testserver::ServerConfig;
+
+use crate::peer::SharedServer;
 
 /// Four clients that get a few records, each the same ones, in closed loop for a tenth of a second, from a server that
 /// holds nothing.
@@ -100,6 +103,13 @@ impl Outcome {
         (moments.min, moments.max)
     }
 
+    /// Due times of the requests, from the beginning of the measured phase, in ascending order.
+    pub fn dues(&self) -> Vec<Nanos> {
+        let mut dues: Vec<Nanos> = self.rows.iter().map(|row| row.due - self.begin).collect();
+        dues.sort_unstable();
+        dues
+    }
+
     pub fn reason(&self) -> &str {
         self.measurement.reason.as_deref().unwrap_or_default()
     }
@@ -129,6 +139,14 @@ impl Watch for ReaderState {
     fn departures(&mut self, gone: &[Departure]) {
         self.departures.extend_from_slice(gone);
     }
+}
+
+/// Runs a plan to its end against the built-in server, on a network without faults.
+pub fn outcome(plan: &Plan) -> Outcome {
+    let server = SharedServer::new(ServerConfig::default());
+    let outcome = run(plan, 1, NetworkConditions::calm(), || server.peer());
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    outcome
 }
 
 /// Runs a plan on a simulated network with this seed and this peer.

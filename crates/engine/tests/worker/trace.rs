@@ -91,13 +91,6 @@ fn twitter() -> String {
     (0..3_000).map(row).collect()
 }
 
-/// Due times of the requests from the beginning of the phase, sorted.
-fn dues(outcome: &Outcome) -> Vec<Nanos> {
-    let mut dues: Vec<Nanos> = outcome.rows.iter().map(|row| row.due - outcome.begin).collect();
-    dues.sort_unstable();
-    dues
-}
-
 #[test]
 fn requests_are_due_to_the_nanosecond_whatever_the_number_of_threads() {
     let spread: Vec<Nanos> = (0..3_000).map(|row| row * SECOND / 100).collect();
@@ -112,7 +105,7 @@ fn requests_are_due_to_the_nanosecond_whatever_the_number_of_threads() {
             let counts = outcome.counts();
             assert_eq!((counts.completed, counts.hits, counts.misses), (3_000, 2_700, 0));
             let expected: Vec<Nanos> = spread.iter().map(|due| due / divisor).collect();
-            assert_eq!(dues(&outcome), expected, "{threads} threads at {speed}");
+            assert_eq!(outcome.dues(), expected, "{threads} threads at {speed}");
             let replayed = outcome.measurement.replayed.as_ref().expect("a trace was replayed");
             assert_eq!((replayed.rows, replayed.requests, replayed.is_whole), (3_000, 3_000, true));
             assert_eq!((replayed.late_rows, replayed.covered_ns), (0, 29_990 * MILLISECOND));
@@ -127,7 +120,7 @@ fn a_rate_decides_when_rows_are_due_and_their_order_stays() {
     let plan = replaying(&TraceReplay { by: Some(DealBy::Key), ..replay(TracePace::Rate) }, WHOLE, 2);
     let outcome = run(&plan, &inputs(&[&twitter()]), &server);
     let expected: Vec<Nanos> = (0..3_000).map(|row| row * MILLISECOND).collect();
-    assert_eq!(dues(&outcome), expected);
+    assert_eq!(outcome.dues(), expected);
     assert_eq!(outcome.counts().hits, 2_700);
 }
 
@@ -153,7 +146,7 @@ fn a_warm_up_takes_the_first_rows_and_the_measurement_the_others() {
         let plan = replaying(&replay(REAL), &[(first, false), (Stop::default(), true)], 2);
         let outcome = run(&plan, &inputs(&[&twitter()]), &server);
         assert_eq!(outcome.counts().completed, 2_700, "{first:?}: {}", outcome.reason());
-        assert_eq!(dues(&outcome)[..2], [0, 10 * MILLISECOND], "the measurement begins with its first row");
+        assert_eq!(outcome.dues()[..2], [0, 10 * MILLISECOND], "the measurement begins with its first row");
     }
     let server = SharedServer::new(ServerConfig::default());
     let plan = replaying(&replay(REAL), &[(time(10 * SECOND), true)], 1);
