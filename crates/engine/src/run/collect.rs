@@ -113,8 +113,6 @@ pub(super) struct Collector<'a, 'w> {
     rate_control: Option<RateControl>,
     /// The phase of the open slices, where that is a warm-up that is looked at.
     warm_up: Option<usize>,
-    /// The measured phase whose end another process finds from its slices; `None` if no process does.
-    ticks_of: Option<usize>,
     /// The caller ended the run before its time.
     interrupted: bool,
     /// The reason why no server reports its evictions, if the warm-up waits for one.
@@ -165,7 +163,6 @@ impl<'a, 'w> Collector<'a, 'w> {
             early_end: EarlyEnd::of(plan, context.process_share.is_whole()),
             rate_control: RateControl::of(context),
             warm_up: None,
-            ticks_of: context.end_found_elsewhere(),
             interrupted: false,
             unreported: None,
             lateness: Lateness::default(),
@@ -338,6 +335,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             return self.add_warm_up_slices(phase, end);
         }
         let tick_ns = tick_ns(self.context.plan.interval_ns);
+        let end_found_elsewhere = self.context.end_found_elsewhere();
         let Collector {
             context,
             watch,
@@ -348,7 +346,6 @@ impl<'a, 'w> Collector<'a, 'w> {
             ends,
             before_slices,
             early_end,
-            ticks_of,
             ..
         } = self;
         let mut recorded = Recorded {
@@ -361,7 +358,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         while let Some(mut slice) = slices.take(end, tick_ns, |part| give_back(spares, part)) {
             recorded.add_window(&mut slice, tick_ns);
             early_end.measured_slice(context, &mut slice);
-            if let Some(phase) = *ticks_of {
+            if let Some(phase) = end_found_elsewhere {
                 recorded.watch.tick(&context.plan.phases[phase], &mut slice);
             }
             sum.add(&mut slice, |interval| recorded.add_interval(interval));
