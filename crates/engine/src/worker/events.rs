@@ -10,7 +10,7 @@ use pummel_logic::time::Nanos;
 use crate::backend::{ConnId, Event, Reason};
 use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
-use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::state::{CloseCause, Loss, WorkerState};
 use crate::worker::trouble::{Trouble, says_full};
 
 /// Handles an event of a connection. The event is ignored where the slot has another connection by then.
@@ -62,8 +62,8 @@ pub fn handle<C: Codec>(
                     let trouble = Trouble::malformed(malformed, chunk.bytes, is_greeting);
                     population.note_end(state, slot, trouble, read);
                     state.broken.push(id);
-                    let again = state.limits.reconnect;
-                    population.lose(state, slot, CloseCause::Closed(fault), again, read);
+                    let loss = Loss { cause: CloseCause::Closed(fault), again: state.limits.reconnect };
+                    population.lose(state, slot, loss, read);
                 }
             }
         }

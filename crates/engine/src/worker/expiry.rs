@@ -9,7 +9,7 @@ use pummel_logic::time::{NEVER, Nanos};
 use crate::backend::{Backend, Close, Reason};
 use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
-use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::state::{CloseCause, Loss, WorkerState};
 use crate::worker::trouble::Trouble;
 
 /// Checks the connections whose deadline has come in the timing wheel. Returns whether some are late; they are kept in
@@ -83,7 +83,7 @@ fn give_up<C: Codec>(
     }
     // The generator closed the connection, so that it is opened again whatever the limits say of servers that close.
     population.note_end(state, slot, Trouble::TimedOut, now);
-    population.lose(state, slot, CloseCause::TimedOut, true, now);
+    population.lose(state, slot, Loss { cause: CloseCause::TimedOut, again: true }, now);
 }
 
 /// Gives up the late requests of a connection over datagrams. A late request delays no other there, so that the
@@ -102,7 +102,7 @@ fn give_up_overdue<C: Codec>(
     if state.gives_up(server, now) {
         backend.close(id, Close::Fin);
         state.reporter.lost(server, Trouble::TimedOut);
-        return population.lose(state, slot, CloseCause::TimedOut, false, now);
+        return population.lose(state, slot, Loss { cause: CloseCause::TimedOut, again: false }, now);
     }
     // The next flush puts the connection into the timing wheel again.
     if !state.lanes.are_single() {

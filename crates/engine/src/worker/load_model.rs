@@ -3,13 +3,13 @@
 
 use pummel_logic::client::Lane;
 use pummel_logic::connection::session::Chunk;
-use pummel_logic::protocol::{Codec, Malformed};
+use pummel_logic::protocol::{Codec, Fault, Malformed};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
 use crate::backend::{Backend, Reason};
 use crate::worker::connections::ConnectionState;
 use crate::worker::replies::{Replies, ReplyAccount};
-use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::state::{CloseCause, Loss, WorkerState};
 use crate::worker::trouble::Trouble;
 
 /// Time for which a server that is asked for no replies holds a connection that it takes, in nanoseconds. A server that
@@ -150,7 +150,8 @@ pub trait LoadModel: Sized {
         let Some(since) = connection.opening_since() else {
             let fault = reason.fault;
             state.note_end(slot, Trouble::Lost(reason), now);
-            return self.lose(state, slot, CloseCause::Closed(fault), state.limits.reconnect, now);
+            let loss = Loss { cause: CloseCause::Closed(fault), again: state.limits.reconnect };
+            return self.lose(state, slot, loss, now);
         };
         state.openings.end_one();
         let was_taken = connection.state() == ConnectionState::Handshake;
@@ -180,22 +181,16 @@ pub trait LoadModel: Sized {
         state.close_lane(slot, again && !gives_up);
     }
 
-    /// Handles the loss of the open connection in `slot`. If `again` is set, a client that stays may open the
-    /// connection again, unless its server has been silent for too long.
-    fn lose<C: Codec>(
-        &mut self,
-        state: &mut WorkerState<C>,
-        slot: usize,
-        cause: CloseCause,
-        again: bool,
-        now: Nanos,
-    ) {
+    /// Handles the loss of the open connection in `slot`. A client that stays may then not open the connection again where its server
+    /// has been silent for too long.
+    fn lose<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, loss: Loss, now: Nanos) {
+        let Loss { cause, again } = loss;
         let by_server = matches!(cause, CloseCause::Closed(_));
         if by_server && state.connections[slot].history.refused {
             // The server speaks, and is not silent.
             state.connections[slot].note_end(by_server);
             let again = again && !state.refuses_for_good(state.endpoints[slot].server, now);
-            return state.end_session::<Self::Account>(slot, cause, again, now);
+            return state.end_session::<Self::Account>(slot, Loss { cause, again }, now);
         }
         state.miss(slot);
         let connection = &mut state.connections[slot];
@@ -208,7 +203,7 @@ pub trait LoadModel: Sized {
             state.silence.missed(state.endpoints[slot].server, slot, now);
         }
         let again = again && !state.gives_up(state.endpoints[slot].server, now);
-        state.end_session::<Self::Account>(slot, cause, again, now);
+        state.end_session::<Self::Account>(slot, Loss { cause, again }, now);
     }
 
     /// Sends the waiting bytes of congested connections whose sockets take bytes again.
@@ -218,8 +213,9 @@ pub trait LoadModel: Sized {
 
     /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. Its client may open the
     /// connection again.
-    fn end_session<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, cause: CloseCause, now: Nanos) {
-        state.end_session::<Self::Account>(slot, cause, true, now);
+    fn end_session<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
+        let loss = Loss { cause: CloseCause::Closed(Fault::Closed), again: true };
+        state.end_session::<Self::Account>(slot, loss, now);
     }
 
     /// Gives up the late requests on the connection in `slot`, which is over datagrams and stays open.

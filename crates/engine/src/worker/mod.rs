@@ -34,7 +34,7 @@ use std::io;
 use std::sync::Arc;
 
 use pummel_logic::plan::Transport;
-use pummel_logic::protocol::{Codec, Fault};
+use pummel_logic::protocol::Codec;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::workload::request::RequestMaker;
 use pummel_measure::phase_ends::PhaseOutcome;
@@ -50,7 +50,7 @@ use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
 pub(crate) use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
 pub(crate) use crate::worker::state::ClientEntry;
-use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::state::WorkerState;
 use crate::worker::steering::{Follower, SteeredRate};
 
 /// Most looks for what lies unread when few connections are open: the largest socket buffers are empty after fewer.
@@ -322,7 +322,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 backend.close(state.id(slot), Close::Fin);
                 state.connections[slot].history.closed_between_phases = true;
                 state.miss(slot);
-                population.end_session(state, slot, CloseCause::Closed(Fault::Closed), now);
+                population.end_session(state, slot, now);
             }
         }
         state.reporter.abandon(false);

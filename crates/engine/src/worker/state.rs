@@ -62,6 +62,15 @@ pub enum CloseCause {
     TimedOut,
 }
 
+/// The end of an open connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// The reason of the end.
+    pub cause: CloseCause,
+    /// Whether the client may open the connection again.
+    pub again: bool,
+}
+
 /// Everything of a worker but its backend and its load model, which are borrowed apart while events are handled.
 #[derive(Debug)]
 pub struct WorkerState<C> {
@@ -350,18 +359,17 @@ impl<C: Codec> WorkerState<C> {
         servers.into_iter().map(silence).collect()
     }
 
-    /// Closes a connection and ends the requests that are outstanding on it. Its client may open it again if `again` is
-    /// set.
-    pub fn end_session<A: ReplyAccount>(&mut self, slot: usize, cause: CloseCause, again: bool, now: Nanos) {
+    /// Closes a connection and ends the requests that are outstanding on it.
+    pub fn end_session<A: ReplyAccount>(&mut self, slot: usize, loss: Loss, now: Nanos) {
         let connection = &mut self.connections[slot];
         connection.close();
         self.congested -= usize::from(std::mem::take(&mut connection.congested));
         let timeout_ns = self.limits.timeout_ns;
-        self.end_requests::<A>(slot, now, |session, replies| match cause {
+        self.end_requests::<A>(slot, now, |session, replies| match loss.cause {
             CloseCause::Closed(fault) => session.handle_closed(fault, now, replies),
             CloseCause::TimedOut => session.handle_timeout(timeout_ns, now, replies),
         });
-        self.close_lane(slot, again);
+        self.close_lane(slot, loss.again);
     }
 
     /// Gives up the requests that are late on a connection of datagrams, which stays open.

@@ -23,7 +23,7 @@ use crate::worker::population::slots::Slots;
 use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
 use crate::worker::replies::{Replies, ReplyBytes};
 use crate::worker::setup::Endpoint;
-use crate::worker::state::{ClientEntry, CloseCause, WorkerState};
+use crate::worker::state::{ClientEntry, CloseCause, Loss, WorkerState};
 use crate::worker::trouble::{Trouble, says_full};
 
 /// Most clients that come in one turn, so that the others are served as well.
@@ -255,7 +255,7 @@ impl Churning {
         if connection.state().is_open() {
             connection.note_end(matches!(cause, CloseCause::Closed(_)));
         }
-        state.end_session::<Resident<false>>(slot, cause, false, now);
+        state.end_session::<Resident<false>>(slot, Loss { cause, again: false }, now);
     }
 
     /// Lets the client in `slot` depart, since it has nothing left to do.
@@ -498,23 +498,16 @@ impl LoadModel for Churning {
         self.fail(state, slot, failure, CloseCause::Closed(fault), now);
     }
 
-    fn lose<C: Codec>(
-        &mut self,
-        state: &mut WorkerState<C>,
-        slot: usize,
-        cause: CloseCause,
-        again: bool,
-        now: Nanos,
-    ) {
+    fn lose<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, loss: Loss, now: Nanos) {
         if self.spawner.is_none() {
-            return Resident::<false>.lose(state, slot, cause, again, now);
+            return Resident::<false>.lose(state, slot, loss, now);
         }
-        let failure = match cause {
+        let failure = match loss.cause {
             CloseCause::TimedOut => ConnectionFailure::Timeout,
             CloseCause::Closed(Fault::Refused) => ConnectionFailure::Refused,
             CloseCause::Closed(_) => ConnectionFailure::Other,
         };
-        self.fail(state, slot, failure, cause, now);
+        self.fail(state, slot, failure, loss.cause, now);
     }
 }
 

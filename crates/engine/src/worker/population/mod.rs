@@ -17,7 +17,7 @@ use self::churning::Churning;
 pub use self::spawner::{ChurnLimits, ChurnPhase, SpawnSchedule};
 use crate::backend::{Backend, Reason};
 use crate::worker::load_model::{LoadModel, Resident};
-use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::state::{Loss, WorkerState};
 use crate::worker::trouble::Trouble;
 
 /// The load model of a worker's clients.
@@ -208,29 +208,16 @@ impl Population {
         }
     }
 
-    /// Handles the loss of the open connection in `slot`. If `again` is set, a client that stays may open the
-    /// connection again, unless its server has been silent for too long.
-    pub fn lose<C: Codec>(
-        &mut self,
-        state: &mut WorkerState<C>,
-        slot: usize,
-        cause: CloseCause,
-        again: bool,
-        now: Nanos,
-    ) {
-        with_model!(self, model => model.lose(state, slot, cause, again, now));
+    /// Handles the loss of the open connection in `slot`. A client that stays may then not open the connection again where its server
+    /// has been silent for too long.
+    pub fn lose<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, loss: Loss, now: Nanos) {
+        with_model!(self, model => model.lose(state, slot, loss, now));
     }
 
     /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. Its client may open the
     /// connection again.
-    pub fn end_session<C: Codec>(
-        &self,
-        state: &mut WorkerState<C>,
-        slot: usize,
-        cause: CloseCause,
-        now: Nanos,
-    ) {
-        with_model!(self, model => model.end_session(state, slot, cause, now));
+    pub fn end_session<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
+        with_model!(self, model => model.end_session(state, slot, now));
     }
 
     /// Gives up the late requests on the connection in `slot`, which is over datagrams and stays open.
