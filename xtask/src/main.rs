@@ -24,8 +24,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Commands of the project:
 
-  cargo xtask floors              what may know what, and which calls are banned where
-  cargo xtask floors --circles    circles of files that name each other's items, of every crate, as a report
+  cargo xtask floors              the order of modules inside each crate, and circles of files
   cargo xtask ci [--no-tests]     formatting, lints, floors, prose, tests; --no-tests where they have just been run
   cargo xtask bench [OPTIONS]     CPU, throughput and memory beside the floor, on this machine
                                   (`cargo xtask bench --help` lists the options)
@@ -79,10 +78,6 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
             true
         }
         ["floors"] => floors::run(root)?,
-        ["floors", "--circles"] => {
-            floors::print_circles(root)?;
-            true
-        }
         ["size"] => {
             size::run(root)?;
             true

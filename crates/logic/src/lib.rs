@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod arrival;
 #[deny(clippy::expect_used, clippy::unwrap_used)]

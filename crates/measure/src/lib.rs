@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod agents;
 pub mod calibration;

@@ -1,5 +1,7 @@
 //! The program: from the words of the command line to the part of pummel that they call.
 
+#![forbid(unsafe_code)]
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -6,78 +6,34 @@
 //! path in a string, such as that of an attribute of serde.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fmt;
 
-use super::finding::Finding;
-use super::names::{Module, Names};
+use super::names::{File, Module};
 
-/// Files each of which can be reached from each other one by the items that they name.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Circle {
-    /// The edges between them, in the order of their files.
-    pub edges: Vec<Edge>,
-}
-
-/// One file's knowledge of another.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Edge {
-    /// The file that names items of the other.
-    pub from: String,
-    /// The file that defines them.
-    pub to: String,
-    /// The items, each with the first line that names it.
-    pub items: BTreeMap<String, usize>,
-}
-
-impl Circle {
-    /// The files, in the order of their names.
-    pub fn files(&self) -> BTreeSet<&str> {
-        self.edges.iter().map(|edge| edge.from.as_str()).collect()
-    }
-
-    /// The circle as something that the law forbids, found where its first file names an item of another.
-    pub fn finding(&self) -> Finding {
-        let (file, line) = self.edges.first().map_or((String::new(), 0), |edge| {
-            (edge.from.clone(), edge.items.values().copied().min().unwrap_or(0))
-        });
-        Finding { file, line, sentence: self.to_string() }
-    }
-}
-
-impl fmt::Display for Circle {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files: Vec<&str> = self.files().into_iter().collect();
-        write!(out, "circle of {} files: {}", files.len(), files.join(", "))?;
-        for edge in &self.edges {
-            let items: Vec<String> =
-                edge.items.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
-            write!(out, "\n  {} -> {}: {}", edge.from, edge.to, items.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-/// The circles among files of one crate, each given as its path and what it names.
-pub fn find(files: &[(&str, &Names)]) -> Vec<Circle> {
-    let edges = edges(files, &Crate::of(files));
+/// The circles among the files of a crate, each as a finding with the edges that close it.
+pub fn find(files: &[File]) -> Vec<String> {
+    let edges = edges(files);
     let reached: Vec<HashSet<usize>> = (0..files.len()).map(|from| reached_from(from, &edges)).collect();
-    let mut circles = Vec::new();
-    let mut placed = HashSet::new();
-    for file in 0..files.len() {
-        let members: BTreeSet<usize> =
-            reached[file].iter().copied().filter(|other| reached[*other].contains(&file)).collect();
-        if members.is_empty() || !placed.insert(members.clone()) {
-            continue;
-        }
-        let inside = edges.iter().filter(|((from, to), _)| members.contains(from) && members.contains(to));
-        let edges = inside.map(|((from, to), items)| Edge {
-            from: files[*from].0.to_owned(),
-            to: files[*to].0.to_owned(),
-            items: items.clone(),
-        });
-        circles.push(Circle { edges: edges.collect() });
+    let circle_of = |file: usize| -> BTreeSet<usize> {
+        reached[file].iter().copied().filter(|other| reached[*other].contains(&file)).collect()
+    };
+    let mut circles: Vec<BTreeSet<usize>> =
+        (0..files.len()).map(circle_of).filter(|circle| !circle.is_empty()).collect();
+    circles.sort();
+    circles.dedup();
+    circles.iter().map(|circle| finding(files, circle, &edges)).collect()
+}
+
+/// The words for a circle: its files, then a line for each edge with the items that it is made of.
+fn finding(files: &[File], circle: &BTreeSet<usize>, edges: &Edges) -> String {
+    let names: Vec<&str> = circle.iter().map(|file| files[*file].path.as_str()).collect();
+    let mut text = format!("circle of {} files: {}", names.len(), names.join(", "));
+    for ((from, to), items) in
+        edges.iter().filter(|((from, to), _)| circle.contains(from) && circle.contains(to))
+    {
+        let items: Vec<String> = items.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
+        text += &format!("\n  {} -> {}: {}", files[*from].path, files[*to].path, items.join(", "));
     }
-    circles
+    text
 }
 
 /// What a path leads to.
@@ -101,9 +57,9 @@ struct Crate {
 const IMPORTS_MAX: usize = 32;
 
 impl Crate {
-    fn of(files: &[(&str, &Names)]) -> Crate {
+    fn of(files: &[File]) -> Crate {
         let mut all = Crate { modules: HashSet::from([Vec::new()]), ..Crate::default() };
-        for (index, (_, names)) in files.iter().enumerate() {
+        for (index, File { names, .. }) in files.iter().enumerate() {
             all.modules.extend(names.modules.iter().cloned());
             all.items.extend(names.items.iter().map(|item| (item.clone(), index)));
             for path in &names.paths {
@@ -147,10 +103,11 @@ impl Crate {
 /// From one file to another, with the items that make the edge and the first line that names each.
 type Edges = BTreeMap<(usize, usize), BTreeMap<String, usize>>;
 
-fn edges(files: &[(&str, &Names)], all: &Crate) -> Edges {
+fn edges(files: &[File]) -> Edges {
+    let all = Crate::of(files);
     let mut edges = Edges::new();
-    for (from, (_, names)) in files.iter().enumerate() {
-        for path in names.paths.iter().filter(|path| !path.glob) {
+    for (from, File { names, .. }) in files.iter().enumerate() {
+        for path in &names.paths {
             let Some(Found::Item(to)) = all.find(&path.scope, &path.parts, 0) else { continue };
             let line = match &path.import {
                 // A re-export is knowledge only where its own file uses it.
@@ -180,20 +137,18 @@ fn reached_from(from: usize, edges: &Edges) -> HashSet<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::floors;
-    use crate::floors::names::ReadSource;
+    use crate::floors::names::read;
     use crate::sources;
 
-    /// The circles of a crate of these files, each as its edges without their lines.
+    /// The circles of a crate of these files of one line, each as its edges.
     fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let texts = files.iter().map(|(name, text)| (format!("crates/logic/src/{name}"), (*text).to_owned()));
-        let read = ReadSource::all(sources::of_texts("crates/logic", texts).unwrap()).unwrap();
-        let short = |file: &str| file.trim_start_matches("crates/logic/src/").to_owned();
-        let words = |edge: &Edge| {
-            let items: Vec<&str> = edge.items.keys().map(String::as_str).collect();
-            format!("{} -> {}: {}", short(&edge.from), short(&edge.to), items.join(" "))
+        let read = read(sources::of_texts("crates/logic", texts).unwrap()).unwrap();
+        let edges = |circle: &String| {
+            let short = circle.replace("crates/logic/src/", "").replace(" (line 1)", "").replace(',', "");
+            short.lines().skip(1).map(|edge| edge.trim().to_owned()).collect()
         };
-        floors::circles_in(&read).iter().map(|circle| circle.edges.iter().map(words).collect()).collect()
+        find(&read).iter().map(edges).collect()
     }
 
     fn none(files: &[(&str, &str)]) {

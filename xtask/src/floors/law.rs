@@ -1,497 +1,54 @@
-//! What the floors allow, as tables: the only file to change when the law changes.
+//! The order of modules in each crate: the only file to change when the order changes.
 
-/// A crate of the workspace and what holds in it.
-pub struct Floor {
-    /// The package of the crate.
-    pub package: &'static str,
-    /// The directory of the crate in the repository.
+/// A crate with the layers of its modules, from the lowest to the highest. A module may use what stands in lower layers and its own
+/// parts, and no other module of its layer. A name stands also for the parts of a module; a part with a place of its own has
+/// only that. Without layers the modules have no order. Tests are free of it.
+pub struct Crate {
+    /// Folder of the crate in the repository.
     pub directory: &'static str,
-    /// Packages of the workspace that it may depend on.
-    pub below: &'static [&'static str],
-    /// Packages that belong to another floor.
-    pub foreign: &'static [&'static str],
-    /// The modules of the crate from the lowest to the highest, each with the modules that it may use. A name stands also for
-    /// the parts of a module, and a module may always use its own parts; a part with a row of its own may use only what that
-    /// row says. An empty table means that the modules are not ordered. Tests are free of the order.
-    pub modules: &'static [(&'static str, &'static [&'static str])],
-    /// The files and directories in which `unsafe` may stand.
-    pub unsafe_code: &'static [&'static str],
-    /// Paths that may not be named, and why.
-    pub banned_paths: &'static [(&'static str, &'static str)],
-    /// What is allowed although a banned path covers it.
-    pub allowed_paths: &'static [&'static str],
-    /// Modules of pure functions, by their rows in `modules`, that name no file, environment, process or clock.
-    pub pure: &'static [&'static str],
+    /// Names of modules by layer, with spaces between them.
+    pub layers: &'static [&'static str],
 }
 
-/// The crates that a release is made of. In none of them may files name each other's items in a circle.
-pub const FLOORS: [Floor; 6] = [LOGIC, MEASURE, TRAFFIC, TESTSERVER, ENGINE, TOOL];
-
-const LOGIC: Floor = Floor {
-    package: "pummel-logic",
-    directory: "crates/logic",
-    below: &[],
-    foreign: OUTSIDE,
-    modules: &[
-        ("time", &[]),
-        ("rng", &[]),
-        ("merge", &[]),
-        ("counters", &["merge"]),
-        ("words", &[]),
-        ("connection::outbox", &[]),
-        ("dist", &["rng"]),
-        ("protocol", &["connection::outbox", "counters", "time", "words"]),
-        ("secrets", &[]),
-        ("plan", &["dist", "protocol", "secrets", "time", "words"]),
-        ("client::route", &["plan"]),
-        ("arrival", &["counters", "dist", "plan", "rng", "time"]),
-        ("workload::stable_size", &["dist", "rng"]),
-        ("workload::key", &["dist", "plan", "rng", "workload::stable_size"]),
-        ("workload::value", &["dist", "plan", "protocol", "rng", "workload::key", "workload::stable_size"]),
-        ("workload::verify::stale", &["rng", "workload::value"]),
-        ("workload::sequence", &["plan", "protocol", "time", "workload::key"]),
-        ("workload::hash", &["rng"]),
-        ("workload::distinct", &[]),
-        ("workload", &["client::route", "counters", "dist", "plan", "protocol", "rng", "time"]),
-        ("connection::inflight", &["protocol", "time", "workload"]),
-        ("connection", &["plan", "protocol", "time"]),
-        ("unsent", &["arrival", "protocol", "time", "workload"]),
-        ("client", &["arrival", "connection", "plan", "protocol", "rng", "time", "unsent", "workload"]),
-        (
-            "plan::validate",
-            &["arrival", "client::route", "dist", "plan", "protocol", "time", "words", "workload"],
-        ),
-    ],
-    unsafe_code: &[],
-    banned_paths: WORLD,
-    allowed_paths: DATA,
-    pure: &[],
-};
-
-const MEASURE: Floor =
-    Floor { package: "pummel-measure", directory: "crates/measure", below: &["pummel-logic"], ..LOGIC_ABOVE };
-
-const TRAFFIC: Floor =
-    Floor { package: "pummel-traffic", directory: "crates/traffic", below: &["pummel-logic"], ..LOGIC_ABOVE };
-
-const TESTSERVER: Floor = Floor {
-    package: "pummel-testserver",
-    directory: "crates/testserver",
-    below: &["pummel-logic"],
-    ..LOGIC_ABOVE
-};
-
-/// What holds in the pure crates above the logic, whose modules have no order.
-const LOGIC_ABOVE: Floor = Floor { modules: &[], ..LOGIC };
-
-/// Packages of the world outside, which no pure crate may use.
-const OUTSIDE: &[&str] =
-    &["clap", "indicatif", "io-uring", "libc", "mio", "nix", "rustix", "rustls", "socket2", "tokio", "tonic"];
-
-/// The world outside, which no pure crate may name.
-const WORLD: &[(&str, &str)] = &[
-    ("std::net", "sockets belong to the engine"),
-    ("std::os", "the operating system belongs to the engine"),
-    ("std::fs", "files belong to the tool"),
-    ("std::env", "the environment belongs to the tool"),
-    ("std::process", "processes belong to the tool"),
-    ("std::thread", "threads belong to the engine"),
-    ("std::sync", "nothing is shared between threads here"),
-    ("std::time::Instant", "times are given, never asked for"),
-    ("std::time::SystemTime", "times are given, never asked for"),
-    ("std::io::stdin", "input is given as bytes"),
-    ("std::io::stdout", "results are returned, never printed"),
-    ("std::io::stderr", "results are returned, never printed"),
+/// The crates in none of which files name each other's items in a circle.
+pub const CRATES: [Crate; 6] = [
+    Crate { directory: "crates/logic", layers: LOGIC },
+    Crate { directory: "crates/measure", layers: &[] },
+    Crate { directory: "crates/traffic", layers: &[] },
+    Crate { directory: "crates/testserver", layers: &[] },
+    Crate { directory: "crates/engine", layers: ENGINE },
+    Crate { directory: "crates/tool", layers: TOOL },
 ];
 
-/// Addresses are data: a Plan holds them as text.
-const DATA: &[&str] = &["std::net::IpAddr", "std::net::Ipv6Addr", "std::sync::Arc"];
+const LOGIC: &[&str] = &[
+    "connection::outbox merge rng secrets time words",
+    "counters",
+    "dist protocol",
+    "plan",
+    "arrival client::route",
+    "workload",
+    "connection plan::validate unsent",
+    "client",
+];
 
-const ENGINE: Floor = Floor {
-    package: "pummel-engine",
-    directory: "crates/engine",
-    below: &["pummel-logic", "pummel-measure", "pummel-traffic", "pummel-testserver"],
-    foreign: &["clap", "indicatif", "ratatui", "tokio", "tonic"],
-    modules: &[
-        ("sys", &[]),
-        ("clock", &["sys"]),
-        ("backend::tls", &["backend", "resolve"]),
-        ("backend", &["clock", "sys"]),
-        ("resolve", &["backend", "clock", "sys"]),
-        ("worker::trouble", &["backend"]),
-        ("worker::messages", &["sys", "worker::trouble"]),
-        ("worker::message_sender", &["worker::messages"]),
-        ("worker::departures", &["worker::messages", "worker::trouble"]),
-        ("worker::churn_account", &[]),
-        ("worker::stamping", &["backend"]),
-        ("worker::barrier", &[]),
-        ("worker::opening", &["backend", "worker::trouble"]),
-        ("worker::refusals", &["worker::opening", "worker::trouble"]),
-        ("worker::silence", &[]),
-        ("worker::deadlines", &[]),
-        (
-            "worker::reporter",
-            &[
-                "backend",
-                "worker::churn_account",
-                "worker::departures",
-                "worker::message_sender",
-                "worker::messages",
-                "worker::refusals",
-                "worker::stamping",
-                "worker::trouble",
-            ],
-        ),
-        ("worker", &["backend", "clock", "resolve"]),
-        ("side_connections", &["backend", "resolve"]),
-        ("evidence", &["backend", "clock", "resolve", "side_connections", "sys", "worker::trouble"]),
-        ("run", &["backend", "clock", "evidence", "resolve", "side_connections", "sys", "worker"]),
-    ],
-    unsafe_code: &["sys", "backend"],
-    banned_paths: &[],
-    allowed_paths: &[],
-    pure: &[],
-};
+const ENGINE: &[&str] =
+    &["sys", "clock", "backend", "resolve", "backend::tls side_connections worker", "evidence", "run"];
 
-const TOOL: Floor = Floor {
-    package: "pummel",
-    directory: "crates/tool",
-    below: &["pummel-logic", "pummel-measure", "pummel-traffic", "pummel-testserver", "pummel-engine"],
-    foreign: &[],
-    modules: &[
-        ("build_info", &[]),
-        ("write_queue", &[]),
-        ("visible", &[]),
-        ("stderr", &["visible", "write_queue"]),
-        ("values", &[]),
-        ("snapshot", &[]),
-        ("metrics", &["build_info", "snapshot"]),
-        ("metrics::server", &["metrics", "snapshot"]),
-        ("metrics::push", &["metrics", "metrics::server", "snapshot", "stderr"]),
-        ("metrics::options", &["metrics::push", "values"]),
-        ("exit_status", &["stderr", "visible"]),
-        ("report", &["build_info"]),
-        ("report::output", &["visible"]),
-        ("live", &["report", "snapshot", "visible"]),
-        ("live::terminal", &["live", "metrics::server", "snapshot"]),
-        ("job", &["metrics::options", "report", "stderr", "visible"]),
-        ("job::background_writer", &["write_queue"]),
-        ("job::detection", &["job"]),
-        ("job::rate_search", &[]),
-        ("job::calibration_store", &["report"]),
-        ("job::output_file", &["report"]),
-        ("job::table_files", &["report"]),
-        ("job::samples", &["job::output_file", "report", "write_queue"]),
-        ("job::result_files", &["job", "job::samples", "job::table_files", "report"]),
-        ("job::unpacked", &[]),
-        ("job::trace_files", &["job::unpacked"]),
-        ("job::inputs", &["compat", "job::trace_files", "job::unpacked", "stderr"]),
-        ("job::provenance", &["build_info"]),
-        ("job::runner", &["controller", "job", "job::provenance"]),
-        ("job::server_program", &["stderr"]),
-        ("job::style", &["exit_status", "job::runner", "report"]),
-        (
-            "job::observers",
-            &["job", "live", "live::terminal", "metrics::push", "metrics::server", "snapshot", "stderr"],
-        ),
-        (
-            "job::outlets",
-            &["job::background_writer", "job::output_file", "job::style", "report", "stderr", "visible"],
-        ),
-        (
-            "job::driver",
-            &[
-                "exit_status",
-                "job",
-                "job::calibration_store",
-                "job::detection",
-                "job::inputs",
-                "job::observers",
-                "job::outlets",
-                "job::provenance",
-                "job::result_files",
-                "job::runner",
-                "job::style",
-                "report",
-                "snapshot",
-                "stderr",
-            ],
-        ),
-        ("native", &["job", "metrics::options", "report", "values"]),
-        ("native::detection", &["job", "job::detection", "native"]),
-        ("native::report", &["build_info", "native::report_agents", "report"]),
-        ("native::report_agents", &["report"]),
-        ("native::saved", &["job", "values"]),
-        ("native::style", &["exit_status", "job", "job::runner", "job::style", "native::report", "report"]),
-        ("compat", &["job", "report", "values", "visible"]),
-        ("compat::mcperf::style", &["compat", "exit_status", "job::runner", "job::samples", "job::style"]),
-        (
-            "compat::mcperf::command",
-            &["compat", "compat::mcperf::style", "exit_status", "job::driver", "job::outlets", "stderr"],
-        ),
-        ("compat::memaslap::style", &["compat", "exit_status", "job::runner", "job::style"]),
-        (
-            "compat::memaslap::command",
-            &["compat", "compat::memaslap::style", "exit_status", "job", "job::driver", "report", "stderr"],
-        ),
-        ("compat::mutilate::style", &["compat", "exit_status", "job", "job::runner", "job::style"]),
-        (
-            "compat::mutilate::command",
-            &[
-                "agent",
-                "commands::agent",
-                "compat",
-                "compat::mutilate::style",
-                "controller",
-                "exit_status",
-                "job",
-                "job::driver",
-                "job::outlets",
-                "job::rate_search",
-                "job::runner",
-                "job::style",
-                "report",
-                "stderr",
-                "values",
-            ],
-        ),
-        ("launch", &["job", "stderr"]),
-        (
-            "agent",
-            &[
-                "build_info",
-                "job::inputs",
-                "job::trace_files",
-                "job::provenance",
-                "report",
-                "snapshot",
-                "stderr",
-            ],
-        ),
-        ("controller", &["agent", "job", "launch", "report", "stderr"]),
-        ("serve", &["job::output_file", "stderr", "values"]),
-        ("serve::child", &[]),
-        ("short_help", &[]),
-        ("commands", &[]),
-        ("commands::agent_cert", &["exit_status", "job", "report", "stderr"]),
-        (
-            "commands::agent",
-            &[
-                "agent",
-                "commands::agent_cert",
-                "exit_status",
-                "job",
-                "launch",
-                "metrics::options",
-                "metrics::server",
-                "native",
-                "snapshot",
-                "stderr",
-                "values",
-            ],
-        ),
-        ("commands::demo", &["exit_status", "job", "native", "report", "stderr", "values"]),
-        ("commands::man_pages", &["compat", "exit_status", "stderr"]),
-        ("commands::detection", &["job", "job::detection", "native", "native::detection"]),
-        (
-            "commands::single",
-            &[
-                "commands::detection",
-                "exit_status",
-                "job",
-                "job::detection",
-                "job::driver",
-                "native",
-                "native::detection",
-                "native::style",
-            ],
-        ),
-        ("commands::stored", &["report"]),
-        (
-            "commands::show",
-            &["commands::stored", "exit_status", "job", "native::report", "report", "stderr", "values"],
-        ),
-        ("commands::page", &["commands::stored", "exit_status", "job", "report", "stderr"]),
-        ("commands::schema", &["exit_status", "report", "stderr"]),
-        ("commands::merge", &["commands::stored", "exit_status", "job", "report", "stderr"]),
-        ("commands::table", &["compat", "exit_status", "report", "stderr"]),
-        ("commands::trace", &["exit_status", "job", "job::trace_files", "report", "stderr", "values"]),
-        ("commands::fit", &["commands::trace", "exit_status", "job", "native", "report", "stderr", "values"]),
-        ("commands::workloads", &["exit_status", "job", "native", "report", "stderr"]),
-        (
-            "commands::run_maker",
-            &[
-                "commands::detection",
-                "exit_status",
-                "job",
-                "job::detection",
-                "job::driver",
-                "job::runner",
-                "job::server_program",
-                "job::style",
-                "job::trace_files",
-                "native",
-                "report",
-                "stderr",
-            ],
-        ),
-        ("commands::series_files", &["commands::run_maker", "exit_status", "job", "native", "report"]),
-        ("commands::one_run", &["job", "native"]),
-        ("commands::judge_options", &["report", "values"]),
-        (
-            "commands::repeat",
-            &[
-                "commands::detection",
-                "commands::one_run",
-                "commands::run_maker",
-                "commands::series_files",
-                "commands::single",
-                "exit_status",
-                "job",
-                "job::detection",
-                "job::driver",
-                "native",
-                "report",
-                "stderr",
-                "values",
-            ],
-        ),
-        (
-            "commands::explain",
-            &[
-                "cli",
-                "commands::repeat",
-                "commands::stored",
-                "compat",
-                "exit_status",
-                "job",
-                "native",
-                "report",
-                "stderr",
-                "values",
-                "visible",
-            ],
-        ),
-        (
-            "commands::ab",
-            &[
-                "commands::detection",
-                "commands::judge_options",
-                "commands::one_run",
-                "commands::run_maker",
-                "commands::series_files",
-                "exit_status",
-                "job",
-                "job::detection",
-                "job::driver",
-                "job::inputs",
-                "native",
-                "report",
-                "stderr",
-                "values",
-            ],
-        ),
-        (
-            "commands::compare",
-            &["commands::ab", "commands::judge_options", "exit_status", "job", "report", "stderr"],
-        ),
-        (
-            "commands::series",
-            &[
-                "commands::detection",
-                "commands::run_maker",
-                "exit_status",
-                "job",
-                "job::detection",
-                "job::driver",
-                "job::provenance",
-                "job::runner",
-                "job::style",
-                "native",
-                "report",
-                "stderr",
-                "values",
-            ],
-        ),
-        ("commands::curve", &["commands::run_maker", "commands::series", "exit_status", "job", "native"]),
-        (
-            "commands::search",
-            &["commands::run_maker", "commands::series", "exit_status", "job", "native", "report", "values"],
-        ),
-        (
-            "commands::calibrate",
-            &[
-                "exit_status",
-                "job",
-                "job::calibration_store",
-                "job::driver",
-                "job::runner",
-                "job::style",
-                "native",
-                "report",
-                "serve::child",
-                "stderr",
-            ],
-        ),
-        (
-            "cli",
-            &[
-                "build_info",
-                "commands::ab",
-                "commands::agent",
-                "commands::calibrate",
-                "commands::compare",
-                "commands::curve",
-                "commands::demo",
-                "commands::explain",
-                "commands::fit",
-                "commands::man_pages",
-                "commands::merge",
-                "commands::page",
-                "commands::repeat",
-                "commands::schema",
-                "commands::search",
-                "commands::series",
-                "commands::show",
-                "commands::table",
-                "commands::trace",
-                "commands::workloads",
-                "native",
-                "serve",
-                "short_help",
-                "values",
-            ],
-        ),
-    ],
-    unsafe_code: &[],
-    banned_paths: &[],
-    allowed_paths: &[],
-    pure: &[
-        "live",
-        "metrics",
-        "snapshot",
-        "compat",
-        "compat::mcperf::style",
-        "compat::memaslap::style",
-        "compat::mutilate::style",
-        "native",
-        "native::report",
-        "native::report_agents",
-        "native::saved",
-        "native::style",
-        "report",
-        "values",
-    ],
-};
-
-/// What a pure module may not name, and why. The floors below ban more for whole crates.
-pub const IMPURE: &[(&str, &str)] = &[
-    ("std::fs", "files are opened by the driver, or by the reader that a front is given"),
-    ("std::env", "the environment is read by commands"),
-    ("std::net", "names are resolved by commands"),
-    ("std::process", "processes are started by commands"),
-    ("std::thread", "threads are started by the driver"),
-    ("std::time::Instant", "an event comes with its moment"),
-    ("std::time::SystemTime::now", "an event comes with its moment"),
-    ("pummel_engine::clock", "an event comes with its moment"),
+const TOOL: &[&str] = &[
+    "build_info short_help snapshot values visible write_queue",
+    "report stderr",
+    "exit_status metrics",
+    "live",
+    "job",
+    "commands::agent_cert compat launch native serve",
+    "job::inputs",
+    "agent",
+    "commands::agent controller",
+    "job::runner",
+    "job::style",
+    "compat::mcperf::style compat::memaslap::style compat::mutilate::style job::outlets native::style",
+    "job::driver",
+    "compat::mcperf::command compat::memaslap::command compat::mutilate::command",
+    "commands",
+    "cli",
 ];

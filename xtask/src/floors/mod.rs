@@ -1,81 +1,22 @@
-//! `cargo xtask floors`: reads every source and manifest and fails on what runs against the floors, where neither Cargo nor a
-//! lint says it.
+//! `cargo xtask floors`: what neither Cargo nor a lint says of the crates: the order of modules inside each, and that no files name
+//! each other's items in a circle.
 
 mod circles;
-mod finding;
 mod law;
-mod manifest;
 mod names;
-mod rules;
+mod order;
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
-use circles::Circle;
-use finding::Finding;
-use law::FLOORS;
-use names::{Names, ReadSource};
+use law::CRATES;
 
-use crate::sources::{self, Source};
-
-/// Checks the whole repository at `root`; returns the findings and the number of files that were read.
-///
-/// # Errors
-/// Returns an error when a file cannot be read, or is no Rust or TOML.
-pub fn check(root: &Path) -> io::Result<(Vec<Finding>, usize)> {
-    let mut findings = Vec::new();
-    let mut count = 0;
-    for floor in &FLOORS {
-        let manifest = format!("{}/Cargo.toml", floor.directory);
-        let text = fs::read_to_string(root.join(&manifest))?;
-        findings.extend(manifest::check(floor, &manifest, &text).map_err(io::Error::other)?);
-        let sources = ReadSource::all(sources::read(root, floor.directory)?)?;
-        findings.extend(sources.iter().flat_map(|read| rules::check(floor, read)));
-        findings.extend(circles_in(&sources).iter().map(Circle::finding));
-        count += 1 + sources.len();
-    }
-    Ok((findings, count))
-}
-
-/// The circles among the sources of a crate. Only files that are shipped and are no tests are looked at, and of two roots only the
-/// library's, because no file can name what is in the other.
-fn circles_in(sources: &[ReadSource]) -> Vec<Circle> {
-    let has_library = sources.iter().any(|read| read.source.path.ends_with("/src/lib.rs"));
-    let counts = |source: &Source| {
-        source.is_shipped
-            && !source.code.is_empty()
-            && !(has_library && source.path.ends_with("/src/main.rs"))
-    };
-    let counted = sources.iter().filter(|read| counts(&read.source));
-    let files: Vec<(&str, &Names)> = counted.map(|read| (read.source.path.as_str(), &read.code)).collect();
-    circles::find(&files)
-}
-
-/// Prints the circles of files of every crate and of this program, with the edges that close them. They are a report; the verdict
-/// is that of [`check`].
-///
-/// # Errors
-/// Returns an error when a file cannot be read or is no Rust.
-pub fn print_circles(root: &Path) -> io::Result<()> {
-    for directory in FLOORS.iter().map(|floor| floor.directory).chain(["xtask"]) {
-        let circles = circles_in(&ReadSource::all(sources::read(root, directory)?)?);
-        match circles.len() {
-            0 => println!("{directory}: no circle of files"),
-            1 => println!("{directory}: 1 circle of files"),
-            count => println!("{directory}: {count} circles of files"),
-        }
-        for circle in circles {
-            println!("{circle}");
-        }
-    }
-    Ok(())
-}
+use crate::sources;
 
 /// Prints what is wrong; says whether nothing is.
 ///
 /// # Errors
-/// Returns an error when a file cannot be read, or is no Rust or TOML.
+/// Returns an error when a file cannot be read, or is no Rust.
 pub fn run(root: &Path) -> io::Result<bool> {
     let (findings, count) = check(root)?;
     for finding in &findings {
@@ -89,67 +30,44 @@ pub fn run(root: &Path) -> io::Result<bool> {
     Ok(findings.is_empty())
 }
 
+/// Checks the whole repository at `root`; returns the findings and the number of files that were read.
+fn check(root: &Path) -> io::Result<(Vec<String>, usize)> {
+    let mut findings = Vec::new();
+    let mut count = 0;
+    for own in &CRATES {
+        let files = names::read(sources::read(root, own.directory)?)?;
+        findings.extend(files.iter().flat_map(|file| order::check(own.layers, file)));
+        findings.extend(circles::find(&files));
+        count += files.len();
+    }
+    Ok((findings, count))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
-    fn circles_are_found_from_the_root_and_test_files_are_left_out() {
+    fn findings_of_every_crate_are_found_from_the_root() {
         let root = tempfile::tempdir().unwrap();
-        let root = root.path();
-        let write = |name: &str, text: &str| {
-            let path = root.join("xtask/src").join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        write("main.rs", "mod a; mod b; #[cfg(test)] mod c;");
-        write("a/mod.rs", "use crate::b::g; pub fn f() { g() }");
-        write("b.rs", "pub fn g() { crate::a::f() }");
-        write("c.rs", "pub fn h() { crate::a::f(); crate::b::g() }");
-        let circles = circles_in(&ReadSource::all(sources::read(root, "xtask").unwrap()).unwrap());
-        let files: Vec<Vec<_>> = circles.iter().map(|circle| circle.files().into_iter().collect()).collect();
-        assert_eq!(files, [["xtask/src/a/mod.rs", "xtask/src/b.rs"]]);
-    }
-
-    #[test]
-    fn a_circle_is_a_finding_where_the_law_allows_none() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path();
-        for floor in &FLOORS {
-            let source = root.join(floor.directory).join("src");
+        for own in &CRATES {
+            let source = root.path().join(own.directory).join("src");
             fs::create_dir_all(&source).unwrap();
-            fs::write(root.join(floor.directory).join("Cargo.toml"), "[dependencies]\n").unwrap();
-            fs::write(source.join("plan.rs"), "//! Plans.\npub struct Plan(crate::time::Time);\n").unwrap();
-            fs::write(
-                source.join("time.rs"),
-                "//! Times.\npub fn f(_: crate::plan::Plan) {}\npub struct Time;\n",
-            )
-            .unwrap();
+            fs::write(source.join("plan.rs"), "pub struct Plan(crate::time::Time);\n").unwrap();
+            fs::write(source.join("time.rs"), "pub fn f(_: crate::plan::Plan) {}\npub struct Time;\n")
+                .unwrap();
+            fs::write(source.join("lib.rs"), "#[cfg(test)] mod c;").unwrap();
+            fs::write(source.join("c.rs"), "pub fn h() { crate::plan::f() }").unwrap();
         }
-        let (findings, _) = check(root).unwrap();
-        let circles: Vec<_> = findings.iter().filter(|finding| finding.sentence.contains("circle")).collect();
-        assert_eq!(circles.len(), FLOORS.len(), "{findings:?}");
-        for (circle, directory) in circles.iter().zip(FLOORS.map(|floor| floor.directory)) {
-            assert_eq!((circle.file.as_str(), circle.line), (format!("{directory}/src/plan.rs").as_str(), 2));
-            assert!(circle.sentence.contains(&format!("{directory}/src/time.rs")), "{circle}");
-        }
-    }
-
-    #[test]
-    fn a_broken_tree_is_found_from_its_root() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path();
-        for floor in &FLOORS {
-            fs::create_dir_all(root.join(floor.directory).join("src/protocol")).unwrap();
-            fs::write(root.join(floor.directory).join("Cargo.toml"), "[dependencies]\n").unwrap();
-        }
-        fs::write(root.join("crates/logic/src/protocol/text.rs"), "//! Text.\nuse std::net::TcpStream;\n")
-            .unwrap();
-        fs::write(root.join("crates/logic/Cargo.toml"), "[dependencies]\npummel-engine.workspace = true\n")
-            .unwrap();
-        let (findings, count) = check(root).unwrap();
-        let found: Vec<_> = findings.iter().map(|finding| (finding.file.as_str(), finding.line)).collect();
-        assert_eq!(found, [("crates/logic/Cargo.toml", 2), ("crates/logic/src/protocol/text.rs", 2)]);
-        assert_eq!(count, FLOORS.len() + 1);
+        let (findings, count) = check(root.path()).unwrap();
+        assert_eq!(count, 2 * CRATES.len());
+        let with = |words: &str| findings.iter().filter(|finding| finding.contains(words)).count();
+        assert_eq!(
+            (with("circle of 2 files"), with("may not use `plan`"), with("is new")),
+            (6, 1, 4),
+            "{findings:?}"
+        );
     }
 }

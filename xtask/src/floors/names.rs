@@ -13,7 +13,7 @@ use crate::sources::Source;
 /// A module, by the path from the crate's root.
 pub type Module = Vec<String>;
 
-/// Everything that a source names.
+/// Everything that a source names outside its tests.
 #[derive(Default)]
 pub struct Names {
     /// Paths of two parts and more, and all imports.
@@ -26,36 +26,17 @@ pub struct Names {
     pub words: HashMap<String, usize>,
 }
 
-/// A source and what it names.
-pub struct ReadSource {
-    /// Source itself, with its text and its tokens.
-    pub source: Source,
-    /// Names of the whole file.
-    pub all: Names,
-    /// Names without those of tests.
-    pub code: Names,
-}
-
-impl ReadSource {
-    /// Reads what sources name.
-    ///
-    /// # Errors
-    /// Returns an error when a source is no Rust.
-    pub fn all(sources: Vec<Source>) -> io::Result<Vec<ReadSource>> {
-        let read = sources.into_iter().map(|source| {
-            let names = |tokens| {
-                read(tokens, &source.module)
-                    .map_err(|error| io::Error::other(format!("{}: {error}", source.path)))
-            };
-            let (all, code) = (names(source.tokens.clone())?, names(source.code.clone())?);
-            Ok(ReadSource { source, all, code })
-        });
-        read.collect()
-    }
+/// A shipped file of a crate.
+pub struct File {
+    /// Path from the root of the repository.
+    pub path: String,
+    /// Module path in its crate; empty for the crate's root.
+    pub module: Module,
+    /// Names in its code.
+    pub names: Names,
 }
 
 /// A path that a source names.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// The parts of the path; a path that begins with `crate` is resolved and has neither `self` nor `super`.
     pub parts: Vec<String>,
@@ -63,25 +44,32 @@ pub struct Path {
     pub line: usize,
     /// The module that names it, which may stand inside the file's own.
     pub scope: Module,
-    /// Whether it is a `use` that ends in `*`.
-    pub glob: bool,
-    /// Whether it was written as `super` alone.
-    pub from_parent: bool,
-    /// Name that a `use` brings into its module; `None` for a glob and for a path that stands in code.
+    /// Name that a `use` brings into its module; `None` for a path that stands in code.
     pub import: Option<String>,
     /// Whether it is a re-export: `pub use`, `pub(crate) use`.
     pub is_exported: bool,
 }
 
-impl Path {
-    /// The path as it would be written.
-    pub fn text(&self) -> String {
-        self.parts.join("::")
-    }
+/// Reads what the sources of a crate name. Files that are not shipped or are tests are left out, and of two roots all but the
+/// library's, because no file can name what is in the other.
+///
+/// # Errors
+/// Returns an error when a source is no Rust.
+pub fn read(sources: Vec<Source>) -> io::Result<Vec<File>> {
+    let has_library = sources.iter().any(|source| source.path.ends_with("/src/lib.rs"));
+    let is_read = |source: &Source| {
+        let is_program = has_library && source.path.ends_with("/src/main.rs");
+        source.is_shipped && !source.code.is_empty() && !is_program
+    };
+    let read = sources.into_iter().filter(is_read).map(|Source { path, module, code, .. }| {
+        let names = names_in(code, &module).map_err(|error| io::Error::other(format!("{path}: {error}")))?;
+        Ok(File { path, module, names })
+    });
+    read.collect()
 }
 
 /// Reads the names in the tokens of a source that stands in `module`.
-fn read(tokens: TokenStream, module: &[String]) -> syn::Result<Names> {
+fn names_in(tokens: TokenStream, module: &[String]) -> syn::Result<Names> {
     let mut reader = Reader { module: module.to_vec(), names: Names::default() };
     reader.visit_file(&syn::parse2(tokens)?);
     Ok(reader.names)
@@ -154,10 +142,8 @@ impl Reader {
             }
             UseTree::Name(name) => self.take_import(parts, &name.ident, None, is_exported),
             UseTree::Rename(name) => self.take_import(parts, &name.ident, Some(&name.rename), is_exported),
-            UseTree::Glob(glob) => {
-                let path = self.path(parts.clone(), glob.star_token.spans[0].start().line);
-                self.names.paths.push(Path { glob: true, is_exported, ..path });
-            }
+            // Lints allow none but those of test modules.
+            UseTree::Glob(_) => {}
         }
     }
 
@@ -212,22 +198,13 @@ impl Reader {
         if parts.len() > 1 && parts.last().is_some_and(|last| last == "self") {
             parts.pop();
         }
-        let from_parent = parts == ["super"];
         if parts.first().is_some_and(|first| matches!(first.as_str(), "self" | "super")) {
             let ups = parts.iter().take_while(|part| matches!(part.as_str(), "self" | "super")).count();
             let levels = parts[..ups].iter().filter(|part| *part == "super").count();
             let base = &self.module[..self.module.len().saturating_sub(levels)];
             parts = [&["crate".to_owned()], base, &parts[ups..]].concat();
         }
-        Path {
-            parts,
-            line,
-            scope: self.module.clone(),
-            glob: false,
-            from_parent,
-            import: None,
-            is_exported: false,
-        }
+        Path { parts, line, scope: self.module.clone(), import: None, is_exported: false }
     }
 }
 
@@ -260,11 +237,15 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Names {
-        read(text.parse().unwrap(), &["wire".to_owned(), "text".to_owned()]).unwrap()
+        names_in(text.parse().unwrap(), &["wire".to_owned(), "text".to_owned()]).unwrap()
+    }
+
+    fn text_of(path: &Path) -> String {
+        path.parts.join("::")
     }
 
     fn paths(text: &str) -> Vec<String> {
-        names(text).paths.iter().map(Path::text).collect()
+        names(text).paths.iter().map(text_of).collect()
     }
 
     #[test]
@@ -298,19 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_is_seen_in_a_tree() {
-        let found = names("use a::{b::*, c}; use super::*;").paths;
-        let globs: Vec<_> = found.iter().filter(|path| path.glob).collect();
-        assert_eq!(globs.iter().map(|path| path.text()).collect::<Vec<_>>(), ["a::b", "crate::wire"]);
-        assert_eq!(globs.iter().map(|path| path.from_parent).collect::<Vec<_>>(), [false, true]);
-    }
-
-    #[test]
     fn an_import_has_the_name_that_its_module_uses() {
         let text = "use a::{b::{self, c as d}, e}; pub use f::g; pub(crate) use h; mod i { use j::k as _; } fn x() { l::m() }";
         let found = names(text).paths;
         let imports: Vec<_> =
-            found.iter().map(|path| (path.text(), path.import.as_deref(), path.is_exported)).collect();
+            found.iter().map(|path| (text_of(path), path.import.as_deref(), path.is_exported)).collect();
         let expected = [
             ("a::b", Some("b"), false),
             ("a::b::c", Some("d"), false),
@@ -327,7 +300,7 @@ mod tests {
     #[test]
     fn lines_and_raw_names_are_those_of_the_source() {
         let found = names("\nfn f() {\n  r#type::\n  r#fn() }").paths;
-        assert_eq!((found[0].text().as_str(), found[0].line), ("type::fn", 4));
+        assert_eq!((text_of(&found[0]).as_str(), found[0].line), ("type::fn", 4));
     }
 
     #[test]

@@ -8,5 +8,6 @@ mod example;
 pub mod panels;
 pub mod screen;
 #[cfg(feature = "live")]
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod terminal;
 pub mod words;

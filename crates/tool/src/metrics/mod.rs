@@ -4,9 +4,12 @@
 mod example;
 pub mod families;
 pub mod http;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod options;
 pub mod protobuf;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod push;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod server;
 pub mod table;
 pub mod text;

@@ -4,6 +4,7 @@ mod adaptive;
 #[cfg(feature = "agents")]
 mod agent_options;
 mod changes;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod detection;
 mod field_options;
 pub mod options;

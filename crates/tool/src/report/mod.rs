@@ -23,6 +23,7 @@ pub mod layout;
 pub mod markdown;
 pub mod merge;
 pub mod numbers;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod output;
 pub mod page;
 #[cfg(feature = "parquet")]

@@ -1,5 +1,6 @@
 //! mcperf's command line: its options, its words for what is wrong, and the Plan that it means.
 
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod command;
 pub mod help;
 pub mod options;

@@ -1,5 +1,6 @@
 //! memaslap's command line: from its options and its configuration file to a Plan, and to what is written about the run.
 
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod command;
 mod config;
 mod help;

@@ -1,5 +1,6 @@
 //! mutilate's command line: from its options to a Plan, and to what is written about the run.
 
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod command;
 mod dists;
 mod help;
