@@ -7,15 +7,6 @@ use std::time::Instant;
 
 use crate::{floors, prose};
 
-/// Whether the tests are one of the steps.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Tests {
-    /// The tests run.
-    Run,
-    /// The tests do not run, because another command has just run them.
-    Skip,
-}
-
 enum Work {
     /// cargo, with these arguments.
     Cargo(&'static [&'static str]),
@@ -43,11 +34,11 @@ const WITHOUT_AGENTS: &[&str] =
     &["clippy", "--package", "pummel", "--no-default-features", "--quiet", "--", "-D", "warnings"];
 
 /// Runs every step, also behind one that failed, and sums up; says whether all passed.
-pub fn run(root: &Path, tests: Tests) -> io::Result<bool> {
+pub fn run(root: &Path, no_tests: bool) -> io::Result<bool> {
     let mut lines = Vec::new();
     let mut good = true;
     for (name, work) in STEPS {
-        if name == TESTS && tests == Tests::Skip {
+        if name == TESTS && no_tests {
             lines.push(format!("skipped  {name}"));
             continue;
         }

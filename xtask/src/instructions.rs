@@ -11,23 +11,6 @@ use std::process::{Command, Stdio};
 
 use crate::bench::server::{Kind, Server};
 
-/// What `--help` prints.
-pub const HELP: &str = "\
-Usage: cargo xtask instructions [OPTIONS]
-
-Counts the instructions that a request costs the worker's thread (valgrind's callgrind), in closed and open loop, at
-depths 1 and 16, with 50 and 10,000 connections: gets over text, 30-byte keys, 200-byte values, against memcached on
-loopback. Needs valgrind and memcached. Closed loops at 10,000 connections need `ulimit -n` of 10,100 or more.
-
-Options:
-  --binary FILE   count this build of pummel, several times for several columns [default: the release build]
-  --rows TEXT     only rows whose name contains TEXT
-  --extra WORDS   further options for `pummel run`, separated by spaces
-  -h, --help      this text
-
-Exit status: 0 every row was counted, 1 one was not, 2 the command line is wrong.
-";
-
 /// Requests by which the longer run of a row is longer, at least.
 const REQUESTS_MIN: u64 = 100_000;
 
@@ -56,38 +39,37 @@ const ROWS: [Row; 6] = [
     Row { name: "open, depth 1, 10,000 connections", connections: 10_000, depth: 1, pace: OPEN },
 ];
 
-/// What the command line asks for.
-#[derive(Debug, PartialEq, Eq)]
+/// Counts the instructions that a request costs the worker's thread, by callgrind.
+///
+/// Closed and open loops, at depths 1 and 16, with 50 and 10,000 connections: gets over text, 30-byte keys, 200-byte values,
+/// against memcached on loopback. Needs valgrind and memcached. Closed loops at 10,000 connections need `ulimit -n` of 10,100 or
+/// more.
+#[derive(Debug, clap::Args)]
 pub struct Options {
+    /// Counts this build of pummel; several times for several columns [default: the release build].
+    #[arg(long = "binary", value_name = "FILE")]
     binaries: Vec<PathBuf>,
+    /// Only rows whose name contains TEXT.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = known_row)]
     rows: String,
-    extra: Vec<String>,
+    /// Further options for `pummel run`, separated by spaces.
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value = "",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    extra: String,
 }
 
-impl Options {
-    /// Reads the arguments behind `instructions`; the error says what is wrong with them.
-    pub fn parse(words: &[&str]) -> Result<Options, String> {
-        let mut options = Options { binaries: Vec::new(), rows: String::new(), extra: Vec::new() };
-        let mut words = words.iter();
-        while let Some(&option) = words.next() {
-            let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
-            match option {
-                "--binary" => options.binaries.push(PathBuf::from(value)),
-                "--rows" => options.rows = (*value).to_owned(),
-                "--extra" => options.extra = value.split_whitespace().map(str::to_owned).collect(),
-                _ => return Err(format!("`instructions` does not take this: {option}")),
-            }
-        }
-        if !ROWS.iter().any(|row| row.name.contains(&options.rows)) {
-            let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-            return Err(format!(
-                "--rows {}: no row has that in its name; there are {}",
-                options.rows,
-                names.join("; ")
-            ));
-        }
-        Ok(options)
-    }
+/// The text of `--rows`, which the name of some row has to contain.
+fn known_row(text: &str) -> Result<String, String> {
+    let names = ROWS.map(|row| row.name);
+    let is_known = names.iter().any(|name| name.contains(text));
+    is_known
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("no row has that in its name; there are {}", names.join("; ")))
 }
 
 /// Counts every row and prints a table; false when a row could not be counted.
@@ -133,7 +115,7 @@ fn build(root: &Path) -> io::Result<PathBuf> {
 }
 
 /// Instructions of the busiest thread for each request that the longer run makes more.
-fn count(row: &Row, binary: &Path, server: &Server, extra: &[String], scratch: &Path) -> io::Result<f64> {
+fn count(row: &Row, binary: &Path, server: &Server, extra: &str, scratch: &Path) -> io::Result<f64> {
     let slots = u64::from(row.connections) * u64::from(row.depth);
     let (few, more) = ((2 * slots).max(20_000), (ROUNDS_MIN * slots).max(REQUESTS_MIN));
     let mut totals = Vec::new();
@@ -149,7 +131,7 @@ fn busiest_thread(
     requests: u64,
     binary: &Path,
     port: u16,
-    extra: &[String],
+    extra: &str,
     scratch: &Path,
 ) -> io::Result<u64> {
     let directory = scratch.join("counts");
@@ -165,7 +147,7 @@ fn busiest_thread(
         .args(["-d", &row.depth.to_string(), "-n", &requests.to_string(), "--seed", "1", "--mix", "get:1"])
         .args(["--interval", "1000s", "--wait", "block", "--timeout", "60s", "--backend", "epoll"])
         .args(row.pace)
-        .args(extra)
+        .args(extra.split_whitespace())
         .stdin(Stdio::null())
         .output()
         .map_err(|error| {
@@ -195,6 +177,7 @@ fn total(file: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{options, refusal};
 
     #[test]
     fn the_sum_of_a_thread_is_read() {
@@ -204,14 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_command_line_is_named() {
-        assert_eq!(Options::parse(&["--binary"]), Err("--binary needs a value".to_owned()));
-        assert!(
-            Options::parse(&["--rows", "sideways"]).unwrap_err().contains("closed, depth 1, 50 connections")
+    fn builds_and_rows_are_chosen() {
+        let own: Options = options("--binary a --binary b --rows open --extra --udp");
+        assert_eq!(
+            (own.binaries, own.extra.as_str()),
+            (vec![PathBuf::from("a"), PathBuf::from("b")], "--udp")
         );
-        assert!(Options::parse(&["--speed", "1"]).unwrap_err().contains("--speed"));
-        let options = Options::parse(&["--binary", "a", "--binary", "b", "--extra", "--udp -v"]).unwrap();
-        assert_eq!(options.binaries, [PathBuf::from("a"), PathBuf::from("b")]);
-        assert_eq!(options.extra, ["--udp", "-v"]);
+        assert!(refusal::<Options>("--rows sideways").contains("closed, depth 1, 50 connections"));
     }
 }

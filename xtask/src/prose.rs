@@ -6,15 +6,6 @@ use std::path::Path;
 
 use crate::sources;
 
-pub const HELP: &str = "\
-cargo xtask prose
-
-Lists doc comments that do not name their thing first: those that begin with What, Which, How, Who, Where, That of,
-Those of, So many, It or As, those that begin with Whether and describe no bool, and those of fewer than three words.
-
-Exit status: 0 there are none, 1 there are some.
-";
-
 /// The folders whose sources are read, where they exist.
 const FOLDERS: [&str; 5] = [
     "crates/logic/src",

@@ -18,7 +18,7 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 ///
 /// # Errors
 /// Returns an error when cargo does not describe the workspace, and when the file cannot be written.
-pub fn run(root: &Path, to: &str) -> io::Result<bool> {
+pub fn run(root: &Path, to: &Path) -> io::Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET];
     let output = Command::new(cargo).args(words).current_dir(root).output()?;

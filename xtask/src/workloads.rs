@@ -12,23 +12,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The text of `--help`.
-pub const HELP: &str = "\
-cargo xtask workloads [OPTIONS]
-
-Runs named workloads against memcached and redis-server, and compares the shares of the operations, the share of hits, the
-requests for the most popular records and, as memcached accounts for them, the sizes of keys and values with the profiles of
-the workloads. Then memcached with too little memory (`lru`) and with records that expire (`ttl`) is read through, and the
-share of hits is compared with Che's approximation and with the form of a cache that forgets. Exit status 1 when one of them
-is further away than chance and the table of bounds allow.
-
-  --seconds N        seconds of each run [10]
-  --rate N           requests per second [4000]
-  --records N        records of each run, at most those of the profile [50000]
-  --only NAME        this workload alone, or `lru` or `ttl`
-  --pummel FILE      this program, instead of target/debug/pummel
-";
-
 /// The workloads that are run.
 const NAMES: [&str; 12] = [
     "cache",
@@ -68,47 +51,29 @@ const RECORDS_END: u64 = 1 << 42;
 /// The numbers of the keys that records get by churn, in the order of the records, generation after generation.
 const RENEWED: std::ops::Range<u64> = 6_000_000_000_000_000..10_000_000_000_000_000;
 
-/// The options of the command line.
-#[derive(Debug, PartialEq)]
+/// Compares what named workloads ask of real servers with their profiles.
+///
+/// Compared are the shares of the operations, the share of hits, the requests for the most popular records and, as memcached
+/// accounts for them, the sizes of keys and values, against memcached and redis-server. Then memcached with too little memory (`lru`)
+/// and with records that expire (`ttl`) is read through, and the share of hits is compared with Che's approximation and with the
+/// form of a cache that forgets. Exit status 1 when one of them is further away than chance and the table of bounds allow.
+#[derive(Debug, clap::Args)]
 pub struct Options {
+    /// Seconds of each run.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
+    /// Requests per second.
+    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u64).range(1..))]
     rate: u64,
+    /// Records of each run, at most those of the profile.
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
     records: u64,
+    /// This workload alone, or `lru` or `ttl`.
+    #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// The program that is run.
+    #[arg(long, value_name = "FILE", default_value = "target/debug/pummel")]
     pummel: PathBuf,
-}
-
-impl Options {
-    /// Reads the command line.
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong with it.
-    pub fn parse(words: &[&str]) -> Result<Options, String> {
-        let mut options = Options {
-            seconds: 10,
-            rate: 4_000,
-            records: 50_000,
-            only: None,
-            pummel: PathBuf::from("target/debug/pummel"),
-        };
-        let mut words = words.iter();
-        while let Some(option) = words.next() {
-            let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
-            let number = || {
-                let number = value.parse().ok().filter(|number| *number > 0);
-                number.ok_or_else(|| format!("{option} needs a whole number above 0 and not {value}"))
-            };
-            match *option {
-                "--seconds" => options.seconds = number()?,
-                "--rate" => options.rate = number()?,
-                "--records" => options.records = number()?,
-                "--only" => options.only = Some((*value).to_owned()),
-                "--pummel" => options.pummel = PathBuf::from(value),
-                other => return Err(format!("`workloads` does not take this: {other}")),
-            }
-        }
-        Ok(options)
-    }
 }
 
 /// A server that is ended when it is dropped.
@@ -620,14 +585,5 @@ mod tests {
         let share = unstored_by_churn(&churned, 1, 50_000.0) / 50_000.0;
         assert!((share - (1.0 - (-5f64).exp()) / 5.0).abs() < 1e-3, "{share}");
         assert_eq!(unstored_by_churn(&Profile::read("popularity = \"zipf:1\"\n"), 9, 50.0), 0.0);
-    }
-
-    #[test]
-    fn options_have_numbers_and_names() {
-        let options = Options::parse(&["--seconds", "3", "--only", "cache"]).unwrap();
-        assert_eq!((options.seconds, options.only.as_deref()), (3, Some("cache")));
-        for wrong in [&["--seconds"][..], &["--seconds", "0"], &["--rate", "x"], &["--what", "1"]] {
-            assert!(Options::parse(wrong).is_err(), "{wrong:?}");
-        }
     }
 }

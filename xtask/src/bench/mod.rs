@@ -27,82 +27,46 @@ use server::{Kind, SPARE_CONNECTIONS, Server};
 use store::Store;
 use table::Measured;
 
-/// What `--help` prints.
-pub const HELP: &str = "\
-cargo xtask bench [OPTIONS]
-
-Measures pummel beside the floor (the smallest program that does the same exchange) and, where they are installed,
-memcaslap and redis-benchmark, against memcached and redis-server on loopback. Needs two CPUs that are otherwise idle,
-memcached, redis-server, setpriv and taskset. docs/PERFORMANCE.md says how to read the table.
-
-  --rounds N         rounds for each row [9]
-  --seconds N        seconds for each client in each round [3]
-  --quick            2 rounds of 1 second: whether it works, not how fast it is
-  --rows TEXT        only rows whose name contains TEXT
-  --beside FILE      measure this other build of pummel too, in the same rounds
-  --backend NAME     only this kernel interface of pummel: epoll or uring [both]
-  --json FILE        also write every figure of every round to FILE, after each round
-  --resume FILE      the same, and go on with the rounds that are in FILE already
-";
-
-/// Rounds and seconds of `--quick`: all rows within five minutes.
-const QUICK: (u32, u32) = (2, 1);
-
-/// What the command line asks for.
-#[derive(Debug, PartialEq)]
+/// Measures CPU, throughput and memory beside the floor, on this machine.
+///
+/// The floor is the smallest program that does the same exchange. Where they are installed, memcaslap and redis-benchmark are
+/// measured too, against memcached and redis-server on loopback. Needs two CPUs that are otherwise idle, memcached,
+/// redis-server, setpriv and taskset. docs/PERFORMANCE.md says how to read the table.
+#[derive(Debug, clap::Args)]
 pub struct Options {
-    rounds: u32,
-    seconds: u32,
+    /// Rounds for each row [default: 9].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// Seconds for each client in each round [default: 3].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    seconds: Option<u32>,
+    /// 2 rounds of 1 second, all rows within five minutes: whether it works, not how fast it is.
+    #[arg(long)]
+    quick: bool,
+    /// Only rows whose name contains TEXT.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = known_row)]
     rows: String,
-    backend: Option<Backend>,
-    /// Another build of pummel.
+    /// Measures this other build of pummel too, in the same rounds.
+    #[arg(long, value_name = "FILE")]
     beside: Option<PathBuf>,
-    file: Option<PathBuf>,
-    /// Go on with what `file` has.
-    resume: bool,
+    /// Only this kernel interface of pummel.
+    #[arg(long)]
+    backend: Option<Backend>,
+    /// Also writes every figure of every round to FILE, after each round.
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    json: Option<PathBuf>,
+    /// The same, and goes on with the rounds that are in FILE already.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
 }
 
 impl Options {
-    /// Reads the arguments behind `bench`; the error says what is wrong with them.
-    pub fn parse(arguments: &[&str]) -> Result<Options, String> {
-        let mut options = Options {
-            rounds: 9,
-            seconds: 3,
-            rows: String::new(),
-            backend: None,
-            beside: None,
-            file: None,
-            resume: false,
-        };
-        let mut rest = arguments.iter();
-        while let Some(&name) = rest.next() {
-            let mut value = || rest.next().copied().ok_or(format!("{name} needs a value"));
-            match name {
-                "--rounds" => options.rounds = count(name, value()?)?,
-                "--seconds" => options.seconds = count(name, value()?)?,
-                "--rows" => options.rows = value()?.to_owned(),
-                "--backend" => options.backend = Some(backend(value()?)?),
-                "--beside" => options.beside = Some(PathBuf::from(value()?)),
-                "--json" | "--resume" if options.file.is_some() => {
-                    return Err("--json and --resume: only one of them, once".to_owned());
-                }
-                "--json" | "--resume" => {
-                    options.file = Some(PathBuf::from(value()?));
-                    options.resume = name == "--resume";
-                }
-                "--quick" => (options.rounds, options.seconds) = QUICK,
-                _ => return Err(format!("bench has no option {name}")),
-            }
-        }
-        if options.chosen().next().is_none() && !options.wants_start_up() {
-            let names: Vec<&str> = ROWS.iter().map(|row| row.name).chain([startup::NAME]).collect();
-            return Err(format!(
-                "--rows {}: no row has that in its name; there are {}",
-                options.rows,
-                names.join("; ")
-            ));
-        }
-        Ok(options)
+    fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.quick { 2 } else { 9 })
+    }
+
+    fn seconds(&self) -> u32 {
+        self.seconds.unwrap_or(if self.quick { 1 } else { 3 })
     }
 
     fn chosen(&self) -> impl Iterator<Item = &'static Row> {
@@ -114,15 +78,13 @@ impl Options {
     }
 }
 
-fn count(name: &str, value: &str) -> Result<u32, String> {
-    let number = value.parse().ok().filter(|number| (1..=10_000).contains(number));
-    number.ok_or(format!("{name} {value}: a whole number from 1 to 10000 is needed"))
-}
-
-/// A kernel interface as `--backend` has it; the error says which there are.
-pub fn backend(value: &str) -> Result<Backend, String> {
-    let known = [Backend::Epoll, Backend::Uring].into_iter().find(|backend| backend.name() == value);
-    known.ok_or(format!("--backend {value}: there are epoll and uring"))
+/// The text of `--rows`, which the name of some row has to contain.
+fn known_row(text: &str) -> Result<String, String> {
+    let names: Vec<&str> = ROWS.iter().map(|row| row.name).chain([startup::NAME]).collect();
+    let is_known = names.iter().any(|name| name.contains(text));
+    is_known
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("no row has that in its name; there are {}", names.join("; ")))
 }
 
 /// Builds, measures and prints; false when a row could not be measured.
@@ -132,7 +94,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let backends = site.backends(options.backend)?;
     let mut store = store_for(options, &site)?;
     println!("{version} -t 1 on CPU {}, clients on CPU {};", site.server_cpu, site.bench.cpu);
-    println!("{} rounds of {} s, medians with the range of the ratios.", options.rounds, options.seconds);
+    println!("{} rounds of {} s, medians with the range of the ratios.", options.rounds(), options.seconds());
     let mut failed = Vec::new();
     for row in options.chosen() {
         let Row { name, connections, key_bytes, value_bytes, records, .. } = row;
@@ -164,13 +126,13 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
 /// What a table is measured with; what was measured with something else does not go into the same file.
 fn store_for(options: &Options, site: &Site) -> io::Result<Store> {
     let head = json!({
-        "server": Kind::Memcached.version()?, "kernel": kernel()?, "seconds": options.seconds,
+        "server": Kind::Memcached.version()?, "kernel": kernel()?, "seconds": options.seconds(),
         "pummel": fingerprint(&site.bench.pummel)?, "floor": fingerprint(&site.bench.floor)?,
         "beside": site.bench.beside.as_deref().map(fingerprint).transpose()?,
     });
-    match &options.file {
-        Some(file) if options.resume => Store::resume(file, head),
-        file => Ok(Store::new(file.as_deref(), head)),
+    match &options.resume {
+        Some(file) => Store::resume(file, head),
+        None => Ok(Store::new(options.json.as_deref(), head)),
     }
 }
 
@@ -267,7 +229,7 @@ fn measure<'a>(
     let kept = store.figures(row.name, &names).unwrap_or_else(|| vec![Vec::new(); lines.len()]);
     let mut measured = Measured { row, lines: lines.into_iter().zip(kept).collect() };
     let done = measured.lines[0].1.len();
-    if done >= options.rounds as usize {
+    if done >= options.rounds() as usize {
         return Ok(measured);
     }
     may_open(row.connections)?;
@@ -277,8 +239,8 @@ fn measure<'a>(
     let server = Server::start(kind, site.server_cpu, row.connections, scratch)?;
     site.bench.load(row, server.port)?;
     let request = site.bench.request(row)?;
-    for round in done..options.rounds as usize {
-        eprintln!("bench: {}, round {} of {}", row.name, round + 1, options.rounds);
+    for round in done..options.rounds() as usize {
+        eprintln!("bench: {}, round {} of {}", row.name, round + 1, options.rounds());
         let mut floor_rate = measured.lines[0].1.last().map_or(0.0, |figures| figures.requests_per_s);
         let mut figures: Vec<(usize, Figures)> = Vec::new();
         for place in order(measured.lines.len(), round) {
@@ -288,7 +250,7 @@ fn measure<'a>(
                 own.then(|| Server::start(kind, site.server_cpu, row.connections, scratch)).transpose()?;
             let server = own.as_ref().unwrap_or(&server);
             let task =
-                Task { row, port: server.port, seconds: options.seconds, request: &request, floor_rate };
+                Task { row, port: server.port, seconds: options.seconds(), request: &request, floor_rate };
             server.wait_until_left()?;
             let before_s = server.cpu_s()?;
             let seen = site.bench.run(contender, &task)?;
@@ -330,7 +292,7 @@ fn measure_start_up(
     let kept = store.rounds(startup::NAME, &names, Value::as_f64);
     let kept = kept.unwrap_or_else(|| vec![Vec::new(); lines.len()]);
     let mut measured = startup::Measured { lines: lines.into_iter().zip(kept).collect() };
-    while measured.lines.first().is_some_and(|(_, rounds)| rounds.len() < options.rounds as usize) {
+    while measured.lines.first().is_some_and(|(_, rounds)| rounds.len() < options.rounds() as usize) {
         for (line, rounds) in &mut measured.lines {
             rounds.push(startup::measure(&site.bench, &site.bench.pummel, line)?);
         }
@@ -349,7 +311,7 @@ fn start_up_of(
     let lines = startup::LINES.iter().filter(|line| backends.contains(&line.backend));
     let mut measured = startup::Measured { lines: Vec::new() };
     for line in lines {
-        let rounds = (0..options.rounds).map(|_| startup::measure(&site.bench, program, line));
+        let rounds = (0..options.rounds()).map(|_| startup::measure(&site.bench, program, line));
         measured.lines.push((*line, rounds.collect::<io::Result<_>>()?));
     }
     Ok(measured)
@@ -449,6 +411,7 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{options, refusal};
 
     #[test]
     fn nobody_is_favoured_by_the_order() {
@@ -472,29 +435,20 @@ mod tests {
 
     #[test]
     fn options_have_defaults_and_bounds() {
-        let options = Options::parse(&[]).unwrap();
-        assert_eq!((options.rounds, options.seconds, options.chosen().count()), (9, 3, ROWS.len()));
-        assert!(options.wants_start_up() && options.backend.is_none() && options.file.is_none());
-        let options =
-            Options::parse(&["--quick", "--rounds", "4", "--rows", "get, depth 16", "--json", "x"]).unwrap();
-        assert_eq!((options.rounds, options.seconds, options.chosen().count()), (4, 1, 1));
-        assert_eq!((options.file, options.resume), (Some(PathBuf::from("x")), false));
-        let options = Options::parse(&["--resume", "x", "--backend", "uring", "--rows", "start-up"]).unwrap();
-        assert_eq!((options.resume, options.backend), (true, Some(Backend::Uring)));
-        assert_eq!(options.chosen().count(), 0);
-    }
-
-    #[test]
-    fn wrong_options_are_named() {
-        for (arguments, words) in [
-            (&["--rounds", "0"][..], "--rounds 0"),
-            (&["--rounds"], "needs a value"),
-            (&["--rows", "depth 17"], "depth 17"),
-            (&["--backend", "kqueue"], "kqueue"),
-            (&["--json", "x", "--resume", "y"], "only one"),
-            (&["--speed"], "--speed"),
+        let own: Options = options("");
+        assert_eq!((own.rounds(), own.seconds(), own.chosen().count()), (9, 3, ROWS.len()));
+        assert!(own.wants_start_up() && own.backend.is_none());
+        let own: Options = options("--quick --rounds 4 --rows depth --json x");
+        assert_eq!((own.rounds(), own.seconds(), own.wants_start_up()), (4, 1, false));
+        let own: Options = options("--resume x --backend uring --rows start-up");
+        assert_eq!((own.backend, own.chosen().count()), (Some(Backend::Uring), 0));
+        for (line, words) in [
+            ("--rounds 0", "1..=10000"),
+            ("--rows nonsense", "get, depth 16; "),
+            ("--backend kqueue", "epoll, uring"),
+            ("--json x --resume y", "cannot be used with"),
         ] {
-            assert!(Options::parse(arguments).unwrap_err().contains(words), "{words}");
+            assert!(refusal::<Options>(line).contains(words), "{line}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! What is measured: the rows of the benchmark, as data.
 
+use clap::ValueEnum;
+
 /// One table of the benchmark: a workload, and who runs it.
 pub struct Row {
     /// What it is called; `--rows` looks for its argument in here.
@@ -81,7 +83,7 @@ impl Op {
 }
 
 /// A kernel interface of pummel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Backend {
     /// epoll.
     Epoll,

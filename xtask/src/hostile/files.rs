@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
@@ -66,17 +67,6 @@ const READERS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Which mutants are made.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Number of mutants.
-    pub mutants: u64,
-    /// This mutant alone.
-    pub alone: Option<u64>,
-    /// The program that reads them; absent for a release build.
-    pub program: Option<PathBuf>,
-}
-
 /// A file from which mutants are made.
 struct Base {
     kind: &'static str,
@@ -93,16 +83,15 @@ struct Row {
     findings: u64,
 }
 
-/// Runs it and prints a table; says whether nothing was found.
-pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
+/// Makes the mutants of these seeds and prints a table; says whether nothing was found.
+pub fn run(root: &Path, seeds: Range<u64>, program: Option<&Path>) -> io::Result<bool> {
     let begin = Instant::now();
-    let program = program_of(root, options.program.as_deref())?;
+    let program = program_of(root, program)?;
     let program = fs::canonicalize(program)?;
     let folder = root.join("target").join("hostile-files");
     fs::create_dir_all(&folder)?;
     let bases = bases(root, &program, &folder)?;
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
-    let seeds = options.alone.map_or(0..options.mutants, |seed| seed..seed + 1);
     for seed in seeds {
         let base = &bases[Draws::of(seed ^ 0x5eed).below(bases.len())];
         let row = rows.entry(base.kind).or_default();

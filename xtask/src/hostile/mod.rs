@@ -9,121 +9,87 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-pub const HELP: &str = "\
-Usage: cargo xtask hostile [OPTIONS]
+use clap::ValueEnum;
 
-Runs pummel over a simulated network against servers that misbehave, in every pair of features, and says what does not
-hold of a run though it has to: accounts add up, the run ends in time with little memory, no verdict without proof,
-never a panic. Then it runs plans that are drawn at random, of all kinds of phases, clients and requests, on a simulated
-network whose servers behave: whatever is valid runs, and the same holds of it. The runs are those of
-crates/engine/tests/hostile, optimised.
-
-The part `files` makes mutants of results, plans, profiles and traces, and lets every command read them that reads such a
-file, with 1 GiB of memory and 30 s: it does its work or refuses the file, and never panics, hangs or aborts. No mutant
-names a server that is there. A mutant that was found stays in target/hostile-files.
-
-Options:
-  --part NAME       this part alone: pairs (of features, with misbehaviours), plans (drawn at random), files (mutants)
-  --seeds N         seeds of each pair and misbehaviour, and mutants of files [default: 1000]
-  --seed N          this seed alone: a run or a mutant that was found
-  --program FILE    the pummel that reads the mutants [default: a release build]
-  --pair ONE,OTHER  these two features alone: handshake, churn, windows, servers, tls, udp, reconnect, verify,
-                    multi-get, read-through, noreply, phases, settle, until, unstored, changes, dependent, trace,
-                    key-churn, events, evictions
-  --fault NAME      this misbehaviour alone: refused, closed, garbage, error, extra, repeated, silence, half, fields,
-                    tail
-  --plans N         plans that are drawn at random [default: 10000]
-  --plan N          the plan of this seed alone: a run that was found
-  -h, --help        this text
-
-Exit status: 0 nothing was found, 1 something was, 2 the command line is wrong.
-";
-
-/// Which runs are made.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Names of environment variables of the test program, and their values.
-    variables: Vec<(&'static str, String)>,
-    /// The beginnings of the names of the tests that make the runs; empty where none is simulated.
-    tests: Vec<&'static str>,
-    /// The mutants of files; absent where none are made.
-    files: Option<files::Options>,
-}
-
-/// A part of the runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Parts of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
+    /// Simulated runs in every pair of features, against servers that misbehave.
     Pairs,
+    /// Simulated runs of plans that are drawn at random, against servers that behave.
     Plans,
+    /// Mutants of results, plans, profiles and traces, which every command reads that reads such a file.
     Files,
 }
 
-impl Part {
-    const NAMED: [(&str, Part); 3] = [("pairs", Part::Pairs), ("plans", Part::Plans), ("files", Part::Files)];
-
-    fn parse(word: &str) -> Result<Part, String> {
-        let named = Part::NAMED.iter().find(|(name, _)| *name == word);
-        named.map(|(_, part)| *part).ok_or_else(|| format!("there is no part `{word}`: pairs, plans, files"))
-    }
+/// Runs pummel against servers that misbehave, and lets it read files that are wrong.
+///
+/// What has to hold of every simulated run: accounts add up, the run ends in time with little memory, no verdict without proof, never
+/// a panic. The runs are those of crates/engine/tests/hostile, optimised, with more seeds than the tests take. Whatever reads a
+/// mutant has 1 GiB of memory and 30 s: it does its work or refuses the file, and never panics, hangs or aborts. No mutant names a
+/// server that is there. A mutant that was found stays in target/hostile-files. Exit status 1 when something was found.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// One part of the program [default: all, or that of the other options].
+    #[arg(long)]
+    part: Option<Part>,
+    /// Seeds of each pair and misbehaviour, and mutants of files.
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// This seed alone: a run or a mutant that was found.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The pummel that reads the mutants [default: a release build].
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// These two features alone: handshake, churn, windows, servers, tls, udp, reconnect, verify, multi-get, read-through,
+    /// noreply, phases, settle, until, unstored, changes, dependent, trace, key-churn, events, evictions.
+    #[arg(long, value_name = "ONE,OTHER")]
+    pair: Option<String>,
+    /// This misbehaviour alone: refused, closed, garbage, error, extra, repeated, silence, half, fields, tail.
+    #[arg(long, value_name = "NAME")]
+    fault: Option<String>,
+    /// Plans that are drawn at random.
+    #[arg(long, default_value_t = 10_000)]
+    plans: u64,
+    /// The plan of this seed alone: a run that was found.
+    #[arg(long)]
+    plan: Option<u64>,
 }
 
-/// The beginnings of the names of the tests of each part.
-const PAIRS: &str = "pairs_";
-const PLANS: &str = "plans_";
-
 impl Options {
-    /// Reads the command line.
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong with it.
-    pub fn parse(words: &[&str]) -> Result<Options, String> {
-        let mut variables =
-            vec![("PUMMEL_HOSTILE_SEEDS", "1000".to_owned()), ("PUMMEL_HOSTILE_PLANS", "10000".to_owned())];
-        let mut mutants = files::Options { mutants: 1000, alone: None, program: None };
-        let (mut asked, mut implied) = (None, None);
-        let mut words = words.iter();
-        while let Some(option) = words.next() {
-            let name = match *option {
-                "--part" | "--program" => "",
-                "--seeds" => "PUMMEL_HOSTILE_SEEDS",
-                "--seed" => "PUMMEL_HOSTILE_SEED",
-                "--pair" => "PUMMEL_HOSTILE_PAIR",
-                "--fault" => "PUMMEL_HOSTILE_FAULT",
-                "--plans" => "PUMMEL_HOSTILE_PLANS",
-                "--plan" => "PUMMEL_HOSTILE_PLAN",
-                other => return Err(format!("`hostile` does not take this: {other}")),
-            };
-            let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
-            let number =
-                || value.parse::<u64>().map_err(|_| format!("{option} needs a whole number and not {value}"));
-            match *option {
-                "--part" => asked = Some(Part::parse(value)?),
-                "--program" => mutants.program = Some(PathBuf::from(value)),
-                "--seeds" => mutants.mutants = number()?,
-                "--seed" => mutants.alone = Some(number()?),
-                "--plans" => drop(number()?),
-                "--plan" => {
-                    number()?;
-                    implied = Some(Part::Plans);
-                }
-                // A pair and a misbehaviour are those of runs.
-                _ => implied = Some(Part::Pairs),
-            }
-            if !name.is_empty() {
-                variables.push((name, (*value).to_owned()));
-            }
-        }
-        let part = asked.or(implied);
-        let tests = match part {
-            Some(Part::Pairs) => vec![PAIRS],
-            Some(Part::Plans) => vec![PLANS],
-            Some(Part::Files) => Vec::new(),
-            // A plan has an option of its own for the seed of one.
-            None if mutants.alone.is_some() => vec![PAIRS],
-            None => vec![PAIRS, PLANS],
+    /// Whether a part is asked for, by its name or by an option that only it has.
+    fn has(&self, part: Part) -> bool {
+        let implied = if self.plan.is_some() {
+            Some(Part::Plans)
+        } else {
+            self.pair.as_ref().or(self.fault.as_ref()).map(|_| Part::Pairs)
         };
-        let files = matches!(part, None | Some(Part::Files)).then_some(mutants);
-        Ok(Options { variables, tests, files })
+        match self.part.or(implied) {
+            Some(asked) => part == asked,
+            // A plan has an option of its own for the seed of one.
+            None => part != Part::Plans || self.seed.is_none(),
+        }
+    }
+
+    /// The beginnings of the names of the tests that make the runs; none where nothing is simulated.
+    fn tests(&self) -> Vec<&'static str> {
+        let named = [(Part::Pairs, "pairs_"), (Part::Plans, "plans_")];
+        named.into_iter().filter(|(part, _)| self.has(*part)).map(|(_, tests)| tests).collect()
+    }
+
+    /// The environment variables of the test program.
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        let number = |value: Option<u64>| value.map(|value| value.to_string());
+        let variables = [
+            ("PUMMEL_HOSTILE_SEEDS", number(Some(self.seeds))),
+            ("PUMMEL_HOSTILE_SEED", number(self.seed)),
+            ("PUMMEL_HOSTILE_PAIR", self.pair.clone()),
+            ("PUMMEL_HOSTILE_FAULT", self.fault.clone()),
+            ("PUMMEL_HOSTILE_PLANS", number(Some(self.plans))),
+            ("PUMMEL_HOSTILE_PLAN", number(self.plan)),
+        ];
+        variables.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 
@@ -159,11 +125,12 @@ impl Row {
 /// Runs the parts and prints their tables; says whether nothing was found.
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let mut is_good = true;
-    if !options.tests.is_empty() {
+    if !options.tests().is_empty() {
         is_good &= simulate(root, options)?;
     }
-    if let Some(mutants) = &options.files {
-        is_good &= files::run(root, mutants)?;
+    if options.has(Part::Files) {
+        let seeds = options.seed.map_or(0..options.seeds, |seed| seed..seed + 1);
+        is_good &= files::run(root, seeds, options.program.as_deref())?;
     }
     Ok(is_good)
 }
@@ -173,8 +140,8 @@ fn simulate(root: &Path, options: &Options) -> io::Result<bool> {
     let begin = Instant::now();
     let mut child = Command::new(cargo)
         .args(["test", "--release", "--package", "pummel-engine", "--test", "hostile", "--", "--nocapture"])
-        .args(&options.tests)
-        .envs(options.variables.iter().map(|(name, value)| (name, value)))
+        .args(options.tests())
+        .envs(options.variables())
         .current_dir(root)
         .stdout(Stdio::piped())
         .spawn()?;
@@ -235,41 +202,39 @@ fn table(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{options, refusal};
 
     #[test]
     fn options_become_variables_of_the_test_program() {
-        let options =
-            Options::parse(&["--pair", "churn,handshake", "--fault", "silence", "--seed", "17"]).unwrap();
+        let own: Options = options("--pair churn,handshake --fault silence --seed 17");
         let words: Vec<String> =
-            options.variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            own.variables().iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
             words,
             [
                 "PUMMEL_HOSTILE_SEEDS=1000",
-                "PUMMEL_HOSTILE_PLANS=10000",
+                "PUMMEL_HOSTILE_SEED=17",
                 "PUMMEL_HOSTILE_PAIR=churn,handshake",
                 "PUMMEL_HOSTILE_FAULT=silence",
-                "PUMMEL_HOSTILE_SEED=17"
+                "PUMMEL_HOSTILE_PLANS=10000",
             ]
         );
-        assert_eq!(options.files, None, "a pair is one of runs");
-        assert_eq!(Options::parse(&["--seed", "x"]).unwrap_err(), "--seed needs a whole number and not x");
-        assert_eq!(options.tests, [PAIRS]);
-        assert_eq!(Options::parse(&[]).unwrap().tests, [PAIRS, PLANS]);
-        assert_eq!(Options::parse(&["--part", "plans", "--plans", "7"]).unwrap().tests, [PLANS]);
-        assert_eq!(Options::parse(&["--plan", "7"]).unwrap().tests, [PLANS]);
-        assert_eq!(Options::parse(&["--fault"]).unwrap_err(), "--fault needs a value");
     }
 
     #[test]
-    fn parts_are_chosen_by_name() {
-        let all = Options::parse(&["--seeds", "10"]).unwrap();
-        assert!(!all.tests.is_empty() && all.files.is_some_and(|files| files.mutants == 10));
-        let files = Options::parse(&["--part", "files", "--seed", "3", "--program", "p"]).unwrap();
-        let alone = files::Options { mutants: 1000, alone: Some(3), program: Some(PathBuf::from("p")) };
-        assert_eq!((files.tests.is_empty(), files.files), (true, Some(alone)));
-        assert_eq!(Options::parse(&["--part", "plans"]).unwrap().files, None);
-        assert!(Options::parse(&["--part", "x"]).unwrap_err().contains("there is no part `x`"));
+    fn parts_are_chosen_by_name_or_by_an_option_of_theirs() {
+        let chosen = |line: &str| {
+            let own: Options = options(line);
+            (own.tests(), own.has(Part::Files))
+        };
+        assert_eq!(chosen("--seeds 10"), (vec!["pairs_", "plans_"], true));
+        assert_eq!(chosen("--seed 3"), (vec!["pairs_"], true));
+        assert_eq!(chosen("--pair a,b"), (vec!["pairs_"], false));
+        assert_eq!(chosen("--plan 7"), (vec!["plans_"], false));
+        assert_eq!(chosen("--part plans --plans 7"), (vec!["plans_"], false));
+        assert_eq!(chosen("--part files --seed 3"), (vec![], true));
+        assert!(refusal::<Options>("--part x").contains("pairs, plans, files"));
+        assert!(refusal::<Options>("--seed x").contains("--seed"));
     }
 
     #[test]

@@ -6,10 +6,9 @@ use std::io;
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
-use relay::Relay;
-pub use relay::Trouble;
+use relay::{Relay, Trouble};
+use serde::Deserialize;
 
 /// The first local port of a way with few of them, and most of them.
 const PORTS_FROM: u32 = 32_768;
@@ -19,7 +18,8 @@ const PORTS_MAX: u32 = 28_000;
 const TUNNEL_PORT: u16 = 4789;
 
 /// The way from the client to the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// Loopback.
     Loopback,
@@ -36,13 +36,6 @@ pub enum Way {
     SmallWindow,
     /// A tunnel through a relay that delays frames, and loses segments.
     Far(Trouble),
-}
-
-impl Way {
-    /// A way that takes so long in each direction.
-    pub const fn delayed(delay_us: u64) -> Way {
-        Way::Far(Trouble { delay: Duration::from_micros(delay_us), lost_one_in: 0 })
-    }
 }
 
 /// The networks of one scenario; dropping them removes them.

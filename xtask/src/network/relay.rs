@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+
 /// Frames that are on the way in one direction at most; one more is lost, as by a router.
 const ON_THE_WAY_MAX: usize = 8_192;
 
@@ -22,11 +24,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const HEADERS: usize = 8 + 14;
 
 /// What happens to frames on their way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Trouble {
-    /// How long every frame takes, one way.
-    pub delay: Duration,
+    /// Time that every frame takes, one way, in microseconds.
+    pub delay_us: u64,
     /// One of so many segments with data is lost; 0 for none.
+    #[serde(default)]
     pub lost_one_in: u64,
 }
 
@@ -102,7 +106,7 @@ fn receive(from: &UdpSocket, put: &SyncSender<(Instant, Vec<u8>)>, ends: &Atomic
             }
         }
         // A full queue loses the frame.
-        let _ = put.try_send((Instant::now() + trouble.delay, frame.to_vec()));
+        let _ = put.try_send((Instant::now() + Duration::from_micros(trouble.delay_us), frame.to_vec()));
     }
 }
 
@@ -192,7 +196,7 @@ mod tests {
             (inner, outer)
         };
         let ((one_inner, one), (other_inner, other)) = (pair(), pair());
-        let trouble = Trouble { delay: Duration::from_millis(20), lost_one_in: 3 };
+        let trouble = Trouble { delay_us: 20_000, lost_one_in: 3 };
         let relay = Relay::start(one_inner, other_inner, trouble).unwrap();
         other.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let begin = Instant::now();
@@ -204,7 +208,7 @@ mod tests {
         let mut seen = Vec::new();
         while seen.last() != Some(&None) {
             let length = other.recv(&mut buffer).unwrap();
-            assert!(begin.elapsed() >= trouble.delay);
+            assert!(begin.elapsed() >= Duration::from_micros(trouble.delay_us));
             seen.push(buffer[..length].get(HEADERS + 40).copied());
         }
         assert_eq!(

@@ -9,37 +9,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::bench::Site;
-use crate::bench::backend;
 use crate::bench::child::Child;
 use crate::bench::rows::Backend;
 use crate::bench::server::{Kind, Server};
 use crate::network::{Network, Way};
 use capture::Capture;
 use exchange::Exchanges;
-
-/// What `--help` prints.
-pub const HELP: &str = "\
-cargo xtask truth [OPTIONS]
-
-Runs an open loop of text gets beside a packet capture and compares the service times that pummel reports with
-those on the wire, for each kernel interface and each way to wait. Exit status 1 when the medians are more than 5 us
-apart, or the 99th percentiles more than 10 %. With `--part served` every request is stamped when it leaves, and what follows
-has to be within 1 us of the wire at the median. Needs memcached, setpriv, taskset and tcpdump, and the right to capture:
-root, or `setcap cap_net_raw+ep` on tcpdump.
-
-  --seconds N        seconds of each run [3]
-  --rate N           requests per second [20000]
-  --connections N    connections [50]
-  --backend NAME     only this kernel interface: epoll or uring [both]
-  --wait NAME        only this way to wait: auto, spin or block [spin and block]
-  --part NAME        what is compared: service, or served (`--stamps tx:1`) [service]
-  --way NAME         where the requests go: loopback, or veth, a pair of cards and a namespace that are made for it (root and
-                     iproute2) [loopback]
-  --pummel FILE      this program, instead of an optimised build
-";
 
 /// How far medians may lie apart, in microseconds.
 const P50_WITHIN_US: f64 = 5.0;
@@ -59,26 +38,64 @@ const SLACK: Duration = Duration::from_secs(30);
 
 const RECORDS: &str = "--records 10000 --key-size 30 --value-size 200";
 
-/// What the command line asks for.
-#[derive(Debug, PartialEq)]
+/// Compares pummel's service times with those of a packet capture.
+///
+/// Runs an open loop of text gets beside a capture, for each kernel interface and each way to wait. Exit status 1 when the medians
+/// are more than 5 us apart, or the 99th percentiles more than 10 %. Needs memcached, setpriv, taskset and tcpdump, and the right
+/// to capture: root, or `setcap cap_net_raw+ep` on tcpdump.
+#[derive(Debug, clap::Args)]
 pub struct Options {
+    /// Seconds of each run; the capture of more than a minute would fill memory.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=60))]
     seconds: u32,
+    /// Requests per second.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=200_000))]
     rate: u32,
+    /// Number of connections.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: u32,
+    /// Only this kernel interface.
+    #[arg(long)]
     backend: Option<Backend>,
-    waits: Vec<&'static str>,
+    /// Only this way to wait [default: spin and block].
+    #[arg(long, value_parser = ["auto", "spin", "block"])]
+    wait: Option<String>,
+    /// The time that is compared.
+    #[arg(long, value_enum, default_value_t = Part::Service)]
     part: Part,
-    way: Way,
+    /// Where the requests go.
+    #[arg(long = "way", value_enum, default_value_t = Cards::Loopback)]
+    cards: Cards,
+    /// This program, instead of an optimised build.
+    #[arg(long, value_name = "FILE")]
     pummel: Option<PathBuf>,
 }
 
 /// The time of a request that is compared with the wire.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum Part {
     /// From the send to the arrival of the reply.
     Service,
-    /// From the moment of leaving to the arrival of the reply.
+    /// From the moment of leaving (`--stamps tx:1`) to the arrival of the reply, within 1 us at the median.
     Served,
+}
+
+/// The cards between client and server.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Cards {
+    /// Loopback, which has no card.
+    Loopback,
+    /// A pair of cards and a namespace that are made for it (needs root and iproute2).
+    Veth,
+}
+
+impl Cards {
+    fn way(self) -> Way {
+        match self {
+            Cards::Loopback => Way::Loopback,
+            Cards::Veth => Way::Beside,
+        }
+    }
 }
 
 impl Part {
@@ -99,60 +116,6 @@ impl Part {
     }
 }
 
-impl Options {
-    /// Reads the arguments behind `truth`; the error says what is wrong with them.
-    pub fn parse(arguments: &[&str]) -> Result<Options, String> {
-        let mut options = Options {
-            seconds: 3,
-            rate: 20_000,
-            connections: 50,
-            backend: None,
-            waits: vec!["spin", "block"],
-            part: Part::Service,
-            way: Way::Loopback,
-            pummel: None,
-        };
-        let mut rest = arguments.iter();
-        while let Some(&name) = rest.next() {
-            let value = rest.next().copied().ok_or(format!("{name} needs a value"))?;
-            match name {
-                // The capture of a minute would fill memory.
-                "--seconds" => options.seconds = count(name, value, 60)?,
-                "--rate" => options.rate = count(name, value, 200_000)?,
-                "--connections" => options.connections = count(name, value, 10_000)?,
-                "--backend" => options.backend = Some(backend(value)?),
-                "--wait" => {
-                    let known = ["auto", "spin", "block"].into_iter().find(|&wait| wait == value);
-                    options.waits =
-                        vec![known.ok_or(format!("--wait {value}: there are auto, spin, block"))?];
-                }
-                "--pummel" => options.pummel = Some(PathBuf::from(value)),
-                "--way" => {
-                    options.way = match value {
-                        "loopback" => Way::Loopback,
-                        "veth" => Way::Beside,
-                        _ => return Err(format!("--way {value}: there are loopback, veth")),
-                    }
-                }
-                "--part" => {
-                    options.part = match value {
-                        "service" => Part::Service,
-                        "served" => Part::Served,
-                        _ => return Err(format!("--part {value}: there are service, served")),
-                    }
-                }
-                _ => return Err(format!("truth has no option {name}")),
-            }
-        }
-        Ok(options)
-    }
-}
-
-fn count(name: &str, value: &str, most: u32) -> Result<u32, String> {
-    let number = value.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or(format!("{name} {value}: a whole number from 1 to {most} is needed"))
-}
-
 /// Builds, runs, compares and prints; false when a number is not that of the wire.
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     Capture::check()?;
@@ -168,8 +131,9 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     println!("| backend, wait | on the wire | p50 wire | p50 pummel | p99 wire | p99 pummel | |");
     println!("|---|---|---|---|---|---|---|");
     let mut good = true;
+    let waits = options.wait.as_deref().map_or(vec!["spin", "block"], |wait| vec![wait]);
     for backend in backends {
-        for wait in &options.waits {
+        for wait in &waits {
             let compared = compare(&site, options, backend, wait)?;
             println!("{}", compared.line(&format!("{}, {wait}", backend.name())));
             good &= compared.wrong().is_none();
@@ -179,7 +143,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
 }
 
 fn compare(site: &Site, options: &Options, backend: Backend, wait: &str) -> io::Result<Compared> {
-    let network = Network::make(options.way)?;
+    let network = Network::make(options.cards.way())?;
     let (cpu, scratch) = (site.server_cpu(), site.scratch());
     let server = Server::start_in(&network, Kind::Memcached, cpu, options.connections, scratch)?;
     let target = format!("--quiet --server {}:{}", network.address(), server.port);
@@ -294,6 +258,7 @@ impl Compared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::options;
     use serde_json::json;
 
     fn compared(p50: f64, p99: f64) -> Compared {
@@ -332,8 +297,7 @@ mod tests {
             let compared = Compared::of(&wire, 0, &result, Part::Served).unwrap();
             assert_eq!(compared.wrong().is_none(), good, "{p50}");
         }
-        assert_eq!(Options::parse(&["--part", "served"]).unwrap().part, Part::Served);
-        assert_eq!(Options::parse(&["--way", "veth"]).unwrap().way, Way::Beside);
+        assert_eq!(options::<Options>("--part served --way veth").cards.way(), Way::Beside);
     }
 
     #[test]
@@ -345,22 +309,5 @@ mod tests {
         let result = json!({"ops": {"get": {"completed": 5, "service_us": {"p50": 1, "p99": 1}}}});
         assert!(Compared::of(&empty, 0, &result, Part::Service).unwrap().wrong().is_some());
         assert_eq!(Compared::of(&empty, 0, &json!({}), Part::Service), None);
-    }
-
-    #[test]
-    fn options_have_defaults_and_bounds() {
-        let options = Options::parse(&[]).unwrap();
-        assert_eq!((options.seconds, options.rate, options.connections), (3, 20_000, 50));
-        assert_eq!(options.waits, ["spin", "block"]);
-        let options = Options::parse(&["--wait", "auto", "--backend", "epoll", "--seconds", "1"]).unwrap();
-        assert_eq!((options.waits, options.backend), (vec!["auto"], Some(Backend::Epoll)));
-        for (arguments, words) in [
-            (&["--wait", "sleep"][..], "sleep"),
-            (&["--seconds", "61"], "from 1 to 60"),
-            (&["--rate"], "needs a value"),
-            (&["--depth", "2"], "no option --depth"),
-        ] {
-            assert!(Options::parse(arguments).unwrap_err().contains(words), "{words}");
-        }
     }
 }

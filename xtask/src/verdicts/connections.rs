@@ -3,9 +3,8 @@
 
 use std::io;
 
-use super::scenario::{PLAIN, Scenario, Server};
+use super::scenario::{Scenario, Server};
 use super::stage::{Stage, Theatre};
-use crate::network::Way;
 
 /// The connections of a run.
 const CONNECTIONS: u64 = 10_000;
@@ -15,12 +14,8 @@ const READING_MAX_S: f64 = 0.05;
 
 /// Measures and prints; false when fewer than `need` of `runs` readings were short enough.
 pub fn run(theatre: &Theatre, runs: usize, need: usize) -> io::Result<bool> {
-    let scenario = Scenario {
-        way: Way::Loopback,
-        server: Server::Memcached("-t 1 -m 256 -c 12000"),
-        words: "--records 1k",
-        ..PLAIN
-    };
+    let server = Server::Memcached("-t 1 -m 256 -c 12000".to_owned());
+    let scenario = Scenario { server, ..Scenario::default() };
     let stage = Stage::set(theatre, &scenario)?;
     let mut taken = Vec::new();
     for _ in 0..runs {

@@ -4,8 +4,7 @@ use std::io;
 
 use serde_json::Value;
 
-use super::Deadline;
-use super::scenario::{PLAIN, Scenario};
+use super::scenario::Scenario;
 use super::stage::{Stage, Theatre};
 
 /// Two sides of a comparison.
@@ -125,24 +124,19 @@ pub(super) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Measures and prints; false when a figure is not good enough, and when the deadline left nothing to compare.
-pub fn run(
-    theatre: &Theatre,
-    comparison: &Comparison,
-    rounds: usize,
-    (seconds, deadline): (f64, Deadline),
-) -> io::Result<bool> {
+/// Measures and prints; false when a figure is not good enough, and when the time left nothing to compare.
+pub fn run(theatre: &Theatre, comparison: &Comparison, rounds: usize, seconds: f64) -> io::Result<bool> {
     let Comparison { what, with, without, loads, bar } = comparison;
     println!("\nWith {what} and without in turns, {rounds} rounds of {seconds} s, memcached -t 1.\n");
     println!("| load | figure | with | without | ratio | of all rounds | |");
     println!("|---|---|---|---|---|---|---|");
-    let scenario = Scenario { words: "--records 10k", ..PLAIN };
+    let scenario = Scenario::quiet("--records 10k");
     let stage = Stage::set(theatre, &scenario)?;
     let mut good = true;
     for load in *loads {
         let mut figures = vec![Pairs::default(); FIGURES.len()];
         for round in 0..rounds {
-            if deadline.is_over() {
+            if theatre.is_over() {
                 break;
             }
             // Who begins takes turns, so that a machine that changes its pace favours neither.

@@ -53,6 +53,8 @@ pub struct Theatre {
     pub cpus: [usize; 2],
     /// A directory for what is written.
     pub scratch: PathBuf,
+    /// Moment from which no more runs are begun.
+    pub ends: Instant,
 }
 
 /// A scenario that is set up; dropping it takes it down.
@@ -68,39 +70,12 @@ pub struct Stage<'a> {
     network: Network,
 }
 
-/// What a run said of its limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    /// The limit.
-    pub limit: String,
-    /// The row that held.
-    pub row: String,
-    /// The sentence.
-    pub says: String,
-    /// The sentence about how far the times may be believed; empty where there is none.
-    pub trust: String,
-    /// All figures that the rows are judged by, as words; for a run that is not complete the reason stands first.
-    pub evidence: Vec<String>,
-}
-
-impl Said {
-    /// What a result says; `None` where it has no verdict.
-    pub fn of(result: &Value) -> Option<Said> {
-        let text = |path: &str| Some(result.pointer(path)?.as_str()?.to_owned());
-        let all = result.pointer("/verdict/evidence")?.as_array()?;
-        let seen = all.iter().filter_map(|seen| Some(seen["says"].as_str()?.to_owned()));
-        let evidence = text("/reason").into_iter().chain(seen).collect();
-        Some(Said {
-            limit: text("/verdict/limit")?,
-            row: text("/verdict/row")?,
-            says: text("/verdict/says")?,
-            trust: text("/trust/says").unwrap_or_default(),
-            evidence,
-        })
-    }
-}
-
 impl Theatre {
+    /// Whether the time is over in which runs are begun.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.ends
+    }
+
     /// Moves this process, and the threads that it starts, to the CPU of the server: relays on the generator's CPU
     /// would take CPU time from the generator, and a verdict would say so.
     pub fn stay_beside_server(&self) -> io::Result<()> {
@@ -179,7 +154,7 @@ impl<'a> Stage<'a> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         drop(listener);
-        let line = server_line(theatre, scenario.server, network.address(), port);
+        let line = server_line(theatre, &scenario.server, network.address(), port);
         let place = Place {
             side: Side::Server,
             cpus: scenario.cpus,
@@ -280,7 +255,7 @@ impl<'a> Stage<'a> {
         let agents = self.agents(load.agents)?;
         // Agents are read before they agree on an instant to begin at: that time has to be a small part of the run.
         let seconds = if agents.is_empty() { seconds } else { 3.0 * seconds };
-        self.run_by(load.words, &agents, seconds)
+        self.run_by(&load.words, &agents, seconds)
     }
 
     /// Runs a load for `seconds` by the command line that `line` makes of the program and of its words, and returns its result.
@@ -381,7 +356,7 @@ impl<'a> Stage<'a> {
     /// The second client, which is there before the run and after it.
     fn second_client(&self, seconds: f64) -> io::Result<Option<Child>> {
         let words = self.scenario.disturbances.iter().find_map(|disturbance| match disturbance {
-            Disturbance::SecondClient(words) => Some(*words),
+            Disturbance::SecondClient(words) => Some(words),
             _ => None,
         });
         let Some(words) = words else { return Ok(None) };
@@ -405,42 +380,42 @@ impl<'a> Stage<'a> {
             Side::Client => clients.iter().map(u32::to_string).collect::<Vec<String>>().join(" "),
         };
         let mut children = Vec::new();
-        for disturbance in self.scenario.disturbances {
-            match *disturbance {
+        for disturbance in &self.scenario.disturbances {
+            match disturbance {
                 Disturbance::Busy(side) => {
-                    children.push(start(side, "while :; do :; done".to_owned(), "busy")?);
+                    children.push(start(*side, "while :; do :; done".to_owned(), "busy")?);
                 }
                 Disturbance::Bursts(side, stopped_ms, between_ms) => {
-                    let pids = pids_of(side);
-                    let (stopped, between) = (seconds(stopped_ms), seconds(between_ms));
+                    let pids = pids_of(*side);
+                    let (stopped, between) = (seconds(*stopped_ms), seconds(*between_ms));
                     // The first pause is a long one: a run that cannot begin has no verdict.
                     let script = format!(
                         "sleep 0.4; while kill -STOP {pids}; do sleep {stopped}; kill -CONT {pids}; sleep {between}; done"
                     );
-                    children.push(start(side, script, "bursts")?);
+                    children.push(start(*side, script, "bursts")?);
                 }
                 Disturbance::Pause(side, at_ms, for_ms) => {
-                    let pids = pids_of(side);
+                    let pids = pids_of(*side);
                     let script = format!(
                         "sleep {}; kill -STOP {pids}; sleep {}; kill -CONT {pids}",
-                        seconds(at_ms),
-                        seconds(for_ms)
+                        seconds(*at_ms),
+                        seconds(*for_ms)
                     );
-                    children.push(start(side, script, "pause")?);
+                    children.push(start(*side, script, "pause")?);
                 }
                 Disturbance::Line(at_ms, line) => {
-                    let script = format!("sleep {}; {}", seconds(at_ms), self.line_script(line));
+                    let script = format!("sleep {}; {}", seconds(*at_ms), self.line_script(line));
                     children.push(start(Side::Client, script, "line")?);
                 }
                 Disturbance::Restart(at_ms, down_ms) => {
                     let (address, port) = (self.network.address(), self.port);
-                    let line = server_line(self.theatre, self.scenario.server, address, port);
+                    let line = server_line(self.theatre, &self.scenario.server, address, port);
                     let quoted: Vec<String> = line.iter().map(|word| format!("'{word}'")).collect();
                     let script = format!(
                         "sleep {}; kill -KILL {}; sleep {}; exec {}",
-                        seconds(at_ms),
+                        seconds(*at_ms),
                         self.server.pid(),
-                        seconds(down_ms),
+                        seconds(*down_ms),
                         quoted.join(" ")
                     );
                     self.successors.borrow_mut().push(start(Side::Server, script, "server-anew")?);
@@ -487,7 +462,7 @@ fn words_of(line: &str) -> Vec<String> {
 }
 
 /// The command line of a server that listens on this address.
-fn server_line(theatre: &Theatre, server: Server, address: &str, port: u16) -> Vec<String> {
+fn server_line(theatre: &Theatre, server: &Server, address: &str, port: u16) -> Vec<String> {
     let words = match server {
         Server::Memcached(options) => format!("memcached -u root -l {address} -p {port} -U 0 {options}"),
         Server::Redis(options) => format!(

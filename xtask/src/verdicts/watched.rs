@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::Deadline;
 use super::paired::{Pairs, figure, median};
-use super::scenario::{PLAIN, Scenario};
+use super::scenario::Scenario;
 use super::stage::{Stage, Theatre};
 
 /// The greatest median difference of the CPU time of all threads but the client threads, in percent of one CPU. What being watched
@@ -63,19 +62,22 @@ struct Compared {
     peak_mb: Pairs,
 }
 
-/// Measures and prints; false when a figure is not good enough, and when the deadline left nothing to compare.
-pub fn run(theatre: &Theatre, rounds: usize, (seconds, deadline): (f64, Deadline)) -> io::Result<bool> {
+/// Measures and prints; false when a figure is not good enough, and when the time left nothing to compare.
+pub fn run(theatre: &Theatre, rounds: usize, seconds: f64) -> io::Result<bool> {
+    if !["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists()) {
+        return Err(io::Error::other("script (bsdutils) is needed for runs in a terminal of their own"));
+    }
     println!("\nWatched and not, in turns, {rounds} rounds of {seconds} s, memcached -t 1.\n");
     println!("| watched by | load | figure | with | without | difference or ratio | of all rounds | |");
     println!("|---|---|---|---|---|---|---|---|");
-    let scenario = Scenario { words: "--records 10k", ..PLAIN };
+    let scenario = Scenario::quiet("--records 10k");
     let stage = Stage::set(theatre, &scenario)?;
     let mut good = true;
     for way in WatchedBy::ALL {
         for load in LOADS {
             let mut compared = Compared::default();
             for round in 0..rounds {
-                if deadline.is_over() {
+                if theatre.is_over() {
                     break;
                 }
                 // Who begins takes turns, so that a machine that changes its pace favours neither.
@@ -269,11 +271,6 @@ fn line(pairs: &Pairs, compared: &[f64], digits: usize) -> String {
     let (with, without) = pairs.medians();
     let (least, most) = (compared.first().unwrap_or(&f64::NAN), compared.last().unwrap_or(&f64::NAN));
     format!("{with:.2} | {without:.2} | {:.digits$} | {least:.digits$} .. {most:.digits$}", median(compared))
-}
-
-/// Whether the programs are there that a run in a terminal of its own needs.
-pub fn has_terminals() -> bool {
-    ["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists())
 }
 
 #[cfg(test)]

@@ -4,63 +4,11 @@ use std::fs;
 use std::io;
 use std::time::Instant;
 
-use super::scenario::{Server, Side};
+use super::scenario::{Sees, Server, Side};
 use super::stage::Stage;
 
 /// Ticks per second in /proc, on every Linux that this project runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
-
-/// A figure that is read before and after a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sees {
-    /// A counter of the kernel of a side, as `nstat -as` names it, such as `TcpRetransSegs`: how much it rose.
-    Kernel(Side, &'static str),
-    /// How much more the first of two counters of the kernel of a side rose than the second, such as
-    /// `TcpRetransSegs` and `TcpExtTCPDSACKRecv`.
-    KernelBeyond(Side, &'static str, &'static str),
-    /// A number in the statistics of the server (`stats` of memcached, `INFO everything` of Redis): how much it rose.
-    Counter(&'static str),
-    /// Share of the time that Redis spent inside commands, by the `usec` of its commandstats.
-    InCommands,
-    /// Share of a CPU that the process of the server used.
-    ServerCpu,
-    /// The greatest share of its time for which a thread of the server wanted a CPU and had none (schedstat).
-    ServerWaited,
-    /// Share of the time for which a control group held its processes back.
-    Throttled,
-    /// Connections that the listening socket of the server turned away (`d` of `ss --memory`).
-    ListenDrops,
-    /// Sockets to the server's port in this state after the run, as `ss` names it, such as `time-wait`.
-    Sockets(Side, &'static str),
-}
-
-/// What has to be true of a figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Holds {
-    /// The figure is this or more.
-    AtLeast(f64),
-    /// The figure is this or less.
-    AtMost(f64),
-}
-
-/// A figure, and what has to be true of it for a staging to count.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Witness {
-    /// The figure.
-    pub sees: Sees,
-    /// The condition.
-    pub holds: Holds,
-}
-
-/// A witness that has to see this or more.
-pub const fn at_least(sees: Sees, least: f64) -> Witness {
-    Witness { sees, holds: Holds::AtLeast(least) }
-}
-
-/// A witness that has to see this or less.
-pub const fn at_most(sees: Sees, most: f64) -> Witness {
-    Witness { sees, holds: Holds::AtMost(most) }
-}
 
 /// What the witnesses of a stage saw before the run.
 pub struct Reading {
@@ -68,29 +16,12 @@ pub struct Reading {
     totals: Vec<f64>,
 }
 
-impl Witness {
-    /// The witness as words.
-    pub fn words(&self) -> String {
-        match self.holds {
-            Holds::AtLeast(least) => format!("{:?} is {least} or more", self.sees),
-            Holds::AtMost(most) => format!("{:?} is {most} or less", self.sees),
-        }
-    }
-
-    /// Whether this figure is as the witness demands it.
-    fn accepts(&self, value: f64) -> bool {
-        match self.holds {
-            Holds::AtLeast(least) => value >= least,
-            Holds::AtMost(most) => value <= most,
-        }
-    }
-}
-
 impl Reading {
     /// The reading before a run.
     pub fn of(stage: &Stage<'_>) -> io::Result<Reading> {
         let witnesses = stage.scenario().witnesses.iter();
-        let totals = witnesses.map(|witness| witness.sees.total(stage)).collect::<io::Result<Vec<f64>>>()?;
+        let totals =
+            witnesses.map(|witness| total(&witness.sees, stage)).collect::<io::Result<Vec<f64>>>()?;
         Ok(Reading { read: Instant::now(), totals })
     }
 
@@ -98,7 +29,7 @@ impl Reading {
     pub fn denial(&self, stage: &Stage<'_>) -> io::Result<Option<String>> {
         let elapsed_s = self.read.elapsed().as_secs_f64();
         for (witness, before) in stage.scenario().witnesses.iter().zip(&self.totals) {
-            let value = witness.sees.value(*before, witness.sees.total(stage)?, elapsed_s);
+            let value = value(&witness.sees, *before, total(&witness.sees, stage)?, elapsed_s);
             if !witness.accepts(value) {
                 return Ok(Some(format!("{}, and was {value:.3}", witness.words())));
             }
@@ -107,62 +38,56 @@ impl Reading {
     }
 }
 
-impl Sees {
-    /// The figure of a run from what was read before and after it.
-    fn value(self, before: f64, after: f64, elapsed_s: f64) -> f64 {
-        match self {
-            Sees::InCommands | Sees::ServerCpu | Sees::ServerWaited | Sees::Throttled => {
-                (after - before) / elapsed_s
-            }
-            Sees::Sockets(..) => after,
-            _ => after - before,
+/// The figure of a run from what was read before and after it.
+fn value(sees: &Sees, before: f64, after: f64, elapsed_s: f64) -> f64 {
+    match sees {
+        Sees::InCommands | Sees::ServerCpu | Sees::ServerWaited | Sees::Throttled => {
+            (after - before) / elapsed_s
         }
+        Sees::Sockets(..) => after,
+        _ => after - before,
     }
+}
 
-    /// What is read at one time: a counter, or seconds.
-    fn total(self, stage: &Stage<'_>) -> io::Result<f64> {
-        let missing = |what: String| io::Error::other(format!("a witness does not see {what}"));
-        match self {
-            Sees::Kernel(side, name) => {
-                let text = stage.ask(side, "nstat -asz")?;
-                nstat(&text, name).ok_or_else(|| missing(name.to_owned()))
-            }
-            Sees::KernelBeyond(side, name, other) => {
-                let text = stage.ask(side, "nstat -asz")?;
-                let both = nstat(&text, name).zip(nstat(&text, other));
-                both.map(|(one, other)| one - other).ok_or_else(|| missing(format!("{name} and {other}")))
-            }
-            Sees::Counter(name) => {
-                let is_redis = matches!(stage.scenario().server, Server::Redis(_));
-                let text = stage.ask_server(if is_redis { "INFO everything" } else { "stats" })?;
-                counter(&text, name).ok_or_else(|| missing(name.to_owned()))
-            }
-            Sees::InCommands => Ok(in_commands_s(&stage.ask_server("INFO commandstats")?)),
-            Sees::ServerCpu => {
-                let stat = fs::read_to_string(format!("/proc/{}/stat", stage.server_pid()))?;
-                cpu_s(&stat).ok_or_else(|| missing("the CPU of the server".to_owned()))
-            }
-            Sees::ServerWaited => waited_s(stage.server_pid()),
-            Sees::Throttled => {
-                let text = stage.quota_file("cpu.stat")?;
-                throttled_s(&text).ok_or_else(|| missing("throttled time".to_owned()))
-            }
-            Sees::ListenDrops => {
-                let script = format!(
-                    "ss --no-header --tcp --listening --numeric --memory 'sport = :{}'",
-                    stage.port()
-                );
-                let text = stage.ask(Side::Server, &script)?;
-                listen_drops(&text).ok_or_else(|| missing("drops of the listening socket".to_owned()))
-            }
-            Sees::Sockets(side, state) => {
-                let script = format!(
-                    "ss --no-header --tcp --numeric state {state} 'dport = :{}' | wc -l",
-                    stage.port()
-                );
-                let text = stage.ask(side, &script)?;
-                text.trim().parse().map_err(|_| missing(format!("sockets in {state}")))
-            }
+/// What is read at one time: a counter, or seconds.
+fn total(sees: &Sees, stage: &Stage<'_>) -> io::Result<f64> {
+    let missing = |what: String| io::Error::other(format!("a witness does not see {what}"));
+    match sees {
+        Sees::Kernel(side, name) => {
+            let text = stage.ask(*side, "nstat -asz")?;
+            nstat(&text, name).ok_or_else(|| missing(name.clone()))
+        }
+        Sees::KernelBeyond(side, name, other) => {
+            let text = stage.ask(*side, "nstat -asz")?;
+            let both = nstat(&text, name).zip(nstat(&text, other));
+            both.map(|(one, other)| one - other).ok_or_else(|| missing(format!("{name} and {other}")))
+        }
+        Sees::Counter(name) => {
+            let is_redis = matches!(stage.scenario().server, Server::Redis(_));
+            let text = stage.ask_server(if is_redis { "INFO everything" } else { "stats" })?;
+            counter(&text, name).ok_or_else(|| missing(name.clone()))
+        }
+        Sees::InCommands => Ok(in_commands_s(&stage.ask_server("INFO commandstats")?)),
+        Sees::ServerCpu => {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", stage.server_pid()))?;
+            cpu_s(&stat).ok_or_else(|| missing("the CPU of the server".to_owned()))
+        }
+        Sees::ServerWaited => waited_s(stage.server_pid()),
+        Sees::Throttled => {
+            let text = stage.quota_file("cpu.stat")?;
+            throttled_s(&text).ok_or_else(|| missing("throttled time".to_owned()))
+        }
+        Sees::ListenDrops => {
+            let script =
+                format!("ss --no-header --tcp --listening --numeric --memory 'sport = :{}'", stage.port());
+            let text = stage.ask(Side::Server, &script)?;
+            listen_drops(&text).ok_or_else(|| missing("drops of the listening socket".to_owned()))
+        }
+        Sees::Sockets(side, state) => {
+            let script =
+                format!("ss --no-header --tcp --numeric state {state} 'dport = :{}' | wc -l", stage.port());
+            let text = stage.ask(*side, &script)?;
+            text.trim().parse().map_err(|_| missing(format!("sockets in {state}")))
         }
     }
 }
@@ -231,6 +156,7 @@ fn listen_drops(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdicts::scenario::Witness;
 
     #[test]
     fn counters_of_the_kernel_and_of_servers_are_found_by_their_whole_name() {
@@ -268,15 +194,14 @@ mod tests {
 
     #[test]
     fn a_witness_compares_the_difference_or_its_share_of_the_time() {
-        let rises = at_least(Sees::Counter("evictions"), 2.0);
-        assert!(
-            rises.accepts(rises.sees.value(5.0, 7.0, 4.0)) && !rises.accepts(rises.sees.value(5.0, 6.0, 4.0))
-        );
-        let idle = at_most(Sees::ServerCpu, 0.5);
-        assert!(
-            idle.accepts(idle.sees.value(1.0, 3.0, 4.0)) && !idle.accepts(idle.sees.value(1.0, 3.5, 4.0))
-        );
-        assert_eq!(Sees::Sockets(Side::Client, "time-wait").value(5.0, 7.0, 4.0), 7.0);
+        let witness = |text: &str| toml::from_str::<Witness>(text).unwrap();
+        let accepts =
+            |witness: &Witness, before, after| witness.accepts(value(&witness.sees, before, after, 4.0));
+        let rises = witness("sees = { counter = \"evictions\" }\nat_least = 2.0");
+        assert!(accepts(&rises, 5.0, 7.0) && !accepts(&rises, 5.0, 6.0));
+        let idle = witness("sees = \"server-cpu\"\nat_most = 0.5");
+        assert!(accepts(&idle, 1.0, 3.0) && !accepts(&idle, 1.0, 3.5));
+        assert_eq!(value(&Sees::Sockets(Side::Client, "time-wait".to_owned()), 5.0, 7.0, 4.0), 7.0);
         assert_eq!(idle.words(), "ServerCpu is 0.5 or less");
     }
 }
