@@ -2,9 +2,9 @@
 
 use std::io;
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
+use crate::programs::{self, said_by};
 use crate::{floors, prose};
 
 enum Work {
@@ -58,11 +58,10 @@ pub fn run(root: &Path, no_tests: bool) -> io::Result<bool> {
 
 /// Runs cargo in the repository; says whether it passed.
 pub fn cargo(root: &Path, arguments: &[&str]) -> io::Result<bool> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let passed = Command::new(&cargo).args(arguments).current_dir(root).status()?.success();
+    let passed = programs::cargo(root).args(arguments).status()?.success();
     let part = arguments[0];
     let is_part = matches!(part, "fmt" | "clippy");
-    if !passed && is_part && !Command::new(&cargo).args([part, "--version"]).output()?.status.success() {
+    if !passed && is_part && said_by(programs::cargo(root).args([part, "--version"])).is_err() {
         eprintln!("cargo {part} is not installed; `rustup component add rustfmt clippy` brings it.");
     }
     Ok(passed)

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::bench::server::{Kind, Server};
+use crate::programs::{build, release, said_by};
 
 /// Requests by which the longer run of a row is longer, at least.
 const REQUESTS_MIN: u64 = 100_000;
@@ -77,7 +78,10 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let scratch = root.join("target/instructions");
     fs::create_dir_all(&scratch)?;
     let binaries = match options.binaries.is_empty() {
-        true => vec![build(root)?],
+        true => {
+            build(root, ["pummel", "--bin", "pummel"])?;
+            vec![release(root).join("pummel")]
+        }
         false => options.binaries.iter().map(fs::canonicalize).collect::<io::Result<_>>()?,
     };
     println!("{}; instructions of the worker's thread for a request", Kind::Memcached.version()?);
@@ -102,16 +106,6 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
         println!();
     }
     Ok(is_whole)
-}
-
-fn build(root: &Path) -> io::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status =
-        Command::new(cargo).args(["build", "--release", "--package", "pummel"]).current_dir(root).status()?;
-    match status.success() {
-        true => Ok(root.join("target/release/pummel")),
-        false => Err(io::Error::other("the release build failed")),
-    }
 }
 
 /// Instructions of the busiest thread for each request that the longer run makes more.
@@ -139,25 +133,26 @@ fn busiest_thread(
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => fs::create_dir(&directory)?,
     }
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--separate-threads=yes"])
-        .arg(format!("--callgrind-out-file={}", directory.join("thread").display()))
-        .arg(binary)
-        .args(["run", "-s", &format!("127.0.0.1:{port}"), "-c", &row.connections.to_string()])
-        .args(["-d", &row.depth.to_string(), "-n", &requests.to_string(), "--seed", "1", "--mix", "get:1"])
-        .args(["--interval", "1000s", "--wait", "block", "--timeout", "60s", "--backend", "epoll"])
-        .args(row.pace)
-        .args(extra.split_whitespace())
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| {
-            io::Error::new(error.kind(), format!("valgrind (apt-get install valgrind): {error}"))
-        })?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said: Vec<&str> = said.lines().filter(|line| !line.starts_with("==")).collect();
-        return Err(io::Error::other(format!("{}: {}", output.status, said.join(" "))));
-    }
+    said_by(
+        Command::new("valgrind")
+            .args(["-q", "--tool=callgrind", "--separate-threads=yes"])
+            .arg(format!("--callgrind-out-file={}", directory.join("thread").display()))
+            .arg(binary)
+            .args(["run", "-s", &format!("127.0.0.1:{port}"), "-c", &row.connections.to_string()])
+            .args([
+                "-d",
+                &row.depth.to_string(),
+                "-n",
+                &requests.to_string(),
+                "--seed",
+                "1",
+                "--mix",
+                "get:1",
+            ])
+            .args(["--interval", "1000s", "--wait", "block", "--timeout", "60s", "--backend", "epoll"])
+            .args(row.pace)
+            .args(extra.split_whitespace()),
+    )?;
     let mut threads = BTreeMap::new();
     for entry in fs::read_dir(&directory)? {
         let path = entry?.path();

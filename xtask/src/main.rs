@@ -9,6 +9,7 @@ mod floors;
 mod hostile;
 mod instructions;
 mod network;
+mod programs;
 mod prose;
 mod sbom;
 mod size;

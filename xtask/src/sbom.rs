@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
+
+use crate::programs::{cargo, said_by};
 
 /// The package whose crates are listed.
 const PROGRAM: &str = "pummel";
@@ -19,13 +20,8 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 /// # Errors
 /// Returns an error when cargo does not describe the workspace, and when the file cannot be written.
 pub fn run(root: &Path, to: &Path) -> io::Result<bool> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let words = ["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET];
-    let output = Command::new(cargo).args(words).current_dir(root).output()?;
-    if !output.status.success() {
-        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let metadata: Value = serde_json::from_str(&said_by(cargo(root).args(words))?)?;
     let list = list(&metadata).ok_or_else(|| io::Error::other("cargo describes no package pummel"))?;
     fs::write(to, serde_json::to_string_pretty(&list)? + "\n")?;
     Ok(true)

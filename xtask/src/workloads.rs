@@ -11,6 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use toml::Table;
+
+use crate::programs::said_by;
 
 /// The workloads that are run.
 const NAMES: [&str; 12] = [
@@ -192,11 +195,8 @@ const CLOSED_FORM_WITHIN: f64 = 0.03;
 
 /// The share of hits of a run with these words, and how many keys were read.
 fn hits_of(pummel: &Path, words: &str) -> io::Result<(f64, f64)> {
-    let made = Command::new(pummel).args(words.split_whitespace()).output()?;
-    if !made.status.success() {
-        return Err(io::Error::other(String::from_utf8_lossy(&made.stderr).into_owned()));
-    }
-    let result: Value = serde_json::from_slice(&made.stdout)?;
+    let said = said_by(Command::new(pummel).args(words.split_whitespace()))?;
+    let result: Value = serde_json::from_str(&said)?;
     let count = |field: &str| result["ops"]["get"][field].as_f64().unwrap_or(0.0);
     let keys = count("hits") + count("misses");
     Ok((count("hits") / keys.max(1.0), keys))
@@ -262,8 +262,7 @@ fn hits_of_lru(records: u32, exponent: f64, items: f64) -> f64 {
 /// Runs one workload against one server; `None` where the server has not all of its operations.
 fn compare(root: &Path, options: &Options, name: &str, program: &str) -> io::Result<Option<Vec<Row>>> {
     let pummel = root.join(&options.pummel);
-    let profile = Command::new(&pummel).args(["workloads", name]).output()?;
-    let profile = Profile::read(&String::from_utf8_lossy(&profile.stdout));
+    let profile = Profile::read(&said_by(Command::new(&pummel).args(["workloads", name]))?)?;
     let has_cas = profile.ops.iter().any(|(op, _)| matches!(op.as_str(), "cas" | "gets" | "prepend"));
     if has_cas && program != "memcached" {
         return Ok(None);
@@ -299,66 +298,44 @@ fn run_on(
     scratch: &Path,
 ) -> io::Result<(Value, Option<f64>)> {
     let records = options.records.min(profile.number("records") as u64);
-    let words = |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
     let common =
         format!("-s 127.0.0.1:{} --protocol auto --workload {name} --records {records} --quiet", server.port);
-    let stored = Command::new(pummel).args(words(&format!("load {common}"))).output()?;
-    if !stored.status.success() {
-        return Err(io::Error::other(String::from_utf8_lossy(&stored.stderr).into_owned()));
-    }
+    said_by(Command::new(pummel).arg("load").args(common.split_whitespace()))?;
     let sizes = server.stat("bytes").and_then(|bytes| Ok(bytes / server.stat("curr_items")?)).ok();
-    let run = format!("run {common} --no-load -c 8 -d 8 -T 1 -t {} --rate {}", options.seconds, options.rate);
-    let files = format!("--json {} --samples {}", file(scratch, "result.json"), file(scratch, "samples.csv"));
-    let made = Command::new(pummel).args(words(&format!("{run} {files}"))).output()?;
-    if !made.status.success() {
-        return Err(io::Error::other(String::from_utf8_lossy(&made.stderr).into_owned()));
-    }
+    let run = format!(
+        "run {common} --no-load -c 8 -d 8 -T 1 -t {} --rate {} --json {} --samples {}",
+        options.seconds,
+        options.rate,
+        scratch.join("result.json").display(),
+        scratch.join("samples.csv").display()
+    );
+    said_by(Command::new(pummel).args(run.split_whitespace()))?;
     let text = fs::read_to_string(scratch.join("result.json"))?;
     Ok((serde_json::from_str(&text)?, sizes))
 }
 
-fn file(scratch: &Path, name: &str) -> String {
-    scratch.join(name).display().to_string()
-}
-
-/// The fields of a profile, as far as they are compared.
+/// A profile, as far as it is compared.
 struct Profile {
-    fields: HashMap<String, String>,
+    fields: Table,
     ops: Vec<(String, f64)>,
 }
 
 impl Profile {
-    /// The profile of a text as `pummel workloads` prints it: lines `field = value`, and the mix in one line or in a table.
-    fn read(text: &str) -> Profile {
-        let (mut fields, mut ops, mut in_mix) = (HashMap::new(), Vec::new(), false);
-        for line in text.lines() {
-            let Some((name, value)) = line.split_once(" = ") else {
-                in_mix = line.trim() == "[mix]";
-                continue;
-            };
-            let (name, value) = (name.trim(), value.trim());
-            if in_mix {
-                ops.extend(value.parse().ok().map(|weight: f64| (name.to_owned(), weight)));
-            } else if name == "mix" {
-                let inner = value.trim_matches(['{', '}', ' ']);
-                ops.extend(inner.split(',').filter_map(|op| {
-                    let (verb, weight) = op.split_once('=')?;
-                    Some((verb.trim().to_owned(), weight.trim().parse().ok()?))
-                }));
-            } else {
-                fields.insert(name.to_owned(), value.trim_matches('"').to_owned());
-            }
-        }
-        Profile { fields, ops }
+    /// Reads the text of a profile, as `pummel workloads` prints it.
+    fn read(text: &str) -> io::Result<Profile> {
+        let fields: Table = text.parse().map_err(io::Error::other)?;
+        let mix = fields.get("mix").and_then(toml::Value::as_table).into_iter().flatten();
+        let ops = mix.map(|(op, weight)| (op.clone(), number(weight))).collect();
+        Ok(Profile { fields, ops })
     }
 
     fn text(&self, name: &str) -> &str {
-        self.fields.get(name).map_or("", String::as_str)
+        self.fields.get(name).and_then(toml::Value::as_str).unwrap_or_default()
     }
 
     /// A number; 0 if there is none.
     fn number(&self, name: &str) -> f64 {
-        self.text(name).replace('_', "").parse().unwrap_or(0.0)
+        self.fields.get(name).map_or(0.0, number)
     }
 
     /// The mean and the standard deviation of a distribution of sizes.
@@ -381,6 +358,11 @@ impl Profile {
     }
 }
 
+/// The number in a value; 0 where it has none.
+fn number(value: &toml::Value) -> f64 {
+    value.as_float().or_else(|| value.as_integer().map(|number| number as f64)).unwrap_or(0.0)
+}
+
 /// The mean and the standard deviation of `LO-HI@WEIGHT,...`.
 fn weighted_size(text: &str) -> (f64, f64) {
     let range = |part: &str| {
@@ -399,7 +381,8 @@ fn weighted_size(text: &str) -> (f64, f64) {
 /// Number of requests of each operation, without those that follow from replies.
 fn mix_rows(profile: &Profile, result: &Value) -> Vec<Row> {
     let count = |op: &str| result["ops"][op]["requests"].as_f64().unwrap_or(0.0);
-    let fills = if profile.text("read_through") == "true" { "set" } else { "" };
+    let is_read_through = profile.fields.get("read_through").and_then(toml::Value::as_bool) == Some(true);
+    let fills = if is_read_through { "set" } else { "" };
     let pairs = profile.number("read_modify_write") > 0.0;
     let ops: Vec<&(String, f64)> = profile.ops.iter().filter(|(op, _)| op != fills).collect();
     let weights: f64 = ops.iter().map(|(_, weight)| weight).sum();
@@ -533,13 +516,15 @@ mod tests {
     fn profiles_are_read_in_both_ways_of_writing_a_mix() {
         let one = Profile::read(
             "records = 1_000\nmix = { get = 0.5, set = 0.5 }\nvalue_size = \"pareto:0,146,0.25\"\n",
-        );
+        )
+        .unwrap();
         assert_eq!(one.ops, [("get".to_owned(), 0.5), ("set".to_owned(), 0.5)]);
         assert_eq!((one.number("records"), one.number("fresh")), (1_000.0, 0.0));
         assert!((one.size("value_size").0 - 146.0 / 0.75).abs() < 1e-9);
         let other = Profile::read(
             "records = 9\nkey_size = \"weighted:8-8@30,8-64@70\"\n\n[mix]\nadd = 0.04\nget = 0.91\n",
-        );
+        )
+        .unwrap();
         assert_eq!(other.ops, [("add".to_owned(), 0.04), ("get".to_owned(), 0.91)]);
         assert!((other.size("key_size").0 - (0.3 * 8.0 + 0.7 * 36.0)).abs() < 1e-9);
     }
@@ -559,9 +544,9 @@ mod tests {
             asked_of(format!("{samples}{rows}0,0,0,0,0,get,miss,2000000000000000,0,0\n").as_bytes(), 10)
                 .unwrap();
         assert_eq!(asked.values().sum::<u64>(), 100, "fresh keys are no records");
-        let uniform = Profile::read("popularity = \"uniform\"\n");
+        let uniform = Profile::read("popularity = \"uniform\"\n").unwrap();
         assert!(popularity_rows(&uniform, &asked).iter().all(Row::is_right));
-        let zipf = Profile::read("popularity = \"zipf:2\"\n");
+        let zipf = Profile::read("popularity = \"zipf:2\"\n").unwrap();
         assert!(popularity_rows(&zipf, &asked).iter().any(|row| !row.is_right()));
     }
 
@@ -578,12 +563,13 @@ mod tests {
     fn keys_that_are_new_by_churn_are_not_found_until_they_are_stored() {
         let profile = |mix: &str| {
             Profile::read(&format!("popularity = \"zipf:0.5\"\nchurn = \"share:0.1\"\nmix = {{ {mix} }}\n"))
+                .unwrap()
         };
         // One record, whose key changes every ten requests: with as many stores as reads, one read in a life of five is
         // not found where the store comes late, and fewer where it comes early.
         let churned = profile("get = 0.5, set = 0.5");
         let share = unstored_by_churn(&churned, 1, 50_000.0) / 50_000.0;
         assert!((share - (1.0 - (-5f64).exp()) / 5.0).abs() < 1e-3, "{share}");
-        assert_eq!(unstored_by_churn(&Profile::read("popularity = \"zipf:1\"\n"), 9, 50.0), 0.0);
+        assert_eq!(unstored_by_churn(&Profile::read("popularity = \"zipf:1\"\n").unwrap(), 9, 50.0), 0.0);
     }
 }

@@ -1,5 +1,6 @@
 //! Child processes that never outlive their use, with what they cost.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -36,7 +37,7 @@ impl Child {
     /// The kernel ends it when this process dies, whatever the cause. `identity` are further arguments of setpriv.
     pub fn start(
         program: &Path,
-        arguments: &[String],
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
         cpu: usize,
         identity: &[&str],
         log: &Path,
@@ -220,7 +221,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let cpu = allowed_cpus().unwrap()[0];
         let log = scratch.path().join("sleep");
-        let child = Child::start(Path::new("sleep"), &["600".into()], cpu, &[], &log).unwrap();
+        let child = Child::start(Path::new("sleep"), ["600"], cpu, &[], &log).unwrap();
         // Where this process was started to ignore interrupts, the child does until it is the program.
         let comm = format!("/proc/{}/comm", child.process.id());
         let end = Instant::now() + Duration::from_secs(60);
@@ -237,7 +238,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let cpu = allowed_cpus().unwrap()[0];
         let log = scratch.path().join("sleep");
-        let child = Child::start(Path::new("sleep"), &["600".into()], cpu, &[], &log).unwrap();
+        let child = Child::start(Path::new("sleep"), ["600"], cpu, &[], &log).unwrap();
         let pid = child.process.id();
         assert!(child.wait(Duration::from_millis(1)).is_err());
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
@@ -249,7 +250,7 @@ mod tests {
         let cpu = allowed_cpus().unwrap()[0];
         for (program, success) in [("true", true), ("false", false)] {
             let child =
-                Child::start(Path::new(program), &[], cpu, &[], &scratch.path().join(program)).unwrap();
+                Child::start(Path::new(program), [""; 0], cpu, &[], &scratch.path().join(program)).unwrap();
             assert_eq!(child.wait(Duration::from_secs(60)).unwrap().success, success);
         }
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::child::{Child, Ended};
 use super::rows::{Backend, Contender, Op, Program, Row};
@@ -15,16 +16,18 @@ use super::tap::{Tap, template};
 /// What a client may take beyond its measured time.
 const SLACK: Duration = Duration::from_secs(30);
 
-/// What one run of one client came to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Figures of one run of one client.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Completed requests.
     pub requests: f64,
     /// Completed requests per second.
     pub requests_per_s: f64,
     /// CPU time in user mode per completed request, in microseconds.
+    #[serde(rename = "cpu_user_us")]
     pub user_us: f64,
     /// CPU time in the kernel per completed request, in microseconds.
+    #[serde(rename = "cpu_system_us")]
     pub system_us: f64,
     /// Peak of resident memory in bytes.
     pub peak_rss_bytes: u64,
@@ -45,29 +48,6 @@ impl Figures {
     /// What share of the time the server worked: 1 where it was the bottleneck.
     pub fn server_busy(&self) -> f64 {
         self.server_us * self.requests_per_s / 1e6
-    }
-
-    /// As data.
-    pub fn json(&self) -> Value {
-        json!({
-            "requests": self.requests, "server_us": self.server_us,
-            "requests_per_s": self.requests_per_s, "cpu_user_us": self.user_us, "cpu_system_us": self.system_us,
-            "peak_rss_bytes": self.peak_rss_bytes, "connections": self.connections, "lag_p99_us": self.lag_p99_us,
-        })
-    }
-
-    /// From data that [`Figures::json`] made.
-    pub fn from_json(value: &Value) -> Option<Figures> {
-        Some(Figures {
-            requests_per_s: value["requests_per_s"].as_f64()?,
-            user_us: value["cpu_user_us"].as_f64()?,
-            system_us: value["cpu_system_us"].as_f64()?,
-            peak_rss_bytes: value["peak_rss_bytes"].as_u64()?,
-            connections: value["connections"].as_u64(),
-            lag_p99_us: value["lag_p99_us"].as_f64(),
-            requests: value["requests"].as_f64()?,
-            server_us: value["server_us"].as_f64()?,
-        })
     }
 }
 
@@ -105,7 +85,7 @@ impl Bench {
         let protocol = row.dialect.name();
         let line = format!("load --quiet --server 127.0.0.1:{port} --protocol {protocol} {}", data(row));
         let log = self.scratch.join("load");
-        let ended = Child::start(&self.pummel, &words(&line), self.cpu, &[], &log)?.wait(SLACK)?;
+        let ended = Child::start(&self.pummel, line.split_whitespace(), self.cpu, &[], &log)?.wait(SLACK)?;
         if ended.success { Ok(()) } else { Err(failure("pummel load", &log)) }
     }
 
@@ -116,7 +96,7 @@ impl Bench {
         let one = Row { connections: 1, depth: 1, rate: None, ..*row };
         let line = format!("{} --no-evidence --backend epoll --time 10s", pummel_line(&one, tap.port));
         let log = self.scratch.join("request");
-        let mut client = Child::start(&self.pummel, &words(&line), self.cpu, &[], &log)?;
+        let mut client = Child::start(&self.pummel, line.split_whitespace(), self.cpu, &[], &log)?;
         let request = tap.first_request(&mut client).map_err(|error| {
             io::Error::new(error.kind(), format!("{error}; {}", failure("pummel run", &log)))
         })?;
@@ -197,7 +177,7 @@ impl Bench {
             "run --no-load --server 127.0.0.1:{port} --requests 1 --backend {} --json -",
             backend.name()
         );
-        let output = Command::new(&self.pummel).args(words(&line)).output()?;
+        let output = Command::new(&self.pummel).args(line.split_whitespace()).output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.lines().next().unwrap_or_default().to_owned();
         if !output.status.success() {
@@ -344,6 +324,8 @@ fn at_least_one(completed: f64) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::bench::rows::ROWS;
 
@@ -404,7 +386,8 @@ mod tests {
         let figures = of_pummel(&result(), Some(Backend::Epoll), ROW).unwrap();
         assert_eq!((figures.user_us, figures.system_us, figures.peak_rss_bytes), (1.0, 3.0, 8192));
         assert_eq!((figures.connections, figures.lag_p99_us), (Some(50), Some(1.5)));
-        assert_eq!(Figures::from_json(&figures.json()), Some(figures));
+        let kept = serde_json::to_value(figures).unwrap();
+        assert_eq!(serde_json::from_value::<Figures>(kept).unwrap(), figures);
     }
 
     #[test]

@@ -17,7 +17,6 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -26,6 +25,8 @@ use rows::{Backend, Contender, Program, ROWS, Row};
 use server::{Kind, SPARE_CONNECTIONS, Server};
 use store::Store;
 use table::Measured;
+
+use crate::programs::{build, release};
 
 /// Measures CPU, throughput and memory beside the floor, on this machine.
 ///
@@ -146,9 +147,9 @@ pub struct Site {
 impl Site {
     /// Builds what is measured.
     pub fn prepare(root: &Path) -> io::Result<Site> {
-        build(root)?;
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from).join("release");
+        build(root, ["pummel", "--bin", "pummel"])?;
+        build(root, ["pummel-engine", "--example", "floor"])?;
+        let target = release(root);
         Site::with(target.join("examples/floor"), target.join("pummel"))
     }
 
@@ -226,7 +227,7 @@ fn measure<'a>(
     let all = if options.beside.is_some() { row.with_other_build() } else { row.contenders.to_vec() };
     let lines: Vec<Contender> = all.into_iter().filter(|contender| takes_part(contender, backends)).collect();
     let names: Vec<&str> = lines.iter().map(|contender| contender.name).collect();
-    let kept = store.figures(row.name, &names).unwrap_or_else(|| vec![Vec::new(); lines.len()]);
+    let kept = store.rounds(row.name, &names).unwrap_or_else(|| vec![Vec::new(); lines.len()]);
     let mut measured = Measured { row, lines: lines.into_iter().zip(kept).collect() };
     let done = measured.lines[0].1.len();
     if done >= options.rounds() as usize {
@@ -289,7 +290,7 @@ fn measure_start_up(
     let lines = startup::LINES.iter().filter(|line| backends.contains(&line.backend)).copied();
     let lines: Vec<startup::Line> = lines.collect();
     let names: Vec<&str> = lines.iter().map(|line| line.name).collect();
-    let kept = store.rounds(startup::NAME, &names, Value::as_f64);
+    let kept = store.rounds(startup::NAME, &names);
     let kept = kept.unwrap_or_else(|| vec![Vec::new(); lines.len()]);
     let mut measured = startup::Measured { lines: lines.into_iter().zip(kept).collect() };
     while measured.lines.first().is_some_and(|(_, rounds)| rounds.len() < options.rounds() as usize) {
@@ -337,27 +338,6 @@ fn may_open(connections: u32) -> io::Result<()> {
             "{needed} open files are needed and {allowed} allowed: raise the hard limit (`ulimit -Hn {needed}` as root)"
         ))),
     }
-}
-
-fn build(root: &Path) -> io::Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    for what in
-        [["--package", "pummel", "--bin", "pummel"], ["--package", "pummel-engine", "--example", "floor"]]
-    {
-        let mut command = Command::new(&cargo);
-        // What cargo says of this package would make build scripts of others believe that something changed.
-        for (name, _) in std::env::vars_os() {
-            let name = name.to_string_lossy();
-            if name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_") {
-                command.env_remove(&*name);
-            }
-        }
-        let status = command.args(["build", "--release"]).args(what).current_dir(root).status()?;
-        if !status.success() {
-            return Err(io::Error::other(format!("cargo build {} failed", what.join(" "))));
-        }
-    }
-    Ok(())
 }
 
 /// Whether a program is installed that is not pummel under its name.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::child::Child;
 use super::rows::Dialect;
 use crate::network::{Network, Way};
+use crate::programs::said_by;
 
 /// How long a server may take until it accepts.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -83,11 +84,7 @@ impl Kind {
 
     /// What the installed server calls itself; the error says how to install it.
     pub fn version(self) -> io::Result<String> {
-        let program = self.program();
-        let output = Command::new(program).arg("--version").output().map_err(|error| {
-            io::Error::new(error.kind(), format!("{program} is needed (apt-get install {program}): {error}"))
-        })?;
-        let said = String::from_utf8_lossy(&output.stdout);
+        let said = said_by(Command::new(self.program()).arg("--version"))?;
         // redis-server goes on with how it was built.
         Ok(said.lines().next().unwrap_or_default().split(" sha=").next().unwrap_or_default().to_owned())
     }

@@ -47,9 +47,9 @@ pub fn measure(bench: &Bench, program: &Path, line: &Line) -> io::Result<f64> {
         line.records,
         line.backend.name()
     );
-    let arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let begin = Instant::now();
-    let mut client = Child::start(program, &arguments, bench.cpu, &[], &bench.scratch.join("start-up"))?;
+    let mut client =
+        Child::start(program, words.split_whitespace(), bench.cpu, &[], &bench.scratch.join("start-up"))?;
     let (at, _) = tap.first_byte(&mut client)?;
     Ok((at - begin).as_secs_f64() * 1e3)
 }
@@ -77,7 +77,7 @@ impl Measured {
         let line = |(line, rounds): &(Line, Vec<f64>)| {
             json!({
                 "client": line.name, "rounds": rounds,
-                "start_up_ms": Spread::of(rounds.iter().copied()).json(),
+                "start_up_ms": Spread::of(rounds.iter().copied()),
             })
         };
         json!({"name": NAME, "clients": self.lines.iter().map(line).collect::<Vec<Value>>()})

@@ -4,9 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use super::contender::Figures;
 
 /// Results by row, in a file where one was asked for.
 pub struct Store {
@@ -40,21 +39,16 @@ impl Store {
     }
 
     /// The rounds of each client that are there already, when the row was measured with exactly these clients.
-    pub fn rounds<T>(&self, row: &str, clients: &[&str], of: fn(&Value) -> Option<T>) -> Option<Vec<Vec<T>>> {
+    pub fn rounds<T: DeserializeOwned>(&self, row: &str, clients: &[&str]) -> Option<Vec<Vec<T>>> {
         let kept = self.rows.iter().find(|kept| kept["name"] == row)?;
         let lines = kept["clients"].as_array()?;
         let names: Vec<&str> = lines.iter().filter_map(|line| line["client"].as_str()).collect();
         if names != clients {
             return None;
         }
-        let rounds = |line: &Value| line["rounds"].as_array()?.iter().map(of).collect::<Option<Vec<T>>>();
+        let rounds = |line: &Value| serde_json::from_value(line["rounds"].clone()).ok();
         let lines: Vec<Vec<T>> = lines.iter().map(rounds).collect::<Option<_>>()?;
         lines.windows(2).all(|pair| pair[0].len() == pair[1].len()).then_some(lines)
-    }
-
-    /// The rounds of a row of clients that ask a server; see [`Store::rounds`].
-    pub fn figures(&self, row: &str, clients: &[&str]) -> Option<Vec<Vec<Figures>>> {
-        self.rounds(row, clients, Figures::from_json)
     }
 
     /// Takes the results of a row, in place of older ones of it, and writes the file.
@@ -86,7 +80,7 @@ mod tests {
     }
 
     fn kept(store: &Store, row: &str, clients: &[&str]) -> Option<Vec<Vec<f64>>> {
-        store.rounds(row, clients, Value::as_f64)
+        store.rounds(row, clients)
     }
 
     #[test]

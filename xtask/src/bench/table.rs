@@ -1,5 +1,6 @@
 //! From the figures of all rounds to the table that is printed and the data that is saved.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::contender::Figures;
@@ -14,7 +15,7 @@ pub struct Measured<'a> {
 }
 
 /// Middle, least and greatest of some numbers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The one in the middle, or between the two there.
     pub median: f64,
@@ -40,11 +41,6 @@ impl Spread {
 
     fn fine_ratio(&self) -> String {
         format!("{:.3} ({:.3}-{:.3})", self.median, self.min, self.max)
-    }
-
-    /// As data.
-    pub fn json(&self) -> Value {
-        json!({"median": self.median, "min": self.min, "max": self.max})
     }
 }
 
@@ -146,7 +142,7 @@ impl Measured<'_> {
     }
 
     fn line_json(&self, contender: &Contender, figures: &[Figures]) -> Value {
-        let spread = |of: fn(&Figures) -> f64| Spread::of(figures.iter().map(of)).json();
+        let spread = |of: fn(&Figures) -> f64| Spread::of(figures.iter().map(of));
         json!({
             "client": contender.name,
             "arguments": contender.arguments,
@@ -156,11 +152,11 @@ impl Measured<'_> {
             "requests_per_s": spread(|figures| figures.requests_per_s),
             "server_us": spread(|figures| figures.server_us),
             "server_busy": spread(Figures::server_busy),
-            "cpu_ratio": self.to_first(figures, Figures::cpu_us).json(),
-            "rate_ratio": self.to_first(figures, |figures| figures.requests_per_s).json(),
-            "lag_p99_us": lag_p99(figures).map(|lag| lag.json()),
+            "cpu_ratio": self.to_first(figures, Figures::cpu_us),
+            "rate_ratio": self.to_first(figures, |figures| figures.requests_per_s),
+            "lag_p99_us": lag_p99(figures),
             "peak_rss_bytes": peak_rss(figures),
-            "rounds": figures.iter().map(Figures::json).collect::<Vec<Value>>(),
+            "rounds": figures,
         })
     }
 

@@ -136,7 +136,8 @@ mod tests {
     fn a_client_that_ends_is_an_error() {
         let scratch = tempfile::tempdir().unwrap();
         let cpu = crate::bench::child::allowed_cpus().unwrap()[0];
-        let mut client = Child::start("true".as_ref(), &[], cpu, &[], &scratch.path().join("true")).unwrap();
+        let mut client =
+            Child::start("true".as_ref(), [""; 0], cpu, &[], &scratch.path().join("true")).unwrap();
         let error = Tap::new().unwrap().first_byte(&mut client).unwrap_err();
         assert!(error.to_string().contains("ended"), "{error}");
     }

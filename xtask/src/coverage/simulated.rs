@@ -1,8 +1,9 @@
 //! The simulated parts: the tests of the logic, optimised and with more runs, and their lines as tables.
 
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+
+use crate::programs;
 
 /// How often the intervals of one process held: by quantile, intervals that held, intervals, and those without an upper end.
 #[derive(Debug, PartialEq, Eq)]
@@ -99,19 +100,11 @@ fn test(
     sizes: &[(&str, u64)],
     mark: &str,
 ) -> io::Result<(Vec<String>, bool)> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut child = Command::new(cargo)
-        .args(["test", "--release", "--package", package, "--test", "coverage", filter, "--", "--nocapture"])
-        .envs(sizes.iter().map(|(name, value)| (name, value.to_string())))
-        .current_dir(root)
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut lines = Vec::new();
-    for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
-        // What the test program itself says of a test may stand in front of the line.
-        lines.extend(line?.split_once(mark).map(|(_, rest)| rest.to_owned()));
-    }
-    Ok((lines, child.wait()?.success()))
+    let sizes: Vec<(&str, String)> = sizes.iter().map(|(name, value)| (*name, value.to_string())).collect();
+    let (lines, passed) = programs::test(root, [package, "coverage"], &[filter], &sizes)?;
+    // What the test program itself says of a test may stand in front of the line.
+    let said = lines.iter().filter_map(|line| Some(line.split_once(mark)?.1.to_owned()));
+    Ok((said.collect(), passed))
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 mod files;
 mod mutate;
 
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::ValueEnum;
+
+use crate::programs;
 
 /// Parts of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -136,20 +137,13 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
 }
 
 fn simulate(root: &Path, options: &Options) -> io::Result<bool> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let begin = Instant::now();
-    let mut child = Command::new(cargo)
-        .args(["test", "--release", "--package", "pummel-engine", "--test", "hostile", "--", "--nocapture"])
-        .args(options.tests())
-        .envs(options.variables())
-        .current_dir(root)
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let (lines, passed) =
+        programs::test(root, ["pummel-engine", "hostile"], &options.tests(), &options.variables())?;
     let mut rows = Vec::new();
     let mut findings = Vec::new();
     let mut plans = None;
-    for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
-        let line = line?;
+    for line in &lines {
         // What the test program itself says of a test may stand in front of the line.
         if let Some((_, finding)) = line.split_once("hostile finding: ") {
             findings.push(finding.to_owned());
@@ -159,7 +153,6 @@ fn simulate(root: &Path, options: &Options) -> io::Result<bool> {
             rows.push(row);
         }
     }
-    let passed = child.wait()?.success();
     if !rows.is_empty() {
         print!("{}", table(&rows));
     }

@@ -4,11 +4,13 @@ mod relay;
 
 use std::io;
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use relay::{Relay, Trouble};
 use serde::Deserialize;
+
+use crate::programs::said_by;
 
 /// The first local port of a way with few of them, and most of them.
 const PORTS_FROM: u32 = 32_768;
@@ -66,10 +68,8 @@ impl Network {
             let card = format!("p1-{name}");
             ip(&format!("link add {card} type veth peer name eth0 netns {server}"))?;
             network.cards.push(card.clone());
-            ip(&format!("address add 10.231.3.1/24 dev {card}"))?;
-            ip(&format!("link set {card} up"))?;
-            ip(&format!("-n {server} address add 10.231.3.2/24 dev eth0"))?;
-            ip(&format!("-n {server} link set eth0 up"))?;
+            open(None, &card, "10.231.3.1/24")?;
+            open(Some(&server), "eth0", "10.231.3.2/24")?;
             return Ok(network);
         }
         if let Way::FewPorts(ports) = way {
@@ -78,8 +78,7 @@ impl Network {
             network.client = Some(both.clone());
             ip(&format!("-n {both} link set lo up"))?;
             let last = PORTS_FROM + ports.clamp(1, PORTS_MAX) - 1;
-            let script = format!("echo {PORTS_FROM} {last} > /proc/sys/net/ipv4/ip_local_port_range");
-            call("ip", &["netns", "exec", &both, "sh", "-c", &script])?;
+            set(&both, "/proc/sys/net/ipv4/ip_local_port_range", &format!("{PORTS_FROM} {last}"))?;
             return Ok(network);
         }
         let (client, server) = (format!("pummel-c{name}"), format!("pummel-s{name}"));
@@ -92,23 +91,15 @@ impl Network {
             Way::Loopback | Way::FewPorts(_) | Way::Beside => {}
             Way::Limited(megabits) => {
                 cards(&client, &server)?;
-                let bucket = format!("rate {megabits}mbit burst 2mb limit 64mb");
-                let words = format!("-n {server} qdisc add dev eth0 root tbf {bucket}");
-                call("tc", &words.split_whitespace().collect::<Vec<&str>>())?;
+                limit(&server, &format!("rate {megabits}mbit burst 2mb limit 64mb"))?;
             }
             Way::Queued(megabits) => {
                 cards(&client, &server)?;
-                let bucket = format!("rate {megabits}mbit burst 1600 limit 1mb");
-                let words = format!("-n {client} qdisc add dev eth0 root tbf {bucket}");
-                call("tc", &words.split_whitespace().collect::<Vec<&str>>())?;
+                limit(&client, &format!("rate {megabits}mbit burst 1600 limit 1mb"))?;
             }
             Way::SmallWindow => {
                 cards(&client, &server)?;
-                let file = "/proc/sys/net/ipv4/tcp_rmem";
-                call(
-                    "ip",
-                    &["netns", "exec", &server, "sh", "-c", &format!("echo 4096 16384 65536 > {file}")],
-                )?;
+                set(&server, "/proc/sys/net/ipv4/tcp_rmem", "4096 16384 65536")?;
             }
             Way::Far(trouble) => {
                 // A name of a card has at most 15 bytes.
@@ -165,10 +156,27 @@ impl Drop for Network {
 fn cards(client: &str, server: &str) -> io::Result<()> {
     ip(&format!("link add eth0 netns {client} type veth peer name eth0 netns {server}"))?;
     for (name, address) in [(client, "10.231.3.1/24"), (server, "10.231.3.2/24")] {
-        ip(&format!("-n {name} address add {address} dev eth0"))?;
-        ip(&format!("-n {name} link set eth0 up"))?;
+        open(Some(name), "eth0", address)?;
     }
     Ok(())
+}
+
+/// Gives a card of a namespace its address and lets it work; without a namespace it is one of this program's.
+fn open(namespace: Option<&str>, card: &str, address: &str) -> io::Result<()> {
+    let place = namespace.map_or(String::new(), |name| format!("-n {name} "));
+    ip(&format!("{place}address add {address} dev {card}"))?;
+    ip(&format!("{place}link set {card} up"))
+}
+
+/// Lets a bucket of tokens decide what the card of a namespace may send.
+fn limit(namespace: &str, bucket: &str) -> io::Result<()> {
+    let words = format!("-n {namespace} qdisc add dev eth0 root tbf {bucket}");
+    call("tc", &words.split_whitespace().collect::<Vec<&str>>())
+}
+
+/// Writes a setting of the kernel in a namespace.
+fn set(namespace: &str, file: &str, text: &str) -> io::Result<()> {
+    call("ip", &["netns", "exec", namespace, "sh", "-c", &format!("echo {text} > {file}")])
 }
 
 /// Two ends of a tunnel, each with a card to this namespace, where the relay is.
@@ -176,17 +184,14 @@ fn tunnel(outer: &[String], names: [&str; 2], trouble: Trouble) -> io::Result<Re
     let mut sockets = Vec::new();
     for ((number, outer), name) in (1..).zip(outer).zip(names) {
         ip(&format!("link add {outer} type veth peer name eth0 netns {name}"))?;
-        ip(&format!("address add 10.231.{number}.1/30 dev {outer}"))?;
-        ip(&format!("link set {outer} up"))?;
-        ip(&format!("-n {name} address add 10.231.{number}.2/30 dev eth0"))?;
-        ip(&format!("-n {name} link set eth0 up"))?;
+        open(None, outer, &format!("10.231.{number}.1/30"))?;
+        open(Some(name), "eth0", &format!("10.231.{number}.2/30"))?;
         ip(&format!(
             "-n {name} link add wan0 address 02:00:00:00:00:0{number} mtu 1400 gso_max_segs 1 type vxlan id 23 \
              remote 10.231.{number}.1 dstport {TUNNEL_PORT} srcport {TUNNEL_PORT} {} nolearning",
             TUNNEL_PORT + 1
         ))?;
-        ip(&format!("-n {name} address add 10.231.3.{number}/24 dev wan0"))?;
-        ip(&format!("-n {name} link set wan0 up"))?;
+        open(Some(name), "wan0", &format!("10.231.3.{number}/24"))?;
         let other = 3 - number;
         ip(&format!("-n {name} neighbour add 10.231.3.{other} lladdr 02:00:00:00:00:0{other} dev wan0"))?;
         let socket = UdpSocket::bind(&*format!("10.231.{number}.1:{TUNNEL_PORT}"))?;
@@ -202,12 +207,5 @@ fn ip(words: &str) -> io::Result<()> {
 }
 
 fn call(program: &str, words: &[&str]) -> io::Result<()> {
-    let output = Command::new(program).args(words).stdin(Stdio::null()).output();
-    let output = output
-        .map_err(|error| io::Error::new(error.kind(), format!("{program} (iproute2) is needed: {error}")))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("{program} {}: {why}", words.join(" "))))
+    said_by(Command::new(program).args(words)).map(drop)
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::bench::child::Child;
 use crate::network::Network;
+use crate::programs::said_by;
 
 /// How long tcpdump may take to begin, to take what the kernel still holds, and to end.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -36,10 +37,7 @@ pub struct Captured {
 impl Capture {
     /// Whether there is a tcpdump; the error says what to do.
     pub fn check() -> io::Result<()> {
-        let there = Command::new("tcpdump").arg("--version").output();
-        there.map(|_| ()).map_err(|error| {
-            io::Error::new(error.kind(), format!("tcpdump is needed (apt-get install tcpdump): {error}"))
-        })
+        said_by(Command::new("tcpdump").arg("--version")).map(drop)
     }
 
     /// Captures what goes through the client's card to and from `port` of the server, with time stamps in nanoseconds.
@@ -51,9 +49,8 @@ impl Capture {
             network.card(),
             network.address()
         );
-        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let log = scratch.join("tcpdump");
-        let tcpdump = Child::start(Path::new("tcpdump"), &arguments, cpu, &[], &log)?;
+        let tcpdump = Child::start(Path::new("tcpdump"), line.split(' '), cpu, &[], &log)?;
         let mut capture = Capture { tcpdump, log };
         let begin = Instant::now();
         while !capture.said()?.contains("listening on") {

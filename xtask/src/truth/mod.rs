@@ -170,9 +170,9 @@ fn compare(site: &Site, options: &Options, backend: Backend, wait: &str) -> io::
 }
 
 fn pummel(site: &Site, line: &str) -> io::Result<()> {
-    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let log = site.scratch().join("truth-pummel");
-    let ended = Child::start(site.pummel(), &words, site.client_cpu(), &[], &log)?.wait(SLACK * 3)?;
+    let ended = Child::start(site.pummel(), line.split_whitespace(), site.client_cpu(), &[], &log)?
+        .wait(SLACK * 3)?;
     match ended.success {
         true => Ok(()),
         false => Err(io::Error::other(format!(

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::scenario::{Cpus, Disturbance, Load, Scenario, Server, Side};
 use crate::bench::child::Child;
 use crate::network::Network;
+use crate::programs::said_by;
 
 /// How long a process may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -41,9 +42,6 @@ while True:
     for client in clients:
         client.close()
 ";
-
-/// What every run begins with: its result is its file.
-const RUN: &str = "run --quiet";
 
 /// The programs and the CPUs of all scenarios.
 pub struct Theatre {
@@ -82,11 +80,7 @@ impl Theatre {
         let words =
             ["--all-tasks", "--cpu-list", "--pid", &self.cpu(Side::Server).to_string()].map(str::to_owned);
         let own = std::process::id().to_string();
-        let output = Command::new("taskset").args(words).arg(own).output()?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
-        }
+        said_by(Command::new("taskset").args(words).arg(own)).map(drop)
     }
 
     /// The CPUs on which a side runs, as `taskset` reads them.
@@ -202,15 +196,7 @@ impl<'a> Stage<'a> {
         let place = Place { quota: None, ..self.place(side) };
         let mut words = place.words(self.theatre);
         words.extend(["timeout", ASK_LIMIT_S, "bash", "-c", script].map(str::to_owned));
-        let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output()?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(io::Error::other(format!(
-                "{script}: {} {}",
-                output.status,
-                String::from_utf8_lossy(&output.stderr).trim()
-            ))),
-        }
+        said_by(Command::new(&words[0]).args(&words[1..]))
     }
 
     /// What the server answers to a line, on a connection of its own.
@@ -267,38 +253,17 @@ impl<'a> Stage<'a> {
         line: impl Fn(&str, &str) -> Vec<String>,
         watch: impl FnOnce(u32),
     ) -> io::Result<Value> {
-        let json = self.theatre.scratch.join("run.json");
-        let _ = fs::remove_file(&json);
-        let words = format!(
-            "run --time {:.0}ms --json {} {} {load} --server {}:{}",
-            seconds * 1e3,
-            json.display(),
-            self.scenario.words,
-            self.network.address(),
-            self.port
-        );
+        let words = self.words(load, seconds);
         let pummel = self.theatre.pummel.display().to_string();
         let place = Place { quota: None, ..self.place(Side::Client) };
         let run = self.theatre.start(&line(&pummel, &words), &place, "run")?;
         watch(run.pid());
         run.wait(SLACK + Duration::from_secs_f64(seconds))?;
-        let text = fs::read_to_string(&json).map_err(|_| {
-            let said = ["err", "out"].map(|end| self.theatre.scratch.join("run").with_extension(end));
-            let said = said.map(|file| fs::read_to_string(file).unwrap_or_default()).concat();
-            io::Error::other(format!("pummel {words} left no result: {}", said.trim()))
-        })?;
-        Ok(serde_json::from_str(&text)?)
+        self.result(&words)
     }
 
     fn run_by(&self, load: &str, agents: &[(Child, String)], seconds: f64) -> io::Result<Value> {
-        let json = self.theatre.scratch.join("run.json");
-        let _ = fs::remove_file(&json);
-        let mut words = format!(
-            "{RUN} --time {:.0}ms --json {} {} {load}",
-            seconds * 1e3,
-            json.display(),
-            self.scenario.words
-        );
+        let mut words = self.words(&format!("--quiet {load}"), seconds);
         if !agents.is_empty() {
             let places: Vec<&str> = agents.iter().map(|(_, place)| place.as_str()).collect();
             words += &format!(" --agents {}", places.join(","));
@@ -312,18 +277,39 @@ impl<'a> Stage<'a> {
         // A process that was stopped may be so still.
         self.server.signal("CONT")?;
         ended?;
-        let text = fs::read_to_string(&json).map_err(|_| {
-            let said = fs::read_to_string(self.theatre.scratch.join("run.err")).unwrap_or_default();
+        self.result(&words)
+    }
+
+    /// The words of pummel for a load. The result of an earlier run is removed.
+    fn words(&self, load: &str, seconds: f64) -> String {
+        let _ = fs::remove_file(self.json());
+        let (json, scenario) = (self.json(), &self.scenario.words);
+        let server = format!("{}:{}", self.network.address(), self.port);
+        format!(
+            "run --time {:.0}ms --json {} {scenario} {load} --server {server}",
+            seconds * 1e3,
+            json.display()
+        )
+    }
+
+    /// The result of the run with these words, which is over.
+    fn result(&self, words: &str) -> io::Result<Value> {
+        let text = fs::read_to_string(self.json()).map_err(|_| {
+            let said = ["run.err", "run.out"].map(|file| self.theatre.scratch.join(file));
+            let said = said.map(|file| fs::read_to_string(file).unwrap_or_default()).concat();
             io::Error::other(format!("pummel {words} left no result: {}", said.trim()))
         })?;
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Starts pummel with these words, and with the server's address.
+    fn json(&self) -> PathBuf {
+        self.theatre.scratch.join("run.json")
+    }
+
+    /// Starts pummel with these words.
     fn pummel(&self, side: Side, words: &str, log: &str) -> io::Result<Child> {
         let mut line = vec![self.theatre.pummel.display().to_string()];
         line.extend(words_of(words));
-        line.extend(["--server".to_owned(), format!("{}:{}", self.network.address(), self.port)]);
         // A second client runs beside the server, and reaches it as the first one does.
         let place = Place { namespace: self.network.client(), ..self.place(side) };
         self.theatre.start(&line, &place, log)
@@ -360,8 +346,12 @@ impl<'a> Stage<'a> {
             _ => None,
         });
         let Some(words) = words else { return Ok(None) };
-        let words =
-            format!("{RUN} --no-evidence --records 1k --time {:.0}ms {words}", (seconds + 20.0) * 1e3);
+        let words = format!(
+            "run --quiet --no-evidence --records 1k --time {:.0}ms {words} --server {}:{}",
+            (seconds + 20.0) * 1e3,
+            self.network.address(),
+            self.port
+        );
         self.pummel(Side::Server, &words, "second").map(Some)
     }
 
