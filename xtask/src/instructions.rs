@@ -15,7 +15,7 @@ use crate::programs::{build, release, said_by};
 /// Requests by which the longer run of a row is longer, at least.
 const REQUESTS_MIN: u64 = 100_000;
 
-/// How often the longer run fills all slots more than the shorter one, so that how replies came together at the
+/// Number of times by which the longer run fills all slots more than the shorter one, so that how replies came together at the
 /// beginning of each, which differs from run to run, is a small part of what is counted.
 const ROUNDS_MIN: u64 = 5;
 

@@ -6,13 +6,17 @@ use std::path::Path;
 
 use crate::sources;
 
-/// The folders whose sources are read, where they exist.
-const FOLDERS: [&str; 5] = [
-    "crates/logic/src",
-    "crates/measure/src",
-    "crates/traffic/src",
-    "crates/testserver/src",
-    "crates/engine/src",
+/// The folders whose sources are read, of crates all but build products and generated code.
+const FOLDERS: [&str; 9] = [
+    "crates/logic",
+    "crates/measure",
+    "crates/traffic",
+    "crates/testserver",
+    "crates/engine",
+    "crates/tool/tests",
+    "xtask",
+    "xtask/proto",
+    "fuzz",
 ];
 
 /// Beginnings of sentences that need their neighbours to be understood.

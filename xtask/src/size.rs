@@ -208,14 +208,14 @@ mod tests {
     #[test]
     fn comments_blanks_and_tests_are_no_code() {
         let text = "\
-//! The file's.
+//! Lines of it.
 
 /// Not a line of code,
 /** nor this
  one. */
 #[derive(Debug)] // Counts.
 struct A {
-    /// Field.
+    /// Field of it.
     a: u8,
 
     /* Block

@@ -31,7 +31,7 @@ const NAMES: [&str; 12] = [
     "ycsb-f",
 ];
 
-/// How many standard deviations a count may lie from its mean.
+/// Standard deviations that a count may lie from its mean.
 const DEVIATIONS: f64 = 5.0;
 
 /// Greatest deviation of the shares of a table in addition to that.
@@ -45,7 +45,7 @@ const SIZE_WITHIN: f64 = 0.005;
 /// end of the key and the line end of the value.
 const ITEM_BYTES: f64 = 48.0 + 8.0 + 1.0 + 2.0;
 
-/// How long a server may take until it accepts.
+/// Time that a server may take until it accepts.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// First number of the keys that are not records.
@@ -132,7 +132,7 @@ impl Drop for Server {
     }
 }
 
-/// One comparison.
+/// One comparison of a figure.
 struct Row {
     what: String,
     expected: f64,
@@ -190,7 +190,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
 /// Rows that compare hits with a closed form, made with this program.
 type ClosedForm = fn(&Path, &Options) -> io::Result<Vec<Row>>;
 
-/// How far the share of hits of memcached may be from a closed form: its LRU has segments, and its clock whole seconds.
+/// Distance that the share of hits of memcached may have from a closed form: its LRU has segments, and its clock whole seconds.
 const CLOSED_FORM_WITHIN: f64 = 0.03;
 
 /// The share of hits of a run with these words, and how many keys were read.
@@ -427,7 +427,7 @@ fn hit_row(profile: &Profile, result: &Value, records: u64) -> Option<Row> {
     (hits + misses > 0.0).then(|| Row::share("hits", expected, hits / (hits + misses), hits + misses, 1e-4))
 }
 
-/// How many of `reads` of records ask, in the mean, for a key that is new by churn and that nobody has stored yet.
+/// Number of `reads` of records that ask, in the mean, for a key that is new by churn and that nobody has stored yet.
 ///
 /// A record with the share p of the requests gets a new key once in L = records / share requests. When m requests are left of
 /// its life or of the run, the key is read (g / s) (1 - exp(-s p m)) times before it is stored, where g and s are the shares

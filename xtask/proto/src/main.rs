@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use prost::Message;
 
-/// Where the proto file lies, and what is made of it, in the repository.
+/// Places of the proto file, and of what is made of it, in the repository.
 const FOLDER: &str = "crates/tool/proto";
 
 /// The proto file.

@@ -13,13 +13,13 @@ use super::child::{Child, Ended};
 use super::rows::{Backend, Contender, Op, Program, Row};
 use super::tap::{Tap, template};
 
-/// What a client may take beyond its measured time.
+/// Time that a client may take beyond its measured time.
 const SLACK: Duration = Duration::from_secs(30);
 
 /// Figures of one run of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Completed requests.
+    /// Number of completed requests.
     pub requests: f64,
     /// Completed requests per second.
     pub requests_per_s: f64,
@@ -45,17 +45,17 @@ impl Figures {
         self.user_us + self.system_us
     }
 
-    /// What share of the time the server worked: 1 where it was the bottleneck.
+    /// Share of the time for which the server worked: 1 where it was the bottleneck.
     pub fn server_busy(&self) -> f64 {
         self.server_us * self.requests_per_s / 1e6
     }
 }
 
-/// Where the programs are, and where they run.
+/// The programs, and the place where they run.
 pub struct Bench {
     /// The floor's example.
     pub floor: PathBuf,
-    /// pummel.
+    /// The program pummel.
     pub pummel: PathBuf,
     /// Another build of pummel that is measured beside it.
     pub beside: Option<PathBuf>,
@@ -65,9 +65,9 @@ pub struct Bench {
     pub scratch: PathBuf,
 }
 
-/// What a client is to do in one round.
+/// Task of a client in one round.
 pub struct Task<'a> {
-    /// The workload.
+    /// Workload of the round.
     pub row: &'a Row,
     /// The server's port.
     pub port: u16,

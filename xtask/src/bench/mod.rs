@@ -124,7 +124,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     Ok(failed.is_empty())
 }
 
-/// What a table is measured with; what was measured with something else does not go into the same file.
+/// Record of what a table is measured with; what was measured with something else does not go into the same file.
 fn store_for(options: &Options, site: &Site) -> io::Result<Store> {
     let head = json!({
         "server": Kind::Memcached.version()?, "kernel": kernel()?, "seconds": options.seconds(),
@@ -195,7 +195,7 @@ impl Site {
         &self.scratch.0
     }
 
-    /// The program.
+    /// The program pummel.
     pub fn pummel(&self) -> &Path {
         &self.bench.pummel
     }
@@ -329,7 +329,7 @@ fn takes_part(contender: &Contender, backends: &[Backend]) -> bool {
     }
 }
 
-/// Whether this process and its children may open so many connections; the programs raise their own soft limits.
+/// Checks that this process and its children may open so many connections; the programs raise their own soft limits.
 fn may_open(connections: u32) -> io::Result<()> {
     let needed = u64::from(connections + SPARE_CONNECTIONS);
     match child::open_files_max()? {
@@ -352,14 +352,14 @@ fn kernel() -> io::Result<Value> {
     Ok(Value::from(fs::read_to_string("/proc/sys/kernel/osrelease")?.trim()))
 }
 
-/// What tells one build of a program from another.
+/// Hash that tells one build of a program from another.
 fn fingerprint(program: &Path) -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     fs::read(program)?.hash(&mut hasher);
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// What the names of such directories begin with; the process follows.
+/// Beginning of the names of such directories; the process follows.
 const SCRATCH: &str = "pummel-bench-";
 
 /// A directory of this process, removed with it.

@@ -1,16 +1,16 @@
-//! What is measured: the rows of the benchmark, as data.
+//! The rows of the benchmark, as data.
 
 use clap::ValueEnum;
 
 /// One table of the benchmark: a workload, and who runs it.
 pub struct Row {
-    /// What it is called; `--rows` looks for its argument in here.
+    /// Name of the row; `--rows` looks for its argument in here.
     pub name: &'static str,
     /// The programs that are measured; ratios are to the first.
     pub contenders: &'static [Contender],
-    /// What is spoken, which decides the server too.
+    /// Protocol that is spoken, which decides the server too.
     pub dialect: Dialect,
-    /// What is asked.
+    /// Operation that is asked.
     pub op: Op,
     /// Number of connections.
     pub connections: u32,
@@ -18,7 +18,7 @@ pub struct Row {
     pub depth: u32,
     /// Requests per second at equal distances; `None`: closed loop.
     pub rate: Option<u32>,
-    /// How requests spread over the records, as `--popularity` has it.
+    /// Popularity of the records, as `--popularity` has it.
     pub popularity: &'static str,
     /// Length of a key in bytes.
     pub key_bytes: u32,
@@ -26,7 +26,7 @@ pub struct Row {
     pub value_bytes: u32,
     /// Number of records, all of them stored before the first round.
     pub records: u32,
-    /// What pummel may take here.
+    /// Budget of pummel in this row.
     pub budget: Budget,
 }
 
@@ -38,7 +38,7 @@ impl Row {
     }
 }
 
-/// What is spoken.
+/// A protocol that is spoken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
     /// memcached's text protocol.
@@ -52,7 +52,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// As `--protocol` has it.
+    /// Name as `--protocol` has it.
     pub fn name(self) -> &'static str {
         match self {
             Dialect::Text => "text",
@@ -63,17 +63,17 @@ impl Dialect {
     }
 }
 
-/// What is asked.
+/// An operation that is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
     /// Reads that hit.
     Get,
-    /// Writes.
+    /// Writes of records.
     Set,
 }
 
 impl Op {
-    /// As `--mix` has it.
+    /// Name as `--mix` has it.
     pub fn name(self) -> &'static str {
         match self {
             Op::Get => "get",
@@ -85,14 +85,14 @@ impl Op {
 /// A kernel interface of pummel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Backend {
-    /// epoll.
+    /// Readiness by epoll.
     Epoll,
-    /// io_uring.
+    /// Completions by io_uring.
     Uring,
 }
 
 impl Backend {
-    /// As `--backend` has it.
+    /// Name as `--backend` has it.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Epoll => "epoll",
@@ -104,9 +104,9 @@ impl Backend {
 /// A client program with its arguments.
 #[derive(Clone, Copy)]
 pub struct Contender {
-    /// What its line is called.
+    /// Name of its line.
     pub name: &'static str,
-    /// The program.
+    /// Program that is run.
     pub program: Program,
     /// Of pummel, its kernel interface.
     pub backend: Option<Backend>,
@@ -130,7 +130,7 @@ impl Contender {
 pub enum Program {
     /// `examples/floor.rs` of the engine: the least that such an exchange can cost.
     Floor,
-    /// pummel.
+    /// The program pummel.
     Pummel,
     /// Another build of pummel, which `--beside` names.
     OtherPummel,
@@ -141,7 +141,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// What a reader has to know before comparing this line with the others.
+    /// Note for a reader who compares this line with the others.
     pub fn note(self) -> Option<&'static str> {
         match self {
             Program::Floor | Program::Pummel | Program::OtherPummel => None,

@@ -12,10 +12,10 @@ use super::rows::Dialect;
 use crate::network::{Network, Way};
 use crate::programs::said_by;
 
-/// How long a server may take until it accepts.
+/// Time that a server may take until it accepts.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a server may take to close the connections of a client that ended.
+/// Time that a server may take to close the connections of a client that ended.
 const PARTING_LIMIT: Duration = Duration::from_secs(30);
 
 /// Attempts to find a port that stays free until the server takes it.
@@ -82,7 +82,7 @@ impl Kind {
         Ok((identity, program))
     }
 
-    /// What the installed server calls itself; the error says how to install it.
+    /// Name and version by which the installed server calls itself.
     pub fn version(self) -> io::Result<String> {
         let said = said_by(Command::new(self.program()).arg("--version"))?;
         // redis-server goes on with how it was built.

@@ -1,4 +1,4 @@
-//! How long pummel takes from its start to its first request, whatever the number of records.
+//! The start-up of pummel: the time from its start to its first request, whatever the number of records.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::rows::Backend;
 use super::table::Spread;
 use super::tap::Tap;
 
-/// What `--rows` looks for its argument in.
+/// Name in which `--rows` looks for its argument.
 pub const NAME: &str = "start-up to first request";
 
 /// The most that it may take, in milliseconds.
@@ -21,14 +21,14 @@ const BUDGET_MS: f64 = 50.0;
 /// One line of the table: pummel with a number of records.
 #[derive(Clone, Copy)]
 pub struct Line {
-    /// What it is called.
+    /// Name of the line.
     pub name: &'static str,
     /// The kernel interface of the run.
     pub backend: Backend,
     records: &'static str,
 }
 
-/// Every line.
+/// Lines of the table.
 pub const LINES: &[Line] = &[
     Line { name: "pummel epoll, 10^4 records", backend: Backend::Epoll, records: "10k" },
     Line { name: "pummel epoll, 10^9 records", backend: Backend::Epoll, records: "1g" },

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Results by row, in a file where one was asked for.
 pub struct Store {
     file: Option<PathBuf>,
-    /// What was measured with what: results of something else cannot be gone on with.
+    /// Record of what was measured with what: results of something else cannot be gone on with.
     head: Value,
     /// One object for each row, with its name; those of the file that are not asked for now stay in it.
     rows: Vec<Value>,

@@ -8,7 +8,7 @@ use super::rows::{Contender, Program, Row};
 
 /// The figures of a row: for each contender those of every round, in turn. Never empty.
 pub struct Measured<'a> {
-    /// The row.
+    /// Row that was measured.
     pub row: &'a Row,
     /// The programs that took part, each with the result of every round; ratios are to the first.
     pub lines: Vec<(Contender, Vec<Figures>)>,
@@ -19,9 +19,9 @@ pub struct Measured<'a> {
 pub struct Spread {
     /// The one in the middle, or between the two there.
     pub median: f64,
-    /// The least.
+    /// Least of the numbers.
     pub min: f64,
-    /// The greatest.
+    /// Greatest of the numbers.
     pub max: f64,
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::child::Child;
 
-/// How long a client may take until its first request.
+/// Time that a client may take until its first request.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A request is over when nothing came for so long.
@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_millis(100);
 /// Time between two looks: the exactness of [`Tap::first_byte`].
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 
-/// What stands for the key in a template.
+/// Bytes that stand for the key in a template.
 pub const KEY: &[u8] = b"__key__";
 
 /// A listening socket on loopback that takes connections and answers nothing.
@@ -65,7 +65,7 @@ impl Tap {
         Ok(request)
     }
 
-    /// What is there to be read, if anything is.
+    /// Reads what is there to be read, if anything is.
     fn look(&mut self) -> io::Result<Option<Vec<u8>>> {
         while let Some((stream, _)) = unless_blocked(self.listener.accept())? {
             stream.set_nonblocking(true)?;

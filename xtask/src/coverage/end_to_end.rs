@@ -164,7 +164,7 @@ fn search(program: &Path, seed: u64, seconds: u64) -> io::Result<Value> {
     json_of(program, &line, &[0, 3])
 }
 
-/// What the way to the server and back adds to the time for which a request is held, in microseconds: the queue does not have it.
+/// Time that the way to the server and back adds to the one for which a request is held, in microseconds: the queue does not have it.
 fn way_us(program: &Path, server: &Serve) -> io::Result<f64> {
     let line = format!(
         "run -s {} --no-load --records 1000 --mix get:1 -c 1 -n 1000 --quiet --no-evidence",
@@ -174,9 +174,9 @@ fn way_us(program: &Path, server: &Serve) -> io::Result<f64> {
     Ok(mean_us.ok_or_else(|| io::Error::other("the result has no service time"))? - SEARCH_HELD_S * 1e6)
 }
 
-/// Which intervals of a result contain the closed form. A request occupies its connection for its lag and its service time, which
-/// has the way to the server and back in it: the unit is the measured mean of their sum. What of it does not vary makes
-/// waits shorter, by Pollaczek and Khinchine's formula.
+/// Says of each interval of a result whether it contains the closed form. A request occupies its connection for its lag and its
+/// service time, which has the way to the server and back in it: the unit is the measured mean of their sum. What of it does not
+/// vary makes waits shorter, by Pollaczek and Khinchine's formula.
 fn contained(result: &Value) -> Option<[bool; QUANTILES.len()]> {
     let number = |path: &str| result.pointer(path)?.as_f64();
     let unit_us = number("/totals/service_us/mean")? + number("/totals/lag_us/mean")?;

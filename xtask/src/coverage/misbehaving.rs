@@ -12,14 +12,14 @@ use super::servers::{Serve, json_of, program_of};
 const STEP_LENGTH_S: f64 = 10.0;
 const STEP_WARMUP_S: f64 = 3.0;
 
-/// What service times are multiplied by at half time.
+/// Factor of the service times at half time.
 const STEP: f64 = 1.3;
 
-/// How far from the step the moment may be that the result names, in seconds, and the least share of runs that name it so.
+/// Distance from the step that the moment may have that the result names, in seconds, and the least share of runs that name it so.
 const STEP_WITHIN_S: f64 = 1.0;
 const STEPS_FOUND: f64 = 0.95;
 
-/// How long the server is stopped, how long it goes on in the mean, and how long a run is measured, in seconds.
+/// Time for which the server is stopped, for which it goes on in the mean, and for which a run is measured, in seconds.
 const FROZEN_S: f64 = 0.05;
 const BETWEEN_S: f64 = 2.95;
 const FREEZES_LENGTH_S: f64 = 10.0;
@@ -98,7 +98,7 @@ fn freezes(program: &Path, runs: u64) -> io::Result<bool> {
     Ok(open as f64 >= FREEZES_OPEN * runs as f64 && wrong == 0)
 }
 
-/// What a result says of p99.9, in microseconds.
+/// Figures of p99.9 in a result, in microseconds.
 struct Tail {
     quantile_us: Option<f64>,
     low_us: Option<f64>,

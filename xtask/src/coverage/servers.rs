@@ -33,7 +33,7 @@ pub fn json_of(program: &Path, line: &str, accepted: &[i32]) -> io::Result<Value
 /// `pummel serve`, which ends with this value.
 pub struct Serve {
     process: Child,
-    /// Where it listens.
+    /// Address where it listens.
     pub address: String,
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::programs;
 
-/// How often the intervals of one process held: by quantile, intervals that held, intervals, and those without an upper end.
+/// Counts of the intervals of one process that held: by quantile, intervals that held, intervals, and those without an upper end.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     process: String,

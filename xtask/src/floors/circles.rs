@@ -36,7 +36,7 @@ fn finding(files: &[File], circle: &BTreeSet<usize>, edges: &Edges) -> String {
     text
 }
 
-/// What a path leads to.
+/// Target of a path.
 enum Found {
     Module(Module),
     /// An item other than a module, by the index of its file.
@@ -49,7 +49,7 @@ struct Crate {
     modules: HashSet<Module>,
     /// Items by module and name, each with the index of its file.
     items: HashMap<(Module, String), usize>,
-    /// What imports stand for, by module and name.
+    /// Paths that imports stand for, by module and name.
     imports: HashMap<(Module, String), Vec<String>>,
 }
 
@@ -71,7 +71,7 @@ impl Crate {
         all
     }
 
-    /// What a path that stands in the module `scope` leads to; `None` where it leads out of the crate or to nothing that
+    /// Follows a path that stands in the module `scope`; `None` where it leads out of the crate or to nothing that
     /// has a name here.
     fn find(&self, scope: &[String], parts: &[String], imports: usize) -> Option<Found> {
         let is_absolute = parts.first().is_some_and(|part| part == "crate");

@@ -1,4 +1,4 @@
-//! What a source names: its items, its imports and the paths in its code, resolved against its own module.
+//! The names in a source: its items, its imports and the paths in its code, resolved against its own module.
 
 use std::collections::HashMap;
 use std::io;

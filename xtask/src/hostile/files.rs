@@ -74,7 +74,7 @@ struct Base {
     bytes: Vec<u8>,
 }
 
-/// What came of a kind of files.
+/// Outcome for a kind of files.
 #[derive(Default)]
 struct Row {
     mutants: u64,
@@ -141,7 +141,7 @@ fn judge(program: &Path, folder: &Path, base: &Base, seed: u64, row: &mut Row) -
     Ok(())
 }
 
-/// What is wrong with the end of a command; `None` where it did its work or refused the file.
+/// Fault in the end of a command; `None` where it did its work or refused the file.
 fn trouble(status: ExitStatus) -> Option<String> {
     match status.code() {
         Some(PANIC) => Some("a panic".to_owned()),

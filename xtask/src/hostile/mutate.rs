@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What no edit touches: the address of a server that is not there. A mutant sends no load anywhere.
+/// Text that no edit touches: the address of a server that is not there. A mutant sends no load anywhere.
 pub const NOWHERE: &str = "/nonexistent/pummel.sock";
 
 /// Texts that stand in the place of a number.

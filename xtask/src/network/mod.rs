@@ -23,7 +23,7 @@ const TUNNEL_PORT: u16 = 4789;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Loopback.
+    /// Loopback of this namespace.
     Loopback,
     /// Loopback in a namespace of client and server, in which clients have only so many local ports.
     FewPorts(u32),

@@ -17,13 +17,13 @@ const ON_THE_WAY_MAX: usize = 8_192;
 /// The longest datagram.
 const DATAGRAM_MAX: usize = 65_536;
 
-/// How often an idle relay looks whether it has to end.
+/// Time between two looks of an idle relay whether it has to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Bytes of a VXLAN header and of the Ethernet header behind it.
 const HEADERS: usize = 8 + 14;
 
-/// What happens to frames on their way.
+/// Trouble of frames on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trouble {

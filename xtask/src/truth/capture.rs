@@ -10,7 +10,7 @@ use crate::bench::child::Child;
 use crate::network::Network;
 use crate::programs::said_by;
 
-/// How long tcpdump may take to begin, to take what the kernel still holds, and to end.
+/// Time that tcpdump may take to begin, to take what the kernel still holds, and to end.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The kernel hands packets over in blocks, at the latest after a second: a file that grew by nothing for longer is
@@ -28,14 +28,14 @@ pub struct Capture {
 
 /// A capture that is over.
 pub struct Captured {
-    /// What was written, in the format of pcap-savefile(5).
+    /// Bytes that were written, in the format of pcap-savefile(5).
     pub file: Vec<u8>,
     /// Packets that the kernel could not keep.
     pub dropped: u64,
 }
 
 impl Capture {
-    /// Whether there is a tcpdump; the error says what to do.
+    /// Checks that there is a tcpdump.
     pub fn check() -> io::Result<()> {
         said_by(Command::new("tcpdump").arg("--version")).map(drop)
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::pcap::Segment;
 
-/// What a capture shows.
+/// Exchanges that a capture shows.
 #[derive(Debug, Default, PartialEq)]
 pub struct Exchanges {
     /// Of each answered request, from the segment with its first byte to the segment with the last byte of its reply,

@@ -20,20 +20,20 @@ use crate::network::{Network, Way};
 use capture::Capture;
 use exchange::Exchanges;
 
-/// How far medians may lie apart, in microseconds.
+/// Greatest distance of medians, in microseconds.
 const P50_WITHIN_US: f64 = 5.0;
 
-/// How far the medians of what follows the moment of leaving may lie apart, in microseconds: nothing of this machine's way
+/// Greatest distance of the medians of what follows the moment of leaving, in microseconds: nothing of this machine's way
 /// out is in them.
 const SERVED_P50_WITHIN_US: f64 = 1.0;
 
-/// How far 99th percentiles may lie apart, as a share of that on the wire.
+/// Greatest distance of 99th percentiles, as a share of that on the wire.
 const P99_WITHIN: f64 = 0.10;
 
 /// The share of the completed requests that the capture has to show; what it lost may have been special.
 const SEEN_MIN: f64 = 0.99;
 
-/// What the program may take beyond its measured time.
+/// Time that the program may take beyond its measured time.
 const SLACK: Duration = Duration::from_secs(30);
 
 const RECORDS: &str = "--records 10000 --key-size 30 --value-size 200";
@@ -63,7 +63,7 @@ pub struct Options {
     /// The time that is compared.
     #[arg(long, value_enum, default_value_t = Part::Service)]
     part: Part,
-    /// Where the requests go.
+    /// The way of the requests.
     #[arg(long = "way", value_enum, default_value_t = Cards::Loopback)]
     cards: Cards,
     /// This program, instead of an optimised build.
@@ -99,7 +99,7 @@ impl Cards {
 }
 
 impl Part {
-    /// What `pummel run` is asked for beside the rest.
+    /// Options of `pummel run` beside the rest.
     fn options(self) -> &'static str {
         match self {
             Part::Service => "",
@@ -107,7 +107,7 @@ impl Part {
         }
     }
 
-    /// Where the JSON result has the time, and how far its median may lie from the wire's.
+    /// Place of the time in the JSON result, and the distance that its median may have from the wire's.
     fn place(self) -> (&'static str, f64) {
         match self {
             Part::Service => ("/ops/get/service_us", P50_WITHIN_US),
@@ -216,7 +216,7 @@ impl Compared {
         })
     }
 
-    /// What is not as it has to be.
+    /// Sentence about what is not as it has to be.
     fn wrong(&self) -> Option<String> {
         if (self.seen as f64) < self.completed * SEEN_MIN {
             return Some(format!(

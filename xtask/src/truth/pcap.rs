@@ -13,7 +13,7 @@ pub struct Segment<'a> {
     pub sequence: u32,
     /// Number of bytes that the segment carried.
     pub len_bytes: u32,
-    /// As many of them as were captured.
+    /// The captured part of these bytes.
     pub payload: &'a [u8],
 }
 
@@ -105,7 +105,7 @@ pub mod tests {
             self.frame(at_ns, &frame);
         }
 
-        /// Any frame.
+        /// Adds any frame.
         pub fn frame(&mut self, at_ns: u64, frame: &[u8]) {
             let captured = frame.len().min(128);
             let words = [at_ns / 1_000_000_000, at_ns % 1_000_000_000, captured as u64, frame.len() as u64];

@@ -25,13 +25,13 @@ enum Part {
     Rows,
     /// Servers with nothing to do, where no run may accuse.
     Idle,
-    /// What evidence costs, by runs with and without it in turns.
+    /// The cost of evidence, by runs with and without it in turns.
     Evidence,
-    /// What `--stamps tx:64` costs, in the same way: at most 2 % of the CPU time of a request.
+    /// The cost of `--stamps tx:64`, in the same way: at most 2 % of the CPU time of a request.
     Stamps,
-    /// What --metrics and --live cost: at most 0.5 % of one CPU and 3 MB (needs script).
+    /// The cost of --metrics and --live: at most 0.5 % of one CPU and 3 MB (needs script).
     Watched,
-    /// How long 10,000 connections take to read: at most 50 ms.
+    /// The time that 10,000 connections take to read: at most 50 ms.
     Connections,
     /// All of these parts.
     All,
@@ -59,10 +59,10 @@ pub struct Options {
     /// Minutes after which nothing is begun; what is left out counts as wrong.
     #[arg(long, default_value = "15", value_parser = positive)]
     minutes: f64,
-    /// How many runs of a load have to be right [default: a majority].
+    /// Runs of a load that have to be right [default: a majority].
     #[arg(long, value_parser = count)]
     need: Option<usize>,
-    /// Idle runs.
+    /// Number of idle runs.
     #[arg(long, value_name = "RUNS", default_value = "50", value_parser = count)]
     idle: usize,
     /// Seconds of each run.
@@ -243,7 +243,7 @@ fn rows(theatre: &Theatre, options: &Options, scenes: &Scenes) -> bool {
     held == all
 }
 
-/// What became of the runs of a load.
+/// Outcome of the runs of a load.
 #[derive(Default)]
 struct Tried {
     right: usize,
@@ -294,7 +294,7 @@ impl Tried {
         }
     }
 
-    /// What the wrong verdicts said.
+    /// Words of the wrong verdicts.
     fn complaints(&self, scenario: &Scenario, load: &str, options: &Options) -> Vec<String> {
         let figures = |said: &Said| match options.figures {
             true => format!(" [{}]", said.evidence.join("; ")),
@@ -313,7 +313,7 @@ impl Tried {
     }
 }
 
-/// How often an idle run is made again that the hypervisor disturbed.
+/// Number of times that an idle run is made again that the hypervisor disturbed.
 const STOLEN_RUNS_MAX: usize = 3;
 
 /// Runs against idle servers; false when one of them accused anybody.

@@ -88,7 +88,7 @@ impl Pairs {
         ratios.first() <= Some(&1.0) && ratios.last() >= Some(&1.0)
     }
 
-    /// Whether the figure is good enough, and the words for that.
+    /// Judges whether the figure is good enough, with the words for that.
     fn judged(&self, bar: Option<f64>) -> (bool, String) {
         let ratios = self.ratios();
         match bar {

@@ -1,4 +1,4 @@
-//! What a scenario consists of: a server, the way to it, what disturbs the run, and the verdict that is right; `scenes.toml` has all.
+//! The parts of a scenario: a server, the way to it, what disturbs the run, and the verdict that is right; `scenes.toml` has all.
 
 use std::io;
 
@@ -50,7 +50,7 @@ pub enum Side {
     Server,
 }
 
-/// What is done to a run, beside its load.
+/// A disturbance of a run, beside its load.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Disturbance {
@@ -92,7 +92,7 @@ pub enum Cpus {
 pub enum Sees {
     /// A counter of the kernel of a side, as `nstat -as` names it, such as `TcpRetransSegs`: how much it rose.
     Kernel(Side, String),
-    /// How much more the first of two counters of the kernel of a side rose than the second, such as
+    /// The rise of the first of two counters of the kernel of a side beyond that of the second, such as
     /// `TcpRetransSegs` and `TcpExtTCPDSACKRecv`.
     KernelBeyond(Side, String, String),
     /// A number in the statistics of the server (`stats` of memcached, `INFO everything` of Redis): how much it rose.
@@ -269,7 +269,7 @@ pub struct Unstaged {
     pub why: String,
 }
 
-/// What a run said of its limit.
+/// Words of a run about its limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// Name of the limit.

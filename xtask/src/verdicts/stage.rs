@@ -15,10 +15,10 @@ use crate::bench::child::Child;
 use crate::network::Network;
 use crate::programs::said_by;
 
-/// How long a process may take until it listens.
+/// Time that a process may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a run may take beyond its measured time.
+/// Time that a run may take beyond its measured time.
 const SLACK: Duration = Duration::from_secs(40);
 
 /// Time between two looks at a process that is started.
@@ -45,7 +45,7 @@ while True:
 
 /// The programs and the CPUs of all scenarios.
 pub struct Theatre {
-    /// The program.
+    /// The program pummel.
     pub pummel: PathBuf,
     /// The CPU of the server, and that of the generator.
     pub cpus: [usize; 2],
@@ -108,7 +108,7 @@ impl Theatre {
     }
 }
 
-/// Where a program runs.
+/// Place where a program runs.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     side: Side,
@@ -191,7 +191,7 @@ impl<'a> Stage<'a> {
         Place { side, cpus: self.scenario.cpus, namespace, quota: self.quota.as_ref() }
     }
 
-    /// What a shell says in the namespace of a side, within some seconds.
+    /// Runs a script of a shell in the namespace of a side and returns its output, within some seconds.
     pub fn ask(&self, side: Side, script: &str) -> io::Result<String> {
         let place = Place { quota: None, ..self.place(side) };
         let mut words = place.words(self.theatre);
@@ -199,7 +199,7 @@ impl<'a> Stage<'a> {
         said_by(Command::new(&words[0]).args(&words[1..]))
     }
 
-    /// What the server answers to a line, on a connection of its own.
+    /// Sends a line to the server on a connection of its own and returns the answer.
     pub fn ask_server(&self, line: &str) -> io::Result<String> {
         self.ask(Side::Client, &self.line_script(line))
     }
@@ -210,7 +210,7 @@ impl<'a> Stage<'a> {
         format!("exec 3<>/dev/tcp/{address}/{port}; printf '{line}\\r\\nquit\\r\\n' >&3; cat <&3")
     }
 
-    /// The scenario.
+    /// Scenario of the stage.
     pub fn scenario(&self) -> &Scenario {
         self.scenario
     }

@@ -34,7 +34,7 @@ const LOOKS_OUT: u32 = 2;
 /// The loads that are compared.
 const LOADS: [&str; 2] = ["-c 50 --rate 20k", "-c 50"];
 
-/// How a run is watched.
+/// Way in which a run is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchedBy {
     Metrics,
@@ -92,7 +92,7 @@ pub fn run(theatre: &Theatre, rounds: usize, seconds: f64) -> io::Result<bool> {
     Ok(good)
 }
 
-/// What was seen of a process while it ran.
+/// Looks at a process while it ran.
 #[derive(Default)]
 struct Looks {
     count: u32,

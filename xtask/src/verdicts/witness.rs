@@ -10,7 +10,7 @@ use super::stage::Stage;
 /// Ticks per second in /proc, on every Linux that this project runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What the witnesses of a stage saw before the run.
+/// Totals that the witnesses of a stage saw before the run.
 pub struct Reading {
     read: Instant,
     totals: Vec<f64>,
@@ -49,7 +49,7 @@ fn value(sees: &Sees, before: f64, after: f64, elapsed_s: f64) -> f64 {
     }
 }
 
-/// What is read at one time: a counter, or seconds.
+/// Total that is read at one time: a counter, or seconds.
 fn total(sees: &Sees, stage: &Stage<'_>) -> io::Result<f64> {
     let missing = |what: String| io::Error::other(format!("a witness does not see {what}"));
     match sees {
