@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 /// The folder of all crates of the program; nothing else stands there.
 const CRATES: &str = "..";
 
-/// What decides in a crate what the program does, where the crate has it.
+/// Files that decide in a crate what the program does, where the crate has it.
 const PARTS: [&str; 3] = ["Cargo.toml", "proto", "src"];
 
-/// What decides for all crates what the program does.
+/// Files that decide for all crates what the program does.
 const WORKSPACE: [&str; 2] = ["../../Cargo.lock", "../../Cargo.toml"];
 
 /// The folder of git, in a checkout; in a work tree, the file that says where it is.

@@ -32,7 +32,7 @@ use pummel_logic::workload::popularity::Chooser;
 /// Number of requests in the table.
 const TABLE: usize = 8192;
 
-/// What stands for the key in the file of `--request`.
+/// Text that stands for the key in the file of `--request`.
 const KEY: &[u8] = b"__key__";
 
 /// Up to this length a request is in the table as a whole; of longer ones, what follows the key is there once.
@@ -41,7 +41,7 @@ const WHOLE_BYTES_MAX: usize = 1024;
 /// A first reply is over when nothing came for so long.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// How long the first reply may take to begin.
+/// Time that the first reply may take to begin.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,7 @@ struct Table {
     /// End to end: whole requests, or where they are long, their beginnings up to the end of the key.
     heads: Vec<u8>,
     head_len: usize,
-    /// What follows in each of them.
+    /// Keys and values that follow in each of them.
     tail: Vec<u8>,
     chance: u64,
 }

@@ -188,7 +188,7 @@ fn an_agent_whose_controller_was_killed_stops_within_3_s_and_is_free() {
     assert!(free < Duration::from_secs(3), "it was free after {free:?}");
 }
 
-/// What a run reports of which one of two agents is lost by `lose` after its first intervals. Where the machine let this
+/// Report of a run of which one of two agents is lost by `lose` after its first intervals. Where the machine let this
 /// program wait so long that the run was through by then, it is tried again with a longer one.
 fn bereft(options: &str, mut lose: impl FnMut(&mut Vec<Agent>)) -> (Ended, String, f64) {
     let server = Memcached::start();
@@ -266,7 +266,7 @@ fn an_agent_that_stands_still_is_lost_within_3_s_and_is_free_when_it_wakes() {
     });
 }
 
-/// Whether a run ended within `most_s` after its agent was lost.
+/// Checks that a run ended within `most_s` after its agent was lost.
 fn ended_within(most_s: f64, took_s: f64) -> Result<(), String> {
     if took_s < most_s { Ok(()) } else { Err(format!("it took {took_s} s to end")) }
 }
@@ -487,7 +487,7 @@ fn master<'a>(server: &'a str, line: &'a str, agents: &'a [Agent]) -> Vec<&'a st
     words.chain(agents.iter().flat_map(|agent| ["-a", &agent.name])).collect()
 }
 
-/// What each member completed, the controller's last.
+/// Requests that each member completed, the controller's last.
 fn completed(run: &Ended) -> Vec<u64> {
     let json = run.json();
     let members = json.at("agents/members").as_array().expect("members").iter();

@@ -1,4 +1,4 @@
-//! What agents can do, crossed: each row is a run of two agents in which several of their features meet.
+//! Features of agents, crossed: each row is a run of two agents in which several of their features meet.
 
 use std::fs;
 use std::path::Path;
@@ -194,7 +194,7 @@ fn agents_whose_recordings_differ_are_named() {
     assert!(ended.errors.contains(said) || ended.errors.contains(turned), "{}", ended.errors);
 }
 
-/// How long a run is waited for that may measure for 60 s.
+/// Longest wait for a run that may measure for 60 s.
 const UNTIL_MAX: Duration = Duration::from_secs(120);
 
 /// A run of two agents whose ends are found while it goes on. Replies are held so long that the stalls of a busy machine do not

@@ -46,7 +46,7 @@ fn interrupted(words: impl Fn(u32) -> String) -> (Ended, String) {
     panic!("a run of which an agent was interrupted is complete");
 }
 
-/// What each member completed.
+/// Requests that each member completed.
 fn completed(run: &Ended) -> Vec<u64> {
     let json = run.json();
     let members = json.at("agents/members").as_array().expect("members").iter();

@@ -1,4 +1,4 @@
-//! Who may use an agent: tokens, certificates, targets.
+//! Guards of an agent: tokens, certificates, targets.
 
 use std::fs;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! What becomes of an agent that is spoken to by peers that want no run.
+//! Agents that are spoken to by peers that want no run.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -16,7 +16,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
 
-/// What every connection of HTTP/2 begins with.
+/// Bytes that every connection of HTTP/2 begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A SETTINGS frame without settings.
@@ -25,7 +25,7 @@ const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 /// The first bytes of a record of TLS, which say that 512 bytes follow.
 const TLS_HALF: &[u8] = &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
 
-/// How long a peer may say nothing useful, and what a busy machine adds to it.
+/// Time for which a peer may say nothing useful, and what a busy machine adds to it.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 const SLACK: Duration = Duration::from_secs(2);
 
@@ -114,7 +114,7 @@ impl Identities {
         )
     }
 
-    /// What a peer needs that speaks TLS as a controller does.
+    /// TLS settings of a peer that speaks as a controller does.
     fn of_peer(&self) -> Arc<ClientConfig> {
         let mut authorities = RootCertStore::empty();
         for authority in CertificateDer::pem_file_iter(self.path("ca.pem")).expect("certificates") {
@@ -356,7 +356,7 @@ const LEFT_OPEN: usize = 100;
 /// Iterations of the fuzzer over TLS, unless `PUMMEL_FUZZ_SECONDS` says for how long it runs.
 const TLS_ITERATIONS: u64 = 200;
 
-/// How long the fuzzer waits for an answer.
+/// Time for which the fuzzer waits for an answer.
 const SHORT: Duration = Duration::from_millis(1);
 
 /// The most memory that a fuzzed agent may take; plans beyond half of it are refused.
@@ -391,7 +391,7 @@ struct Fuzzed {
     server: Memcached,
     /// Options of a controller that the agent serves.
     options: String,
-    /// What the fuzzer needs for TLS, where the agent wants it.
+    /// TLS settings of the fuzzer, where the agent wants TLS.
     tls: Option<Arc<ClientConfig>>,
 }
 
@@ -502,7 +502,7 @@ fn serves(agent: &Agent, server: &Memcached, options: &str) {
     });
 }
 
-/// Which of the conversations is an order that the agent can follow.
+/// Index of the conversation that is an order which the agent can follow.
 const ORDER: usize = 3;
 
 /// Changes something in frames or in their order.

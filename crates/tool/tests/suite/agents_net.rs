@@ -86,7 +86,7 @@ impl Network {
         (0..self.hosts).map(|host| self.agent(host)).collect()
     }
 
-    /// As `--agents` takes them.
+    /// Addresses as `--agents` takes them.
     fn list(&self) -> String {
         (0..self.hosts).map(address).collect::<Vec<String>>().join(",")
     }
@@ -132,7 +132,7 @@ struct Server {
 }
 
 impl Server {
-    /// What it counted, as name and number.
+    /// Counters of the network, as name and number.
     fn stats(&self) -> Option<Vec<(String, u64)>> {
         // The shell speaks for us in the namespace.
         let script = "exec 3<>/dev/tcp/10.77.0.1/11211 && printf 'stats\\r\\nquit\\r\\n' >&3 && cat <&3";

@@ -74,7 +74,7 @@ fn a_server_that_closes_at_once_ends_the_run_or_is_asked_again_with_pauses() {
     }
 }
 
-/// What a server does wrong in the middle of a run, and what is said of it with and without `--reconnect`; without a
+/// Misdeed of a server in the middle of a run, and what is said of it with and without `--reconnect`; without a
 /// reason, the run is complete.
 const FAULTS: [(&str, Option<&str>, Option<&str>); 6] = [
     ("close-after=100", Some("lost and not replaced"), None),

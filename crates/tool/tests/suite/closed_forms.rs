@@ -35,7 +35,7 @@ fn read(result: &Json, cause: &str) -> (u64, u64) {
     (hits, misses)
 }
 
-/// Whether a share of hits is as near to the closed form as it is to be.
+/// Checks that a share of hits is as near to the closed form as it is to be.
 fn is_near((hits, misses): (u64, u64), expected: f64, within: f64) -> Result<(), String> {
     let share = hits as f64 / (hits + misses) as f64;
     match (share - expected).abs() < within {
@@ -79,7 +79,7 @@ fn the_hits_of_a_memcached_that_is_too_small_are_near_those_of_an_lru() {
     is_near(counts, hits_of_lru(records, 0.9, items as f64), 0.03).expect("they are near");
 }
 
-/// Whether the hits of records that expire, each of which is asked for twice a second, are near the closed form for lives of this
+/// Checks that the hits of records that expire, each of which is asked for twice a second, are near the closed form for lives of this
 /// mean. The lives differ, so that the records soon forget that all of them were missed at the beginning.
 fn expires_as_said(
     server: &str,

@@ -140,7 +140,7 @@ fn judged(found: impl Fn(&Ended) -> bool, mut compare: impl FnMut() -> Ended) ->
     })
 }
 
-/// What a comparison says of the medians of its sides.
+/// Sentence of a comparison about the medians of its sides.
 fn of_medians(ended: &Ended) -> &str {
     ended.text.lines().find(|line| line.starts_with("p50 ")).unwrap_or_default()
 }

@@ -30,7 +30,7 @@ fn verified(server: &str, protocol: &str, depth: u32, options: &str) -> Json {
     result
 }
 
-/// Whether memcached counted what a run says.
+/// Asserts that memcached counted what a run says.
 #[track_caller]
 fn assert_memcached_counted(
     result: &Json,
@@ -72,7 +72,7 @@ fn every_dialect_of_memcached_is_counted_behind_tls_too() {
     }
 }
 
-/// What `whole_run` says that Redis has counted, under Redis' names.
+/// Counters that `whole_run` says Redis has, under Redis' names.
 fn asked_of_redis(result: &Json, protocol: &str) -> Vec<(&'static str, u64)> {
     let of = |op: &str| result.count_or_none(&format!("whole_run/ops/{op}/completed"));
     let connections = result.count("connections/open");

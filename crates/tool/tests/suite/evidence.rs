@@ -1,4 +1,4 @@
-//! What runs find out about their servers and their machine, from real servers and from some that do not tell.
+//! Evidence of runs about their servers and their machine, from real servers and from some that do not tell.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -610,7 +610,7 @@ fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
-/// What a node of a cluster answers to `CLUSTER SLOT-STATS` about slots with so many keys and, where it counts it, so many
+/// Answer of a node of a cluster to `CLUSTER SLOT-STATS` about slots with so many keys and, where it counts it, so many
 /// microseconds of CPU time.
 fn slot_stats(slots: &[(u16, u64, Option<u64>)]) -> String {
     let text: String = slots
@@ -624,7 +624,7 @@ fn slot_stats(slots: &[(u16, u64, Option<u64>)]) -> String {
     format!("*{}\r\n{text}", slots.len())
 }
 
-/// What a node answers to `INFO` whose main thread has had so much CPU time.
+/// Answer to `INFO` of a node whose main thread has had so much CPU time.
 fn info_of_a_node(cpu_ms: u32) -> String {
     let cpu_s = f64::from(cpu_ms) / 1e3;
     let text = format!(

@@ -6,10 +6,10 @@ use crate::common::redis::Redis;
 use crate::common::secured::Certificates;
 use crate::common::{Json, Memcached, Place, Serve, in_some_quiet_moment, pummel};
 
-/// What every run asks for: readings at intervals.
+/// Options of every run: readings at intervals.
 const TAKEN: &str = "--server-stats=100ms --quiet --records 200";
 
-/// What asks for a stamp for every fourth request.
+/// Options for a stamp for every fourth request.
 const STAMPED: &str = "--stamps tx:4";
 
 /// A feature of a run.
@@ -27,7 +27,7 @@ impl Case {
         Case { name, words, processes: 1, is_stamped: true }
     }
 
-    /// What is wrong with the result of this case, if anything is.
+    /// Fault in the result of this case, if there is one.
     fn fault_of(&self, result: &Json) -> Option<String> {
         let count = |path: &str| result.count(&format!("totals/{path}"));
         let parts = ["completed", "errors", "unfinished", "unsent"].map(count);

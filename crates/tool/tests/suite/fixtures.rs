@@ -86,7 +86,7 @@ fn every_saved_plan_loads_and_is_saved_with_its_own_bytes() {
     }
 }
 
-/// What command lines of mutilate's mean beside what they meant then: a rate ends with `-t`, and with `--getset` alone every
+/// Additions to what command lines of mutilate's meant then: a rate ends with `-t`, and with `--getset` alone every
 /// line of a recording is a read.
 const MUTILATE_SINCE: [&str; 2] = ["ends_on_time = true\n", "reads_only = true\n"];
 
@@ -94,7 +94,7 @@ const MUTILATE_SINCE: [&str; 2] = ["ends_on_time = true\n", "reads_only = true\n
 const MCPERF_LIMIT: &str = "timeout_ns = 60000000000\n";
 const MCPERF_NO_LIMIT: &str = "timeout_ns = 1000000000000000000\n";
 
-/// What command lines of mcperf's say beside what they said then: no evidence is taken of their runs.
+/// Additions to what command lines of mcperf's said then: no evidence is taken of their runs.
 const MCPERF_SINCE: &str = "evidence = false\n";
 
 #[test]

@@ -24,10 +24,10 @@ use serde_json::Value;
 struct Grid {
     rows: Vec<Vec<char>>,
     at: (usize, usize),
-    /// How often the other screen was opened and left.
+    /// Number of times that the other screen was opened and left.
     opened: usize,
     left: usize,
-    /// What came while the first screen was shown.
+    /// Bytes that came while the first screen was shown.
     plain: String,
     pending: Vec<u8>,
 }

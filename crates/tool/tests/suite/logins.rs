@@ -1,4 +1,4 @@
-//! Who may come in: logins of every protocol, with the servers that ask for them.
+//! Logins of every protocol, with the servers that ask for them.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -46,7 +46,7 @@ fn assert_refused(ended: Ended, words: &str, password: &str) {
     assert!(!written.contains(password), "no password stands in a report: {written}");
 }
 
-/// Whether memcached counted what a run says.
+/// Asserts that memcached counted what a run says.
 #[track_caller]
 fn assert_counted(ended: Ended, stats: &crate::common::Stats) {
     let result = ended.expect(0).json();

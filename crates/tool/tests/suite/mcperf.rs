@@ -38,7 +38,7 @@ fn record(stream: &mut TcpStream, reply: &str) -> Vec<u8> {
     }
 }
 
-/// What one connection's requests are on the wire.
+/// Requests of one connection, as they are on the wire.
 fn wire(words: &str, reply: &'static str) -> String {
     let (port, recorded) = recorder(1, reply);
     mcperf(&port, words);

@@ -50,7 +50,7 @@ fn reset(stream: TcpStream) {
     set_socket_linger(&stream, Some(Duration::ZERO)).expect("it is TCP");
 }
 
-/// How many connections to this port of 127.0.0.1 the kernel knows, whichever process made them.
+/// Number of connections to this port of 127.0.0.1 that the kernel knows, whichever process made them.
 fn connections_to(port: &str) -> usize {
     let server = format!(" 0100007F:{:04X} 01 ", port.parse::<u16>().expect("a port"));
     let table = fs::read_to_string("/proc/net/tcp").expect("this is Linux");
@@ -66,7 +66,7 @@ fn failures(text: &str) -> BTreeMap<String, u64> {
     pairs.filter(|(_, count)| *count > 0).collect()
 }
 
-/// So many connections failed, all of them for this reason.
+/// Asserts that so many connections failed, all of them for this reason.
 #[track_caller]
 fn assert_failed(text: &str, reason: &str, count: u64) {
     let expected: BTreeMap<String, u64> =

@@ -59,7 +59,7 @@ fn scrapes(address: &str) -> Vec<BTreeMap<String, f64>> {
     all
 }
 
-/// How many scrapes saw a run while it was measured.
+/// Number of scrapes that saw a run while it was measured.
 fn measuring(all: &[BTreeMap<String, f64>]) -> usize {
     all.iter().filter(|seen| sum(seen, "pummel_phase", "phase=\"measure\"") == 1.0).count()
 }

@@ -24,7 +24,7 @@ fn mutilate(words: &str) -> Ended {
     pummel(&format!("mutilate {words}"))
 }
 
-/// What a report says.
+/// Figures that a report says.
 #[derive(Debug)]
 struct Figures {
     /// The rows, each with its name and its values.

@@ -31,7 +31,7 @@ fn master(server: &str, line: &str, agents: &[Agent]) -> Ended {
     Running::start_words(&words).end()
 }
 
-/// What each member completed, the master's last.
+/// Requests that each member completed, the master's last.
 fn completed(run: &Ended) -> Vec<u64> {
     let json = run.json();
     let members = json.at("agents/members").as_array().expect("members").iter();

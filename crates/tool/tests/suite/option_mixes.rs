@@ -19,7 +19,7 @@ use crate::common::{Memcached, Nobody, Place, Process, Serve, shell_status};
 use pummel_logic::rng::{Stream, below, mix};
 use tempfile::TempDir;
 
-/// How many mixes of each front are tried where the environment does not say.
+/// Number of mixes of each front that are tried where the environment does not say.
 const MIXES: u64 = 12;
 
 /// Mixes that are tried with the same servers; later ones get new servers, which end after some minutes.
@@ -337,7 +337,7 @@ fn words(front: Front, number: u64, servers: &Servers) -> Vec<String> {
     options.concat()
 }
 
-/// What came of a mix.
+/// Outcome of a mix.
 struct Outcome {
     /// Exit status; `None` where it had to be ended.
     status: Option<i32>,

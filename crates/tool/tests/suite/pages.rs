@@ -276,7 +276,7 @@ impl Browser {
         result["result"]["value"].clone()
     }
 
-    /// What the browser noted of the page: messages of the console, errors, violations of the policy.
+    /// Notes of the browser about the page: messages of the console, errors, violations of the policy.
     fn complaints(&self) -> Vec<&Value> {
         let methods = ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"];
         self.events.iter().filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common::hosts::{Hosts, Nodes};
 use crate::common::{Ended, Memcached, Running};
 
-/// What a run on these agents is, but for its length.
+/// Options of a run on these agents, but for its length.
 fn run(agents: &str, server: &str) -> String {
     // Logging in takes its time on a busy machine.
     format!("run --agents {agents} -s {server} -c 4 --records 500 --wait block --agents-timeout 50s")

@@ -92,7 +92,7 @@ fn a_server_that_is_full_is_said_to_be() {
     assert!(told * 2 > ATTEMPTS, "{told} of {ATTEMPTS}: {reasons:#?}");
 }
 
-/// How many connections a server took by the words of a reason, and how many it refused; 0 of both in other words.
+/// Connections that a server took by the words of a reason, and those that it refused; 0 of both in other words.
 fn numbers_of(reason: &str) -> [u64; 2] {
     let number = |before: &str| {
         let rest = reason.split_once(before).map_or("", |(_, rest)| rest);

@@ -21,7 +21,7 @@ fn sum(stats: &[Stats], name: &str) -> u64 {
     stats.iter().map(|stats| stats.get(name)).sum()
 }
 
-/// What the servers counted together is what the run says.
+/// Asserts that the servers counted together what the run says.
 #[track_caller]
 fn assert_counted(result: &Json, stats: &[Stats]) {
     let of = |op: &str, what: &str| result.count_or_none(&format!("whole_run/ops/{op}/{what}"));

@@ -211,7 +211,7 @@ const COMPARED: &[&str] = &[
 /// its own.
 const COMPARED_WHILE_ALL_LIVE: &[&str] = &["bytes", "curr_items", "get_expired", "get_flushed"];
 
-/// What both servers are asked after [`questions`], in order: about items that expire and are flushed.
+/// Questions to both servers after [`questions`], in order: about items that expire and are flushed.
 const MORTAL_QUESTIONS: &[&str] = &[
     "set e 0 -1 1\r\nx\r\n",
     "get e\r\n",
@@ -392,7 +392,7 @@ const META_QUESTIONS: &[&str] = &[
     "mg d O\r\n",
 ];
 
-/// What both servers are asked, in order; each is followed by `version` to find the end of the reply.
+/// Questions to both servers, in order; each is followed by `version` to find the end of the reply.
 fn questions() -> Vec<Vec<u8>> {
     let long = "k".repeat(251);
     let edge = "k".repeat(250);

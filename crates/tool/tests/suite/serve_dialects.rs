@@ -237,7 +237,7 @@ fn openssl_speaks_to_it() {
     assert_eq!(heard, "STORED\r\nVALUE a 0 3\r\none\r\nEND\r\n", "{said}");
 }
 
-/// What a program printed that was given this server's port.
+/// Output of a program that was given this server's port.
 fn printed(program: &str, serving: &Serve, args: &str) -> String {
     let port = serving.name.rsplit(':').next().expect("an address has a port");
     let output = Command::new(program)

@@ -8,7 +8,7 @@ use crate::common::{Ended, Memcached, Serve, pummel};
 /// An authority, a certificate of it for `localhost`, and a memcached that shows it.
 struct Secured {
     memcached: Memcached,
-    /// As `--server` takes it.
+    /// Address as `--server` takes it.
     name: String,
     files: Certificates,
 }

@@ -12,7 +12,7 @@ use crate::common::{
     Json, Memcached, PATIENCE, Place, Reserved, Serve, datagrams_alone, in_some_quiet_moment, pummel, quiet,
 };
 
-/// Every op.
+/// Names of all operations.
 const EVERY_OP: &str = "get:4,gets:1,gat:1,gats:1,set:2,add:1,replace:1,append:1,prepend:1,cas:1,incr:1,decr:1,\
      delete:2,touch:1,version:1";
 
@@ -85,7 +85,7 @@ struct Relay {
     _reserved: Reserved,
 }
 
-/// What becomes of datagrams: of 1,000 so many are lost and so many held back.
+/// Fate of datagrams: of 1,000 so many are lost and so many held back.
 struct Fate {
     lost: u64,
     held: u64,

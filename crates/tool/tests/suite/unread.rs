@@ -1,4 +1,4 @@
-//! What is written is not read: standard error, standard output, samples, logs. Runs end in time all the same.
+//! Output that nobody reads: standard error, standard output, samples, logs. Runs end in time all the same.
 
 use std::io::{PipeReader, Read, Write, pipe};
 use std::path::Path;

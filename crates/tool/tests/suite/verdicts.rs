@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::common::{Ended, Json, Memcached, Running, Serve, in_the_midst, pummel, quiet};
 
-/// How many runs have to name what was staged, and of how many at most.
+/// Number of runs that have to name what was staged, and of how many at most.
 const RIGHT_MIN: usize = 2;
 const RUNS_MAX: usize = 5;
 

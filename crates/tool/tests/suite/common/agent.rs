@@ -11,7 +11,7 @@ use super::{PATIENCE, Process};
 /// A running `pummel agent`.
 pub struct Agent {
     pub process: Process,
-    /// As `--agents` takes it.
+    /// Address as `--agents` takes it.
     pub name: String,
     errors: Receiver<String>,
 }

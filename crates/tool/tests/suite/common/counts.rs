@@ -1,10 +1,10 @@
-//! What `whole_run` says that memcached 1.6.18 has counted, under memcached's names.
+//! Counters that `whole_run` says memcached 1.6.18 has, under memcached's names.
 
 use super::{Json, Stats};
 
 const STORING: [&str; 6] = ["set", "add", "replace", "append", "prepend", "cas"];
 
-/// How a protocol's requests are counted.
+/// Counters of a protocol's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Text and binary.
@@ -48,7 +48,7 @@ pub fn counted(result: &Json, dialect: Dialect) -> Vec<(&'static str, u64)> {
     ]
 }
 
-/// What memcached counted between two looks through one connection, without what the looks themselves added.
+/// Counts of memcached between two looks through one connection, without what the looks themselves added.
 pub fn between(before: &Stats, after: &Stats, name: &str) -> u64 {
     let own = match name {
         "bytes_read" => "stats\r\n".len() as u64,

@@ -146,7 +146,7 @@ impl Hosts {
         });
     }
 
-    /// Whether this user can log in here at all: some machines know no name for the user, or have the account locked.
+    /// Tries whether this user can log in here at all: some machines know no name for the user, or have the account locked.
     fn try_out(self, name: &str) -> Option<Hosts> {
         let mut command = Command::new(self.folder.path().join("bin/ssh"));
         let output = command.args(["-o", "BatchMode=yes", name, "true"]).stdin(Stdio::null()).output();
@@ -255,7 +255,7 @@ impl Nodes {
         Some(nodes)
     }
 
-    /// What a program of Slurm says on standard output and on standard error.
+    /// Words of a program of Slurm on standard output and on standard error.
     fn ask(&self, name: &str, words: &[&str]) -> (String, String) {
         let mut command = Command::new(program(name).expect("looked for"));
         let output = command.args(words).env("SLURM_CONF", self.config()).stdin(Stdio::null()).output();

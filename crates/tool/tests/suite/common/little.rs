@@ -11,7 +11,7 @@ const REQUESTS_MIN: u64 = 10_000;
 /// The share by which the two accounts may differ.
 const ERROR_MAX: f64 = 0.01;
 
-/// What is wrong with the self-checks of a result and of the results within it; empty where they agree. A complete result of
+/// Faults in the self-checks of a result and of the results within it; empty where they agree. A complete result of
 /// 10,000 requests or more that were all answered has to have one.
 pub fn wrongs(result: &Value) -> Vec<String> {
     let mut found = Vec::new();

@@ -198,7 +198,7 @@ impl Drop for Process {
     }
 }
 
-/// Where a server listens.
+/// Address where a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Ipv4,
@@ -231,7 +231,7 @@ fn free_port_twice() -> u16 {
 /// A memcached of its own.
 pub struct Memcached {
     pub process: Process,
-    /// As `--server` takes it.
+    /// Address as `--server` takes it.
     pub name: String,
     folder: TempDir,
 }
@@ -367,7 +367,7 @@ impl Memcached {
 /// A running `pummel serve` with a truth file.
 pub struct Serve {
     pub process: Process,
-    /// As `--server` takes it.
+    /// Address as `--server` takes it.
     pub name: String,
     folder: TempDir,
 }
@@ -376,7 +376,7 @@ pub struct Serve {
 #[derive(Clone, Debug)]
 pub struct TrueRequest {
     pub verb: String,
-    /// How long it really took; `None` where there was no reply.
+    /// Time that it really took; `None` where there was no reply.
     pub held_ns: Option<u64>,
 }
 
@@ -448,7 +448,7 @@ impl Truth {
         self.faults.iter().filter(|(fault, _)| fault == kind).map(|(_, key)| key.as_str()).collect()
     }
 
-    /// How long replies to this verb were held in truth, in microseconds, in order of size.
+    /// Times for which replies to this verb were held in truth, in microseconds, in order of size.
     pub fn held_us(&self, verb: &str) -> Vec<f64> {
         let held = self.requests.iter().filter(|request| request.verb == verb).filter_map(|one| one.held_ns);
         let mut held: Vec<f64> = held.map(|ns| ns as f64 / 1000.0).collect();
@@ -470,7 +470,7 @@ impl<T: Read + Write + Send> Stream for T {}
 /// A second client of a server, which knows nothing of pummel.
 pub struct Talk(BufReader<Box<dyn Stream>>);
 
-/// What a server counted, and how long the reply was that said so.
+/// Counts of a server, and the length of the reply that said so.
 pub struct Stats {
     numbers: BTreeMap<String, u64>,
     pub reply_bytes: u64,
@@ -632,9 +632,9 @@ pub struct Running {
 /// A pummel that has ended.
 pub struct Ended {
     pub status: i32,
-    /// What it wrote to standard output.
+    /// Text on standard output.
     pub text: String,
-    /// What it wrote to standard error, but for its doubts.
+    /// Text on standard error, but for its doubts.
     pub errors: String,
     /// The lines that say that the times may not be believed.
     pub doubts: Vec<String>,

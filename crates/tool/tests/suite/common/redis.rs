@@ -62,7 +62,7 @@ impl Redis {
         listens.then_some(redis)
     }
 
-    /// As `--server` takes it.
+    /// Address as `--server` takes it.
     pub fn name(&self) -> String {
         self.folder.path().join("socket").display().to_string()
     }
@@ -76,7 +76,7 @@ impl Redis {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// How often it carried out each command, as `INFO commandstats` says.
+    /// Number of times that it carried out each command, as `INFO commandstats` says.
     pub fn counted(&self) -> BTreeMap<String, u64> {
         let line = |line: &str| {
             let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;

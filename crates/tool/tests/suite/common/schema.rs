@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What is wrong with a value, by its path; empty where it has the form of the schema.
+/// Faults of a value, by its path; empty where it has the form of the schema.
 pub fn wrongs(schema: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(schema, schema, value, "$", &mut found);

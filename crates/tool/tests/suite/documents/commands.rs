@@ -38,7 +38,7 @@ pub struct Typed {
     pub variables: Vec<(String, String)>,
     /// The program's name first.
     pub words: Vec<String>,
-    /// Where `>` leads its standard output.
+    /// File to which `>` leads its standard output.
     pub to_file: Option<String>,
     /// The last block of TOML above it, which is the file that it names.
     pub toml: String,
@@ -185,7 +185,7 @@ fn words_of(line: &str) -> Vec<String> {
     words
 }
 
-/// What a command of another program says about this project, and is not so: a target of the Makefile, a command of xtask,
+/// Errors in what a command of another program says about this project: a target of the Makefile, a command of xtask,
 /// a test program, a file.
 pub fn false_words(command: &Typed, root: &std::path::Path) -> Vec<String> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("it is part of the project");

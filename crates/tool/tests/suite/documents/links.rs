@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What is wrong with the links of a page.
+/// Faults in the links of a page.
 pub fn broken(root: &Path, page: &str) -> Vec<String> {
     let text = fs::read_to_string(root.join(page)).expect("the page is there");
     let folder = Path::new(page).parent().expect("a file has a folder");

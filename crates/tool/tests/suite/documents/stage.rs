@@ -1,4 +1,4 @@
-//! What the commands of a page need, on this machine: servers, agents and files, each made when a command names it first.
+//! The stage of the commands of a page, on this machine: servers, agents and files, each made when a command names it first.
 
 use std::fs;
 use std::io::Write;
@@ -52,7 +52,7 @@ const SHORTER_COMPATIBLE: [(&str, &str, &str); 11] = [
     ("mcperf", "-N", "5"),
 ];
 
-/// How often a command is tried whose run was partial.
+/// Number of times that a command is tried whose run was partial.
 const ATTEMPTS: usize = 3;
 
 /// The password of the server that wants one; pages have it where readers write their own.

@@ -18,14 +18,14 @@ use crate::common;
 /// No test waits longer for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much longer than asked a run may take before it is said to hang. A busy machine starts and ends programs slowly;
+/// Time beyond what was asked that a run may take before it is said to hang. A busy machine starts and ends programs slowly;
 /// what a run would hang on here lasts for longer, or for ever.
 pub const OVER: Duration = Duration::from_secs(10);
 
 /// The longest run that is tried to have something happen in its midst.
 const RUN_MAX: Duration = Duration::from_secs(20);
 
-/// How often a condition is looked at.
+/// Time between two looks at a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The program that is tested.
@@ -76,7 +76,7 @@ impl Victim {
         kill_process(Pid::from_child(&self.process), signal).expect("it runs");
     }
 
-    /// It ends at once, and its port is free again.
+    /// Ends it at once, so that its port is free again.
     pub fn kill(&mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it is our child");
@@ -110,7 +110,7 @@ impl Drop for Victim {
     }
 }
 
-/// What a server does with a connection.
+/// Treatment of a connection by a server.
 pub type Host = fn(TcpStream);
 
 /// A listener that lets connections in and treats each as `host` says, on threads that end with the test process.
@@ -185,7 +185,7 @@ pub fn run(server: &str, words: &str) -> Ended {
     start(server, words).end()
 }
 
-/// Where in a run something happens.
+/// Part of a run in which something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// In the warm-up before a measured second.
@@ -196,7 +196,7 @@ pub enum Moment {
 
 /// A run in whose midst something happened to its server.
 pub struct Upset {
-    /// How long that part of the run was to last in which it happened.
+    /// Length that the part of the run was to have in which it happened.
     pub time: Duration,
     pub ended: Ended,
     /// Of the server.
@@ -315,7 +315,7 @@ impl Ended {
         result["reason"].as_str().unwrap_or("")
     }
 
-    /// It ended in time, as partial, and says why.
+    /// Asserts that it ended in time, as partial, and says why.
     pub fn assert_partial(&self, time: Duration, reason: &str) {
         assert_eq!(self.status, Some(1), "{self:?}");
         assert!(self.reason().contains(reason), "{}: {:?} is not {reason:?}", self.name, self.reason());
@@ -336,7 +336,7 @@ impl Ended {
         assert!(self.took < time + OVER, "{} took {:?}", self.name, self.took);
     }
 
-    /// What is true of every run that got as far as a result: status and reason fit, and every request is accounted for.
+    /// Asserts what is true of every run that got as far as a result: status and reason fit, and every request is accounted for.
     fn check(&self) {
         let name = &self.name;
         assert!(!self.err.contains("panicked"), "{name}: {}", self.err);
