@@ -14,6 +14,7 @@ mod prose;
 mod sbom;
 mod size;
 mod sources;
+mod spread;
 mod truth;
 mod verdicts;
 mod workloads;

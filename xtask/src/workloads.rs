@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use serde_json::Value;
 use toml::Table;
 
+use crate::bench::Site;
+use crate::bench::server::{Kind, Server};
 use crate::programs::said_by;
 
 /// The workloads that are run.
@@ -45,9 +45,6 @@ const SIZE_WITHIN: f64 = 0.005;
 /// end of the key and the line end of the value.
 const ITEM_BYTES: f64 = 48.0 + 8.0 + 1.0 + 2.0;
 
-/// Time that a server may take until it accepts.
-const START_LIMIT: Duration = Duration::from_secs(10);
-
 /// First number of the keys that are not records.
 const RECORDS_END: u64 = 1 << 42;
 
@@ -79,57 +76,24 @@ pub struct Options {
     pummel: PathBuf,
 }
 
-/// A server that is ended when it is dropped.
-struct Server {
-    child: Child,
-    port: u16,
+/// The server of a kind that takes values of 2 MB, with so many megabytes where it is memcached.
+fn server(site: &Site, kind: Kind, megabytes: u32) -> io::Result<Server> {
+    let words = match kind {
+        Kind::Memcached => format!("-m {megabytes} -I 2m"),
+        Kind::Redis => String::new(),
+    };
+    Server::start_with(kind, &words, site.server_cpu(), 64, site.scratch())
 }
 
-impl Server {
-    fn start(program: &str) -> io::Result<Server> {
-        Server::start_of(program, 2_048)
-    }
-
-    /// A server that has so many megabytes where it is memcached.
-    fn start_of(program: &str, megabytes: u32) -> io::Result<Server> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let line = match program {
-            "memcached" => format!("-u nobody -l 127.0.0.1 -p {port} -t 1 -m {megabytes} -I 2m"),
-            _ => format!("--bind 127.0.0.1 --port {port} --appendonly no --save"),
-        };
-        let mut words: Vec<&str> = line.split(' ').collect();
-        if program != "memcached" {
-            words.push("");
-        }
-        let child = Command::new(program).args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let server = Server { child, port };
-        let begin = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if begin.elapsed() > START_LIMIT {
-                return Err(io::Error::other(format!("{program} does not listen on port {port}")));
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(server)
-    }
-
-    /// The number after `STAT name` in memcached's statistics.
-    fn stat(&self, name: &str) -> io::Result<f64> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.write_all(b"stats\r\nquit\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        let found =
-            text.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))?.trim().parse().ok());
-        found.ok_or_else(|| io::Error::other(format!("memcached does not say {name}")))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The number after `STAT name` in memcached's statistics.
+fn stat(server: &Server, name: &str) -> io::Result<f64> {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port))?;
+    stream.write_all(b"stats\r\nquit\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let found =
+        text.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))?.trim().parse().ok());
+    found.ok_or_else(|| io::Error::other(format!("memcached does not say {name}")))
 }
 
 /// One comparison of a figure.
@@ -162,14 +126,16 @@ impl Row {
 
 /// Runs all workloads and prints a table; returns whether all match their profiles.
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
+    let site = Site::of(root, Some(&root.join(&options.pummel)))?;
     let mut good = true;
     println!(
         "{:<20} {:<10} {:<22} {:>12} {:>12} {:>10}",
         "workload", "server", "figure", "expected", "found", "within"
     );
     for name in NAMES.into_iter().filter(|name| options.only.as_deref().is_none_or(|only| only == *name)) {
-        for program in ["memcached", "redis-server"] {
-            let Some(rows) = compare(root, options, name, program)? else {
+        for kind in [Kind::Memcached, Kind::Redis] {
+            let program = kind.program();
+            let Some(rows) = compare(&site, options, name, kind)? else {
                 println!("{name:<20} {program:<10.10} asks what RESP has not");
                 continue;
             };
@@ -179,7 +145,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     }
     for (name, rows) in [("lru", lru_rows as ClosedForm), ("ttl", ttl_rows)] {
         if options.only.as_deref().is_none_or(|only| only == name) {
-            let rows = rows(&root.join(&options.pummel), options)?;
+            let rows = rows(&site, options)?;
             rows.iter().for_each(|row| row.print(name, "memcached"));
             good &= rows.iter().all(Row::is_right);
         }
@@ -187,8 +153,8 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     Ok(good)
 }
 
-/// Rows that compare hits with a closed form, made with this program.
-type ClosedForm = fn(&Path, &Options) -> io::Result<Vec<Row>>;
+/// Rows that compare hits with a closed form.
+type ClosedForm = fn(&Site, &Options) -> io::Result<Vec<Row>>;
 
 /// Distance that the share of hits of memcached may have from a closed form: its LRU has segments, and its clock whole seconds.
 const CLOSED_FORM_WITHIN: f64 = 0.03;
@@ -203,29 +169,29 @@ fn hits_of(pummel: &Path, words: &str) -> io::Result<(f64, f64)> {
 }
 
 /// Reads of a memcached that has room for a part of the records, by the exponent of their popularity.
-fn lru_rows(pummel: &Path, options: &Options) -> io::Result<Vec<Row>> {
+fn lru_rows(site: &Site, options: &Options) -> io::Result<Vec<Row>> {
     let records = 40_000;
     let row = |exponent: f64| {
-        let server = Server::start_of("memcached", 4)?;
+        let server = server(site, Kind::Memcached, 4)?;
         let words = format!(
             "run -s 127.0.0.1:{} --mix get:1 --no-load --read-through --popularity zipf:{exponent} --records {records} \
              --value-size 200 --key-size 20 -c 8 --json - --quiet",
             server.port
         );
         let requests = options.rate * options.seconds;
-        hits_of(pummel, &format!("{words} --seed 1 -n {}", requests.max(150_000)))?;
-        let (hits, keys) = hits_of(pummel, &format!("{words} --seed 2 -n {}", requests.max(50_000)))?;
-        let expected = hits_of_lru(records, exponent, server.stat("curr_items")?);
+        hits_of(site.pummel(), &format!("{words} --seed 1 -n {}", requests.max(150_000)))?;
+        let (hits, keys) = hits_of(site.pummel(), &format!("{words} --seed 2 -n {}", requests.max(50_000)))?;
+        let expected = hits_of_lru(records, exponent, stat(&server, "curr_items")?);
         Ok(Row::share(format!("hits, zipf:{exponent}"), expected, hits, keys, CLOSED_FORM_WITHIN))
     };
     [0.6, 0.9, 1.1].into_iter().map(row).collect()
 }
 
 /// Reads of records that expire, by their expiry in seconds, each of which is asked for twice a second.
-fn ttl_rows(pummel: &Path, options: &Options) -> io::Result<Vec<Row>> {
+fn ttl_rows(site: &Site, options: &Options) -> io::Result<Vec<Row>> {
     let (rate_s, delay_s) = (2.0, 0.25);
     let row = |ttl_s: u32| {
-        let server = Server::start("memcached")?;
+        let server = server(site, Kind::Memcached, 2_048)?;
         let words = format!(
             "run -s 127.0.0.1:{} --mix get:1 --no-load --read-through=250ms --fill add --popularity uniform --records {} \
              -c 8 -d unlimited --rate {} --ttl {ttl_s} --warmup {}s -t {}s --json - --quiet",
@@ -235,7 +201,7 @@ fn ttl_rows(pummel: &Path, options: &Options) -> io::Result<Vec<Row>> {
             2 * ttl_s,
             options.seconds.max(3 * u64::from(ttl_s))
         );
-        let (hits, keys) = hits_of(pummel, &words)?;
+        let (hits, keys) = hits_of(site.pummel(), &words)?;
         // The second of the store counts in full.
         let life_s = f64::from(ttl_s) - 0.5;
         let expected = rate_s * life_s / (1.0 + rate_s * delay_s + rate_s * life_s);
@@ -260,22 +226,17 @@ fn hits_of_lru(records: u32, exponent: f64, items: f64) -> f64 {
 }
 
 /// Runs one workload against one server; `None` where the server has not all of its operations.
-fn compare(root: &Path, options: &Options, name: &str, program: &str) -> io::Result<Option<Vec<Row>>> {
-    let pummel = root.join(&options.pummel);
-    let profile = Profile::read(&said_by(Command::new(&pummel).args(["workloads", name]))?)?;
+fn compare(site: &Site, options: &Options, name: &str, kind: Kind) -> io::Result<Option<Vec<Row>>> {
+    let profile = Profile::read(&said_by(Command::new(site.pummel()).args(["workloads", name]))?)?;
     let has_cas = profile.ops.iter().any(|(op, _)| matches!(op.as_str(), "cas" | "gets" | "prepend"));
-    if has_cas && program != "memcached" {
+    if has_cas && kind != Kind::Memcached {
         return Ok(None);
     }
-    let server = Server::start(program)?;
-    let scratch = std::env::temp_dir().join(format!("pummel-workloads-{}", std::process::id()));
-    fs::create_dir_all(&scratch)?;
-    let result = run_on(&pummel, options, &profile, name, &server, &scratch);
-    let samples = fs::File::open(scratch.join("samples.csv"));
-    let (result, sizes) = result?;
+    let server = server(site, kind, 2_048)?;
+    let (result, sizes) = run_on(site, options, &profile, name, &server)?;
     let records = options.records.min(profile.number("records") as u64);
-    let asked = asked_of(BufReader::new(samples?), records)?;
-    fs::remove_dir_all(&scratch)?;
+    let samples = fs::File::open(site.scratch().join("samples.csv"))?;
+    let asked = asked_of(BufReader::new(samples), records)?;
     let mut rows = mix_rows(&profile, &result);
     rows.extend(hit_row(&profile, &result, records));
     rows.extend(popularity_rows(&profile, &asked));
@@ -290,18 +251,18 @@ fn compare(root: &Path, options: &Options, name: &str, program: &str) -> io::Res
 
 /// Stores the records and makes a run; returns its result and the mean size of an item in memcached after storing.
 fn run_on(
-    pummel: &Path,
+    site: &Site,
     options: &Options,
     profile: &Profile,
     name: &str,
     server: &Server,
-    scratch: &Path,
 ) -> io::Result<(Value, Option<f64>)> {
+    let (pummel, scratch) = (site.pummel(), site.scratch());
     let records = options.records.min(profile.number("records") as u64);
     let common =
         format!("-s 127.0.0.1:{} --protocol auto --workload {name} --records {records} --quiet", server.port);
     said_by(Command::new(pummel).arg("load").args(common.split_whitespace()))?;
-    let sizes = server.stat("bytes").and_then(|bytes| Ok(bytes / server.stat("curr_items")?)).ok();
+    let sizes = stat(server, "bytes").and_then(|bytes| Ok(bytes / stat(server, "curr_items")?)).ok();
     let run = format!(
         "run {common} --no-load -c 8 -d 8 -T 1 -t {} --rate {} --json {} --samples {}",
         options.seconds,

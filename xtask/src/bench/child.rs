@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Time between two looks at a process: rare enough to cost the measured ones nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Time between two looks at a process that starts.
+const START_LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// Ticks per second in /proc, on every Linux that this project runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -64,6 +67,22 @@ impl Child {
     /// Whether it still runs.
     pub fn is_running(&mut self) -> io::Result<bool> {
         Ok(self.process.try_wait()?.is_none())
+    }
+
+    /// Looks again and again until something is found; `None` when the process ended or `limit` has passed before.
+    pub fn until<T>(
+        &mut self,
+        limit: Duration,
+        mut look: impl FnMut() -> io::Result<Option<T>>,
+    ) -> io::Result<Option<T>> {
+        let begin = Instant::now();
+        while begin.elapsed() < limit && self.is_running()? {
+            if let Some(found) = look()? {
+                return Ok(Some(found));
+            }
+            std::thread::sleep(START_LOOK_EVERY);
+        }
+        Ok(None)
     }
 
     /// CPU time that it has taken so far, in seconds; as exact as a tick of /proc.

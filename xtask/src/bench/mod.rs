@@ -112,9 +112,11 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     }
     if options.wants_start_up() {
         println!("\n{}:\n", startup::NAME);
-        print!("{}", measure_start_up(&site, &backends, options, &mut store)?.markdown());
+        print!("{}", measure_start_up(&site, site.pummel(), &backends, options, &mut store)?.markdown());
         if let Some(other) = &site.bench.beside {
-            let other = start_up_of(&site, other, &backends, options)?;
+            // No file keeps the rounds of another build.
+            let mut store = Store::new(None, Value::Null);
+            let other = measure_start_up(&site, other, &backends, options, &mut store)?;
             println!("\n{}, other build:\n\n{}", startup::NAME, other.markdown());
         }
     }
@@ -281,8 +283,10 @@ fn order(programs: usize, round: usize) -> Vec<usize> {
     order
 }
 
+/// Measures the start-up of a build of pummel.
 fn measure_start_up(
     site: &Site,
+    program: &Path,
     backends: &[Backend],
     options: &Options,
     store: &mut Store,
@@ -295,25 +299,9 @@ fn measure_start_up(
     let mut measured = startup::Measured { lines: lines.into_iter().zip(kept).collect() };
     while measured.lines.first().is_some_and(|(_, rounds)| rounds.len() < options.rounds() as usize) {
         for (line, rounds) in &mut measured.lines {
-            rounds.push(startup::measure(&site.bench, &site.bench.pummel, line)?);
+            rounds.push(startup::measure(&site.bench, program, line)?);
         }
         store.put(measured.json())?;
-    }
-    Ok(measured)
-}
-
-/// The start-up of another build, whose rounds no file keeps.
-fn start_up_of(
-    site: &Site,
-    program: &Path,
-    backends: &[Backend],
-    options: &Options,
-) -> io::Result<startup::Measured> {
-    let lines = startup::LINES.iter().filter(|line| backends.contains(&line.backend));
-    let mut measured = startup::Measured { lines: Vec::new() };
-    for line in lines {
-        let rounds = (0..options.rounds()).map(|_| startup::measure(&site.bench, program, line));
-        measured.lines.push((*line, rounds.collect::<io::Result<_>>()?));
     }
     Ok(measured)
 }

@@ -42,7 +42,8 @@ impl Kind {
         }
     }
 
-    fn program(self) -> &'static str {
+    /// The name of the program.
+    pub fn program(self) -> &'static str {
         match self {
             Kind::Memcached => "memcached",
             Kind::Redis => "redis-server",
@@ -102,13 +103,24 @@ pub struct Server {
 impl Server {
     /// Starts a server on one CPU and on loopback that takes `connections` and a few more.
     pub fn start(kind: Kind, cpu: usize, connections: u32, scratch: &Path) -> io::Result<Server> {
-        Server::start_in(&Network::make(Way::Loopback)?, kind, cpu, connections, scratch)
+        Server::start_with(kind, "", cpu, connections, scratch)
+    }
+
+    /// Starts a server with further options behind its own, of which the last one counts.
+    pub fn start_with(
+        kind: Kind,
+        words: &str,
+        cpu: usize,
+        connections: u32,
+        scratch: &Path,
+    ) -> io::Result<Server> {
+        Server::start_in(&Network::make(Way::Loopback)?, (kind, words), cpu, connections, scratch)
     }
 
     /// Starts a server on one CPU and in the server's place of a network; it takes `connections` and a few more.
     pub fn start_in(
         network: &Network,
-        kind: Kind,
+        (kind, options): (Kind, &str),
         cpu: usize,
         connections: u32,
         scratch: &Path,
@@ -118,9 +130,11 @@ impl Server {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             let arguments = kind.arguments(network.address(), port, connections + SPARE_CONNECTIONS, scratch);
             let log = scratch.join(format!("{}-{port}", kind.program()));
-            let words: Vec<String> = program[1..].iter().cloned().chain(arguments).collect();
-            let mut child = Child::start(Path::new(&program[0]), &words, cpu, identity, &log)?;
-            if accepts(&mut child, network.address(), port)? {
+            let words = program[1..].iter().chain(&arguments).map(String::as_str);
+            let words = words.chain(options.split_whitespace());
+            let mut child = Child::start(Path::new(&program[0]), words, cpu, identity, &log)?;
+            let connect = || Ok(TcpStream::connect((network.address(), port)).ok());
+            if child.until(START_LIMIT, connect)?.is_some() {
                 let idle_descriptors = child.descriptors()?;
                 return Ok(Server { child, port, idle_descriptors });
             }
@@ -150,21 +164,6 @@ impl Server {
     pub fn cpu_s(&self) -> io::Result<f64> {
         self.child.cpu_s()
     }
-}
-
-/// Waits until the server accepts; false when it ended instead.
-fn accepts(child: &mut Child, address: &str, port: u16) -> io::Result<bool> {
-    let begin = Instant::now();
-    while child.is_running()? {
-        if TcpStream::connect((address, port)).is_ok() {
-            return Ok(true);
-        }
-        if begin.elapsed() > START_LIMIT {
-            return Err(io::Error::other("the server does not accept connections"));
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(false)
 }
 
 fn is_root() -> io::Result<bool> {

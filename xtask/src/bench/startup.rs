@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::child::Child;
 use super::contender::Bench;
 use super::rows::Backend;
-use super::table::Spread;
 use super::tap::Tap;
+use crate::spread::Spread;
 
 /// Name in which `--rows` looks for its argument.
 pub const NAME: &str = "start-up to first request";

@@ -1,10 +1,10 @@
 //! From the figures of all rounds to the table that is printed and the data that is saved.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::contender::Figures;
 use super::rows::{Contender, Program, Row};
+use crate::spread::Spread;
 
 /// The figures of a row: for each contender those of every round, in turn. Never empty.
 pub struct Measured<'a> {
@@ -12,36 +12,6 @@ pub struct Measured<'a> {
     pub row: &'a Row,
     /// The programs that took part, each with the result of every round; ratios are to the first.
     pub lines: Vec<(Contender, Vec<Figures>)>,
-}
-
-/// Middle, least and greatest of some numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    /// The one in the middle, or between the two there.
-    pub median: f64,
-    /// Least of the numbers.
-    pub min: f64,
-    /// Greatest of the numbers.
-    pub max: f64,
-}
-
-impl Spread {
-    /// Of at least one number.
-    pub fn of(values: impl Iterator<Item = f64>) -> Spread {
-        let mut values: Vec<f64> = values.collect();
-        assert!(!values.is_empty(), "every contender runs in every round");
-        values.sort_by(f64::total_cmp);
-        let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-        Spread { median: (low + high) / 2.0, min: values[0], max: values[values.len() - 1] }
-    }
-
-    fn ratio(&self) -> String {
-        format!("{:.2} ({:.2}-{:.2})", self.median, self.min, self.max)
-    }
-
-    fn fine_ratio(&self) -> String {
-        format!("{:.3} ({:.3}-{:.3})", self.median, self.min, self.max)
-    }
 }
 
 impl Measured<'_> {
@@ -60,9 +30,9 @@ impl Measured<'_> {
                 contender.name,
                 median(Figures::cpu_us),
                 median(|figures| figures.user_us),
-                self.to_first(figures, Figures::cpu_us).ratio(),
+                ratio(self.to_first(figures, Figures::cpu_us)),
                 median(|figures| figures.requests_per_s),
-                self.to_first(figures, |figures| figures.requests_per_s).ratio(),
+                ratio(self.to_first(figures, |figures| figures.requests_per_s)),
                 median(|figures| figures.server_us),
                 100.0 * median(Figures::server_busy),
                 lag_p99(figures).map_or("-".to_owned(), |lag| format!("{:.1}", lag.median)),
@@ -77,8 +47,8 @@ impl Measured<'_> {
         let mut text = String::new();
         for ((_, own), (other, figures)) in self.lines.iter().zip(&self.lines[1..]) {
             if other.program == Program::OtherPummel {
-                let cpu = ratios(figures, own, Figures::cpu_us).fine_ratio();
-                let rate = ratios(figures, own, |figures| figures.requests_per_s).fine_ratio();
+                let cpu = fine_ratio(ratios(figures, own, Figures::cpu_us));
+                let rate = fine_ratio(ratios(figures, own, |figures| figures.requests_per_s));
                 text += &format!("{} to this build: CPU {cpu}, rate {rate}.\n", other.name);
             }
         }
@@ -166,6 +136,14 @@ impl Measured<'_> {
     }
 }
 
+fn ratio(Spread { median, min, max }: Spread) -> String {
+    format!("{median:.2} ({min:.2}-{max:.2})")
+}
+
+fn fine_ratio(Spread { median, min, max }: Spread) -> String {
+    format!("{median:.3} ({min:.3}-{max:.3})")
+}
+
 /// Ratios of the figures to others of the same rounds.
 fn ratios(figures: &[Figures], others: &[Figures], of: fn(&Figures) -> f64) -> Spread {
     Spread::of(figures.iter().zip(others).map(|(own, other)| of(own) / of(other)))
@@ -174,7 +152,7 @@ fn ratios(figures: &[Figures], others: &[Figures], of: fn(&Figures) -> f64) -> S
 /// `None` unless every round has one.
 fn lag_p99(figures: &[Figures]) -> Option<Spread> {
     let lags: Vec<f64> = figures.iter().map(|figures| figures.lag_p99_us).collect::<Option<_>>()?;
-    Some(Spread::of(lags.into_iter()))
+    Some(Spread::of(lags))
 }
 
 fn peak_rss(figures: &[Figures]) -> u64 {
@@ -213,13 +191,7 @@ mod tests {
     fn ratios_are_taken_within_a_round() {
         let measured = measured();
         let ratio = measured.to_first(&measured.lines[1].1, Figures::cpu_us);
-        assert_eq!(ratio.ratio(), "1.10 (1.00-1.25)");
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
-        let spread = Spread::of([4.0, 1.0, 3.0, 2.0].into_iter());
-        assert_eq!(spread, Spread { median: 2.5, min: 1.0, max: 4.0 });
+        assert_eq!(super::ratio(ratio), "1.10 (1.00-1.25)");
     }
 
     #[test]

@@ -166,11 +166,8 @@ fn search(program: &Path, seed: u64, seconds: u64) -> io::Result<Value> {
 
 /// Time that the way to the server and back adds to the one for which a request is held, in microseconds: the queue does not have it.
 fn way_us(program: &Path, server: &Serve) -> io::Result<f64> {
-    let line = format!(
-        "run -s {} --no-load --records 1000 --mix get:1 -c 1 -n 1000 --quiet --no-evidence",
-        server.address
-    );
-    let mean_us = json_of(program, &line, &[0])?.pointer("/totals/service_us/mean").and_then(Value::as_f64);
+    let result = server.result(program, "-c 1 -n 1000")?;
+    let mean_us = result.pointer("/totals/service_us/mean").and_then(Value::as_f64);
     Ok(mean_us.ok_or_else(|| io::Error::other("the result has no service time"))? - SEARCH_HELD_S * 1e6)
 }
 
@@ -200,12 +197,9 @@ fn measure(program: &Path, load: f64, seed: u64) -> io::Result<Value> {
     let server = Serve::start(program, &words)?;
     let rate = CLIENTS * load / HELD_S;
     // An empty queue with a load of 0.8 and services of 4 ms comes near its mean with a time constant of 0.36 s.
-    let line = format!(
-        "run -s {} --no-load --records 1000 --mix get:1 -c {CLIENTS} --rate {rate} --arrivals poisson -t {LENGTH_S}s --warmup 3s \
-         --seed {seed} --quiet --no-evidence",
-        server.address
-    );
-    json_of(program, &line, &[0])
+    let words =
+        format!("-c {CLIENTS} --rate {rate} --arrivals poisson -t {LENGTH_S}s --warmup 3s --seed {seed}");
+    server.result(program, &words)
 }
 
 #[cfg(test)]

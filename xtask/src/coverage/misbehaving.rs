@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use serde_json::Value;
 
-use super::servers::{Serve, json_of, program_of};
+use super::servers::{Serve, program_of};
 
 /// Length of the measured phase of a run whose server gets slower, and of its warm-up, in seconds.
 const STEP_LENGTH_S: f64 = 10.0;
@@ -43,12 +43,10 @@ fn steps(program: &Path, runs: u64) -> io::Result<bool> {
             "--service-time exponential:4ms --service-drift step:{STEP},{after_s}s --seed {seed} --max-seconds 60"
         );
         let server = Serve::start(program, &words)?;
-        let line = format!(
-            "run -s {} --no-load --records 1000 --mix get:1 -c 20 --rate 2500 --arrivals poisson -t {STEP_LENGTH_S}s \
-             --warmup {STEP_WARMUP_S}s --seed {seed} --quiet --no-evidence --protocol text",
-            server.address
+        let words = format!(
+            "-c 20 --rate 2500 --arrivals poisson -t {STEP_LENGTH_S}s --warmup {STEP_WARMUP_S}s --seed {seed} --protocol text"
         );
-        let result = json_of(program, &line, &[0])?;
+        let result = server.result(program, &words)?;
         found += u64::from(names_the_step(&result));
         let change =
             |field: &str| result["change"][field].as_f64().map_or("-".to_owned(), |x| format!("{x:.1}"));
@@ -70,13 +68,11 @@ fn freezes(program: &Path, runs: u64) -> io::Result<bool> {
     let (mut open, mut wrong) = (0, 0);
     for seed in 0..runs {
         let server = Serve::start(program, "--service-time 1ms --max-seconds 60")?;
-        let line = format!(
-            "run -s {} --no-load --records 1000 --mix get:1 -c 20 --rate 2k --arrivals poisson -t {FREEZES_LENGTH_S}s \
-             --seed {seed} --quiet --no-evidence --protocol text",
-            server.address
+        let words = format!(
+            "-c 20 --rate 2k --arrivals poisson -t {FREEZES_LENGTH_S}s --seed {seed} --protocol text"
         );
         let mut stops = stop_now_and_then(server.id(), seed)?;
-        let result = json_of(program, &line, &[0]);
+        let result = server.result(program, &words);
         // It has ended where the run took long, and is then only waited for.
         let _ = stops.kill();
         stops.wait()?;

@@ -51,6 +51,12 @@ impl Serve {
         Ok(server)
     }
 
+    /// The result of gets of this server, by a run with these words.
+    pub fn result(&self, program: &Path, words: &str) -> io::Result<Value> {
+        let gets = "--no-load --records 1000 --mix get:1 --quiet --no-evidence";
+        json_of(program, &format!("run -s {} {gets} {words}", self.address), &[0])
+    }
+
     /// The id of its process.
     pub fn id(&self) -> u32 {
         self.process.id()

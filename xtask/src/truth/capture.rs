@@ -50,19 +50,15 @@ impl Capture {
             network.address()
         );
         let log = scratch.join("tcpdump");
-        let tcpdump = Child::start(Path::new("tcpdump"), line.split(' '), cpu, &[], &log)?;
-        let mut capture = Capture { tcpdump, log };
-        let begin = Instant::now();
-        while !capture.said()?.contains("listening on") {
-            if !capture.tcpdump.is_running()? || begin.elapsed() > LIMIT {
-                return Err(io::Error::other(format!(
-                    "tcpdump does not capture; run as root, or `setcap cap_net_raw+ep` it. Its words:\n{}",
-                    capture.said()?
-                )));
-            }
-            std::thread::sleep(LOOK_EVERY);
+        let mut tcpdump = Child::start(Path::new("tcpdump"), line.split(' '), cpu, &[], &log)?;
+        let said = || fs::read_to_string(log.with_extension("err"));
+        if tcpdump.until(LIMIT, || Ok(said()?.contains("listening on").then_some(())))?.is_none() {
+            return Err(io::Error::other(format!(
+                "tcpdump does not capture; run as root, or `setcap cap_net_raw+ep` it. Its words:\n{}",
+                said()?
+            )));
         }
-        Ok(capture)
+        Ok(Capture { tcpdump, log })
     }
 
     /// Ends it when it has all packets.
@@ -81,10 +77,6 @@ impl Capture {
         let err = self.log.with_extension("err");
         self.tcpdump.wait(LIMIT)?;
         Ok(Captured { file: fs::read(out)?, dropped: dropped(&fs::read_to_string(err)?) })
-    }
-
-    fn said(&self) -> io::Result<String> {
-        fs::read_to_string(self.log.with_extension("err"))
     }
 }
 

@@ -145,7 +145,7 @@ pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
 fn compare(site: &Site, options: &Options, backend: Backend, wait: &str) -> io::Result<Compared> {
     let network = Network::make(options.cards.way())?;
     let (cpu, scratch) = (site.server_cpu(), site.scratch());
-    let server = Server::start_in(&network, Kind::Memcached, cpu, options.connections, scratch)?;
+    let server = Server::start_in(&network, (Kind::Memcached, ""), cpu, options.connections, scratch)?;
     let target = format!("--quiet --server {}:{}", network.address(), server.port);
     pummel(site, &format!("load {target} {RECORDS}"))?;
     // Beside the server, since a spinning client leaves nothing of its CPU.

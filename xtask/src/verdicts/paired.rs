@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::scenario::Scenario;
 use super::stage::{Stage, Theatre};
+use crate::spread::Spread;
 
 /// Two sides of a comparison.
 #[derive(Debug)]
@@ -61,31 +62,20 @@ impl Pairs {
         if has_it { &mut self.with } else { &mut self.without }.push(value);
     }
 
-    /// The medians of both sides.
-    pub(super) fn medians(&self) -> (f64, f64) {
-        (median(&self.with), median(&self.without))
-    }
-
-    /// The difference between the sides in each round, in ascending order.
+    /// The difference between the sides in each round.
     pub(super) fn differences(&self) -> Vec<f64> {
-        let mut more: Vec<f64> =
-            self.with.iter().zip(&self.without).map(|(one, other)| one - other).collect();
-        more.sort_by(f64::total_cmp);
-        more
+        self.with.iter().zip(&self.without).map(|(one, other)| one - other).collect()
     }
 
-    /// One side by the other, of each round, in ascending order.
+    /// One side by the other, of each round.
     pub(super) fn ratios(&self) -> Vec<f64> {
-        let mut ratios: Vec<f64> =
-            self.with.iter().zip(&self.without).map(|(one, other)| one / other).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios
+        self.with.iter().zip(&self.without).map(|(one, other)| one / other).collect()
     }
 
     /// Whether 1 lies between the least and the greatest ratio.
     pub(super) fn is_within(&self) -> bool {
-        let ratios = self.ratios();
-        ratios.first() <= Some(&1.0) && ratios.last() >= Some(&1.0)
+        let Spread { min, max, .. } = Spread::of(self.ratios());
+        (min..=max).contains(&1.0)
     }
 
     /// Judges whether the figure is good enough, with the words for that.
@@ -95,32 +85,18 @@ impl Pairs {
             None => (self.is_within(), if self.is_within() { "within" } else { "OUTSIDE" }.to_owned()),
             Some(bar) => {
                 let good = ratios.iter().filter(|ratio| **ratio <= bar).count();
-                let is_good = median(&ratios) <= bar;
+                let is_good = Spread::of(ratios.iter().copied()).median <= bar;
                 let word = if is_good { "" } else { " ABOVE" };
                 (is_good, format!("{good} of {} rounds up to {bar}{word}", ratios.len()))
             }
         }
     }
 
-    fn line(&self, load: &str, figure: &str, judged: &str) -> String {
-        let ratios = self.ratios();
-        format!(
-            "| {load} | {figure} | {:.2} | {:.2} | {:.3} | {:.3} .. {:.3} | {judged} |",
-            median(&self.with),
-            median(&self.without),
-            median(&ratios),
-            ratios.first().unwrap_or(&f64::NAN),
-            ratios.last().unwrap_or(&f64::NAN),
-        )
-    }
-}
-
-pub(super) fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        count => (values[(count - 1) / 2] + values[count / 2]) / 2.0,
+    /// The cells of a row: the median of both sides and of their comparison, and the least and greatest of it.
+    pub(super) fn cells(&self, compared: Vec<f64>, digits: usize) -> String {
+        let [with, without] = [&self.with, &self.without].map(|side| Spread::of(side.iter().copied()).median);
+        let Spread { median, min, max } = Spread::of(compared);
+        format!("{with:.2} | {without:.2} | {median:.digits$} | {min:.digits$} .. {max:.digits$}")
     }
 }
 
@@ -152,7 +128,8 @@ pub fn run(theatre: &Theatre, comparison: &Comparison, rounds: usize, seconds: f
             let (is_good, words) = pairs.judged(*bar);
             // A bar is that of the CPU time alone.
             let is_judged = bar.is_none() || number == 0;
-            println!("{}", pairs.line(load, name, if is_judged { &words } else { "" }));
+            let words = if is_judged { &words } else { "" };
+            println!("| {load} | {name} | {} | {words} |", pairs.cells(pairs.ratios(), 3));
             good &= is_good || !is_judged;
         }
     }
@@ -171,13 +148,9 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_rounds() {
         let pairs = Pairs { with: vec![2.0, 5.5, 4.0], without: vec![2.0, 5.0, 5.0] };
-        assert_eq!(pairs.ratios(), [0.8, 1.0, 1.1]);
         assert!(pairs.is_within());
         assert_eq!(pairs.judged(None), (true, "within".to_owned()));
-        assert_eq!(
-            pairs.line("-c 1", "p50 us", "within"),
-            "| -c 1 | p50 us | 4.00 | 5.00 | 1.000 | 0.800 .. 1.100 | within |"
-        );
+        assert_eq!(pairs.cells(pairs.ratios(), 3), "4.00 | 5.00 | 1.000 | 0.800 .. 1.100");
         let dearer = Pairs { with: vec![2.1, 3.1], without: vec![2.0, 3.0] };
         assert_eq!(dearer.judged(None), (false, "OUTSIDE".to_owned()));
         assert!(!Pairs::default().is_within(), "nothing was compared");

@@ -21,9 +21,6 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// Time that a run may take beyond its measured time.
 const SLACK: Duration = Duration::from_secs(40);
 
-/// Time between two looks at a process that is started.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-
 /// Seconds that a question to a server or to a shell may take.
 const ASK_LIMIT_S: &str = "5";
 
@@ -164,19 +161,13 @@ impl<'a> Stage<'a> {
 
     /// Waits until a client of this program reaches the server: it may be in another namespace.
     fn wait_for_server(&mut self) -> io::Result<()> {
-        let begin = Instant::now();
         let table = format!("/proc/{}/net/tcp", self.server.pid());
         let port = format!(":{:04X} ", self.port);
-        while self.server.is_running()? {
-            // State 0A is that of a socket that listens.
-            let listens = |line: &str| line.contains(&port) && line.contains(" 0A ");
-            if fs::read_to_string(&table).unwrap_or_default().lines().any(listens) {
-                return Ok(());
-            }
-            if begin.elapsed() > START_LIMIT {
-                break;
-            }
-            std::thread::sleep(LOOK_EVERY);
+        // State 0A is that of a socket that listens.
+        let listens = |line: &str| line.contains(&port) && line.contains(" 0A ");
+        let look = || Ok(fs::read_to_string(&table).unwrap_or_default().lines().any(listens).then_some(()));
+        if self.server.until(START_LIMIT, look)?.is_some() {
+            return Ok(());
         }
         let said = fs::read_to_string(self.theatre.scratch.join("server.err")).unwrap_or_default();
         Err(io::Error::other(format!("the server does not listen: {}", said.trim())))
@@ -218,6 +209,11 @@ impl<'a> Stage<'a> {
     /// The number of the server's process.
     pub fn server_pid(&self) -> u32 {
         self.server.pid()
+    }
+
+    /// CPU time that the server has taken so far, in seconds.
+    pub fn server_cpu_s(&self) -> io::Result<f64> {
+        self.server.cpu_s()
     }
 
     /// Number of the port on which the server listens.
@@ -327,16 +323,12 @@ impl<'a> Stage<'a> {
             [&pummel, "agent", "--listen", "127.0.0.1:0", "--allow-target", &target].map(str::to_owned);
         let mut child = self.theatre.start(&line, &self.place(Side::Client), log)?;
         let said = self.theatre.scratch.join(log).with_extension("out");
-        let begin = Instant::now();
-        while child.is_running()? && begin.elapsed() < START_LIMIT {
+        let place = child.until(START_LIMIT, || {
             let text = fs::read_to_string(&said)?;
             let place = text.lines().find_map(|line| line.strip_prefix("listening on "));
-            if let Some(place) = place.filter(|_| text.ends_with('\n')) {
-                return Ok((child, place.to_owned()));
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
-        Err(io::Error::other("an agent does not listen"))
+            Ok(place.filter(|_| text.ends_with('\n')).map(str::to_owned))
+        })?;
+        Ok((child, place.ok_or_else(|| io::Error::other("an agent does not listen"))?))
     }
 
     /// The second client, which is there before the run and after it.

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::paired::{Pairs, figure, median};
+use super::paired::{Pairs, figure};
 use super::scenario::Scenario;
 use super::stage::{Stage, Theatre};
+use crate::spread::Spread;
 
 /// The greatest median difference of the CPU time of all threads but the client threads, in percent of one CPU. What being watched
 /// costs those is a part of the CPU time of a request.
@@ -246,10 +247,10 @@ impl Compared {
         ];
         for (name, pairs, bar) in differences {
             let differences = pairs.differences();
-            let is_good = median(&differences) <= bar;
+            let is_good = Spread::of(differences.iter().copied()).median <= bar;
             good &= is_good;
             let word = if is_good { format!("up to {bar}") } else { format!("ABOVE {bar}") };
-            println!("| {way} | {load} | {name} | {} | {word} |", line(pairs, &differences, 2));
+            println!("| {way} | {load} | {name} | {} | {word} |", pairs.cells(differences, 2));
         }
         let ratios = [
             ("CPU us per request", &self.cpu_us),
@@ -260,17 +261,10 @@ impl Compared {
             let is_good = pairs.is_within();
             good &= is_good;
             let word = if is_good { "within" } else { "OUTSIDE" };
-            println!("| {way} | {load} | {name} | {} | {word} |", line(pairs, &pairs.ratios(), 3));
+            println!("| {way} | {load} | {name} | {} | {word} |", pairs.cells(pairs.ratios(), 3));
         }
         good
     }
-}
-
-/// The cells of a row: both medians, that of their comparison, and the least and greatest of it.
-fn line(pairs: &Pairs, compared: &[f64], digits: usize) -> String {
-    let (with, without) = pairs.medians();
-    let (least, most) = (compared.first().unwrap_or(&f64::NAN), compared.last().unwrap_or(&f64::NAN));
-    format!("{with:.2} | {without:.2} | {:.digits$} | {least:.digits$} .. {most:.digits$}", median(compared))
 }
 
 #[cfg(test)]

@@ -7,9 +7,6 @@ use std::time::Instant;
 use super::scenario::{Sees, Server, Side};
 use super::stage::Stage;
 
-/// Ticks per second in /proc, on every Linux that this project runs on.
-const TICKS_PER_SECOND: f64 = 100.0;
-
 /// Totals that the witnesses of a stage saw before the run.
 pub struct Reading {
     read: Instant,
@@ -68,10 +65,7 @@ fn total(sees: &Sees, stage: &Stage<'_>) -> io::Result<f64> {
             counter(&text, name).ok_or_else(|| missing(name.clone()))
         }
         Sees::InCommands => Ok(in_commands_s(&stage.ask_server("INFO commandstats")?)),
-        Sees::ServerCpu => {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", stage.server_pid()))?;
-            cpu_s(&stat).ok_or_else(|| missing("the CPU of the server".to_owned()))
-        }
+        Sees::ServerCpu => stage.server_cpu_s(),
         Sees::ServerWaited => waited_s(stage.server_pid()),
         Sees::Throttled => {
             let text = stage.quota_file("cpu.stat")?;
@@ -114,14 +108,6 @@ fn in_commands_s(text: &str) -> f64 {
         rest.split(',').next()?.parse::<f64>().ok()
     });
     usec.sum::<f64>() / 1e6
-}
-
-/// CPU time of a process in seconds: fields 14 and 15 of its `stat` (proc(5)).
-fn cpu_s(stat: &str) -> Option<f64> {
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = behind_name.split_whitespace().collect();
-    let ticks = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
-    Some((ticks(14)? + ticks(15)?) / TICKS_PER_SECOND)
 }
 
 /// Seconds for which the thread of a process that waited longest for a CPU did so: the second figure of its schedstat.
@@ -177,8 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_a_process_and_of_its_control_group_are_seconds() {
-        assert_eq!(cpu_s("7 (a) R (b) S 1 7 7 0 -1 4 1 0 0 0 250 125 0 0 20 0 1 0 9"), Some(3.75));
+    fn times_of_a_process_and_of_its_control_group_are_seconds() {
         assert!(waited_s(std::process::id()).unwrap() >= 0.0);
         assert_eq!(throttled_s("usage_usec 7\nnr_throttled 2\nthrottled_usec 1500000\n"), Some(1.5));
         assert_eq!(throttled_s("nr_throttled 2\nthrottled_time 2500000000\n"), Some(2.5));
