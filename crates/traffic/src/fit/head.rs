@@ -1,33 +1,51 @@
 //! The most popular keys outside the sample, with their requests.
 //!
-//! The counts of keys that come late may be too small, by at most as many requests as the least dropped key had.
+//! The counts of keys that come late, or come again after they were dropped, may be too small, by at most as many requests as a
+//! dropped key can have had (lossy counting: Manku and Motwani, 2002).
 
 use super::keys::{ByHash, Halves};
 
 /// Most keys while requests come in; half of them stay when there are more.
 const KEYS_MAX: usize = 1 << 16;
 
+/// Requests of a key that were counted, and the most that were not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    halves: Halves,
+    /// The most requests that the key had before it was counted.
+    before_most: u64,
+}
+
+impl Counted {
+    /// The most requests that the key can have had.
+    fn most(&self) -> u64 {
+        self.halves.count() + self.before_most
+    }
+}
+
 /// The most popular keys beside the sample.
 #[derive(Debug, Default)]
 pub(super) struct Head {
-    keys: ByHash<Halves>,
-    /// The greatest count of a key that was dropped: keys with more requests are here.
+    keys: ByHash<Counted>,
+    /// The most requests that a dropped key can have had: keys with more requests are here.
     floor: u64,
 }
 
 impl Head {
-    /// Takes in requests of a key that is not in the sample, or all of them where the key leaves the sample. The floor is not that of
-    /// keys that leave a sample: one that was never full of them has no candidates.
-    pub(super) fn take(&mut self, hash: u64, halves: Halves) {
-        self.keys.entry(hash).or_default().add(halves);
-        if self.keys.len() > KEYS_MAX {
-            self.let_go();
-        }
+    /// Takes in a key that leaves the sample, with all its requests.
+    pub(super) fn adopt(&mut self, hash: u64, halves: Halves) {
+        self.add(hash, halves, 0);
     }
 
-    /// The requests of each key that has more requests than any dropped key.
+    /// Takes in requests of a key that is not in the sample.
+    pub(super) fn take(&mut self, hash: u64, halves: Halves) {
+        // A key that is not here may have been dropped.
+        self.add(hash, halves, self.floor);
+    }
+
+    /// The requests of each key that is known to have more requests than any dropped key.
     pub(super) fn keys(&self) -> impl Iterator<Item = Halves> + '_ {
-        self.keys.values().copied().filter(|halves| halves.count() > self.floor)
+        self.keys.values().map(|key| key.halves).filter(|halves| halves.count() > self.floor)
     }
 
     /// The count above which keys of the sample represent only themselves, since all other such keys are here.
@@ -35,13 +53,20 @@ impl Head {
         self.floor
     }
 
+    fn add(&mut self, hash: u64, halves: Halves, before_most: u64) {
+        self.keys.entry(hash).or_insert(Counted { halves: Halves::default(), before_most }).halves.add(halves);
+        if self.keys.len() > KEYS_MAX {
+            self.let_go();
+        }
+    }
+
     /// Drops the less popular half.
     fn let_go(&mut self) {
-        let mut counts: Vec<u64> = self.keys.values().map(|halves| halves.count()).collect();
+        let mut counts: Vec<u64> = self.keys.values().map(Counted::most).collect();
         let middle = counts.len() / 2;
         let (_, &mut least, _) = counts.select_nth_unstable(middle);
         self.floor = self.floor.max(least);
-        self.keys.retain(|_, halves| halves.count() > least);
+        self.keys.retain(|_, key| key.most() > least);
     }
 }
 
@@ -49,7 +74,7 @@ impl Head {
 mod tests {
     use super::*;
     use pummel_logic::plan::Popularity;
-    use pummel_logic::rng::{Stream, scramble};
+    use pummel_logic::rng::{Stream, below, scramble};
     use pummel_logic::workload::popularity::Chooser;
 
     #[test]
@@ -70,5 +95,32 @@ mod tests {
         found.sort_unstable_by(|one, two| two.cmp(one));
         truth.sort_unstable_by(|one, two| two.cmp(one));
         assert_eq!(found[..100], truth[..100]);
+    }
+
+    /// The requests of `keys` keys, each asked for `times` times, in an order by chance.
+    fn shuffled(keys: u64, times: u64) -> Vec<u64> {
+        let mut requests: Vec<u64> = (0..keys * times).map(|i| i % keys).collect();
+        let stream = Stream::from_seed(7);
+        for at in (1..requests.len()).rev() {
+            requests.swap(at, below(stream.draw(at as u64), at as u64 + 1) as usize);
+        }
+        requests
+    }
+
+    #[test]
+    fn a_key_that_was_dropped_and_comes_again_does_not_count_as_new() {
+        for times in [2, 5, 20] {
+            let mut head = Head::default();
+            let requests = shuffled(200_000, times);
+            requests.iter().for_each(|key| head.take(scramble(*key), Halves([0, 1])));
+            let popular = [times + 1, 1_000];
+            for (key, count) in (200_000..).zip(popular) {
+                (0..count).for_each(|_| head.take(scramble(key), Halves([1, 0])));
+            }
+            // No key beside the last has more than this many requests.
+            assert!(head.floor() >= times, "{times} requests of each key, floor {}", head.floor());
+            let found: Vec<u64> = head.keys().map(Halves::count).collect();
+            assert_eq!(found, [1_000], "{times} requests of each key, floor {}", head.floor());
+        }
     }
 }

@@ -379,7 +379,7 @@ impl Fitter {
 
     fn take_key(&mut self, request: &KeyRequest) {
         let head = &mut self.head;
-        self.keys.take(request, &mut |hash, halves| head.take(hash, halves));
+        self.keys.take(request, &mut |hash, halves| head.adopt(hash, halves));
         if !self.keys.has(request.hash) {
             self.head.take(request.hash, request.halves);
         }

@@ -263,6 +263,28 @@ fn a_sample_of_the_keys_says_nearly_what_all_say() {
     assert!(all.value_bytes.distance(&some.value_bytes) < 0.04);
 }
 
+/// Keys that are asked for equally often are far more than the table of popular keys holds, so that each of them is dropped
+/// from it and comes again.
+#[test]
+fn a_sample_stands_for_all_keys_where_none_is_popular() {
+    for times in [2, 5, 20] {
+        let records = 150_000;
+        let mut order: Vec<u64> = (0..records * times).collect();
+        order.sort_unstable_by_key(|number| scramble(*number));
+        let mut fitter = Fitter::with_keys_max(4_096);
+        for number in order {
+            let key = (number % records).to_le_bytes();
+            fitter.take(&Row { value_bytes: Some(100), ..Row::read(&key) });
+        }
+        let fit = fitter.end();
+        assert!(fit.sampled < 0.05, "{}", fit.sampled);
+        let (seen, records) = (fit.spread.seen.keys(), records as f64);
+        assert!((seen / records - 1.0).abs() < 0.05, "{times} requests of each key: {seen}");
+        let found = fit.records() as f64;
+        assert!(times < 20 || (found / records - 1.0).abs() < 0.05, "{times} requests of each key: {found}");
+    }
+}
+
 fn fit_of(rows: &[Row<'_>]) -> Fit {
     let mut fitter = Fitter::default();
     rows.iter().for_each(|row| fitter.take(row));
