@@ -179,6 +179,53 @@ fn means_are_those_of_the_draws() {
     }
 }
 
+/// Means of what is left of distributions that are cut off at 0, by numerical integration of 1 - F, or by the closed form of a tail that is too heavy for that.
+#[test]
+fn means_of_what_is_cut_off_at_0_are_exact_where_hardly_anything_is_left_too() {
+    for (dist, mean) in [
+        ("uniform:-1,2", 0.666_666_666_666_667),
+        ("uniform:-9,1", 0.05),
+        ("normal:1,2", 1.395_593_114_802_61),
+        ("normal:100,30", 100.003_362_336_569),
+        ("normal:-3,1", 3.821_543_170_477_24e-4),
+        ("normal:-5,1", 5.346_165_533_832_81e-8),
+        ("pareto:-1,1,0.5", 4.0 / 3.0),
+        ("pareto:-10,2,0", 0.013_475_893_998_171),
+        ("pareto:-3,1,-0.25", 0.000_781_25),
+        ("pareto:-100,30,0.95", 556.584_092_034_608),
+        ("gev:-2,1,0", 0.130_890_661_833_818),
+        ("gev:1,2,0", 2.315_224_561_596_13),
+        ("gev:100,1,0", 100.577_215_664_902),
+        ("gev:-5,1,0.1", 0.028_784_289_310_041),
+        ("gev:-3,1,0.9", 8.558_768_972_824_06),
+        ("gev:5,8,0.7", 27.887_703_951_458_9),
+        ("gev:-1,2,-0.3", 0.650_850_369_957_975),
+        ("gev:30,8,-0.2", 33.273_250_364_713_7),
+        ("gev:1,1,-200", 0.643_235_524_147_901),
+    ] {
+        let found = dist.parse::<Dist>().expect("a distribution").mean_from_zero();
+        assert!((found / mean - 1.0).abs() < 1e-9, "{dist}: {found:e} and not {mean:e}");
+    }
+}
+
+#[test]
+fn what_is_never_above_0_has_no_mean_that_a_factor_could_scale() {
+    for dist in [
+        "fixed:-100",
+        "uniform:-9,-1",
+        "uniform:-1,0",
+        "normal:-1,0",
+        "normal:-100,1",
+        "pareto:-10,1,-0.5",
+        "gev:-10,1,-0.5",
+    ] {
+        let dist: Dist = dist.parse().expect("a distribution");
+        assert_eq!((dist.mean_from_zero(), dist.factor_to_mean(1e6)), (0.0, None), "{dist}");
+    }
+    let infinite: Dist = "gev:-1,1,1".parse().expect("a distribution");
+    assert_eq!((infinite.mean_from_zero(), infinite.factor_to_mean(1e6)), (f64::INFINITY, None));
+}
+
 /// Likelihood of counts that differ from `expected` at least as much as `counts` (Pearson); neighbours are put together
 /// until each class expects at least 10.
 fn likelihood(counts: &[u64], expected: &[f64]) -> f64 {

@@ -192,16 +192,24 @@ impl Dist {
         }
     }
 
-    /// The mean of what is drawn where everything below 0 counts as 0, as it does for sizes and gaps. Exact where
-    /// nothing is below 0, otherwise to 6 digits of the mean or better.
+    /// The mean of what is drawn where everything below 0 counts as 0, as it does for sizes and gaps: exact to 9 digits or
+    /// better, and 0 where no draw is above 0.
     pub fn mean_from_zero(&self) -> f64 {
         match self {
             _ if self.support().0 >= 0.0 => self.mean(),
-            Dist::Fixed(_) => 0.0,
+            _ if self.draw(u64::MAX) <= 0.0 => 0.0,
             Dist::File { values, .. } => {
                 values.iter().map(|value| value.max(0.0) / values.len() as f64).sum()
             }
-            _ => self.mean() + self.mean_below_zero(),
+            Dist::Uniform { low, high } => high * high / (2.0 * (high - low)),
+            Dist::Normal { mean, sd } => normal_from_zero(*mean, *sd),
+            Dist::Pareto { shape, .. } | Dist::Gev { shape, .. } if *shape >= 1.0 => f64::INFINITY,
+            Dist::Pareto { loc, scale, shape } => {
+                // What is above 0 is a generalised Pareto distribution again, which begins at 0.
+                libm::exp(-unstretch(*shape, -loc / scale)) * (scale - shape * loc) / (1.0 - shape)
+            }
+            Dist::Gev { loc, scale, shape } => scale * gev_from_zero(loc / scale, *shape),
+            _ => self.mean(),
         }
     }
 
@@ -234,25 +242,6 @@ impl Dist {
             Dist::File { values, .. } => (values[0], values[values.len() - 1]),
         }
     }
-
-    /// Mean of `max(0, -value)`: the integral of minus the quantile up to where it reaches 0, by the midpoint rule.
-    fn mean_below_zero(&self) -> f64 {
-        const STEPS: u32 = 4096;
-        let (mut low, mut high) = (0.0, 1.0);
-        for _ in 0..64 {
-            let middle = (low + high) / 2.0;
-            if middle == low || middle == high {
-                break;
-            }
-            if self.quantile(middle) < 0.0 { low = middle } else { high = middle }
-        }
-        // With u = low v^3 the steps are narrow at 0, where some quantiles run off to minus infinity.
-        let sum: f64 = (0..STEPS)
-            .map(|step| (f64::from(step) + 0.5) / f64::from(STEPS))
-            .map(|v| -self.quantile((low * v * v * v).max(f64::MIN_POSITIVE)) * 3.0 * v * v)
-            .sum();
-        sum * low / f64::from(STEPS)
-    }
 }
 
 /// Quantile of the exponential distribution of mean 1.
@@ -267,6 +256,11 @@ fn stretch(shape: f64, y: f64) -> f64 {
     if shape.abs() < 1e-18 { y } else { libm::expm1(shape * y) / shape }
 }
 
+/// The y that [`stretch`] turns into `stretched`.
+fn unstretch(shape: f64, stretched: f64) -> f64 {
+    if shape.abs() < 1e-18 { stretched } else { libm::log1p(shape * stretched) / shape }
+}
+
 /// Mean of the generalised extreme value distribution with loc 0, scale 1 and a shape below 1:
 /// (gamma(1 - shape) - 1) / shape.
 fn gev_mean(shape: f64) -> f64 {
@@ -278,6 +272,41 @@ fn gev_mean(shape: f64) -> f64 {
     } else {
         (libm::tgamma(1.0 - shape) - 1.0) / shape
     }
+}
+
+/// Mean of the normal distribution where everything below 0 counts as 0.
+fn normal_from_zero(mean: f64, sd: f64) -> f64 {
+    let distance = mean / sd;
+    let density = libm::exp(-distance * distance / 2.0) / libm::sqrt(std::f64::consts::TAU);
+    sd * density + mean * libm::erfc(-distance * std::f64::consts::FRAC_1_SQRT_2) / 2.0
+}
+
+/// Mean of the generalised extreme value distribution with scale 1 and a shape below 1, where everything below 0 counts as 0.
+///
+/// With t = -ln u a value is above 0 where t is below some `end`, and integration by parts makes of its mean the integral of
+/// t^(-shape - 1) (1 - e^-t) from 0 to `end`, of which no part is negative.
+fn gev_from_zero(loc: f64, shape: f64) -> f64 {
+    /// From here on e^-t is less than the last bit of 1.
+    const FAR: f64 = 40.0;
+    const STEPS: u32 = 1_024;
+    let end = libm::exp(-unstretch(shape, -loc));
+    // Up to 1 by the series of e^-t.
+    let near = end.min(1.0);
+    let (mut sum, mut term) = (0.0, libm::pow(near, 1.0 - shape));
+    for power in 1..20 {
+        sum += term / (f64::from(power) - shape);
+        term *= -near / f64::from(power + 1);
+    }
+    // From 1 on over the logarithm of t, by Simpson's rule.
+    let step = libm::log(end.clamp(1.0, FAR)) / f64::from(STEPS);
+    let part = |at: u32| {
+        let log = f64::from(at) * step;
+        let weight = if at == 0 || at == STEPS { 1.0 } else { f64::from(2 + at % 2 * 2) };
+        weight * libm::exp(-shape * log) * -libm::expm1(-libm::exp(log))
+    };
+    let middle = (0..=STEPS).map(part).sum::<f64>() * step / 3.0;
+    let far = if end > FAR { loc + stretch(shape, -libm::log(FAR)) } else { 0.0 };
+    sum + middle + far
 }
 
 fn etc_value_quantile(u: f64) -> f64 {
