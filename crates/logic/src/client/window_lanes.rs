@@ -16,7 +16,7 @@ impl Client {
     /// `None` where the client has no window and leaves the pause to the worker.
     pub fn reopening_pause(&self, failures: u32) -> Option<Nanos> {
         let tasks = self.source.window.as_ref()?;
-        Some(match (failures, tasks.rules.replication) {
+        Some(match (failures, tasks.plan.pool.replication) {
             (0, None) => 0,
             (0, Some(_)) => AWAY_NS,
             _ => RETRY_NS,
@@ -27,7 +27,7 @@ impl Client {
     pub fn is_cut_off(&self) -> bool {
         let Some(tasks) = &self.source.window else { return false };
         let (open, lost) = (self.lanes.open(), self.lanes.lost());
-        match tasks.rules.replication {
+        match tasks.plan.pool.replication {
             None => lost > 0,
             Some(_) => tasks.began && open == 0 || lost == self.lanes.len(),
         }
@@ -40,7 +40,7 @@ impl Client {
         if open == count {
             return true;
         }
-        match tasks.rules.split {
+        match tasks.plan.pool.datagrams {
             true => {
                 let mut streams = 0..count as Lane - 1;
                 self.lanes.is_open(count as Lane - 1) && streams.any(|lane| self.lanes.is_open(lane))
@@ -52,7 +52,7 @@ impl Client {
     /// The open lane whose turn it is.
     pub(super) fn next_lane(&mut self, verb: Verb) -> Option<Lane> {
         let tasks = self.source.window.as_mut()?;
-        let (count, split, turn) = (self.lanes.len(), tasks.rules.split, tasks.turn);
+        let (count, split, turn) = (self.lanes.len(), tasks.plan.pool.datagrams, tasks.turn);
         if split && verb == Verb::Get {
             return Some((count - 1) as Lane);
         }

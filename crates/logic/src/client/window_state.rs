@@ -1,6 +1,8 @@
 //! The window of objects of one client (memaslap): what is known of each object, and what is set and got next.
 
-use crate::plan::Replication;
+use std::sync::Arc;
+
+use crate::plan::Window;
 use crate::rng::below;
 use crate::time::Nanos;
 use crate::workload::request::RequestMaker;
@@ -15,7 +17,10 @@ const FILLING_MAX: f64 = 0.999;
 /// A client's window, and how far the client's work on it is.
 #[derive(Debug)]
 pub(super) struct WindowState {
-    pub(super) rules: WindowRules,
+    /// The part of the Plan that has the rules of windows.
+    pub(super) plan: Arc<Window>,
+    /// Number of clients that have windows.
+    pub(super) clients: u64,
     pub(super) objects: Vec<Object>,
     /// Number of sets that gave an object its first value under a key. The next such set is of the object at this place, modulo
     /// the number of objects.
@@ -47,21 +52,6 @@ pub(super) struct WindowState {
     pub(super) passing: Option<usize>,
     /// All lanes were open at one time.
     pub(super) began: bool,
-}
-
-/// The rules of windows, from the Plan.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WindowRules {
-    pub(super) set: f64,
-    pub(super) get: f64,
-    pub(super) multiget: usize,
-    pub(super) overwrite: f64,
-    pub(super) verify: f64,
-    pub(super) verbose: bool,
-    pub(super) replication: Option<Replication>,
-    /// The last lane uses UDP, and gets take it.
-    pub(super) split: bool,
-    pub(super) clients: u64,
 }
 
 /// One object of the window.
@@ -125,7 +115,6 @@ pub(super) enum Command {
 
 impl WindowState {
     pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64) -> WindowState {
-        let plan = maker.plan();
         let object = |(at, slot): (usize, &WindowSlot)| Object {
             number: number * maker.slots().len() as u64 + at as u64,
             set_at: 0,
@@ -136,17 +125,8 @@ impl WindowState {
             overwritten: false,
         };
         WindowState {
-            rules: WindowRules {
-                set: plan.set,
-                get: plan.get,
-                multiget: plan.multiget as usize,
-                overwrite: plan.overwrite,
-                verify: plan.verify,
-                verbose: plan.verbose,
-                replication: plan.pool.replication,
-                split: plan.pool.datagrams,
-                clients,
-            },
+            plan: Arc::clone(maker.plan()),
+            clients,
             objects: maker.slots().iter().enumerate().map(object).collect(),
             filled: 0,
             present: 0,
@@ -180,7 +160,7 @@ impl WindowState {
         if object.state == ObjectState::Present {
             self.present -= 1;
         }
-        object.number = self.rules.clients * objects + self.renewed * self.rules.clients + client;
+        object.number = self.clients * objects + self.renewed * self.clients + client;
         object.key_at = advance(object.key_at);
         object.value_at = object.key_at;
         (object.state, object.set_at, object.overwritten) = (ObjectState::Fresh, 0, false);
@@ -234,7 +214,7 @@ impl WindowState {
     /// a set in a thousand is for those: otherwise one object would be overwritten for ever where every set is to overwrite.
     pub(super) fn overwrites_now(&self) -> bool {
         let is_full = self.filled >= self.objects.len() as u64;
-        let share = if is_full { self.rules.overwrite } else { self.rules.overwrite.min(FILLING_MAX) };
+        let share = if is_full { self.plan.overwrite } else { self.plan.overwrite.min(FILLING_MAX) };
         (self.overwritten as f64) < share * self.stored as f64 && self.present > 0
     }
 }
@@ -248,7 +228,7 @@ impl WindowState {
         } else if pick.verify {
             maker.window_mut().counts.verified += u64::from(pick.found);
             // A server that lags behind in replication has the value before.
-            let may_lag = self.rules.replication.is_some() && object.overwritten;
+            let may_lag = self.plan.pool.replication.is_some() && object.overwritten;
             match pick.found {
                 false => Some(Flaw::Missing),
                 true if pick.right && pick.passed == maker.window().value_bytes(pick.slot) => None,
@@ -270,7 +250,7 @@ impl WindowState {
             Flaw::Expired => counts.expired_get += 1,
             Flaw::Vanished => counts.unexpired_unget += 1,
         }
-        if self.rules.verbose {
+        if self.plan.verbose {
             let (prefix, suffix) = maker.window().key_parts(pick.slot, object.number, object.key_at);
             let expected = match flaw {
                 Flaw::Expired => Vec::new(),

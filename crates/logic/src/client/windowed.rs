@@ -80,7 +80,7 @@ impl Client {
                 Command::Get(pick) => {
                     let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
                     tasks.collected.push(pick);
-                    if tasks.collected.len() >= tasks.rules.multiget {
+                    if tasks.collected.len() >= tasks.plan.multiget as usize {
                         return self.ask_gets(due, now, maker);
                     }
                 }
@@ -98,7 +98,7 @@ impl Client {
         if is_preset {
             return Command::Set { slot: (index % tasks.objects.len() as u64) as u32, overwrites: false };
         }
-        let rules = tasks.rules;
+        let rules = &tasks.plan;
         let (gets, sets) = (tasks.gets as f64, tasks.sets as f64);
         let is_set = rules.set > LEAST_WEIGHT && gets * rules.set >= sets * rules.get;
         tasks.draw += 1;
@@ -131,7 +131,7 @@ impl Client {
         let (number, bits) = (self.source.number(), self.source.draws.op.draw(self.source.issued));
         let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
         let taker = tasks.objects[slot as usize].server;
-        let writers = tasks.rules.replication.map(|replication| replication.writers);
+        let writers = tasks.plan.pool.replication.map(|replication| replication.writers);
         let lane = match writers {
             None => self.next_lane(Verb::Set),
             // The server that took the object before takes it again, and replicates it to the others.
@@ -176,7 +176,7 @@ impl Client {
         tasks.collected = std::mem::replace(&mut tasks.picks, picks);
         tasks.collected.clear();
         (tasks.cursor, tasks.passing, tasks.asked) = (0, None, Asked::Get);
-        let lane = match tasks.rules.replication {
+        let lane = match tasks.plan.pool.replication {
             // Any server that is there: each of them is to have every object.
             Some(_) => self.lane_where(stream.draw(issued), |_| true),
             None => self.next_lane(Verb::Get),
@@ -184,13 +184,13 @@ impl Client {
         let Some(lane) = lane else { return Action::Wait(self.source.assignment.end) };
         let Some(tasks) = self.source.window.as_mut() else { return Action::Done };
         let keys = tasks.picks.len();
-        let verbose = tasks.rules.verbose;
+        let verbose = tasks.plan.verbose;
         let looks = tasks
             .picks
             .iter()
             .any(|pick| pick.verify || (keys > 1 || verbose) && maker.window().expires(pick.slot));
         let first = tasks.picks[0].slot;
-        maker.window_mut().begin_get();
+        maker.window_mut().begin_keys();
         for pick in &tasks.picks {
             let object = &tasks.objects[pick.slot as usize];
             maker.window_mut().add_key(pick.slot, object.number, object.key_at);
@@ -247,7 +247,7 @@ impl Client {
             let pick = &mut tasks.picks[at];
             (pick.found, pick.foreign, pick.passed) = (true, true, 0);
             tasks.passing = Some(at);
-            return tasks.rules.verbose;
+            return tasks.plan.verbose;
         };
         tasks.cursor = at + 1;
         let pick = &mut tasks.picks[at];
@@ -255,7 +255,7 @@ impl Client {
         (pick.found, pick.passed) = (true, 0);
         (pick.right, pick.right_before) = (size_fits, size_fits);
         tasks.passing = Some(at);
-        pick.verify || tasks.rules.verbose && maker.window().expires(pick.slot)
+        pick.verify || tasks.plan.verbose && maker.window().expires(pick.slot)
     }
 
     /// Takes in that the server has no item for the next key of the get, where replies name no key.
@@ -277,7 +277,7 @@ impl Client {
             pick.right_before = pick.right_before && matches(retreat(object.value_at));
         }
         pick.passed = until.min(u32::MAX as usize) as u32;
-        if tasks.rules.verbose {
+        if tasks.plan.verbose {
             pick.received.extend_from_slice(bytes);
         }
     }

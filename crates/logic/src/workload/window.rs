@@ -147,7 +147,7 @@ impl WindowMaker {
     }
 
     /// The part of the Plan that the windows are made from.
-    pub fn plan(&self) -> &Window {
+    pub fn plan(&self) -> &Arc<Window> {
         &self.plan
     }
 
@@ -165,6 +165,12 @@ impl WindowMaker {
     #[inline]
     pub fn text(&self, at: u32, len_bytes: usize) -> &[u8] {
         &self.table[at as usize..][..len_bytes]
+    }
+
+    /// The number in front of key `number` of an object in `slot`, and the rest of the key, which begins at `key_at` in the table.
+    pub(crate) fn key_parts(&self, slot: u32, number: u64, key_at: u32) -> (u64, &[u8]) {
+        let suffix_bytes = usize::from(self.slots[slot as usize].key_bytes) - PREFIX_BYTES;
+        (self.prefix(number), self.text(key_at, suffix_bytes))
     }
 
     /// The first bytes of key number `number`.

@@ -1,19 +1,16 @@
 //! The requests of clients with windows (memaslap), and what their answers counted and their checks found.
 
 use crate::protocol::{Keys, Op, Value, Verb};
-use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer};
-use crate::workload::window::{EXPIRY_S, Finding, PREFIX_BYTES, WindowCounts, WindowMaker};
+use crate::workload::window::{EXPIRY_S, Finding, WindowCounts, WindowMaker};
 
 /// Makes the requests of one worker's clients with windows.
 #[derive(Debug)]
 pub struct WindowRequests {
     maker: WindowMaker,
-    /// The keys of the get that is being made, one after the other.
+    /// The keys of the request that is being made, one after the other.
     keys: Vec<u8>,
     /// End of each of the keys, in bytes.
     ends: Vec<u32>,
-    /// The key of the set that is being made.
-    key: KeyBuffer,
     /// Counts since they were last taken.
     pub(crate) counts: WindowCounts,
     /// Checks that failed since the findings were last taken, where failed checks are reported in full.
@@ -27,7 +24,6 @@ impl WindowRequests {
             maker,
             keys: Vec::new(),
             ends: Vec::new(),
-            key: [0; KEY_MAX_BYTES],
             counts: WindowCounts::default(),
             findings: Vec::new(),
         }
@@ -59,33 +55,27 @@ impl WindowRequests {
         }
     }
 
-    /// Begins a get, whose keys follow.
-    pub(crate) fn begin_get(&mut self) {
+    /// Begins a request, whose keys follow.
+    pub(crate) fn begin_keys(&mut self) {
         self.keys.clear();
         self.ends.clear();
     }
 
     /// A set of the object in `slot`, with key number `number`. `key_at` and `value_at` are places in the table.
     pub(crate) fn set(&mut self, slot: u32, number: u64, key_at: u32, value_at: u32) -> Op<'_> {
-        let window = &self.maker;
-        let place = window.slots()[slot as usize];
-        let value_bytes = place.value_bytes as usize;
-        let value =
-            Value { own: &[], shared: window.text(value_at, value_bytes), shared_at: value_at as usize };
-        let key_bytes = usize::from(place.key_bytes);
-        let key = &mut self.key[..key_bytes];
-        key[..PREFIX_BYTES].copy_from_slice(&window.prefix(number).to_le_bytes());
-        key[PREFIX_BYTES..].copy_from_slice(window.text(key_at, key_bytes - PREFIX_BYTES));
-        let expiry_s = if place.expires { EXPIRY_S.into() } else { 0 };
-        Op { value, expiry_s, ..Op::new(Verb::Set, key) }
+        self.begin_keys();
+        self.add_key(slot, number, key_at);
+        let shared = self.maker.text(value_at, self.value_bytes(slot) as usize);
+        let value = Value { own: &[], shared, shared_at: value_at as usize };
+        let expiry_s = if self.expires(slot) { EXPIRY_S.into() } else { 0 };
+        Op { value, expiry_s, ..Op::new(Verb::Set, &self.keys) }
     }
 
-    /// Adds the key of an object to the get.
+    /// Adds the key of an object to the request.
     pub(crate) fn add_key(&mut self, slot: u32, number: u64, key_at: u32) {
-        let window = &self.maker;
-        let suffix_bytes = usize::from(window.slots()[slot as usize].key_bytes) - PREFIX_BYTES;
-        self.keys.extend_from_slice(&window.prefix(number).to_le_bytes());
-        self.keys.extend_from_slice(window.text(key_at, suffix_bytes));
+        let (prefix, suffix) = self.maker.key_parts(slot, number, key_at);
+        self.keys.extend_from_slice(&prefix.to_le_bytes());
+        self.keys.extend_from_slice(suffix);
         self.ends.push(self.keys.len() as u32);
     }
 
@@ -99,19 +89,14 @@ impl WindowRequests {
 
     /// Whether the server sent the key of this object. A protocol that does not repeat keys sends an empty one.
     pub(crate) fn is_key(&self, slot: u32, number: u64, key_at: u32, sent: &[u8]) -> bool {
-        let window = &self.maker;
-        let key_bytes = usize::from(window.slots()[slot as usize].key_bytes);
-        sent.is_empty()
-            || sent.len() == key_bytes
-                && sent[..PREFIX_BYTES] == window.prefix(number).to_le_bytes()
-                && sent[PREFIX_BYTES..] == *window.text(key_at, key_bytes - PREFIX_BYTES)
+        let (prefix, suffix) = self.maker.key_parts(slot, number, key_at);
+        sent.is_empty() || sent.strip_prefix(&prefix.to_le_bytes()) == Some(suffix)
     }
 
     /// The number in front of an object's key, and the rest of the key.
     pub(crate) fn key_parts(&self, slot: u32, number: u64, key_at: u32) -> (u64, Vec<u8>) {
-        let window = &self.maker;
-        let suffix_bytes = usize::from(window.slots()[slot as usize].key_bytes) - PREFIX_BYTES;
-        (window.prefix(number), window.text(key_at, suffix_bytes).to_vec())
+        let (prefix, suffix) = self.maker.key_parts(slot, number, key_at);
+        (prefix, suffix.to_vec())
     }
 
     /// Length of an object's value in bytes.
