@@ -33,7 +33,7 @@ const LOGIC: &[&str] = &[
 ];
 
 const ENGINE: &[&str] =
-    &["sys", "clock", "backend", "resolve", "backend::tls side_connections worker", "evidence", "run"];
+    &["sys", "clock", "backend", "resolve", "backend::tls worker", "side_connections", "evidence", "run"];
 
 const TOOL: &[&str] = &[
     "build_info short_help snapshot values visible write_queue",
