@@ -32,17 +32,17 @@ use pummel_logic::workload::popularity::Chooser;
 /// Number of requests in the table.
 const TABLE: usize = 8192;
 
-/// Text that stands for the key in the file of `--request`.
+/// The placeholder of the key in the file of `--request`.
 const KEY: &[u8] = b"__key__";
 
 /// Up to this length a request is in the table as a whole; of longer ones, what follows the key is there once.
 const WHOLE_BYTES_MAX: usize = 1024;
 
-/// A first reply is over when nothing came for so long.
+/// Silence after which a first reply is over.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Time that the first reply may take to begin.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time until the first reply begins.
+const FIRST_REPLY_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wait {
@@ -130,7 +130,7 @@ impl Arguments {
         for part in table.parts(0) {
             stream.write_all(part)?;
         }
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(FIRST_REPLY_MAX))?;
         let mut len = 0;
         let mut buffer = [0; 4096];
         loop {
@@ -147,10 +147,10 @@ impl Arguments {
 
 /// All requests, each of the same length; those that follow each other are for unrelated keys.
 struct Table {
-    /// End to end: whole requests, or where they are long, their beginnings up to the end of the key.
+    /// Whole requests end to end, or where they are long, their beginnings up to the end of the key.
     heads: Vec<u8>,
     head_len: usize,
-    /// Keys and values that follow in each of them.
+    /// The rest of each request, behind its beginning.
     tail: Vec<u8>,
     chance: u64,
 }

@@ -1,4 +1,4 @@
-//! Rows a second that the readers of traces take in, on one CPU; and a generator of a trace.
+//! Rows that the readers of traces take in per second on one CPU, and a generator of a trace.
 //!
 //! `trace_readers` prints a table; `trace_readers generate ROWS [ROWS_PER_SECOND]` writes a trace in Twitter's format to standard
 //! output: zipf:0.99 over a million keys, nine reads to one store, 10,000 rows a second unless told otherwise.
