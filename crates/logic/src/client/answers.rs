@@ -1,7 +1,7 @@
 //! A client's treatment of replies: items are found among its keys, and the requests that an answer asks for
 //! follow.
 
-use super::next::FollowUp;
+use super::next::{FollowUp, NextRequest};
 use super::{Client, Lane};
 use crate::connection::answer::{Answer, Item};
 use crate::connection::inflight::{Origin, Ticket};
@@ -122,8 +122,8 @@ impl Client {
         let may_repeat = u64::from(self.repeated) < self.source.assignment.repeats;
         if may_repeat && ticket.verb == Verb::Set && answer.outcome == LOST {
             self.repeated += 1;
-            let again = FollowUp::new(lane, Verb::Set, ticket.key, answer.read);
-            self.follow(FollowUp { index: ticket.index, ..again }, answer.read);
+            let again = NextRequest::after(ticket.index, Verb::Set, ticket.key);
+            self.follow(lane, again, answer.read, answer.read);
         }
         if ticket.origin == Origin::BeforeCas {
             self.follow_cas(lane, answer);
@@ -186,8 +186,8 @@ impl Client {
             (_, _, 0) => return,
             (_, _, cas) => (Verb::Cas, cas),
         };
-        let follow = FollowUp::new(lane, verb, ticket.key, answer.read);
-        self.follow(FollowUp { cas, index: ticket.index, ..follow }, answer.read);
+        let request = NextRequest { cas, ..NextRequest::after(ticket.index, verb, ticket.key) };
+        self.follow(lane, request, answer.read, answer.read);
     }
 
     /// Remembers the store of the key that a read asked for, whether there was a value to change or not. Keys that do not exist stay
@@ -197,8 +197,9 @@ impl Client {
         if matches!(answer.outcome, Outcome::Error(_)) || is_absent(key) {
             return;
         }
-        let follow = FollowUp::new(lane, Verb::Set, key, answer.read);
-        self.follow(FollowUp { index, pair_due, ..follow }, answer.read);
+        let origin = Origin::PairEnd;
+        let request = NextRequest { origin, pair_due, ..NextRequest::new(Verb::Set, index, key) };
+        self.follow(lane, request, answer.read, answer.read);
     }
 
     /// Takes in that the store of this ticket, which is the second half of a pair ([`Origin::PairEnd`]), has ended. Returns when
@@ -212,8 +213,8 @@ impl Client {
         if answer.outcome == Outcome::Win {
             let (key, index) = (answer.ticket.key, answer.ticket.index);
             let due = answer.read.saturating_add(maker.task.read_through().unwrap_or(0));
-            let fill = FollowUp::new(lane, maker.store_verb(key), key, due);
-            return self.follow(FollowUp { index, origin: Origin::Fill, ..fill }, answer.read);
+            let fill = NextRequest::new(maker.store_verb(key), index, key);
+            return self.follow(lane, NextRequest { origin: Origin::Fill, ..fill }, due, answer.read);
         }
         self.read_through(lane, answer, maker);
     }
@@ -227,11 +228,11 @@ impl Client {
         (socket.cas, socket.value_bytes) = (0, 0);
     }
 
-    /// Adds a request that an answer asked for, which was read at `read`.
-    pub(super) fn follow(&mut self, follow: FollowUp, read: Nanos) {
+    /// Adds a request over this lane that is due at `due`, since an answer asked for it that was read at `read`.
+    fn follow(&mut self, lane: Lane, request: NextRequest, due: Nanos, read: Nanos) {
         let waiting = &mut self.under_way.waiting;
         waiting.seen = waiting.seen.max(read);
-        waiting.add(follow, self.source.assignment.end);
+        waiting.add(FollowUp { due, request: NextRequest { lane, ..request } }, self.source.assignment.end);
     }
 
     /// Remembers to store the keys that a read missed, where the phase reads through.
@@ -249,8 +250,9 @@ impl Client {
         for &key in missed.iter().filter(|&&key| !is_absent(key)) {
             let bits = mix(&[self.source.draws.op.draw_sub(index, FILL_DRAW), key]);
             let Some(delay) = maker.task.fill_delay(bits) else { break };
-            let fill = FollowUp::new(lane, maker.fill_verb(key), key, answer.read.saturating_add(delay));
-            self.follow(FollowUp { index, origin: Origin::Fill, ..fill }, answer.read);
+            let fill = NextRequest::new(maker.fill_verb(key), index, key);
+            let due = answer.read.saturating_add(delay);
+            self.follow(lane, NextRequest { origin: Origin::Fill, ..fill }, due, answer.read);
         }
         self.lanes.get_mut(lane).missed = missed;
     }

@@ -55,7 +55,7 @@ impl FollowUps {
     pub(super) fn add(&mut self, follow: FollowUp, end: Nanos) {
         if self.queue.len() >= FOLLOW_UPS_MAX {
             if follow.due < end {
-                self.rare.get_or_insert_default().dropped[follow.verb as usize] += 1;
+                self.rare.get_or_insert_default().dropped[follow.request.verb as usize] += 1;
             }
             return;
         }
@@ -68,7 +68,7 @@ impl FollowUps {
     /// dropped.
     pub(super) fn take_unsent(&mut self, until: Nanos, mut each: impl FnMut(Verb, u64)) {
         let due = self.queue.partition_point(|follow| follow.due < until);
-        self.queue.drain(..due).for_each(|follow| each(follow.verb, 1));
+        self.queue.drain(..due).for_each(|follow| each(follow.request.verb, 1));
         let Some(rare) = &mut self.rare else { return };
         for verb in Verb::ALL {
             match std::mem::take(&mut rare.dropped[verb as usize]) {
@@ -102,10 +102,11 @@ impl FollowUps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::next::NextRequest;
     use crate::time::NEVER;
 
     fn follow_up(due: Nanos) -> FollowUp {
-        FollowUp::new(0, Verb::Set, due, due)
+        FollowUp { due, request: NextRequest::after(0, Verb::Set, due) }
     }
 
     fn unsent(follow_ups: &mut FollowUps, until: Nanos) -> u64 {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 pub use self::action::{Action, PhaseAssignment};
 use self::lane_set::{LaneSet, LaneState, Passage, Readiness};
-use self::next::{FollowUp, Next, Upcoming};
+use self::next::{FollowUp, Next, NextRequest, Upcoming};
 use self::source::Source;
 pub use self::split::WholeAnswer;
 use self::under_way::UnderWay;
@@ -102,8 +102,8 @@ impl Client {
     pub fn add_events(&mut self, maker: &mut RequestMaker) {
         for EventRequest { at_ns, verb, key, lane } in maker.event_requests(self.source.number()) {
             let due = self.source.due(Some(at_ns), NEVER);
-            let follow = FollowUp { origin: Origin::Event, ..FollowUp::new(lane, verb, key, due) };
-            self.under_way.waiting.add(follow, self.source.assignment.end);
+            let request = NextRequest { lane, origin: Origin::Event, ..NextRequest::new(verb, 0, key) };
+            self.under_way.waiting.add(FollowUp { due, request }, self.source.assignment.end);
         }
     }
 
@@ -157,18 +157,18 @@ impl Client {
             }
             Next::Done if FROM == ROWS && self.lanes.lost() > 0 => self.give_up_row(now, maker),
             Next::Done => Action::Done,
-            Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
+            Next::FollowUp { follow, ready } => match self.passage(follow.request.lane, now) {
                 Passage::Later => Action::Wait(self.source.assignment.end),
                 Passage::Never => {
                     self.under_way.waiting.pop_front();
-                    Action::Unsent { verb: follow.verb, due: follow.due }
+                    Action::Unsent { verb: follow.request.verb, due: follow.due }
                 }
                 Passage::Open(opened) => {
                     self.under_way.waiting.pop_front();
-                    let (request, ready) = (follow.request(), ready.max(opened));
+                    let (request, ready) = (follow.request, ready.max(opened));
                     match FROM {
                         ROWS => self.ask_row(request, follow.due, ready, maker),
-                        DRAWN => self.ask(request, follow.due, ready, maker).over(follow.lane),
+                        DRAWN => self.ask(request, follow.due, ready, maker).over(follow.request.lane),
                     }
                 }
             },

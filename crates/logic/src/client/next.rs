@@ -8,22 +8,15 @@ use crate::time::{NEVER, Nanos};
 /// A request that an answer, or an event, asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FollowUp {
-    /// The lane that the answer came on.
-    pub(super) lane: Lane,
     pub(super) due: Nanos,
-    pub(super) verb: Verb,
-    pub(super) key: u64,
-    pub(super) cas: u64,
-    pub(super) index: u64,
-    /// [`Origin::FollowUp`], or [`Origin::Event`] for a request that no answer asked for.
-    pub(super) origin: Origin,
-    /// Due time of the read that the request forms a pair with; [`NEVER`] if it forms none.
-    pub(super) pair_due: Nanos,
+    pub(super) request: NextRequest,
 }
 
 /// A request that is about to be asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NextRequest {
+    /// The lane of the answer that asked for the request; 0 where none did.
+    pub(super) lane: Lane,
     pub(super) verb: Verb,
     /// Number of the draw that the request comes from.
     pub(super) index: u64,
@@ -33,20 +26,6 @@ pub(super) struct NextRequest {
     pub(super) origin: Origin,
     /// Due time of the read that the request forms a pair with; [`NEVER`] if it forms none.
     pub(super) pair_due: Nanos,
-}
-
-impl FollowUp {
-    /// A request for this key that an answer on this lane asked for. Its draw has number 0.
-    pub(super) fn new(lane: Lane, verb: Verb, key: u64, due: Nanos) -> FollowUp {
-        FollowUp { lane, due, verb, key, cas: 0, index: 0, origin: Origin::FollowUp, pair_due: NEVER }
-    }
-
-    #[inline]
-    pub(super) fn request(self) -> NextRequest {
-        let FollowUp { verb, key, cas, index, origin, pair_due, .. } = self;
-        let origin = if pair_due == NEVER { origin } else { Origin::PairEnd };
-        NextRequest { verb, index, key, cas, origin, pair_due }
-    }
 }
 
 /// The next request that is due by itself, because no answer and no event asks for it.
@@ -62,7 +41,12 @@ impl NextRequest {
     /// A request of the schedule for this key.
     #[inline(always)]
     pub(super) fn new(verb: Verb, index: u64, key: u64) -> NextRequest {
-        NextRequest { verb, index, key, cas: 0, origin: Origin::Arrival, pair_due: NEVER }
+        NextRequest { lane: 0, verb, index, key, cas: 0, origin: Origin::Arrival, pair_due: NEVER }
+    }
+
+    /// A request that the answer to request `index` asked for.
+    pub(super) fn after(index: u64, verb: Verb, key: u64) -> NextRequest {
+        NextRequest { origin: Origin::FollowUp, ..NextRequest::new(verb, index, key) }
     }
 }
 

@@ -181,7 +181,7 @@ impl Client {
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Action<'a> {
-        let NextRequest { verb, index, key, cas, origin, pair_due } = request;
+        let NextRequest { verb, index, key, cas, origin, pair_due, .. } = request;
         self.under_way.slots.take();
         let mut ticket = Ticket { due, ready, index, key, origin, ..Ticket::of(verb) };
         if !verb.reads() {

@@ -38,13 +38,7 @@ const REPLIES: [&[u8]; 12] = [
 /// # Panics
 /// When a request ends twice, or never, or at impossible times.
 pub fn play<C: Codec>(script: &[u8]) {
-    let mut stage = Stage::<C> {
-        script,
-        session: Session::new(2),
-        block: vec![b'v'; BLOCK_BYTES],
-        ends: Ends(Vec::new()),
-        now: 1_000_000,
-    };
+    let mut stage = Stage::<C>::new(script, Session::new(2));
     while let Some(act) = stage.byte() {
         stage.now += u64::from(act) * 50;
         stage.act(act);
@@ -60,13 +54,7 @@ pub fn play<C: Codec>(script: &[u8]) {
 /// # Panics
 /// When a request ends twice, or never, or at impossible times.
 pub fn play_datagrams<C: Codec>(script: &[u8]) {
-    let mut stage = Stage::<C> {
-        script,
-        session: Session::over_datagrams(2),
-        block: vec![b'v'; BLOCK_BYTES],
-        ends: Ends(Vec::new()),
-        now: 1_000_000,
-    };
+    let mut stage = Stage::<C>::new(script, Session::over_datagrams(2));
     while let Some(act) = stage.byte() {
         stage.now += u64::from(act) * 50;
         match act % 8 {
@@ -97,6 +85,10 @@ struct Stage<'a, C> {
 struct Ends(Vec<bool>);
 
 impl<'a, C: Codec> Stage<'a, C> {
+    fn new(script: &'a [u8], session: Session<C>) -> Stage<'a, C> {
+        Stage { script, session, block: vec![b'v'; BLOCK_BYTES], ends: Ends(Vec::new()), now: 1_000_000 }
+    }
+
     fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.script.split_first()?;
         self.script = rest;
@@ -303,13 +295,7 @@ mod tests {
         // Three requests, sent whole, answered one by one.
         let script = [0, 0, 2, 1, 4, 255, 5, 0, 255, 100, 5, 2, 3, 100, 5, 1, 255, 0];
         play::<Text>(&script);
-        let mut stage = Stage::<Text> {
-            script: &script,
-            session: Session::new(2),
-            block: vec![b'v'; BLOCK_BYTES],
-            ends: Ends(Vec::new()),
-            now: 1_000_000,
-        };
+        let mut stage = Stage::<Text>::new(&script, Session::new(2));
         while let Some(act) = stage.byte() {
             stage.act(act);
         }
