@@ -51,11 +51,10 @@ impl Sums {
         if self.windows > 0.0 { (self.second - self.first * self.first / self.windows).max(0.0) } else { 0.0 }
     }
 
-    /// The third central moment.
-    fn third_moment(&self) -> f64 {
-        let (mean, second, third) =
-            (self.first / self.windows, self.second / self.windows, self.third / self.windows);
-        third - 3.0 * mean * second + 2.0 * mean * mean * mean
+    /// The sum of the distances from the mean to the third power.
+    fn cubes(&self) -> f64 {
+        let mean = if self.windows > 0.0 { self.first / self.windows } else { 0.0 };
+        self.third - 3.0 * mean * self.second + 2.0 * mean * mean * self.first
     }
 }
 
@@ -72,6 +71,11 @@ struct Level {
     in_hour: u64,
     squares: f64,
     freedom: f64,
+    cubes: f64,
+    /// The factor between the third central moment and the mean of `cubes`: (n - 1) (n - 2) / n for n windows.
+    freedom_of_cubes: f64,
+    /// Sums of the second and third powers of the mean of each window's hour.
+    hour_means: [f64; 2],
 }
 
 impl Level {
@@ -108,6 +112,11 @@ impl Level {
         if hour.windows > 1.0 {
             self.squares += hour.squares();
             self.freedom += hour.windows - 1.0;
+            self.cubes += hour.cubes();
+            self.freedom_of_cubes += freedom_of_cubes(hour.windows);
+            let mean = hour.first / hour.windows;
+            self.hour_means[0] += hour.windows * mean * mean;
+            self.hour_means[1] += hour.windows * mean * mean * mean;
         }
     }
 
@@ -122,6 +131,7 @@ impl Level {
         self.end_hour();
         let (hours, rest) = ((windows - here) / self.in_hour, (windows - here) % self.in_hour);
         self.freedom += hours as f64 * (self.in_hour - 1) as f64;
+        self.freedom_of_cubes += hours as f64 * freedom_of_cubes(self.in_hour as f64);
         self.hour.windows = rest as f64;
     }
 
@@ -141,10 +151,32 @@ impl Level {
         if self.freedom > 0.0 { self.squares / self.freedom } else { 0.0 }
     }
 
+    /// The third central moment.
+    fn third_moment(&self) -> f64 {
+        if self.freedom_of_cubes > 0.0 { self.cubes / self.freedom_of_cubes } else { 0.0 }
+    }
+
+    /// The factors by which a variance by the square of the mean, and a skewness, are greater than those of a load that has one
+    /// rate in all hours: busy hours vary more, by the square of their rate, and their third powers weigh more still.
+    fn weights_of_hours(&self) -> [f64; 2] {
+        let [second, third] = self.hour_means.map(|sum| sum / self.all.windows);
+        let of_one_rate = self.mean() * self.mean();
+        if second > 0.0 {
+            [(second / of_one_rate).max(1.0), (third / libm::pow(second, 1.5)).max(1.0)]
+        } else {
+            [1.0; 2]
+        }
+    }
+
     fn dispersion(&self) -> Dispersion {
         let width_s = self.width_ns as f64 / SECOND as f64;
         Dispersion { window_s: width_s, windows: self.all.windows, idc: self.variance() / self.mean() }
     }
+}
+
+/// The mean of the sum of the third powers of the distances of n windows from their mean is the third central moment times this.
+fn freedom_of_cubes(windows: f64) -> f64 {
+    (windows - 1.0) * (windows - 2.0) / windows
 }
 
 /// Variation of the number of requests in windows of one length.
@@ -219,10 +251,23 @@ impl ArrivalFit {
     }
 }
 
+/// Windows of all lengths that times of this precision have, from the window of `since_ns` on.
+fn levels_from(resolution_ns: Nanos, since_ns: Nanos) -> Vec<Level> {
+    let least = WINDOW_LEAST_NS.max(resolution_ns);
+    let mut widths: Vec<Nanos> =
+        (0..).map(|power| least << power).take_while(|width| *width <= HOUR_NS).collect();
+    widths.extend([SECOND, 60 * SECOND].into_iter().filter(|width| *width >= least));
+    widths.sort_unstable();
+    widths.dedup();
+    widths.into_iter().map(|width| Level { number: since_ns / width, ..Level::new(width) }).collect()
+}
+
 /// Counts of requests in windows of time.
 #[derive(Debug)]
 pub(super) struct ArrivalCounter {
     resolution_ns: Nanos,
+    /// Whether times were found to be more exact than the first ones.
+    is_refined: bool,
     /// Requests of the window under way, the shortest one, which ends at `until_ns`.
     pending: f64,
     pending_ns: Nanos,
@@ -234,20 +279,16 @@ pub(super) struct ArrivalCounter {
 }
 
 impl ArrivalCounter {
-    /// A counter of rows whose times are as exact as `resolution_ns`.
+    /// A counter of rows the first of which has a time as exact as `resolution_ns`.
     pub(super) fn new(resolution_ns: Nanos) -> ArrivalCounter {
-        let least = WINDOW_LEAST_NS.max(resolution_ns);
-        let mut widths: Vec<Nanos> =
-            (0..).map(|power| least << power).take_while(|width| *width <= HOUR_NS).collect();
-        widths.extend([SECOND, 60 * SECOND].into_iter().filter(|width| *width >= least));
-        widths.sort_unstable();
-        widths.dedup();
+        let levels = levels_from(resolution_ns, 0);
         ArrivalCounter {
             resolution_ns,
+            is_refined: false,
             pending: 0.0,
             pending_ns: 0,
-            until_ns: least,
-            levels: widths.into_iter().map(Level::new).collect(),
+            until_ns: levels[0].width_ns,
+            levels,
             steps: Vec::new(),
             step_ns: 60 * SECOND,
             last_ns: 0,
@@ -256,7 +297,10 @@ impl ArrivalCounter {
 
     /// Adds requests at this time after the first row, which must not be before earlier ones.
     pub(super) fn take(&mut self, since_ns: Nanos, resolution_ns: Nanos, requests: u64) {
-        self.resolution_ns = self.resolution_ns.max(resolution_ns);
+        match resolution_ns < self.resolution_ns && !self.is_refined {
+            true => self.refine(since_ns, resolution_ns),
+            false => self.resolution_ns = self.resolution_ns.max(resolution_ns),
+        }
         self.last_ns = since_ns;
         if since_ns >= self.until_ns {
             self.hand_on();
@@ -265,6 +309,21 @@ impl ArrivalCounter {
             self.until_ns = (since_ns / least + 1).saturating_mul(least);
         }
         self.pending += requests as f64;
+    }
+
+    /// Precision of the times, in nanoseconds.
+    pub(super) fn resolution_ns(&self) -> Nanos {
+        self.resolution_ns
+    }
+
+    /// Begins the windows anew: until the first fraction of a second came, times looked like whole seconds, since programs
+    /// write 2.0 as 2.
+    fn refine(&mut self, since_ns: Nanos, resolution_ns: Nanos) {
+        self.hand_on();
+        (self.resolution_ns, self.is_refined) = (resolution_ns, true);
+        self.levels = levels_from(resolution_ns, since_ns);
+        // The next request ends the window under way.
+        self.until_ns = since_ns;
     }
 
     fn hand_on(&mut self) {
@@ -287,7 +346,7 @@ impl ArrivalCounter {
         self.hand_on();
         // A trace of whole seconds lasts until the end of the last one.
         let span_ns = match self.last_ns {
-            0 => 0,
+            0 if self.resolution_ns < SECOND => 0,
             last_ns => last_ns.saturating_add(self.resolution_ns.max(1)),
         };
         let requests: f64 = self.steps.iter().sum();
@@ -432,14 +491,14 @@ fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
 
 /// The states with this memory, in 1/s, and this excess of the index of dispersion over 1 in very long windows.
 fn states(levels: &[&Level], rate: f64, memory: f64, limit: f64) -> Option<BurstStates> {
-    // The variance of the rate by the square of its mean.
-    let variation = limit * memory / (2.0 * rate);
     // The longest windows in which the state seldom changes show the rate itself best, and the chance of arrivals least.
     let skew_of = |level: &&&Level| memory * level.width_ns as f64 / SECOND as f64 <= 0.3;
     let level = levels.iter().rfind(skew_of).or(levels.first())?;
-    let (mean, variance) = (level.mean(), level.variance());
+    let (mean, variance, [of_squares, of_skew]) = (level.mean(), level.variance(), level.weights_of_hours());
+    // The variance of the rate by the square of its mean.
+    let variation = limit * memory / (2.0 * rate * of_squares);
     let of_rate = (variance - mean).max(1e-12);
-    let skew = (level.all.third_moment() - 3.0 * variance + 2.0 * mean) / libm::pow(of_rate, 1.5);
+    let skew = (level.third_moment() - 3.0 * variance + 2.0 * mean) / (libm::pow(of_rate, 1.5) * of_skew);
     let on_share = 0.5 * (1.0 - skew / libm::sqrt(skew * skew + 4.0));
     // While it is off, the rate is not below 0.
     let on_most = 1.0 / (1.0 + variation);
@@ -530,6 +589,63 @@ mod tests {
         assert!(fit.whole_seconds && fit.dispersions[0].window_s == 1.0);
         let burst = fit.burst.expect("bursts");
         assert!((burst.states.on_ns as f64 / 1e10 - 1.0).abs() < 0.5, "{burst:?}");
+    }
+
+    #[test]
+    fn requests_of_one_whole_second_last_for_it() {
+        let rate_of = |resolution_ns| {
+            let mut counter = ArrivalCounter::new(resolution_ns);
+            counter.take(0, resolution_ns, 2);
+            counter.end().rate
+        };
+        assert_eq!((rate_of(SECOND), rate_of(1)), (Some(2.0), None));
+    }
+
+    #[test]
+    fn a_time_without_a_fraction_does_not_make_those_behind_it_whole_seconds() {
+        let (exact, mut late) = (bursty(1_000.0, None, 20.0, 1), ArrivalCounter::new(SECOND));
+        late.take(0, SECOND, 1);
+        let gaps = Stream::from_seed(1);
+        let mut at = 0.0;
+        for i in 0..20_000 {
+            at += exponential(&gaps, i) / 1_000.0;
+            late.take((at * 1e9) as Nanos, 1, 1);
+        }
+        assert_eq!(late.resolution_ns(), 1);
+        let fit = late.end();
+        assert!(
+            !fit.whole_seconds && fit.dispersions[0].window_s == exact.dispersions[0].window_s,
+            "{fit:?}"
+        );
+        assert!((fit.idc(1.0).expect("a second") - 1.0).abs() < 0.7, "{:?}", fit.dispersions);
+    }
+
+    #[test]
+    fn the_hours_of_a_day_do_not_change_the_states_of_bursts() {
+        let hourly = |hour: u64| if hour == 3 { 6.0 } else { 1.0 };
+        let (gaps, states) = (Stream::from_seed(1), Stream::from_seed(2));
+        let mut counter = ArrivalCounter::new(1);
+        let (mut at, mut end, mut is_on, mut state, mut i) = (0.0, 0.0, false, 0, 0);
+        while at < 12.0 * 3_600.0 {
+            if at >= end {
+                is_on = !is_on;
+                end = at + exponential(&states, state) * if is_on { 5.0 } else { 45.0 };
+                state += 1;
+            }
+            let rate = 20.0 * hourly((at / 3_600.0) as u64) * if is_on { 5.0 } else { 5.0 / 9.0 };
+            let gap = exponential(&gaps, i) / rate;
+            i += 1;
+            match at + gap > end {
+                true => at = end,
+                false => {
+                    at += gap;
+                    counter.take((at * 1e9) as Nanos, 1, 1);
+                }
+            }
+        }
+        let states = counter.end().burst.expect("bursts").states;
+        let share = states.on_ns as f64 / (states.on_ns + states.off_ns) as f64;
+        assert!((0.07..0.14).contains(&share) && (states.factor / 5.0 - 1.0).abs() < 0.2, "{states:?}");
     }
 
     #[test]

@@ -54,7 +54,11 @@ impl Head {
     }
 
     fn add(&mut self, hash: u64, halves: Halves, before_most: u64) {
-        self.keys.entry(hash).or_insert(Counted { halves: Halves::default(), before_most }).halves.add(halves);
+        self.keys
+            .entry(hash)
+            .or_insert(Counted { halves: Halves::default(), before_most })
+            .halves
+            .add(halves);
         if self.keys.len() > KEYS_MAX {
             self.let_go();
         }

@@ -248,7 +248,6 @@ pub struct Fitter {
     out_of_order: u64,
     /// The first row's time and the greatest one.
     span: Option<(Nanos, Nanos)>,
-    resolution_ns: Nanos,
     pairs: Pairs,
     keys: KeySample,
     samples: Vec<KeySample>,
@@ -277,7 +276,6 @@ impl Fitter {
             fills_by_verb: [0; Verb::COUNT],
             out_of_order: 0,
             span: None,
-            resolution_ns: 1,
             pairs: Pairs::default(),
             keys: KeySample::new(0, 0, keys_max),
             samples: (1..=SAMPLES).map(sample).collect(),
@@ -346,7 +344,7 @@ impl Fitter {
             fill_delay_ns: self.pairs.delays_ns / self.pairs.fills.max(1) as f64,
             out_of_order: self.out_of_order,
             span_ns: last_ns - first_ns,
-            resolution_ns: self.resolution_ns,
+            resolution_ns: self.arrivals.as_ref().map_or(1, ArrivalCounter::resolution_ns),
             keys: self.keys.keys(),
             sampled: 1.0 / self.keys.weight(),
             one_hit_keys: sums.one_hit_keys,
@@ -373,7 +371,6 @@ impl Fitter {
         self.out_of_order += u64::from(row.at_ns < last_ns);
         let at_ns = row.at_ns.max(last_ns);
         self.span = Some((first_ns, at_ns));
-        self.resolution_ns = self.resolution_ns.max(row.resolution_ns.into());
         at_ns - first_ns
     }
 

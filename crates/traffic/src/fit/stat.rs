@@ -12,7 +12,7 @@ use pummel_logic::time::{Nanos, SECOND};
 pub struct Stat {
     /// Requests by operation, in the order of [`Verb::ALL`]; a row that stands for several counts as several.
     pub by_verb: [u64; Verb::COUNT],
-    /// The time of the first row, and the greatest one.
+    /// The least time of a row, and the greatest one.
     pub span: Option<(Nanos, Nanos)>,
     /// Rows that are earlier than the one before.
     pub out_of_order: u64,
@@ -26,7 +26,7 @@ pub struct Stat {
     pub value_bytes: ValueCounts,
     /// TTLs of stores in seconds, where there are some.
     pub ttl_s: ValueCounts,
-    /// Requests of the busiest second.
+    /// Requests of the busiest second. A row that is more than a second late counts for no second.
     pub peak_second: u64,
     /// Whether rows name their client.
     pub has_clients: bool,
@@ -34,7 +34,8 @@ pub struct Stat {
     pub whole_seconds: bool,
     keys: KeyCount,
     clients: KeyCount,
-    second: (Nanos, u64),
+    /// The latest second and the one before it, with their requests.
+    seconds: [(Nanos, u64); 2],
 }
 
 impl Default for Stat {
@@ -53,7 +54,7 @@ impl Default for Stat {
             whole_seconds: true,
             keys: KeyCount::new(KEYS_EXACT_MAX),
             clients: KeyCount::new(KEYS_EXACT_MAX),
-            second: (0, 0),
+            seconds: [(0, 0); 2],
         }
     }
 }
@@ -65,7 +66,7 @@ impl Stat {
         self.by_verb[row.verb as usize] += count;
         let (first, last) = self.span.unwrap_or((row.at_ns, row.at_ns));
         self.out_of_order += u64::from(row.at_ns < last);
-        self.span = Some((first, last.max(row.at_ns)));
+        self.span = Some((first.min(row.at_ns), last.max(row.at_ns)));
         self.missed += if row.missed { count } else { 0 };
         self.key_bytes.add(row.key_bytes.into(), count as f64);
         match row.known_value_bytes() {
@@ -77,12 +78,7 @@ impl Stat {
         if row.stores() && row.ttl_s > 0 {
             self.ttl_s.add(row.ttl_s.into(), count as f64);
         }
-        let second = row.at_ns / SECOND;
-        if second != self.second.0 {
-            self.second = (second, 0);
-        }
-        self.second.1 += count;
-        self.peak_second = self.peak_second.max(self.second.1);
+        self.count_second(row.at_ns / SECOND, count);
         self.whole_seconds &= u64::from(row.resolution_ns) == SECOND;
         self.keys.note(row.key_hash());
         if let Some(client) = row.client {
@@ -91,7 +87,18 @@ impl Stat {
         }
     }
 
-    /// The time that the trace takes, in nanoseconds: from the first row to the latest one, with the whole of its second where
+    fn count_second(&mut self, second: Nanos, count: u64) {
+        if second > self.seconds[0].0 {
+            let before = if second == self.seconds[0].0 + 1 { self.seconds[0] } else { (second - 1, 0) };
+            self.seconds = [(second, 0), before];
+        }
+        for (_, requests) in self.seconds.iter_mut().filter(|(known, _)| *known == second).take(1) {
+            *requests += count;
+            self.peak_second = self.peak_second.max(*requests);
+        }
+    }
+
+    /// The time that the trace takes, in nanoseconds: from the earliest row to the latest one, with the whole of its second where
     /// times are whole seconds. `None` where rows have no times, or all the same.
     pub fn length_ns(&self) -> Option<Nanos> {
         let (first, last) = self.span?;
@@ -125,6 +132,25 @@ mod tests {
         let mut stat = Stat::default();
         rows.iter().for_each(|row| stat.take(row));
         stat
+    }
+
+    #[test]
+    fn a_late_row_counts_for_its_second_and_begins_no_other() {
+        let at =
+            |second: u64| Row { at_ns: second * SECOND, resolution_ns: SECOND as u32, ..Row::read(b"a") };
+        let stat = stat_of(&[1, 1, 1, 0, 1, 1].map(at));
+        assert_eq!((stat.peak_second, stat.out_of_order), (5, 1));
+        assert_eq!((stat.span, stat.length_ns()), (Some((0, SECOND)), Some(2 * SECOND)));
+        let (far, two) = (stat_of(&[7, 7, 3, 3, 3, 9].map(at)), stat_of(&[0, 0, 1, 0, 2].map(at)));
+        assert_eq!((far.peak_second, two.peak_second), (2, 3));
+    }
+
+    #[test]
+    fn rows_of_one_whole_second_last_for_it() {
+        let exact = Row { at_ns: 5 * SECOND, ..Row::read(b"a") };
+        let whole = Row { resolution_ns: SECOND as u32, ..exact };
+        assert_eq!(stat_of(&[whole, whole]).length_ns(), Some(SECOND));
+        assert_eq!(stat_of(&[exact, exact]).length_ns(), None);
     }
 
     #[test]
