@@ -14,23 +14,25 @@ pub fn slot(key: &[u8]) -> u16 {
 /// The slots of each server, which are neighbours.
 #[derive(Clone, Debug)]
 pub struct Deal {
-    /// The last slot of each server.
+    /// The last slot of each range.
     last: Vec<u16>,
+    /// The server of each range.
+    owners: Vec<usize>,
 }
 
 impl Deal {
-    /// The slots as `redis-cli --cluster create` deals them to so many servers, adding up their equal share in single
-    /// precision.
-    pub fn new(servers: usize) -> Deal {
-        let share = SLOTS as f32 / servers as f32;
+    /// The slots as `redis-cli --cluster create` deals them to these servers: to one of each host in turn, adding up their equal
+    /// share in single precision.
+    pub fn new(servers: &[String]) -> Deal {
+        let share = SLOTS as f32 / servers.len() as f32;
         let mut cursor = 0.0f32;
-        let mut last = Vec::with_capacity(servers);
-        for _ in 1..servers {
+        let mut last = Vec::with_capacity(servers.len());
+        for _ in 1..servers.len() {
             last.push((cursor + share - 1.0).round() as u16);
             cursor += share;
         }
         last.push(SLOTS as u16 - 1);
-        Deal { last }
+        Deal { last, owners: one_of_each_host_in_turn(servers) }
     }
 
     /// The lane to the server that owns a key.
@@ -41,8 +43,26 @@ impl Deal {
 
     #[inline]
     fn owner(&self, slot: u16) -> usize {
-        self.last.partition_point(|&last| last < slot)
+        self.owners[self.last.partition_point(|&last| last < slot)]
     }
+}
+
+/// The numbers of servers, the first one of each host before the second one of any; hosts stand in the order of their first servers.
+fn one_of_each_host_in_turn(servers: &[String]) -> Vec<usize> {
+    let host = |name: &str| name.rsplit_once(':').map_or(name, |(host, _)| host).to_owned();
+    let mut seen: Vec<(String, usize)> = Vec::new();
+    let mut order: Vec<(usize, usize, usize)> = Vec::with_capacity(servers.len());
+    for (number, name) in servers.iter().enumerate() {
+        let host = host(name);
+        let place = seen.iter().position(|(known, _)| *known == host).unwrap_or(seen.len());
+        if place == seen.len() {
+            seen.push((host, 0));
+        }
+        order.push((seen[place].1, place, number));
+        seen[place].1 += 1;
+    }
+    order.sort_unstable();
+    order.into_iter().map(|(_, _, number)| number).collect()
 }
 
 /// The part of a key that its slot depends on, if it has one.
@@ -112,16 +132,32 @@ mod tests {
     #[test]
     fn slots_are_dealt_out_as_redis_cli_does() {
         // The last slots that `redis-cli --cluster create` of version 7.0 proposed.
-        assert_eq!(Deal::new(3).last, [5_460, 10_922, 16_383]);
-        assert_eq!(Deal::new(5).last, [3_276, 6_553, 9_829, 13_106, 16_383]);
-        assert_eq!(Deal::new(6).last, [2_730, 5_460, 8_191, 10_922, 13_652, 16_383]);
-        assert_eq!(Deal::new(7).last, [2_340, 4_680, 7_021, 9_361, 11_702, 14_042, 16_383]);
+        assert_eq!(deal(3).last, [5_460, 10_922, 16_383]);
+        assert_eq!(deal(5).last, [3_276, 6_553, 9_829, 13_106, 16_383]);
+        assert_eq!(deal(6).last, [2_730, 5_460, 8_191, 10_922, 13_652, 16_383]);
+        assert_eq!(deal(7).last, [2_340, 4_680, 7_021, 9_361, 11_702, 14_042, 16_383]);
+    }
+
+    /// The slots of servers on hosts of their own.
+    fn deal(servers: usize) -> Deal {
+        let names: Vec<String> = (0..servers).map(|number| format!("10.0.0.{number}:6379")).collect();
+        Deal::new(&names)
+    }
+
+    #[test]
+    fn servers_of_one_host_have_slots_that_are_no_neighbours_where_there_are_others() {
+        // The ranges that `redis-cli --cluster create` of version 7.0 proposed for these servers.
+        let names = ["127.0.0.1:27001", "127.0.0.1:27002", "127.0.0.2:27003", "127.0.0.2:27004"];
+        let deal = Deal::new(&names.map(str::to_owned));
+        assert_eq!([0, 4_096, 8_192, 12_288].map(|slot| deal.owner(slot)), [0, 2, 1, 3]);
+        let names = ["a:1", "b:1", "b:2", "b:3", "[::1]:1"];
+        assert_eq!(one_of_each_host_in_turn(&names.map(str::to_owned)), [0, 1, 4, 2, 3]);
     }
 
     #[test]
     fn every_slot_has_one_owner_and_every_server_its_share() {
         for servers in 1..=1_000 {
-            let deal = Deal::new(servers);
+            let deal = deal(servers);
             let mut owned = vec![0usize; servers];
             (0..SLOTS as u16).for_each(|slot| owned[deal.owner(slot)] += 1);
             let (least, most) = (owned.iter().min(), owned.iter().max());

@@ -63,7 +63,7 @@ impl Router {
             Route::Modulo => Rule::Modulo,
             Route::Ketama => Rule::Ketama(Ring::plain(servers)),
             Route::KetamaWeighted => Rule::Ketama(Ring::weighted(servers)),
-            Route::Crc16 => Rule::Crc16(Deal::new(servers.len())),
+            Route::Crc16 => Rule::Crc16(Deal::new(servers)),
         };
         Router { servers: (0..servers.len() as u32).collect(), rule, block: 1 }
     }
