@@ -299,7 +299,7 @@ fn drawn_data(protocol: Protocol, is_udp: bool, draws: &mut Draws) -> Data {
     let style = Style {
         keys: draws.one_of(&[KeyStyle::Drawn, KeyStyle::Drawn, KeyStyle::Fnv]),
         values: draws.one_of(&[ValueStyle::Stable, ValueStyle::Stable, ValueStyle::Fresh]),
-        field_bytes: (protocol.is_resp() && draws.once_in(4)).then_some(2),
+        field_bytes: (protocol.is_resp() && expiry_s == 0.0 && draws.once_in(4)).then_some(2),
         expiry_jitter_percent: draws.one_of(jitters),
     };
     Data {

@@ -171,7 +171,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 71] = [
+    let rows: [(Plan, &str, Change); 72] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -284,6 +284,11 @@ fn what_is_wrong_is_named_by_its_path() {
             mix_of(plan).popularity = Popularity::Zipf { exponent: f64::NAN };
         }),
         (mixed(), "phases[1].work.mix.multiget", |plan| mix_of(plan).multiget = 1_001),
+        (of_resp(), "data.expiry_s", |plan| {
+            (plan.command, plan.data.style.field_bytes) = (None, Some(4));
+            *mix_of(plan) = Mix::of(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);
+            plan.data.expiry_s = Dist::Fixed(60.0);
+        }),
         (of_resp(), "phases[0].work.mix.ops", |plan| {
             (plan.command, plan.data.style.field_bytes) = (None, Some(4));
             mix_of(plan).ops = vec![(Verb::Incr, 1.0), (Verb::Mset, 1.0)];
