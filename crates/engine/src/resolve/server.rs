@@ -116,7 +116,7 @@ impl Server {
 
     /// The host in the server's name, without brackets; `None` for a unix socket.
     pub fn host(&self) -> Option<&str> {
-        split(&self.name).map(|(host, _)| host)
+        split(&self.name).map(|(host, _)| host).filter(|_| !self.is_unix())
     }
 
     /// The path of the server's unix socket; `None` where it is reached otherwise.

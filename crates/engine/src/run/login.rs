@@ -1,5 +1,6 @@
 //! The login of a plan: the handshake of every new connection, and the question whether servers demand a login before one is sent.
 
+use std::env::VarError;
 use std::sync::Arc;
 
 use pummel_logic::plan::detect::Question;
@@ -34,12 +35,23 @@ pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, Ru
 pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
     let Some(login) = &plan.login else { return Ok(None) };
     let Some(path) = &login.password_file else {
-        let missing = |_| RunError::Plan("a user needs a password: PUMMEL_PASSWORD is not set".to_owned());
+        let missing = |why| {
+            let why = match why {
+                VarError::NotPresent => "is not set",
+                VarError::NotUnicode(_) => "is not UTF-8",
+            };
+            RunError::Plan(format!("a user needs a password: PUMMEL_PASSWORD {why}"))
+        };
         return std::env::var("PUMMEL_PASSWORD").map(Some).map_err(missing);
     };
     let text = std::fs::read_to_string(path)
         .map_err(|error| RunError::Plan(format!("the password cannot be read from {path}: {error}")))?;
-    Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
+    match text.lines().next().unwrap_or_default() {
+        "" => {
+            Err(RunError::Plan(format!("the password cannot be read from {path}: its first line is empty")))
+        }
+        password => Ok(Some(password.to_owned())),
+    }
 }
 
 /// Whether the login of a plan is an item where a server demands none: memcached's text and meta protocols send it by a `set`.

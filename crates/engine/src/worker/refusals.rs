@@ -127,8 +127,9 @@ impl Refusals {
         self.is_in_row(server, now).then(|| self.servers[&server].since)
     }
 
-    /// Begins the row of a server's refusals anew at `now`: it has answered on another connection.
-    pub fn begin_row(&mut self, server: u32, now: Nanos) {
+    /// Lets the time for which a server has refused connections begin at `now`: it has answered on another connection. The pause
+    /// stays as long as it was, since a full server answers the connections that it took.
+    pub fn restart_since(&mut self, server: u32, now: Nanos) {
         if let Some(known) = self.servers.get_mut(&server) {
             known.since = now;
         }

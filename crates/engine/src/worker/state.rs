@@ -317,7 +317,7 @@ impl<C: Codec> WorkerState<C> {
         });
         let is_served = served.next().is_some();
         if is_served {
-            self.reporter.refusals.begin_row(server, now);
+            self.reporter.refusals.restart_since(server, now);
         }
         !is_served
     }

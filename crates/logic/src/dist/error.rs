@@ -18,10 +18,10 @@ pub enum DistError {
         /// The forms that are accepted.
         accepted: &'static str,
     },
-    /// `file:PATH` where the values themselves are needed.
+    /// `file:PATH` or `cachelib:PATH` where the values themselves are needed.
     Unread {
-        /// Path of the file.
-        path: String,
+        /// The text, with its prefix.
+        given: String,
     },
     /// A line of a file of values is not a number.
     Line {
@@ -43,7 +43,7 @@ impl fmt::Display for DistError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DistError::Refused { given, accepted } => write!(out, "{accepted}, not '{given}'"),
-            DistError::Unread { path } => write!(out, "the values of 'file:{path}' have to be read first"),
+            DistError::Unread { given } => write!(out, "the values of '{given}' have to be read first"),
             DistError::Line { path, line, given } => {
                 write!(
                     out,

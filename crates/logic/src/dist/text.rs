@@ -45,7 +45,7 @@ impl FromStr for Dist {
     fn from_str(text: &str) -> Result<Dist, DistError> {
         match text.parse()? {
             Spec::Ready(dist) => Ok(dist),
-            Spec::File(path) | Spec::Cachelib(path) => Err(DistError::Unread { path }),
+            Spec::File(_) | Spec::Cachelib(_) => Err(DistError::Unread { given: text.to_owned() }),
         }
     }
 }
@@ -218,7 +218,7 @@ pub const NAMES: [&str; 12] = [
 
 /// The forms of a distribution, for text that is none of them.
 const ANY: &str = "a number, fixed:V, uniform:LO,HI, normal:MEAN,SD, exponential:MEAN, pareto:LOC,SCALE,SHAPE, \
-                   gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival, weighted:LO-HI@P,... or file:PATH";
+                   gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival[:HOUR], weighted:LO-HI@P,..., file:PATH or cachelib:PATH";
 
 /// The form that each distribution accepts.
 fn accepted(dist: &Dist) -> &'static str {

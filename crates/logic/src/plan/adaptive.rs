@@ -61,6 +61,6 @@ impl Settle {
 
     /// The longest time that a warm-up takes where nothing else is said, before a measurement of so many nanoseconds.
     pub fn longest_ns(measured_ns: Option<Nanos>) -> Nanos {
-        (6 * SECOND).saturating_mul(measured_ns.unwrap_or(10 * SECOND) / SECOND).max(60 * SECOND)
+        measured_ns.unwrap_or(10 * SECOND).saturating_mul(6).max(60 * SECOND)
     }
 }

@@ -457,7 +457,7 @@ impl<P: Peer> Backend for Sim<P> {
         if client.end.is_some() {
             return Handed { taken: 0, at };
         }
-        let taken = match share.min(room_bytes - client.sent_bytes) {
+        let taken = match share.min(room_bytes.saturating_sub(client.sent_bytes)) {
             taken if datagrams && taken < offered => 0,
             taken => taken,
         };
