@@ -373,7 +373,7 @@ fn stat_text(stat: &Stat, format: &Format, account: &Account) -> String {
             requests as f64 / seconds,
             stat.peak_second
         ));
-        if stat.whole_seconds {
+        if stat.whole_seconds() {
             lines.push("           whole seconds: see --within-second".to_owned());
         }
     } else {
@@ -387,7 +387,7 @@ fn stat_text(stat: &Stat, format: &Format, account: &Account) -> String {
     for (count, what) in [
         (stat.missed, "reads missed when they were recorded"),
         (stat.sizes_unknown, "requests do not say the length of their value"),
-        (stat.out_of_order, "rows are earlier than the one before them"),
+        (stat.out_of_order, "rows are earlier than the one before them, and count as made at its time"),
         (account.bad, "lines or records hold no request"),
         (account.skipped, "lines ask what is not replayed"),
         (account.lost, "requests were lost when it was recorded"),

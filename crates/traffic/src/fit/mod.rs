@@ -33,7 +33,7 @@ pub use self::popularity::{Shares, Spread, ZIPF_DISTANCE_MAX, Zipf};
 pub use self::stat::Stat;
 pub use self::working_set::WorkingSet;
 
-use self::arrivals::ArrivalCounter;
+use self::arrivals::{Arrivals, Resolution};
 use self::churn::ChurnCounter;
 use self::head::Head;
 use self::keys::{Halves, KeyRequest, KeySample, Slot, Touch};
@@ -93,7 +93,7 @@ pub struct Fit {
     pub out_of_order: u64,
     /// Time from the first row to the last one, in nanoseconds.
     pub span_ns: Nanos,
-    /// Precision of times, in nanoseconds.
+    /// Precision of most times, in nanoseconds.
     pub resolution_ns: Nanos,
     /// Different keys; an estimate where [`Fit::sampled`] is below 1.
     pub keys: f64,
@@ -248,6 +248,7 @@ pub struct Fitter {
     out_of_order: u64,
     /// The first row's time and the greatest one.
     span: Option<(Nanos, Nanos)>,
+    resolution: Resolution,
     pairs: Pairs,
     keys: KeySample,
     samples: Vec<KeySample>,
@@ -255,7 +256,7 @@ pub struct Fitter {
     request_bytes: ValueCounts,
     ttl_s: ValueCounts,
     churn: ChurnCounter,
-    arrivals: Option<ArrivalCounter>,
+    arrivals: Option<Arrivals>,
 }
 
 impl Default for Fitter {
@@ -276,6 +277,7 @@ impl Fitter {
             fills_by_verb: [0; Verb::COUNT],
             out_of_order: 0,
             span: None,
+            resolution: Resolution::default(),
             pairs: Pairs::default(),
             keys: KeySample::new(0, 0, keys_max),
             samples: (1..=SAMPLES).map(sample).collect(),
@@ -309,9 +311,8 @@ impl Fitter {
         if let Some(value_bytes) = value_bytes {
             self.request_bytes.add(value_bytes.into(), count as f64);
         }
-        let resolution_ns = Nanos::from(row.resolution_ns);
-        let arrivals = self.arrivals.get_or_insert_with(|| ArrivalCounter::new(resolution_ns));
-        arrivals.take(since_ns, resolution_ns, count);
+        let arrivals = self.arrivals.get_or_insert_with(|| Arrivals::new(row.resolution_ns.into()));
+        arrivals.take(since_ns, count);
         self.take_key(&KeyRequest {
             hash,
             touch: touch_of(row.verb),
@@ -329,6 +330,7 @@ impl Fitter {
         self.keys.end(end_s);
         self.samples.iter_mut().for_each(|sample| sample.end(end_s));
         let is_exact = self.keys.weight() <= 1.0;
+        let resolution_ns = self.resolution.ns();
         let sums = KeySums::of(&self.keys);
         let primary: u64 = self.by_verb.iter().sum();
         let span_s = seconds(last_ns - first_ns);
@@ -344,7 +346,7 @@ impl Fitter {
             fill_delay_ns: self.pairs.delays_ns / self.pairs.fills.max(1) as f64,
             out_of_order: self.out_of_order,
             span_ns: last_ns - first_ns,
-            resolution_ns: self.arrivals.as_ref().map_or(1, ArrivalCounter::resolution_ns),
+            resolution_ns,
             keys: self.keys.keys(),
             sampled: 1.0 / self.keys.weight(),
             one_hit_keys: sums.one_hit_keys,
@@ -361,7 +363,7 @@ impl Fitter {
             by_objects: self.keys.by_objects,
             by_bytes: self.keys.by_bytes,
             churn,
-            arrivals: self.arrivals.map(ArrivalCounter::end).unwrap_or_default(),
+            arrivals: self.arrivals.map(|arrivals| arrivals.end(resolution_ns)).unwrap_or_default(),
         }
     }
 
@@ -371,6 +373,7 @@ impl Fitter {
         self.out_of_order += u64::from(row.at_ns < last_ns);
         let at_ns = row.at_ns.max(last_ns);
         self.span = Some((first_ns, at_ns));
+        self.resolution.take(row.resolution_ns.into(), row.count.into());
         at_ns - first_ns
     }
 

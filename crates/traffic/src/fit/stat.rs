@@ -1,6 +1,7 @@
 //! The summary of a trace: its requests by operation, its keys, its lengths and its times, in bounded memory.
 
 use super::KEYS_EXACT_MAX;
+use super::arrivals::Resolution;
 use super::counts::ValueCounts;
 use super::key_count::KeyCount;
 use crate::trace::row::Row;
@@ -12,7 +13,7 @@ use pummel_logic::time::{Nanos, SECOND};
 pub struct Stat {
     /// Requests by operation, in the order of [`Verb::ALL`]; a row that stands for several counts as several.
     pub by_verb: [u64; Verb::COUNT],
-    /// The least time of a row, and the greatest one.
+    /// The time of the first row, and the greatest one.
     pub span: Option<(Nanos, Nanos)>,
     /// Rows that are earlier than the one before.
     pub out_of_order: u64,
@@ -26,16 +27,14 @@ pub struct Stat {
     pub value_bytes: ValueCounts,
     /// TTLs of stores in seconds, where there are some.
     pub ttl_s: ValueCounts,
-    /// Requests of the busiest second. A row that is more than a second late counts for no second.
+    /// Requests of the busiest second, where a row that is earlier than the one before counts as made at that one's time.
     pub peak_second: u64,
     /// Whether rows name their client.
     pub has_clients: bool,
-    /// Whether all times are whole seconds.
-    pub whole_seconds: bool,
     keys: KeyCount,
     clients: KeyCount,
-    /// The latest second and the one before it, with their requests.
-    seconds: [(Nanos, u64); 2],
+    second: (Nanos, u64),
+    resolution: Resolution,
 }
 
 impl Default for Stat {
@@ -51,10 +50,10 @@ impl Default for Stat {
             ttl_s: ValueCounts::default(),
             peak_second: 0,
             has_clients: false,
-            whole_seconds: true,
             keys: KeyCount::new(KEYS_EXACT_MAX),
             clients: KeyCount::new(KEYS_EXACT_MAX),
-            seconds: [(0, 0); 2],
+            second: (0, 0),
+            resolution: Resolution::default(),
         }
     }
 }
@@ -66,7 +65,8 @@ impl Stat {
         self.by_verb[row.verb as usize] += count;
         let (first, last) = self.span.unwrap_or((row.at_ns, row.at_ns));
         self.out_of_order += u64::from(row.at_ns < last);
-        self.span = Some((first.min(row.at_ns), last.max(row.at_ns)));
+        let at_ns = row.at_ns.max(last);
+        self.span = Some((first, at_ns));
         self.missed += if row.missed { count } else { 0 };
         self.key_bytes.add(row.key_bytes.into(), count as f64);
         match row.known_value_bytes() {
@@ -78,8 +78,13 @@ impl Stat {
         if row.stores() && row.ttl_s > 0 {
             self.ttl_s.add(row.ttl_s.into(), count as f64);
         }
-        self.count_second(row.at_ns / SECOND, count);
-        self.whole_seconds &= u64::from(row.resolution_ns) == SECOND;
+        let second = at_ns / SECOND;
+        if second != self.second.0 {
+            self.second = (second, 0);
+        }
+        self.second.1 += count;
+        self.peak_second = self.peak_second.max(self.second.1);
+        self.resolution.take(row.resolution_ns.into(), count);
         self.keys.note(row.key_hash());
         if let Some(client) = row.client {
             self.has_clients = true;
@@ -87,22 +92,16 @@ impl Stat {
         }
     }
 
-    fn count_second(&mut self, second: Nanos, count: u64) {
-        if second > self.seconds[0].0 {
-            let before = if second == self.seconds[0].0 + 1 { self.seconds[0] } else { (second - 1, 0) };
-            self.seconds = [(second, 0), before];
-        }
-        for (_, requests) in self.seconds.iter_mut().filter(|(known, _)| *known == second).take(1) {
-            *requests += count;
-            self.peak_second = self.peak_second.max(*requests);
-        }
+    /// Whether most times are whole seconds, as in a fit of the trace.
+    pub fn whole_seconds(&self) -> bool {
+        self.resolution.ns() == SECOND
     }
 
-    /// The time that the trace takes, in nanoseconds: from the earliest row to the latest one, with the whole of its second where
-    /// times are whole seconds. `None` where rows have no times, or all the same.
+    /// The time that the trace takes, in nanoseconds: from the first row to the latest one, with the whole of its second where
+    /// times are whole seconds. `None` where rows have no times, or exact ones that are all the same.
     pub fn length_ns(&self) -> Option<Nanos> {
         let (first, last) = self.span?;
-        let last_second_ns = if self.whole_seconds { SECOND } else { 0 };
+        let last_second_ns = if self.whole_seconds() { SECOND } else { 0 };
         Some((last - first).saturating_add(last_second_ns)).filter(|length_ns| *length_ns > 0)
     }
 
@@ -135,25 +134,6 @@ mod tests {
     }
 
     #[test]
-    fn a_late_row_counts_for_its_second_and_begins_no_other() {
-        let at =
-            |second: u64| Row { at_ns: second * SECOND, resolution_ns: SECOND as u32, ..Row::read(b"a") };
-        let stat = stat_of(&[1, 1, 1, 0, 1, 1].map(at));
-        assert_eq!((stat.peak_second, stat.out_of_order), (5, 1));
-        assert_eq!((stat.span, stat.length_ns()), (Some((0, SECOND)), Some(2 * SECOND)));
-        let (far, two) = (stat_of(&[7, 7, 3, 3, 3, 9].map(at)), stat_of(&[0, 0, 1, 0, 2].map(at)));
-        assert_eq!((far.peak_second, two.peak_second), (2, 3));
-    }
-
-    #[test]
-    fn rows_of_one_whole_second_last_for_it() {
-        let exact = Row { at_ns: 5 * SECOND, ..Row::read(b"a") };
-        let whole = Row { resolution_ns: SECOND as u32, ..exact };
-        assert_eq!(stat_of(&[whole, whole]).length_ns(), Some(SECOND));
-        assert_eq!(stat_of(&[exact, exact]).length_ns(), None);
-    }
-
-    #[test]
     fn lengths_are_those_of_values_and_neither_of_deletes_nor_of_buckets() {
         let store = Row { verb: Verb::Set, value_bytes: Some(7_201), ttl_s: 7_200, ..Row::read(b"a") };
         let delete = Row { verb: Verb::Delete, value_bytes: Some(0), count: 9, ..Row::read(b"a") };
@@ -165,6 +145,15 @@ mod tests {
         let unknown =
             stat_of(&[Row { count: 3, ..Row::read(b"a") }, Row { verb: Verb::Touch, ..Row::read(b"a") }]);
         assert_eq!((unknown.sizes_unknown, unknown.value_bytes.total()), (3, 0.0));
+    }
+
+    #[test]
+    fn a_row_that_is_late_counts_as_made_at_the_time_of_the_row_before_it() {
+        let at = |second: u64| Row { at_ns: second * SECOND, ..Row::read(b"a") }.within_second();
+        let stat = stat_of(&[1, 1, 1, 0, 1, 1, 2].map(at));
+        assert_eq!((stat.peak_second, stat.out_of_order, stat.length_ns()), (6, 1, Some(2 * SECOND)));
+        let in_order = stat_of(&[1, 1, 2, 2, 2, 3].map(at));
+        assert_eq!((in_order.peak_second, in_order.out_of_order), (3, 0));
     }
 
     #[test]

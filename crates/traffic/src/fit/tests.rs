@@ -305,6 +305,50 @@ fn hardly_any_rows_are_fitted_too() {
     assert_eq!(same.hit_ratio(1.0).map(|(share, _)| share > 0.999), Some(true));
 }
 
+/// Programs write 2.0 as 2, so the first times of a file may be whole where the others have fractions.
+#[test]
+fn a_few_whole_times_among_exact_ones_do_not_make_a_trace_of_whole_seconds() {
+    let rows = |whole: u64| {
+        let (mut fitter, mut stat) = (Fitter::default(), Stat::default());
+        for number in 0..20_000u64 {
+            let at_ns = number * 10_000_000 + 3_000;
+            let row = Row { at_ns, ..Row::read(b"k") };
+            let row = if number < whole {
+                Row { at_ns: at_ns / SECOND * SECOND, ..row }.within_second()
+            } else {
+                row
+            };
+            fitter.take(&row);
+            stat.take(&row);
+        }
+        (fitter.end(), stat)
+    };
+    for (whole, is_whole, first_window_s) in
+        [(0, false, 0.01), (1, false, 0.01), (150, false, 0.01), (19_900, true, 1.0)]
+    {
+        let (fit, stat) = rows(whole);
+        assert_eq!(
+            (fit.arrivals.whole_seconds, stat.whole_seconds()),
+            (is_whole, is_whole),
+            "{whole} whole times"
+        );
+        assert_eq!(fit.resolution_ns, if is_whole { SECOND } else { 1 }, "{whole} whole times");
+        let windows: Vec<f64> = fit.arrivals.dispersions.iter().map(|one| one.window_s).collect();
+        assert_eq!(windows[0], first_window_s, "{whole} whole times");
+        assert!(!is_whole || windows.iter().all(|window_s| window_s.fract() == 0.0), "{windows:?}");
+    }
+}
+
+#[test]
+fn rows_of_one_whole_second_take_that_second_in_a_fit_as_in_a_summary() {
+    let row = Row { at_ns: 5 * SECOND, ..Row::read(b"k") };
+    assert_eq!(fit_of(&[row.within_second(), row.within_second()]).arrivals.rate, Some(2.0));
+    let mut stat = Stat::default();
+    stat.take(&row.within_second());
+    assert_eq!(stat.length_ns(), Some(SECOND));
+    assert_eq!(fit_of(&[row, row]).arrivals.rate, None, "exact times that are all the same");
+}
+
 #[test]
 fn times_that_go_backwards_or_leap_are_no_trouble() {
     let at = |at_ns: u64| Row { at_ns, ..Row::read(b"k") };

@@ -63,7 +63,8 @@ fn whole(value: f64) -> String {
 
 fn trace(lines: &mut Lines, fit: &Fit, format: &str, account: &Account) {
     let span_s = fit.span_ns as f64 / SECOND as f64;
-    let time = if fit.arrivals.rate.is_some() { format!(" in {} s", number(span_s)) } else { String::new() };
+    let has_span = fit.arrivals.rate.is_some() && fit.span_ns > 0;
+    let time = if has_span { format!(" in {} s", number(span_s)) } else { String::new() };
     let about = if fit.sampled < 1.0 { "about " } else { "" };
     let (requests, keys) = (grouped(fit.requests), whole(fit.keys));
     lines.add("Trace", &format!("{requests} requests for {about}{keys} keys{time}, format {format}"));
