@@ -1,38 +1,39 @@
-//! The errors of distributions: what text or numbers were refused, and what would have been accepted.
+//! The errors of distributions: the text or numbers that were refused, and the forms that are accepted.
 
 use std::fmt;
 
-/// The greatest magnitude of a number in a distribution: far from where arithmetic overflows.
+/// The greatest magnitude of a number in a distribution, chosen far below the overflow of arithmetic.
 pub(super) const NUMBER_MAX: f64 = 1e18;
 
-/// The greatest whole number that stands exactly in a `f64` with all below it.
+/// 2^53, up to which an `f64` represents every whole number exactly.
 pub(super) const INTEGER_MAX: u64 = 1 << 53;
 
-/// Why text or numbers are not a distribution.
+/// The reason why text or numbers are not a distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DistError {
-    /// The text is no distribution that pummel knows, or has wrong parameters.
+    /// Text or numbers that are no distribution of pummel, or have parameters out of bounds.
     Refused {
-        /// The text as it was given.
+        /// The text that was refused.
         given: String,
         /// The forms that are accepted.
         accepted: &'static str,
     },
-    /// `file:PATH` or `cachelib:PATH` where the values themselves are needed.
+    /// A distribution in a file (`file:PATH` or `cachelib:PATH`) that was parsed as text alone, without reading the
+    /// file.
     Unread {
-        /// The text, with its prefix.
+        /// The text with its prefix.
         given: String,
     },
-    /// A line of a file of values is not a number.
+    /// A line of a file of values that is not a number between -1e18 and 1e18.
     Line {
         /// Path of the file.
         path: String,
-        /// Number of the line, from 1 on.
+        /// Number of the line; the first line is 1.
         line: usize,
-        /// Text of the line.
+        /// Text of the line, without comment and surrounding blanks.
         given: String,
     },
-    /// A file of values without a value.
+    /// A file of values that contains no value.
     Empty {
         /// Path of the file.
         path: String,

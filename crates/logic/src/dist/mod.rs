@@ -1,7 +1,7 @@
-//! Distributions of sizes, times and gaps, each drawn by its quantile function.
+//! Distributions of sizes, times and gaps. Values are drawn by the quantile function (inverse transform).
 //!
-//! One draw of 64 bits gives one value, the same on every machine: logarithms and exponentials come from `libm`, and
-//! the rest is arithmetic that IEEE 754 fixes to the last bit.
+//! One draw of 64 bits gives one value, which is the same on every machine: logarithms and exponentials come from
+//! `libm`, and IEEE 754 defines the result of all other arithmetic exactly.
 
 mod error;
 mod text;
@@ -13,24 +13,25 @@ pub use self::error::DistError;
 pub use self::text::{FORMS, NAMES, Spec};
 pub use self::weighted::{Range, Weighted};
 
-/// A distribution of numbers. No unit is stored: the caller decides whether they are bytes,
-/// seconds or microseconds.
+/// A distribution of numbers. The unit of the numbers (bytes, seconds or microseconds) is not stored; the caller
+/// chooses it.
 ///
-/// Parsing gives only legal parameters. A variant that is built by hand has to pass [`Dist::checked`].
+/// Parsing gives only legal parameters. The parameters of a variant that is built by hand are checked by
+/// [`Dist::checked`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dist {
-    /// A single number.
+    /// A constant: every draw is this number.
     Fixed(f64),
-    /// Every number between two bounds alike.
+    /// The uniform distribution: all numbers between two bounds are equally likely.
     Uniform {
-        /// The least number.
+        /// The lower bound.
         low: f64,
-        /// The greatest, at least `low`.
+        /// The upper bound, at least `low`.
         high: f64,
     },
-    /// The normal distribution. It reaches below 0: [`Dist::draw_size`] and arrivals cut it off there.
+    /// The normal distribution. Draws can be negative: [`Dist::draw_size`] and arrivals count negative ones as 0.
     Normal {
-        /// The mean value.
+        /// The mean of the distribution.
         mean: f64,
         /// The standard deviation, 0 or more.
         sd: f64,
@@ -40,22 +41,23 @@ pub enum Dist {
         /// The mean, 0 or more.
         mean: f64,
     },
-    /// The generalised Pareto distribution; shape 0 is the exponential one moved by `loc`.
+    /// The generalised Pareto distribution; with shape 0 the exponential distribution shifted by `loc`.
     Pareto {
-        /// The lower end.
+        /// The lower end of the distribution.
         loc: f64,
-        /// The scale, above 0.
+        /// The scale parameter, above 0.
         scale: f64,
-        /// Weight of the tail: the mean is infinite from 1 on; a negative shape has an upper end.
+        /// The shape parameter, which is the weight of the upper tail: the mean is infinite from 1 on, and values
+        /// have an upper bound below 0.
         shape: f64,
     },
-    /// The generalised extreme value distribution; shape 0 is Gumbel's.
+    /// The generalised extreme value distribution; with shape 0 Gumbel's distribution.
     Gev {
-        /// The place of the bulk.
+        /// The location parameter.
         loc: f64,
-        /// The scale, above 0.
+        /// The scale parameter, above 0.
         scale: f64,
-        /// Weight of the tail, as for [`Dist::Pareto`].
+        /// The shape parameter, with the same meaning as for [`Dist::Pareto`].
         shape: f64,
     },
     /// Key sizes in bytes of Facebook's ETC pool ([`ETC_KEY`]).
@@ -64,9 +66,9 @@ pub enum Dist {
     EtcValue,
     /// Gaps in microseconds of Facebook's ETC pool ([`ETC_ARRIVAL`]).
     EtcArrival,
-    /// Whole numbers from weighted ranges.
+    /// Whole numbers from weighted ranges, equally likely within a range.
     Weighted(Weighted),
-    /// The values that a file holds, each as likely as the others. This crate reads no files: the caller reads the values.
+    /// The values in a file, each equally likely. This crate reads no files: the caller supplies the values.
     File {
         /// The path of the file, for messages and reports.
         path: String,
@@ -75,18 +77,19 @@ pub enum Dist {
     },
 }
 
-/// ETC key sizes in bytes, a generalised extreme value distribution. This and the other ETC figures: Atikoglu, Xu,
-/// Frachtenberg, Jiang, Paleczny, "Workload analysis of a large-scale key-value store", SIGMETRICS 2012.
+/// ETC key sizes in bytes, a generalised extreme value distribution. The source of this and all other ETC figures is:
+/// Atikoglu, Xu, Frachtenberg, Jiang, Paleczny, "Workload analysis of a large-scale key-value store", SIGMETRICS
+/// 2012.
 pub const ETC_KEY: Dist = Dist::Gev { loc: 30.7984, scale: 8.20449, shape: 0.078688 };
 
-/// ETC value sizes in bytes above the [`ETC_HEAD`].
+/// ETC value sizes of 15 bytes and more. Shorter sizes are in [`ETC_HEAD`].
 pub const ETC_TAIL: Dist = Dist::Pareto { loc: 15.0, scale: 214.476, shape: 0.348238 };
 
-/// ETC gaps between requests in microseconds.
+/// ETC gaps between requests in microseconds, over all hours of the day.
 pub const ETC_ARRIVAL: Dist = Dist::Pareto { loc: 0.0, scale: 16.0292, shape: 0.154971 };
 
-/// ETC gaps between requests by the hour of the day (UTC): scale in microseconds and shape of generalised Pareto distributions that
-/// begin at 0; table 5 of the same paper.
+/// ETC gaps between requests by the hour of the day (UTC): scale in microseconds and shape of generalised Pareto
+/// distributions that begin at 0. Source: table 5 of the paper that [`ETC_KEY`] names.
 pub const ETC_ARRIVAL_HOURS: [(f64, f64); 24] = [
     (16.2868, 0.155280),
     (15.8937, 0.141368),
@@ -114,18 +117,18 @@ pub const ETC_ARRIVAL_HOURS: [(f64, f64); 24] = [
     (16.3238, 0.147258),
 ];
 
-/// Share of the ETC values that are 0, 1, ... 14 bytes long; the other 0.55845 follow [`ETC_TAIL`].
+/// Shares of the ETC values that are 0, 1, ... 14 bytes long; the remaining share, 0.55845, follows [`ETC_TAIL`].
 pub const ETC_HEAD: [f64; 15] = [
     0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837,
     0.08989, 0.00092, 0.00326, 0.01980,
 ];
 
-/// Running sums of [`ETC_HEAD`].
+/// Cumulative sums of [`ETC_HEAD`].
 const ETC_HEAD_UNTIL: [f64; 15] = running_sums(ETC_HEAD);
 
 impl Dist {
-    /// The value below which the share `u` of the distribution lies; 0 < `u` < 1. Never NaN; infinite only where
-    /// shapes far outside -10 to 10 overflow.
+    /// The value below which the share `u` of the distribution lies, for 0 < `u` < 1. The result is never NaN, and
+    /// infinite only for shapes far outside -10 to 10, which overflow.
     pub fn quantile(&self, u: f64) -> f64 {
         match self {
             Dist::Fixed(value) => *value,
@@ -145,7 +148,9 @@ impl Dist {
         }
     }
 
-    /// The value above which the share `u` of the distribution lies, without the loss of digits that `1 - u` would bring.
+    /// The value above which the share `u` of the distribution lies. Small `u` keep all their digits for
+    /// [`Dist::Exponential`], [`Dist::Pareto`] and [`Dist::EtcArrival`]; for the others the result is `quantile(1 -
+    /// u)`, in which digits of a small `u` are lost.
     pub fn upper_quantile(&self, u: f64) -> f64 {
         match self {
             Dist::Exponential { mean } => mean * -libm::log(u),
@@ -155,7 +160,7 @@ impl Dist {
         }
     }
 
-    /// The value that 64 random bits stand for.
+    /// Draws a value from 64 random bits.
     #[inline]
     pub fn draw(&self, bits: u64) -> f64 {
         match self {
@@ -164,15 +169,16 @@ impl Dist {
         }
     }
 
-    /// The size that 64 random bits stand for: the value rounded to a whole number (halves up), and at least `min` and
-    /// at most `max`. Panics where `min` exceeds `max`.
+    /// Draws a size from 64 random bits: a value rounded to a whole number (halves up), then limited to `min` and
+    /// `max`. Panics if `min` exceeds `max`.
     #[inline]
     pub fn draw_size(&self, bits: u64, min: u64, max: u64) -> u64 {
-        // The cast cuts off fractions, takes what is negative to 0 and what is too large to the end of the range.
+        // The cast cuts off fractions and saturates: negative values become 0, values that are too large the greatest
+        // number.
         ((self.draw(bits) + 0.5) as u64).clamp(min, max)
     }
 
-    /// The mean; infinite where a shape of 1 or more makes it so.
+    /// The mean of the distribution, negative values included; infinite for shapes of 1 or more.
     pub fn mean(&self) -> f64 {
         match self {
             Dist::Fixed(value) => *value,
@@ -192,8 +198,8 @@ impl Dist {
         }
     }
 
-    /// The mean of what is drawn where everything below 0 counts as 0, as it does for sizes and gaps: exact to 9 digits or
-    /// better, and 0 where no draw is above 0.
+    /// The mean of draws of which negative ones count as 0, as sizes and gaps do. At least 9 digits are exact; the
+    /// mean is 0 if no draw is above 0.
     pub fn mean_from_zero(&self) -> f64 {
         match self {
             _ if self.support().0 >= 0.0 => self.mean(),
@@ -205,7 +211,7 @@ impl Dist {
             Dist::Normal { mean, sd } => normal_from_zero(*mean, *sd),
             Dist::Pareto { shape, .. } | Dist::Gev { shape, .. } if *shape >= 1.0 => f64::INFINITY,
             Dist::Pareto { loc, scale, shape } => {
-                // What is above 0 is a generalised Pareto distribution again, which begins at 0.
+                // The part above 0 is again a generalised Pareto distribution, which begins at 0.
                 libm::exp(-unstretch(*shape, -loc / scale)) * (scale - shape * loc) / (1.0 - shape)
             }
             Dist::Gev { loc, scale, shape } => scale * gev_from_zero(loc / scale, *shape),
@@ -213,15 +219,15 @@ impl Dist {
         }
     }
 
-    /// Factor for draws, cut off at 0, that makes their mean `mean`; none where no factor does that,
-    /// because the mean is 0 or infinite.
+    /// The factor that scales draws, of which negative ones count as 0, to the given mean; `None` if the mean of
+    /// these draws is 0 or infinite, or the factor is.
     pub fn factor_to_mean(&self, mean: f64) -> Option<f64> {
         let own = self.mean_from_zero();
         let factor = mean / own;
         (own > 0.0 && own.is_finite() && factor.is_finite()).then_some(factor)
     }
 
-    /// The bounds that all values lie within, both included; infinite where there is none.
+    /// The lowest and the highest possible value; infinite where there is no bound.
     pub fn support(&self) -> (f64, f64) {
         match self {
             Dist::Fixed(value) => (*value, *value),
@@ -244,19 +250,19 @@ impl Dist {
     }
 }
 
-/// Quantile of the exponential distribution of mean 1.
+/// Quantile of the exponential distribution with mean 1.
 fn exponential_quantile(u: f64) -> f64 {
     -libm::log1p(-u)
 }
 
-/// (exp(shape y) - 1) / shape, and its limit y for shape 0: what turns an exponential draw into a generalised Pareto
-/// one, and a Gumbel draw into one of the generalised extreme value distribution.
+/// Computes (exp(shape y) - 1) / shape, or its limit y for shape 0. The result turns an exponential draw y into a
+/// generalised Pareto draw, and a Gumbel draw into a draw of the generalised extreme value distribution.
 fn stretch(shape: f64, y: f64) -> f64 {
     // Below this shape the two differ by less than the last bit of y.
     if shape.abs() < 1e-18 { y } else { libm::expm1(shape * y) / shape }
 }
 
-/// The y that [`stretch`] turns into `stretched`.
+/// Inverse of [`stretch`]: the y for which `stretch(shape, y)` is `stretched`.
 fn unstretch(shape: f64, stretched: f64) -> f64 {
     if shape.abs() < 1e-18 { stretched } else { libm::log1p(shape * stretched) / shape }
 }
@@ -266,7 +272,7 @@ fn unstretch(shape: f64, stretched: f64) -> f64 {
 fn gev_mean(shape: f64) -> f64 {
     const EULER: f64 = 0.577_215_664_901_532_9;
     if shape.abs() < 1e-5 {
-        // The first terms of the series, since the formula cancels here.
+        // The first terms of the series are used, because the formula loses its digits near 0.
         let square = std::f64::consts::PI * std::f64::consts::PI;
         EULER + shape * (EULER * EULER / 2.0 + square / 12.0)
     } else {
@@ -274,30 +280,31 @@ fn gev_mean(shape: f64) -> f64 {
     }
 }
 
-/// Mean of the normal distribution where everything below 0 counts as 0.
+/// Mean of draws of the normal distribution of which negative ones count as 0.
 fn normal_from_zero(mean: f64, sd: f64) -> f64 {
     let distance = mean / sd;
     let density = libm::exp(-distance * distance / 2.0) / libm::sqrt(std::f64::consts::TAU);
     sd * density + mean * libm::erfc(-distance * std::f64::consts::FRAC_1_SQRT_2) / 2.0
 }
 
-/// Mean of the generalised extreme value distribution with scale 1 and a shape below 1, where everything below 0 counts as 0.
+/// Mean of draws of the generalised extreme value distribution with scale 1 and a shape below 1, of which negative
+/// ones count as 0.
 ///
-/// With t = -ln u a value is above 0 where t is below some `end`, and integration by parts makes of its mean the integral of
-/// t^(-shape - 1) (1 - e^-t) from 0 to `end`, of which no part is negative.
+/// In terms of t = -ln u, a value is above 0 if t is below some `end`. Integration by parts turns the mean into the
+/// integral of t^(-shape - 1) (1 - e^-t) from 0 to `end`, whose integrand is never negative.
 fn gev_from_zero(loc: f64, shape: f64) -> f64 {
-    /// From here on e^-t is less than the last bit of 1.
+    /// The t from which on e^-t is below the last bit of 1.
     const FAR: f64 = 40.0;
     const STEPS: u32 = 1_024;
     let end = libm::exp(-unstretch(shape, -loc));
-    // Up to 1 by the series of e^-t.
+    // The integral up to 1 is computed by the series of e^-t.
     let near = end.min(1.0);
     let (mut sum, mut term) = (0.0, libm::pow(near, 1.0 - shape));
     for power in 1..20 {
         sum += term / (f64::from(power) - shape);
         term *= -near / f64::from(power + 1);
     }
-    // From 1 on over the logarithm of t, by Simpson's rule.
+    // The integral from 1 on is computed over the logarithm of t by Simpson's rule.
     let step = libm::log(end.clamp(1.0, FAR)) / f64::from(STEPS);
     let part = |at: u32| {
         let log = f64::from(at) * step;
@@ -328,9 +335,9 @@ const fn running_sums(shares: [f64; 15]) -> [f64; 15] {
     sums
 }
 
-/// Quantile of the normal distribution with mean 0 and deviation 1: the rational approximation PPND16 of Wichura,
-/// "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37, 1988; relative error
-/// about 1e-16.
+/// Quantile of the normal distribution with mean 0 and standard deviation 1. The formula is the rational
+/// approximation PPND16 of Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied
+/// Statistics 37, 1988; relative error about 1e-16.
 fn normal_quantile(u: f64) -> f64 {
     let centred = u - 0.5;
     if centred.abs() <= 0.425 {
@@ -347,7 +354,7 @@ fn normal_quantile(u: f64) -> f64 {
     if centred < 0.0 { -distance } else { distance }
 }
 
-/// A polynomial by Horner's rule; the coefficient of the highest power comes last.
+/// Evaluates a polynomial by Horner's rule; the coefficient of the highest power comes last.
 fn polynomial(coefficients: &[f64; 8], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }

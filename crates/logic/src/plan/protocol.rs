@@ -1,4 +1,4 @@
-//! The protocols that a Plan can name: one row, one codec and one handshake each.
+//! The protocols that a Plan can name, each with its properties, codec and handshake.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::protocol::text::Text;
 use crate::protocol::{Codec, Refused, Verb};
 
 crate::words! {
-    /// A protocol that servers speak.
+    /// A protocol between pummel and the servers.
     pub enum Protocol {
         /// memcached's text protocol.
         Text = "text",
@@ -30,28 +30,29 @@ crate::words! {
 /// The kind of server that speaks a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFamily {
-    /// Servers like memcached.
+    /// memcached, and other servers that speak one of its protocols.
     Memcached,
     /// Redis, Valkey, and other servers that speak RESP.
     Resp,
-    /// A server that knows only the operations in the row of its protocol.
+    /// Servers of another kind, whose only operations are those in the row of their protocol.
     Other,
 }
 
 /// The properties of one protocol.
 #[derive(Debug)]
 pub struct ProtocolRow {
-    /// The sentence of `--help`.
+    /// The description of the protocol in `--help`.
     pub about: &'static str,
-    /// The port of a server whose name has none.
+    /// The port of a server whose address in the Plan has none.
     pub default_port: u16,
-    /// The servers that speak the protocol.
+    /// The kind of server that speaks the protocol.
     pub family: ServerFamily,
     /// The operations that the protocol has.
     pub verbs: &'static [Verb],
 }
 
-/// The operations of memcached, in all its protocols: those before the first that only RESP servers have.
+/// The operations of memcached's protocols: all verbs that are declared before [`Verb::Hget`], the first verb of RESP
+/// alone.
 const MEMCACHED_VERBS: &[Verb] = Verb::ALL.split_at(Verb::Hget as usize).0;
 
 /// The operations of RESP servers.
@@ -89,27 +90,30 @@ const RESP: ProtocolRow = ProtocolRow {
     verbs: &RESP_VERBS,
 };
 
-/// The wishes of a Plan to a codec beside its protocol. A codec ignores the fields that are none of its protocol's.
+/// Options for the codec of a Plan. The protocol that an option belongs to stands in brackets; codecs of other
+/// protocols ignore it.
 #[derive(Clone, Debug, Default)]
 pub struct CodecOptions {
-    /// A blank stands before the end of command lines, as mcperf writes them (text).
+    /// Whether command lines end with a blank, as mcperf writes them; not those of reads and of requests without
+    /// reply (text).
     pub blanks: bool,
-    /// Stores have a word that no server knows in the place of `set` (text).
+    /// Whether `set` is sent as `xxx`, which no server knows (mcperf's bogus method); includes `blanks` (text).
     pub bogus_sets: bool,
-    /// Requests have no numbers, and a read of several keys is as many reads (binary).
+    /// Whether all packets carry the opaque 0, and a read of several keys is sent as that many plain reads (binary).
     pub plain_packets: bool,
-    /// The command of [`Verb::Command`] (RESP).
+    /// The template of the command that [`Verb::Command`] sends (RESP).
     pub template: Option<Arc<Template>>,
-    /// Last bytes of a longer key that are the field of a hash, 0 for none (RESP).
+    /// Length in bytes of the hash field at the end of a key; 0 if values are not kept in hashes (RESP).
     pub field_bytes: u32,
 }
 
-/// Work that is the same for every codec, and is compiled for each of them.
+/// A function that is generic over the codec. [`Protocol::with_codec`] calls it with the codec of a protocol.
 pub trait WithCodec {
-    /// Result of the work.
+    /// The value that the function returns.
     type Output;
 
-    /// Does the work with `codec`, from which the codec of each connection is renewed.
+    /// Runs the function. `codec` has the options of the Plan; the codec of each connection is made from it by
+    /// [`Codec::renew`].
     fn with_codec<C: Codec + Sync>(self, codec: C) -> Self::Output;
 }
 
@@ -127,7 +131,7 @@ impl Protocol {
         }
     }
 
-    /// Does `work` with the codec of this protocol.
+    /// Calls `work` with the codec of this protocol and these options.
     pub fn with_codec<W: WithCodec>(self, options: CodecOptions, work: W) -> W::Output {
         match self {
             Protocol::Text if options.bogus_sets => work.with_codec(Text::with_bogus_sets()),
@@ -141,10 +145,11 @@ impl Protocol {
         }
     }
 
-    /// The handshake of every connection, for a login and the number of a database (RESP).
+    /// The handshake that begins every connection: it sends the login, if there is one, and selects the database
+    /// (RESP).
     ///
     /// # Errors
-    /// Returns [`Refused`] for a login that the protocol cannot say.
+    /// Returns [`Refused`] for a login that the protocol cannot express.
     pub fn handshake(self, login: Option<Credentials<'_>>, database: u32) -> Result<Handshake, Refused> {
         match (self, login) {
             (Protocol::Resp2, login) => Ok(Handshake::resp2(login, database)),
@@ -155,7 +160,7 @@ impl Protocol {
         }
     }
 
-    /// Whether servers that speak RESP have this protocol.
+    /// Whether the protocol is a version of RESP.
     pub fn is_resp(self) -> bool {
         self.row().family == ServerFamily::Resp
     }

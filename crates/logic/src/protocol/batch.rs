@@ -1,30 +1,29 @@
-//! Requests that get several replies in protocols whose replies do not say which request they belong to.
+//! Numbering of requests on a connection, for codecs whose replies do not say which request they belong to.
 //!
-//! A multi-get is one request, and ends exactly once. Where its replies carry no tag, the codec has to know when they
-//! begin and end: servers answer in order, so it is enough to number the requests that get a reply, and to remember the
-//! numbers of those that get several.
+//! Servers answer in order. The codec therefore numbers the requests that get a reply, and remembers the numbers of
+//! those that get several replies (multi-gets), so that each ends exactly once. Requests without reply between
+//! them are counted too, because a server answers those only with errors, and these errors name no request.
 
 use super::{Fault, Outcome, Tag};
 use std::collections::VecDeque;
 
-/// Findings of a read, the weakest first. The outcome of a read of many keys is the strongest finding
-/// among them.
+/// Result of a read of one key, the weakest first. A read of many keys has the strongest result of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
-    /// The read found nothing.
+    /// The key was not found.
     Nothing,
-    /// The read found a value.
+    /// A value was found.
     Value,
-    /// A value, or a place for one, that another client is going to renew.
+    /// A value was found, or an empty item in its place, that another client was asked to renew.
     Recaching,
-    /// A value that was marked as stale.
+    /// A value was found that is marked as stale.
     Stale,
-    /// The right to renew a value, or to make one.
+    /// The client won the right to renew the value, or to create it.
     Win,
 }
 
 impl Found {
-    /// The outcome of a read with this finding.
+    /// The outcome of a request with this result.
     #[inline]
     pub fn outcome(self) -> Outcome {
         match self {
@@ -37,67 +36,71 @@ impl Found {
     }
 }
 
-/// A request with several replies.
+/// A request with several replies, or a question of the codec itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
-    /// The request's number among those that get a reply.
+    /// The number of the request among those that get a reply.
     number: u32,
-    /// Replies that are still to come, where their number is known.
+    /// Number of replies that are still to come. A codec that recognises the last reply by an end mark does not use
+    /// it.
     pub left: u32,
     /// The request's tag.
     pub tag: Tag,
-    /// The strongest finding of the request so far.
+    /// The strongest result of the replies so far.
     pub found: Found,
-    /// Whether the request has ended with an error; replies that still come for it are dropped.
+    /// Whether the request has ended with an error; later replies to it are dropped.
     pub ended: bool,
-    /// Whether this is no request, but the codec's own question whether everything before it is answered.
+    /// Whether this is no request of the caller but a question of the codec: its answer shows that everything before
+    /// it was answered.
     pub is_inquiry: bool,
 }
 
-/// Most bytes of an error's words that are kept until it is known which request it was for.
+/// Most bytes of an error message that are kept until the failed request is known.
 const WORDS_MAX_BYTES: usize = 200;
 
-/// Requests that get no reply but errors, which do not name them.
+/// Requests without reply (noreply) and the errors that may belong to them.
 ///
-/// A server answers in order, so an error is that of a request without reply which was written since the last answered
-/// request, or that of the oldest request which waits. Where both are there, the codec asks whether all that came
-/// before is answered. So many requests as are not when the server says yes have failed; the other errors were those of
-/// requests without reply.
+/// A server answers in order, so an error that names no request belongs either to the oldest request that waits for a
+/// reply, or to a request without reply that was written before it. If both are possible, the codec writes a
+/// question that the server always answers. When the answer comes, each request that still waits before it has
+/// failed; the other errors belong to requests without reply.
 #[derive(Debug, Default)]
 struct Quiet {
-    /// Requests that were written in a row, by the number of the next request that gets a reply. As many entries at
-    /// most as requests wait, and one.
+    /// Pairs of the number of the next request with a reply and the count of requests without reply that were written
+    /// directly before it. At most one entry more than there are waiting requests.
     runs: VecDeque<(u32, u32)>,
     /// Number of errors whose request is not known yet.
     unclear: u32,
-    /// The words of the first of these errors.
+    /// Class of the first of these errors.
     fault: Option<Fault>,
     words: Vec<u8>,
-    /// Whether there was a request without reply.
+    /// Whether the connection has ever had a request without reply.
     was_asked: bool,
-    /// Whether the codec has to ask.
+    /// Whether the codec still has to write its question.
     inquires: bool,
-    /// Errors that are known now and not reported: of requests without reply, and of others.
+    /// Errors that are assigned but not handed over yet: the count for requests without reply, then the count for
+    /// requests with one.
     failed: (u32, u32),
 }
 
-/// The request that an error belongs to which names none.
+/// The kind of request that an error without a name belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// The oldest request that waits for a reply.
     Oldest,
     /// A request without reply.
     Quiet,
-    /// Either the oldest request that waits or a request without reply.
+    /// The oldest request that waits or a request without reply; the answer to a question decides.
     Unclear,
 }
 
-/// The requests of one connection that get several replies. Costs nothing until there is one.
+/// The numbers of the requests of one connection. Memory is allocated with the first multi-get or request without
+/// reply.
 #[derive(Debug, Default)]
 pub struct Batches {
-    /// Requests that get a reply, so far; the number of the next.
+    /// Number of requests that get a reply so far, which is also the number of the next one.
     asked: u32,
-    /// Answered requests, so far; the number of the oldest that is not answered.
+    /// Number of answered requests so far, which is also the number of the oldest unanswered one.
     answered: u32,
     waiting: Option<Box<Waiting>>,
 }
@@ -109,13 +112,13 @@ struct Waiting {
 }
 
 impl Batches {
-    /// A request that gets one reply was written.
+    /// Notes that a request with one reply was written.
     #[inline]
     pub fn ask(&mut self) {
         self.asked = self.asked.wrapping_add(1);
     }
 
-    /// A request that gets `left` replies was written.
+    /// Notes that a request with `left` replies was written.
     pub fn ask_batch(&mut self, tag: Tag, left: u32) {
         self.push(tag, left, false);
     }
@@ -127,7 +130,7 @@ impl Batches {
         self.ask();
     }
 
-    /// A request that gets no reply but errors was written.
+    /// Notes that a request was written whose only possible reply is an error.
     pub fn ask_quietly(&mut self) {
         let (asked, answered) = (self.asked, self.answered);
         let quiet = &mut self.waiting.get_or_insert_default().quiet;
@@ -139,7 +142,7 @@ impl Batches {
         }
     }
 
-    /// Takes in an error that names no request, and returns the request that it belongs to.
+    /// Takes in an error that names no request, and returns the kind of request that it belongs to.
     pub fn blame(&mut self) -> Blame {
         let (asked, answered) = (self.asked, self.answered);
         let Some(waiting) = &mut self.waiting else { return Blame::Oldest };
@@ -153,7 +156,7 @@ impl Batches {
             return Blame::Unclear;
         }
         match batch {
-            // What stands before it was done before.
+            // The server has begun to answer this batch, so all requests before it are done.
             Some(batch) if batch.found != Found::Nothing || batch.ended => return Blame::Oldest,
             Some(batch) if batch.is_inquiry => return Blame::Quiet,
             _ => {}
@@ -165,7 +168,7 @@ impl Batches {
             return Blame::Oldest;
         };
         *count -= 1;
-        // A multi-get has an end mark, so that it ends whether the error was its own or not.
+        // The end mark of a multi-get comes in any case, and ends it also if this error was its own.
         if batch.is_some() {
             return Blame::Quiet;
         }
@@ -173,7 +176,7 @@ impl Batches {
         Blame::Unclear
     }
 
-    /// Keeps the words of an error whose request is not known yet.
+    /// Keeps the class and the message of an error whose request is not known yet. Only the first such error is kept.
     pub fn keep(&mut self, fault: Fault, words: &[u8]) {
         let Some(waiting) = &mut self.waiting else { return };
         let quiet = &mut waiting.quiet;
@@ -184,7 +187,8 @@ impl Batches {
         }
     }
 
-    /// Whether the codec has to ask whether everything before is answered. Returns true once for each question.
+    /// Whether the codec has to write the question that is answered when everything before it is. Returns true once
+    /// for each question.
     pub fn inquires(&mut self) -> bool {
         let Some(waiting) = &mut self.waiting else { return false };
         let inquires = std::mem::take(&mut waiting.quiet.inquires);
@@ -194,8 +198,9 @@ impl Batches {
         inquires
     }
 
-    /// The oldest batch has its end mark, and everything before it is answered: what waits still has failed. Returns
-    /// the batch, and whether there are errors of which it is known now whom they are for; `None` where it cannot end.
+    /// Ends the oldest batch, whose end mark has come: requests that still wait before it have failed. Returns the
+    /// batch, and whether errors were assigned that [`Batches::next_failed`] hands over; `None` if more requests wait
+    /// than errors came, or if there is no batch.
     pub fn end_batch(&mut self) -> Option<(Batch, bool)> {
         let waiting = self.waiting.as_mut()?;
         let batch = *waiting.batches.front()?;
@@ -211,8 +216,8 @@ impl Batches {
         Some((batch, unclear > 0))
     }
 
-    /// The next error of those of which it is known now whom they are for: of a request without reply, or, with its
-    /// fault, of the oldest request that waits.
+    /// Takes the next assigned error: `Some(Some(fault))` for the oldest request that waits, `Some(None)` for a
+    /// request without reply, and `None` if there is no more.
     pub fn next_failed(&mut self) -> Option<Option<Fault>> {
         let quiet = &mut self.waiting.as_mut()?.quiet;
         let (without_reply, others) = &mut quiet.failed;
@@ -224,13 +229,13 @@ impl Batches {
         Some(None)
     }
 
-    /// The words of the first error whose request was not known.
+    /// The message of the first error whose request was not known.
     pub fn failed_words(&self) -> &[u8] {
         self.waiting.as_ref().map_or(&[], |waiting| &waiting.quiet.words)
     }
 
-    /// The batch that a value with this tag belongs to: the oldest request, or one behind requests that may have
-    /// failed.
+    /// The batch that a value with this tag belongs to: the oldest batch, if no request waits before it or if those
+    /// that wait may have failed.
     #[inline]
     pub fn batch_of(&mut self, tag: Tag) -> Option<&mut Batch> {
         let answered = self.answered;
@@ -239,14 +244,14 @@ impl Batches {
         batches.front_mut().filter(|batch| batch.tag == tag && !batch.is_inquiry && is_next(batch))
     }
 
-    /// The batch that the next reply belongs to, if the oldest request is one.
+    /// The batch that the next reply belongs to; `None` if the oldest request is not a batch.
     #[inline]
     pub fn current(&mut self) -> Option<&mut Batch> {
         let answered = self.answered;
         self.waiting.as_mut()?.batches.front_mut().filter(|batch| batch.number == answered)
     }
 
-    /// The oldest request has all its replies.
+    /// Notes that the oldest request has all its replies.
     #[inline]
     pub fn answer(&mut self) {
         if self.current().is_some()
@@ -259,7 +264,7 @@ impl Batches {
 }
 
 impl Quiet {
-    /// Forgets requests that a server has passed, because it has answered a request behind them.
+    /// Drops the entries of requests that the server has passed, since it has answered a later request.
     fn forget_before(&mut self, answered: u32) {
         let is_past = |number: u32| answered.wrapping_sub(number).wrapping_sub(1) < 1 << 31;
         while self.runs.front().is_some_and(|&(number, _)| is_past(number)) {

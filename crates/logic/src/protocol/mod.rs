@@ -1,4 +1,5 @@
-//! The contract of all protocols: an [`Op`] becomes bytes, and bytes become [`Step`]s.
+//! The protocols and their common trait [`Codec`]: a codec encodes each [`Op`] as bytes, and decodes received bytes
+//! into [`Step`]s.
 
 use crate::connection::outbox::Outbox;
 
@@ -21,24 +22,23 @@ pub use self::op::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value};
 pub use self::outcome::{Fault, Outcome};
 pub use self::verb::Verb;
 
-/// Number that a request carries and its reply repeats, in protocols that have one.
+/// Number that a request carries and its reply repeats, in protocols whose replies repeat one.
 pub type Tag = u32;
 
-/// The reply that an encoded request gets.
+/// The reply that the caller has to expect to an encoded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The server sends one reply.
     Reply,
-    /// The server sends no reply; the request is complete when it was sent.
+    /// The server replies only if the request fails. The request is complete when it was sent.
     Nothing,
 }
 
-/// The reason why the protocol cannot express a request. The mistake lies in the plan and is found before anything is
-/// sent.
+/// The reason why a protocol cannot express a request. The cause is a mistake in the Plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused(pub &'static str);
 
-/// The reason why a codec of memcached's refuses a verb of RESP.
+/// The reason for which memcached's codecs refuse the verbs of RESP.
 const NOT_MEMCACHED: Refused =
     Refused("hget, hset, mset and command are asked of servers that speak RESP; memcached has none of them");
 
@@ -46,16 +46,17 @@ const NOT_MEMCACHED: Refused =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
-/// A finding of a codec in the bytes.
+/// One step of decoding: an event in the stream of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// All input was taken, and more is needed.
+    /// The decoder has taken all input, and needs more bytes.
     Need,
-    /// An item begins; its `size` bytes follow as [`Step::Body`], in as many pieces as they arrive in.
+    /// An item begins. The `size` bytes of its value follow as [`Step::Body`], in as many pieces as they arrive in.
     Item {
         /// Tag of the request that the item belongs to; `None` for the oldest request.
         tag: Option<Tag>,
-        /// The key as the server sent it; empty where the protocol does not repeat it.
+        /// The key as the server sent it, or as the codec kept it for a multi-get (RESP); empty where neither is
+        /// done.
         key: &'a [u8],
         /// Length of the value in bytes.
         size: u64,
@@ -66,27 +67,28 @@ pub enum Step<'a> {
     },
     /// Some bytes of the item's value; never empty.
     Body(&'a [u8]),
-    /// The server has no item for the next key of the oldest request, where replies name no key and are matched by
-    /// their order. A key behind which nothing follows has no such step: its request ends.
+    /// The server has no item for the next key of the oldest request. Only protocols without keys in their replies
+    /// give this step. A missing last key gives [`Step::Reply`] instead, because the request ends with it.
     Absent,
     /// A request is answered.
     Reply {
         /// Tag of the request; `None` for the oldest request.
         tag: Option<Tag>,
-        /// Outcome of the request. A read ends with [`Outcome::Hit`] when an item came before.
+        /// Outcome of the request. A read ends with [`Outcome::Hit`] if an item came before; in the meta protocol
+        /// also with [`Outcome::Stale`], [`Outcome::Win`] or [`Outcome::Recaching`].
         outcome: Outcome,
-        /// The server's words, without line end, where it said something beyond the outcome (errors, version); may be
-        /// cut off where they are long.
+        /// The server's message without line end, for errors, versions and other replies that say more than the
+        /// outcome. Long messages may be cut off.
         message: &'a [u8],
     },
-    /// A request that asked for no reply has failed.
+    /// A request without reply (noreply) has failed.
     QuietError {
-        /// The server's words, without line end; may be cut off where they are long.
+        /// The server's message without line end; long messages may be cut off.
         message: &'a [u8],
     },
 }
 
-/// A whole reply that was taken without showing its items.
+/// A whole reply that was decoded without handing over its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skimmed {
     /// Outcome of the request.
@@ -95,21 +97,23 @@ pub struct Skimmed {
     pub items: u32,
 }
 
-/// One protocol. A codec keeps what a reply needs while it is cut over several reads, and nothing else.
+/// Encoder of the requests and decoder of the replies of one connection. The state of a codec is what it needs to
+/// decode the next bytes: a reply that is cut over several reads, and, where replies do not name their requests, the
+/// unanswered requests.
 ///
-/// The contract, which the tests of every codec check: `decode` takes bytes off the front of `input`; it returns
-/// [`Step::Need`] only when `input` is empty; the sequence of steps, with the pieces of a body joined, is the same for
-/// every way of cutting the stream; no input makes it panic; after [`Malformed`] it is not called again.
+/// The tests of every codec check these rules: `decode` takes bytes off the front of `input`; it returns
+/// [`Step::Need`] only when `input` is empty; the sequence of steps, with the pieces of a body joined, is the same
+/// for every way of cutting the stream; no input makes it panic; after [`Malformed`] it is not called again.
 pub trait Codec {
-    /// Whether an error line ends a reply wherever it stands, so that bytes of the reply that follow the error line are
-    /// taken for the next reply.
+    /// Whether an error line ends the reply at any point, so that bytes after the error line belong to the next
+    /// reply.
     const ERRORS_END_ANYWHERE: bool = false;
 
-    /// A codec with default settings at the beginning of a connection.
+    /// Creates a codec with default settings for a new connection.
     fn new() -> Self;
 
-    /// A codec with the settings of this one at the beginning of another connection. A codec with settings overrides
-    /// the default.
+    /// Creates a codec with the settings of this one for another connection. The default implementation calls
+    /// [`Codec::new`], which is enough for codecs without settings.
     fn renew(&self) -> Self
     where
         Self: Sized,
@@ -117,26 +121,26 @@ pub trait Codec {
         Self::new()
     }
 
-    /// Writes `op` at the end of `out`, or writes nothing and says why it cannot be written.
+    /// Appends the bytes of `op` to `out`.
     ///
     /// # Errors
-    /// Returns [`Refused`] for a request that the protocol cannot express; nothing is written then.
+    /// Returns [`Refused`] for a request that the protocol cannot express; nothing is appended then.
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused>;
 
-    /// Takes the next step in the stream of replies.
+    /// Decodes the next step from the stream of replies.
     ///
     /// # Errors
     /// Returns [`Malformed`] for bytes that the protocol does not allow. The connection cannot be used any more.
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed>;
 
-    /// Writes the question by which the codec learns which request a decoded error belongs to, where it has to ask. The
-    /// answer gives no [`Step`] of its own.
+    /// Appends a question to `out` if an error was decoded whose request is not known. The answer of the server tells
+    /// the codec which request failed, and gives no [`Step`] of its own.
     #[inline]
     fn inquire(&mut self, _out: &mut Outbox) {}
 
-    /// Takes a whole reply to the oldest request, whose tag is `oldest`, off the front of `input`, for a caller that
-    /// looks at none of its items. The result equals that of all steps up to the [`Step::Reply`], which has that tag or
-    /// none, and no message. Returns `None` and takes nothing in the middle of a reply, and where the reply is
+    /// Takes a whole reply to the oldest request off the front of `input`, for a caller that does not need the items.
+    /// `oldest` is the tag of that request. The result is the same as that of all steps up to a [`Step::Reply`]
+    /// without message. Returns `None` and takes nothing in the middle of a reply, and for replies that are
     /// incomplete, uncommon or malformed.
     #[inline]
     fn skim(&mut self, _oldest: Tag, _input: &mut &[u8]) -> Option<Skimmed> {

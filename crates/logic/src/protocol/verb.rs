@@ -1,75 +1,76 @@
-//! The verbs of requests, and what each verb carries and does.
+//! The verbs of requests, and the properties of each verb.
 
 crate::words! {
-    /// The verb of a request. Figures are kept apart by verb.
+    /// The verb of a request. Results are kept for each verb.
     #[repr(u8)]
     pub enum Verb {
-        /// Read one or many keys.
+        /// Read the value of one or many keys.
         Get = "get",
-        /// Read one or many keys with their CAS unique.
+        /// Read the value and CAS unique of one or many keys.
         Gets = "gets",
-        /// Read and set a new expiry.
+        /// Read a value and set a new expiry.
         Gat = "gat",
-        /// Read with CAS unique and set a new expiry.
+        /// Read a value with its CAS unique, and set a new expiry.
         Gats = "gats",
         /// Store a value.
         Set = "set",
-        /// Store where nothing is stored yet.
+        /// Store a value only if the key does not exist.
         Add = "add",
-        /// Store where something is stored already.
+        /// Store a value only if the key exists.
         Replace = "replace",
-        /// Add bytes at the end of a value.
+        /// Add bytes at the end of the stored value.
         Append = "append",
-        /// Add bytes at the beginning of a value.
+        /// Add bytes at the beginning of the stored value.
         Prepend = "prepend",
-        /// Store where no other client stored since the CAS unique was read.
+        /// Store a value only if no other client has stored one since the CAS unique was read.
         Cas = "cas",
-        /// Add to a decimal value.
+        /// Add to a stored decimal number.
         Incr = "incr",
-        /// Subtract from a decimal value, down to 0.
+        /// Subtract from a stored decimal number: memcached stops at 0, RESP servers go below.
         Decr = "decr",
         /// Remove a key.
         Delete = "delete",
-        /// Set a new expiry.
+        /// Set a new expiry of a key.
         Touch = "touch",
-        /// Ask for the server's version: the smallest exchange there is.
+        /// Ask for the server's version (memcached) or send PING (RESP).
         Version = "version",
         /// Read a field of a hash (RESP).
         Hget = "hget",
-        /// Store in a field of a hash (RESP).
+        /// Store a value in a field of a hash (RESP).
         Hset = "hset",
-        /// Store under one or many keys (RESP).
+        /// Store values under one or many keys (RESP).
         Mset = "mset",
-        /// The command of the template (RESP).
+        /// A command that the user gives as a template (RESP).
         Command = "command",
     }
 }
 
 impl Verb {
-    /// Whether replies carry values, so that keys are counted as hits and misses.
+    /// Whether the request reads values, so that its keys are counted as hits and misses.
     pub fn reads(self) -> bool {
         matches!(self, Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats | Verb::Hget)
     }
 
-    /// Whether a read is the request, or the first half of it.
+    /// Whether requests of this verb begin with a read: the reading verbs, and cas, which reads the CAS unique first.
     pub fn asks_for_values(self) -> bool {
         self.reads() || self == Verb::Cas
     }
 
-    /// Whether the request stores a value. [`Verb::Command`] may carry a value too, but its use of the value is not
-    /// known.
+    /// Whether the request stores a value. The answer is false for [`Verb::Command`]: its template may carry a value,
+    /// but whether the server stores it is not known.
     pub fn stores(self) -> bool {
         matches!(self, Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas)
             || matches!(self, Verb::Hset | Verb::Mset)
     }
 
-    /// Whether requests of this verb carry an expiry.
+    /// Whether requests of this verb have an expiry. The answer is true for append and prepend too, although RESP's
+    /// APPEND and memcached's binary protocol send none with them.
     #[inline]
     pub fn has_expiry(self) -> bool {
         self.stores() && !self.is_resp_only() || matches!(self, Verb::Gat | Verb::Gats | Verb::Touch)
     }
 
-    /// Whether only servers that speak RESP know the verb.
+    /// Whether only servers that speak RESP have the verb.
     pub fn is_resp_only(self) -> bool {
         matches!(self, Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command)
     }

@@ -1,28 +1,30 @@
-//! The slots of a Redis cluster (Redis cluster specification, "Key distribution model" and "Hash tags").
+//! Hash slots of a Redis cluster and their assignment to servers (Redis cluster specification, "Key distribution
+//! model" and "Hash tags").
 
 use super::lane::Lane;
 
-/// Slots that keys are spread over.
+/// Number of hash slots in a Redis cluster.
 pub const SLOTS: usize = 16_384;
 
-/// The slot of a key: of what stands between its first `{` and the next `}`, if anything does, else of all of it.
+/// The hash slot of a key, computed from its hash tag (the bytes between the first `{` and the next `}`), or from the
+/// whole key if it has none or an empty one.
 #[inline]
 pub fn slot(key: &[u8]) -> u16 {
     crc16(tag(key).unwrap_or(key)) % SLOTS as u16
 }
 
-/// The slots of each server, which are neighbours.
+/// The assignment of slots to servers: one range of neighbouring slots for each server.
 #[derive(Clone, Debug)]
 pub struct Deal {
-    /// The last slot of each range.
+    /// The last slot of each range, in ascending order.
     last: Vec<u16>,
-    /// The server of each range.
+    /// The index of the server that owns each range.
     owners: Vec<usize>,
 }
 
 impl Deal {
-    /// The slots as `redis-cli --cluster create` deals them to these servers: to one of each host in turn, adding up their equal
-    /// share in single precision.
+    /// Assigns the slots to `servers` as `redis-cli --cluster create` 7.0 does: the ranges go to one server of each
+    /// host in turn, and their ends are rounded from sums of the equal share in single precision.
     pub fn new(servers: &[String]) -> Deal {
         let share = SLOTS as f32 / servers.len() as f32;
         let mut cursor = 0.0f32;
@@ -47,7 +49,8 @@ impl Deal {
     }
 }
 
-/// The numbers of servers, the first one of each host before the second one of any; hosts stand in the order of their first servers.
+/// Indexes of the servers in the order in which they get their ranges: the first server of every host, then the
+/// second one of every host, and so on. Hosts are in the order of their first servers.
 fn one_of_each_host_in_turn(servers: &[String]) -> Vec<usize> {
     let host = |name: &str| name.rsplit_once(':').map_or(name, |(host, _)| host).to_owned();
     let mut seen: Vec<(String, usize)> = Vec::new();
@@ -65,7 +68,7 @@ fn one_of_each_host_in_turn(servers: &[String]) -> Vec<usize> {
     order.into_iter().map(|(_, _, number)| number).collect()
 }
 
-/// The part of a key that its slot depends on, if it has one.
+/// The hash tag of a key: the bytes between its first `{` and the next `}`; `None` if it has none or an empty one.
 fn tag(key: &[u8]) -> Option<&[u8]> {
     let open = key.iter().position(|&byte| byte == b'{')?;
     let rest = &key[open + 1..];
@@ -73,13 +76,13 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
     (close > 0).then(|| &rest[..close])
 }
 
-/// CRC16 with polynomial 0x1021, beginning with 0 (XMODEM).
+/// CRC16 with polynomial 0x1021 and initial value 0 (XMODEM).
 #[inline]
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, &byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
-/// The checksum that each high byte adds.
+/// The CRC16 of each single byte, for the computation byte by byte.
 const TABLE: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -138,7 +141,7 @@ mod tests {
         assert_eq!(deal(7).last, [2_340, 4_680, 7_021, 9_361, 11_702, 14_042, 16_383]);
     }
 
-    /// The slots of servers on hosts of their own.
+    /// The assignment of slots to this many servers, each on a host of its own.
     fn deal(servers: usize) -> Deal {
         let names: Vec<String> = (0..servers).map(|number| format!("10.0.0.{number}:6379")).collect();
         Deal::new(&names)

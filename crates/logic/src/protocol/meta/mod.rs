@@ -1,8 +1,8 @@
 //! memcached's meta protocol (mg, ms, md, ma, mn, me), as its `protocol.txt` describes it.
 //!
-//! Every request carries an opaque: one letter for what was asked, since replies do not repeat that, then the tag. What
-//! comes without an opaque (error lines, the end mark of a multi-get) belongs to the oldest request: servers answer in
-//! order.
+//! Requests with a key carry an opaque: a letter for the kind of request, which replies do not repeat otherwise, and
+//! the tag. Reply lines without an opaque (misses, the end mark of a multi-get, error lines) belong to the oldest
+//! request, because servers answer in order; error lines may also belong to a request without reply.
 
 mod decode;
 mod encode;
@@ -14,10 +14,10 @@ use self::reply::OpaqueKind;
 use super::{Codec, Expect, Keys, Malformed, NOT_MEMCACHED, Op, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
 
-/// The meta protocol on one connection.
+/// Codec of the meta protocol on one connection.
 ///
-/// Requests without reply are answered where they fail, by lines without an opaque; [`Batches`] finds out which request
-/// each line belongs to.
+/// A server answers requests without reply only if they fail, with lines that may lack an opaque. The module `batch`
+/// finds out which request such a line belongs to.
 #[derive(Debug)]
 pub struct Meta {
     decoder: Decoder,

@@ -1,5 +1,5 @@
-//! RESP2 and RESP3, as the "Redis serialization protocol specification" describes them, with the commands of Redis and
-//! its relatives that do what memcached's verbs do.
+//! RESP2 and RESP3, as the "Redis serialization protocol specification" describes them, with the commands of Redis
+//! and compatible servers that correspond to memcached's verbs.
 
 mod asked;
 mod decode;
@@ -24,27 +24,29 @@ pub type Resp2 = Resp<2>;
 /// RESP3 on one connection, which begins with the handshake [`Handshake::resp3`](super::handshake::Handshake::resp3).
 pub type Resp3 = Resp<3>;
 
-/// RESP on one connection. Replies come in the order of requests and carry no tag; what was asked is kept, because a
-/// reply does not say what it answers.
+/// Codec of RESP on one connection. Replies come in the order of the requests and carry no tag, and their meaning
+/// depends on the request: the codec keeps the expected reply of each unanswered request.
 ///
-/// Where Redis differs from memcached, Redis' answer stands: append and incr make the key where there is none, decr
-/// goes below 0 (the answer is then [`Outcome::Ok`], with the number as words).
+/// Redis differs from memcached in some verbs: append and incr create a missing key, and decr goes below 0. A
+/// negative number gives [`Outcome::Ok`], with the number as message.
 #[derive(Debug)]
 pub struct Resp<const VERSION: u8> {
     lines: Lines,
     /// The expected replies of unanswered requests, oldest first.
     asked: VecDeque<ExpectedReply>,
-    /// State that only some connections need.
+    /// State that only connections with multi-gets or with errors sent as strings need.
     uncommon: Option<Box<UncommonReplies>>,
-    /// The command of [`Verb::Command`].
+    /// The template of the command that [`Verb::Command`] sends.
     template: Option<Arc<Template>>,
-    /// Longer keys than one byte more than this are hashes, with so many last bytes as the field; 0: none is.
+    /// Length in bytes of the hash field at the end of a key; 0 if keys are not split. A key is split if it is longer
+    /// than this plus one byte: its last bytes are the field, the others are the key of the hash.
     field_bytes: u32,
-    /// Values that are still to come and are dropped.
+    /// Number of values that are still to be received and dropped.
     skip: u64,
-    /// Outcome of the oldest request when the dropped values have come.
+    /// Outcome with which the oldest request ends when all values to be dropped have come; `None` if no request ends
+    /// then.
     ending: Option<Outcome>,
-    /// Bytes of the string being received that are still to come.
+    /// Number of bytes of the current string that are still to come.
     left: u32,
     place: RespPosition,
     passing: Passing,
@@ -53,34 +55,34 @@ pub struct Resp<const VERSION: u8> {
 /// Position of the next byte in the stream of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RespPosition {
-    /// In the first line of a value.
+    /// The next byte is in the first line of a value.
     Line,
-    /// In a string, or in its line end.
+    /// The next byte is in a string or in the line end behind it.
     Value(ValuePosition),
 }
 
-/// The reply that the string being received belongs to.
+/// The use of the string that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passing {
-    /// A read of one key.
+    /// The string is the value of a read of one key.
     Whole,
-    /// The reply to a multi-get.
+    /// The string is one of the values of a multi-get.
     Part,
-    /// The words of an error.
+    /// The string is the message of an error.
     Words,
-    /// Nothing: the string is dropped.
+    /// The string is dropped.
     Dropped,
 }
 
-/// Meaning of a line to the codec.
+/// Meaning of the first line of a value.
 enum Meaning {
-    /// More has to be read.
+    /// The line ends no request and begins no item.
     Nothing,
     /// A value of this many bytes follows.
     Item(u32),
-    /// A request ended, with the words of this line if they say something.
+    /// A request ends with this outcome. The line is its message if it says more than the outcome.
     Reply(Outcome),
-    /// A request ended with the last of many values.
+    /// A request ends with this outcome, after the last of its values.
     Over(Outcome),
 }
 
@@ -178,18 +180,21 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
 }
 
 impl<const VERSION: u8> Resp<VERSION> {
-    /// A codec at the beginning of a connection whose [`Verb::Command`] is this one.
+    /// Creates a codec for a new connection that sends `template` for [`Verb::Command`].
     pub fn with_template(template: Arc<Template>) -> Resp<VERSION> {
         Resp { template: Some(template), ..Resp::new() }
     }
 
-    /// A codec with this template that keeps values in hashes: a key of more than `field_bytes` bytes and one is cut,
-    /// its last bytes being the field that is read, stored or deleted. Shorter keys stay what they are.
+    /// Returns a codec with the same template that keeps values in hashes: of a key longer than `field_bytes` plus
+    /// one byte, the last `field_bytes` bytes are the field that is read, stored or deleted, and the others are the
+    /// key of the hash. Shorter keys, and requests of several keys, are sent unchanged.
     pub fn keeping_hashes(self, field_bytes: u32) -> Resp<VERSION> {
         Resp { field_bytes, ..self }
     }
 
-    /// Writes any command, whose answer is `Ok` or another outcome that its type gives, with the server's words.
+    /// Appends a command of these words. The type of the reply decides the outcome: [`Outcome::Number`] for an
+    /// integer of 0 or more, [`Outcome::NotFound`] for null, [`Outcome::Error`] for an error, and otherwise
+    /// [`Outcome::Ok`].
     pub fn encode_command(&mut self, words: &[&[u8]], out: &mut Outbox) -> Expect {
         out.push(b"*");
         out.push_decimal(words.len() as u64);
@@ -201,7 +206,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Expect::Reply
     }
 
-    /// Writes a request that has one key, or none.
+    /// Appends a request with one key or none.
     #[inline]
     fn encode_one(&self, op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
         if self.field_bytes > 0 && key.len() > self.field_bytes as usize + 1 {
