@@ -1,35 +1,37 @@
-//! The arrivals of a trace: how the number of requests in windows of all lengths varies, and the bursts that would
-//! explain it.
+//! The arrivals of a trace: the variation of the number of requests in windows of many lengths, and a model of bursts
+//! that is fitted to it.
 
 use pummel_logic::plan::BurstStates;
 use pummel_logic::time::{Nanos, SECOND};
 
-/// The shortest window, in nanoseconds, if the trace knows its times that precisely.
+/// Length of the shortest windows, in nanoseconds; the precision of the times in the trace, if that is coarser.
 const WINDOW_LEAST_NS: Nanos = 10_000_000;
 
-/// The longest window.
+/// Length of the longest windows, in nanoseconds.
 const HOUR_NS: Nanos = 3_600 * SECOND;
 
-/// Fewest windows that are compared.
+/// Fewest windows of one length with which that length takes part in the fits of bursts and of the Hurst exponent.
 const WINDOWS_LEAST: f64 = 20.0;
 
-/// Fewest windows in an hour for a comparison within the hour.
+/// Fewest windows in an hour with which windows are compared with the mean of their hour and not with that of the
+/// whole trace.
 const IN_HOUR_LEAST: u64 = 8;
 
-/// Most minutes whose counts are kept; for longer traces a step is two minutes, four, and so on.
+/// Most steps of the rate that are kept: the minutes of 31 days. Longer traces have steps of two minutes, four
+/// minutes, and so on.
 const STEPS_MAX: usize = 44_640;
 
-/// The least share of the time for which a burst is on: a burst that is rarer is a single event, and no state.
+/// Least share of the time for which bursts are on. A rarer burst is a single event and no state of the rate.
 const ON_LEAST: f64 = 1e-4;
 
-/// Least variation of a rate beyond chance that shows bursts.
+/// Least excess of the index of dispersion over 1, the value of Poisson arrivals, that shows bursts.
 const BURST_LEAST: f64 = 0.5;
 
-/// Fewest bursts whose length and height are known: the mean of n lengths with an exponential law errs by 1 / sqrt(n)
-/// of itself, a fifth here.
+/// Fewest bursts in a trace with which their length and height are fitted. The mean of n exponentially distributed
+/// lengths has a relative error of 1 / sqrt(n), a fifth for 25.
 pub const BURSTS_LEAST: f64 = 25.0;
 
-/// Sums of the powers of the windows' counts.
+/// Number of windows, and sums of the first three powers of their numbers of requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     windows: f64,
@@ -51,14 +53,14 @@ impl Sums {
         if self.windows > 0.0 { (self.second - self.first * self.first / self.windows).max(0.0) } else { 0.0 }
     }
 
-    /// The sum of the distances from the mean to the third power.
+    /// The sum of cubed distances from the mean.
     fn cubes(&self) -> f64 {
         let mean = if self.windows > 0.0 { self.first / self.windows } else { 0.0 };
         self.third - 3.0 * mean * self.second + 2.0 * mean * mean * self.first
     }
 }
 
-/// Windows of one length.
+/// Statistics of all windows of one length.
 #[derive(Debug, Default)]
 struct Level {
     width_ns: Nanos,
@@ -67,14 +69,15 @@ struct Level {
     most: f64,
     all: Sums,
     hour: Sums,
-    /// Windows that are compared together.
+    /// Number of windows that are compared with their common mean: those of an hour, or `u64::MAX` for those of the
+    /// whole trace.
     in_hour: u64,
     squares: f64,
     freedom: f64,
     cubes: f64,
-    /// The factor between the third central moment and the mean of `cubes`: (n - 1) (n - 2) / n for n windows.
+    /// Sum of [`freedom_of_cubes`] over the hours: the divisor that makes the third central moment of `cubes`.
     freedom_of_cubes: f64,
-    /// Sums of the second and third powers of the mean of each window's hour.
+    /// Sums over all windows of the second and the third power of the mean of the window's hour.
     hour_means: [f64; 2],
 }
 
@@ -120,7 +123,7 @@ impl Level {
         }
     }
 
-    /// Passes windows without requests.
+    /// Counts this many windows without requests.
     fn pass(&mut self, windows: u64) {
         self.all.windows += windows as f64;
         let here = windows.min(self.in_hour.saturating_sub(self.hour.windows as u64));
@@ -135,7 +138,8 @@ impl Level {
         self.hour.windows = rest as f64;
     }
 
-    /// Ends the windows; the last one counts where the trace goes on to its end.
+    /// Ends the last window and the last hour. The last window counts if the trace covers all of it, or if no other
+    /// window has come.
     fn end(&mut self, span_ns: Nanos) {
         if span_ns >= (self.number + 1).saturating_mul(self.width_ns) || self.number == 0 {
             self.end_window();
@@ -151,7 +155,7 @@ impl Level {
         if self.freedom > 0.0 { self.squares / self.freedom } else { 0.0 }
     }
 
-    /// The third central moment.
+    /// The third central moment of the number of requests, about the means of the hours.
     fn third_moment(&self) -> f64 {
         if self.freedom_of_cubes > 0.0 { self.cubes / self.freedom_of_cubes } else { 0.0 }
     }
@@ -169,7 +173,8 @@ impl Level {
     }
 }
 
-/// The mean of the sum of the third powers of the distances of n windows from their mean is the third central moment times this.
+/// Divisor for the sum of cubed distances of n windows from their mean: the expected sum is the third central moment
+/// times (n - 1) (n - 2) / n.
 fn freedom_of_cubes(windows: f64) -> f64 {
     (windows - 1.0) * (windows - 2.0) / windows
 }
@@ -181,60 +186,65 @@ pub struct Dispersion {
     pub window_s: f64,
     /// Number of windows.
     pub windows: f64,
-    /// The index of dispersion: variance by mean, 1 for Poisson arrivals. Windows of up to 7.5 minutes are compared within
-    /// their hour.
+    /// The index of dispersion: variance divided by mean, 1 for Poisson arrivals. Windows of up to 7.5 minutes are
+    /// compared with the mean of their hour, longer ones with the mean of the trace.
     pub idc: f64,
 }
 
-/// Two states of the rate that explain the variation of the requests.
+/// A model of the arrivals with two states of the rate, fitted to the variation of the number of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FittedBurst {
-    /// States of the rate.
+    /// The two states of the rate.
     pub states: BurstStates,
-    /// The index of dispersion of very long windows.
+    /// The index of dispersion of very long windows in the model.
     pub limit: f64,
-    /// The greatest distance of an index of dispersion from that of the states, as a share of it.
+    /// The greatest difference between a measured index of dispersion and that of the model, as a share of the
+    /// latter.
     pub off: f64,
 }
 
 impl FittedBurst {
-    /// Mean number of bursts in this many seconds.
+    /// Mean number of bursts in `span_s` seconds.
     fn in_seconds(&self, span_s: f64) -> f64 {
         span_s * SECOND as f64 / (self.states.on_ns + self.states.off_ns) as f64
     }
 }
 
-/// The figures of the arrivals.
+/// The figures of the arrivals in a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrivalFit {
     /// Requests per second; `None` where the rows have no times, or exact ones that are all the same.
     pub rate: Option<f64>,
     /// Whether most times are whole seconds: the arrivals within a second are not known.
     pub whole_seconds: bool,
-    /// The busiest second by the mean one.
+    /// Requests in the busiest second divided by those in the mean one; `None` for traces shorter than two seconds.
     pub peak_1s: Option<f64>,
-    /// The busiest minute by the mean one.
+    /// Requests in the busiest minute divided by those in the mean one; `None` for traces shorter than two minutes.
     pub peak_60s: Option<f64>,
     /// Indexes of dispersion by length of the window, in ascending order.
     pub dispersions: Vec<Dispersion>,
-    /// The exponent of Hurst: 0.5 without memory, up to 1; by the variance of means over windows.
+    /// The Hurst exponent, 0 to 1, from the variance of the mean rates of windows: 0.5 for arrivals without memory,
+    /// and more for bursts at all time scales. `None` for fewer than four lengths of windows.
     pub hurst: Option<f64>,
-    /// Bursts in two states, where requests vary more than chance makes them and there are [`BURSTS_LEAST`] of them.
+    /// Bursts as two states of the rate; `None` if requests vary little more than by chance or there are fewer than
+    /// [`BURSTS_LEAST`] bursts.
     pub burst: Option<FittedBurst>,
-    /// The approximate number of bursts, if they are too few to know their length and height.
+    /// The approximate number of bursts if they are fewer than [`BURSTS_LEAST`], too few to know their length and
+    /// height.
     pub few_bursts: Option<f64>,
-    /// The rate in steps of [`ArrivalFit::step_s`], in requests per second; the last one may be cut.
+    /// The rate in steps of [`ArrivalFit::step_s`], in requests per second. The last step may be shorter than the
+    /// others.
     pub rates: Vec<f64>,
     /// Length of a step in seconds.
     pub step_s: u64,
-    /// Rates by the hour from the first row on, in requests per second; empty where the trace is shorter than a day.
-    /// Those of several days are means.
+    /// Rates of the 24 hours of a day that begins with the first row, in requests per second, each the mean over all
+    /// days of the trace; empty if the trace is shorter than a day.
     pub hours: Vec<f64>,
 }
 
 impl ArrivalFit {
-    /// The index of dispersion for windows of this many seconds, interpolated between the measured ones by the
-    /// logarithm.
+    /// The index of dispersion of windows of `window_s` seconds, interpolated between the measured ones over the
+    /// logarithm of the length; `None` outside the measured lengths.
     pub fn idc(&self, window_s: f64) -> Option<f64> {
         let after = self.dispersions.iter().position(|one| one.window_s >= window_s)?;
         let (high, low) = (self.dispersions[after], self.dispersions[after.saturating_sub(1)]);
@@ -299,7 +309,7 @@ impl Arrivals {
     }
 }
 
-/// Counts of requests in windows of time.
+/// Counter of requests in windows of time.
 #[derive(Debug)]
 struct ArrivalCounter {
     /// Requests of the window under way, the shortest one, which ends at `until_ns`.
@@ -427,8 +437,8 @@ impl ArrivalCounter {
     }
 }
 
-/// 1 and half of the slope of the variance of the mean rate of a window over its length, both as logarithms, after the means of
-/// hours are taken out.
+/// The Hurst exponent: 1 plus half the slope of the logarithm of the variance of mean rates over the logarithm of the
+/// length of windows. Distances are taken from the mean of the hour.
 fn hurst(levels: &[Level]) -> Option<f64> {
     let points: Vec<(f64, f64)> = levels
         .iter()
@@ -450,15 +460,15 @@ fn hurst(levels: &[Level]) -> Option<f64> {
     Some((1.0 + slope / 2.0).clamp(0.0, 1.0))
 }
 
-/// The share of its limit that the dispersion of two states reaches in windows that are this many times as long as
-/// their memory.
+/// The share of its limit that the excess dispersion of the two-state model reaches in windows whose length is
+/// `windows` times the memory of the states.
 fn reached(windows: f64) -> f64 {
     if windows < 1e-6 { windows / 2.0 } else { 1.0 + libm::expm1(-windows) / windows }
 }
 
-/// The two states of a rate that explain the variation of the windows. In windows of length t the excess of the index
-/// of dispersion over 1 is `A (1 - (1 - e^(-h t)) / (h t))`, where h is the sum of the rates at which the states are
-/// left. The third moment gives the length of the busy state.
+/// Fits the two-state model to the variation of the windows. In windows of length t the excess of the index of
+/// dispersion over 1 is `A (1 - (1 - e^(-h t)) / (h t))`, where h is the sum of the rates at which the two states are
+/// left, and A is the excess of very long windows. The third moment determines the share of time in the busy state.
 fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
     let levels: Vec<&Level> = levels
         .iter()
@@ -467,7 +477,7 @@ fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
     let points: Vec<(f64, f64, f64)> = levels
         .iter()
         .map(|level| level.dispersion())
-        // An index of n windows errs by sqrt(2 / n) of itself, and no law fits better than 5 %.
+        // The index of n windows has a relative error of sqrt(2 / n), and no model fits better than 5 %.
         .map(|one| (one.window_s, one.idc, 1.0 / (2.0 / one.windows + 0.0025)))
         .collect();
     let largest = points.iter().map(|point| point.1).fold(0.0, f64::max);
@@ -506,7 +516,8 @@ fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
     Some(FittedBurst { states, limit: 1.0 + limit, off })
 }
 
-/// The states with this memory, in 1/s, and this excess of the index of dispersion over 1 in very long windows.
+/// The states whose memory, the sum of the rates at which they are left, is `memory` per second, and whose excess
+/// index of dispersion in very long windows is `limit`.
 fn states(levels: &[&Level], rate: f64, memory: f64, limit: f64) -> Option<BurstStates> {
     // The variance of the rate by the square of its mean.
     let variation = limit * memory / (2.0 * rate);
@@ -518,7 +529,7 @@ fn states(levels: &[&Level], rate: f64, memory: f64, limit: f64) -> Option<Burst
     let skew = (level.third_moment() - 3.0 * variance + 2.0 * mean)
         / (libm::pow(of_rate, 1.5) * level.skew_of_hours());
     let on_share = 0.5 * (1.0 - skew / libm::sqrt(skew * skew + 4.0));
-    // While it is off, the rate is not below 0.
+    // The rate of the quiet state must not be negative.
     let on_most = 1.0 / (1.0 + variation);
     if on_most.is_nan() || on_most <= ON_LEAST {
         return None;

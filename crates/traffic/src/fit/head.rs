@@ -1,54 +1,55 @@
-//! The most popular keys outside the sample, with their requests.
+//! The most popular keys that are not in the sample, with their numbers of requests.
 //!
-//! The counts of keys that come late, or come again after they were dropped, may be too small, by at most as many requests as a
-//! dropped key can have had (lossy counting: Manku and Motwani, 2002).
+//! The counts are a lower bound for keys that come late, or that come again after they were dropped. The error is at
+//! most the number of requests that a dropped key can have had (lossy counting: Manku and Motwani, 2002).
 
 use super::keys::{ByHash, Halves};
 
-/// Most keys while requests come in; half of them stay when there are more.
+/// Most keys that are kept. Beyond this number the less popular half is dropped.
 const KEYS_MAX: usize = 1 << 16;
 
-/// Requests of a key that were counted, and the most that were not.
+/// The counted requests of a key, and an upper bound of its uncounted ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     halves: Halves,
-    /// The most requests that the key had before it was counted.
+    /// The most requests that the key can have had before its counting began.
     before_most: u64,
 }
 
 impl Counted {
-    /// The most requests that the key can have had.
+    /// The most requests that the key can have had in all.
     fn most(&self) -> u64 {
         self.halves.count() + self.before_most
     }
 }
 
-/// The most popular keys beside the sample.
+/// The most popular keys that are not in the sample.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     keys: ByHash<Counted>,
-    /// The most requests that a dropped key can have had: keys with more requests are here.
+    /// The most requests that a dropped key can have had. All keys outside the sample with more requests are kept.
     floor: u64,
 }
 
 impl Head {
-    /// Takes in a key that leaves the sample, with all its requests.
+    /// Adds a key that leaves the sample, with all its requests.
     pub(super) fn adopt(&mut self, hash: u64, halves: Halves) {
         self.add(hash, halves, 0);
     }
 
-    /// Takes in requests of a key that is not in the sample.
+    /// Adds requests of a key that is not in the sample.
     pub(super) fn take(&mut self, hash: u64, halves: Halves) {
-        // A key that is not here may have been dropped.
+        // A key that is not kept may have been dropped.
         self.add(hash, halves, self.floor);
     }
 
-    /// The requests of each key that is known to have more requests than any dropped key.
+    /// The requests of each key that certainly has more requests than any dropped key.
     pub(super) fn keys(&self) -> impl Iterator<Item = Halves> + '_ {
         self.keys.values().map(|key| key.halves).filter(|halves| halves.count() > self.floor)
     }
 
-    /// The count above which keys of the sample represent only themselves, since all other such keys are here.
+    /// The number of requests above which a key of the sample represents only itself, since all other keys with more
+    /// requests are kept.
     pub(super) fn floor(&self) -> u64 {
         self.floor
     }
@@ -64,7 +65,7 @@ impl Head {
         }
     }
 
-    /// Drops the less popular half.
+    /// Drops the less popular half of the keys, by the most requests that they can have had.
     fn let_go(&mut self) {
         let mut counts: Vec<u64> = self.keys.values().map(Counted::most).collect();
         let middle = counts.len() / 2;
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(found[..100], truth[..100]);
     }
 
-    /// The requests of `keys` keys, each asked for `times` times, in an order by chance.
+    /// The requests of `keys` keys, each requested `times` times, in random order.
     fn shuffled(keys: u64, times: u64) -> Vec<u64> {
         let mut requests: Vec<u64> = (0..keys * times).map(|i| i % keys).collect();
         let stream = Stream::from_seed(7);
@@ -121,7 +122,7 @@ mod tests {
             for (key, count) in (200_000..).zip(popular) {
                 (0..count).for_each(|_| head.take(scramble(key), Halves([1, 0])));
             }
-            // No key beside the last has more than this many requests.
+            // Each key but the last has at most this many requests.
             assert!(head.floor() >= times, "{times} requests of each key, floor {}", head.floor());
             let found: Vec<u64> = head.keys().map(Halves::count).collect();
             assert_eq!(found, [1_000], "{times} requests of each key, floor {}", head.floor());

@@ -1,28 +1,29 @@
-//! The few points of a rising curve between which straight lines come closest to it.
+//! Approximation of a rising curve by straight lines between few of its points (knots).
 
 /// A stretch between two knots.
 struct Stretch {
     from: usize,
     to: usize,
-    /// The greatest distance of the curve from the straight line; it is at point `at`.
+    /// The greatest distance between the curve and the straight line, at point `at`.
     off: f64,
     at: usize,
 }
 
-/// A curve by its points, in the order of `xs`.
+/// A curve, given by points in ascending order of `xs`.
 pub(super) struct Curve<'a> {
-    /// Places of the points.
+    /// The x coordinates of the points.
     pub(super) xs: &'a [f64],
-    /// Heights of the curve at the points.
+    /// The y coordinates of the points.
     pub(super) ys: &'a [f64],
-    /// The beginning of the straight line behind a knot, by the number of the knot: at the knot itself, or further.
+    /// The x coordinate at which the straight line after a knot begins, by the index of the knot: that of the knot or
+    /// a greater one.
     pub(super) line_from: &'a dyn Fn(usize) -> f64,
 }
 
 impl Curve<'_> {
-    /// The numbers of at most `most` points, rising: those of `first`, which hold the first and the last point, and then,
-    /// again and again, the point where the curve is furthest from the straight lines, until it is nowhere further than
-    /// `tolerance`.
+    /// Indexes of the knots, ascending. The knots of `first`, which must contain the first and the last point, are
+    /// always included. The point at the greatest distance from the straight lines is added until there are `most`
+    /// knots, or no point is further away than `tolerance`.
     pub(super) fn knots(&self, first: &[usize], most: usize, tolerance: f64) -> Vec<usize> {
         let mut stretches: Vec<Stretch> =
             first.windows(2).map(|pair| self.stretch(pair[0], pair[1])).collect();

@@ -1,35 +1,36 @@
-//! Lives of the keys of records, as shares of the time of a trace.
+//! Lifetimes of keys, for records that change their keys in the course of a trace. All times are shares of the length
+//! of the trace.
 
 use pummel_logic::dist::Dist;
 
-/// The keys of one record that have one life, as shares of the time of the trace.
+/// The keys that one record has during the trace, in the mean over all records, as far as they have one lifetime.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct KeysOfLife {
-    /// The longest time for which a key is seen: its life, or all of the trace.
+    /// The longest time for which such a key is in the trace: its lifetime, or 1 if that is longer than the trace.
     pub(super) length: f64,
-    /// Keys that are seen for this time.
+    /// Mean number of keys per record that are in the trace for all of `length`.
     pub(super) whole: f64,
-    /// Rate of keys whose life is cut by the beginning or the end of the trace, or by their record's next key; each
-    /// length up to `length` is equally likely.
+    /// Mean number of keys per record whose life is cut short by the beginning or the end of the trace, or by the
+    /// change to the record's next key. Their time in the trace is uniformly distributed from 0 to `length`.
     pub(super) cut: f64,
 }
 
-/// The lives of the keys of records, as shares of the time of a trace.
+/// Pairs of a lifetime and the share of the records whose keys have it; empty if records keep their keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Lives(Vec<(f64, f64)>);
 
 impl Lives {
-    /// Lives of keys that stay.
+    /// The lifetimes of records that keep their keys.
     pub(super) fn endless() -> Lives {
         Lives::default()
     }
 
-    /// Lives and the shares of the records that have them; lives of 0 are no lives.
+    /// Lifetimes with the shares of the records that have them. Entries with a lifetime or share of 0 are left out.
     pub(super) fn of(lives: &[(f64, f64)]) -> Lives {
         Lives(lives.iter().copied().filter(|(life, share)| *life > 0.0 && *share > 0.0).collect())
     }
 
-    /// The lives in seconds, in a trace of `span_s` seconds.
+    /// The lifetimes of a distribution in seconds, for a trace of `span_s` seconds; endless without a distribution.
     pub(super) fn of_seconds(lives: Option<&Dist>, span_s: f64) -> Lives {
         let Some(Dist::Weighted(weighted)) = lives.filter(|_| span_s > 0.0) else { return Lives::endless() };
         let total: f64 = weighted.ranges().iter().map(|range| range.weight).sum();
@@ -41,17 +42,17 @@ impl Lives {
         self.0.is_empty()
     }
 
-    /// The shortest life, at most the whole trace.
+    /// The shortest lifetime, at most 1.
     pub(super) fn shortest(&self) -> f64 {
         self.0.iter().map(|(life, _)| *life).fold(1.0, f64::min)
     }
 
-    /// The keys that one record has in the mean, by their lives. The moment at which a record's life begins is any.
+    /// The mean numbers of keys of a record, for each lifetime. The first change of key is at a random time.
     pub(super) fn of_keys(&self) -> impl Iterator<Item = KeysOfLife> {
         self.0.iter().map(|&(life, share)| match life < 1.0 {
-            // A cut key at the beginning, one at the end, and whole ones between them.
+            // One key is cut at the beginning and one at the end, and whole ones are between them.
             true => KeysOfLife { length: life, whole: share * (1.0 / life - 1.0), cut: 2.0 * share },
-            // One key, or two with a change between them.
+            // The record has one key, or two with a change between them.
             false => KeysOfLife { length: 1.0, whole: share * (1.0 - 1.0 / life), cut: 2.0 * share / life },
         })
     }

@@ -1,4 +1,5 @@
-//! The summary of a trace: its requests by operation, its keys, its lengths and its times, in bounded memory.
+//! The summary of a trace: its requests by operation, its keys, its lengths and its times, computed in bounded
+//! memory.
 
 use super::KEYS_EXACT_MAX;
 use super::arrivals::Resolution;
@@ -8,28 +9,29 @@ use crate::trace::row::Row;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 
-/// The figures of a trace.
+/// The figures in the summary of a trace.
 #[derive(Clone, Debug)]
 pub struct Stat {
-    /// Requests by operation, in the order of [`Verb::ALL`]; a row that stands for several counts as several.
+    /// Number of requests of each operation, in the order of [`Verb::ALL`]; a row that stands for several requests
+    /// counts as that many.
     pub by_verb: [u64; Verb::COUNT],
     /// The time of the first row, and the greatest one.
     pub span: Option<(Nanos, Nanos)>,
-    /// Rows that are earlier than the one before.
+    /// Number of rows that are earlier than a row before them.
     pub out_of_order: u64,
-    /// Reads that missed when they were recorded.
+    /// Number of reads that missed when the trace was recorded.
     pub missed: u64,
-    /// Requests of values whose length is not in the trace; not those that missed.
+    /// Number of reads and stores whose value has an unknown length, without the reads that missed.
     pub sizes_unknown: u64,
-    /// Lengths of keys in bytes, by request.
+    /// Lengths of keys in bytes, one for each request.
     pub key_bytes: ValueCounts,
-    /// Known lengths of values in bytes, by request.
+    /// Known lengths of values in bytes, one for each request.
     pub value_bytes: ValueCounts,
-    /// TTLs of stores in seconds, where there are some.
+    /// TTLs of stores in seconds, without stores that have none.
     pub ttl_s: ValueCounts,
     /// Requests of the busiest second, where a row that is earlier than the one before counts as made at that one's time.
     pub peak_second: u64,
-    /// Whether rows name their client.
+    /// Whether a row names its client.
     pub has_clients: bool,
     keys: KeyCount,
     clients: KeyCount,
@@ -59,7 +61,7 @@ impl Default for Stat {
 }
 
 impl Stat {
-    /// Takes in a row.
+    /// Adds a row to the summary.
     pub fn take(&mut self, row: &Row<'_>) {
         let count = u64::from(row.count);
         self.by_verb[row.verb as usize] += count;
@@ -105,18 +107,18 @@ impl Stat {
         Some((last - first).saturating_add(last_second_ns)).filter(|length_ns| *length_ns > 0)
     }
 
-    /// Number of requests.
+    /// Number of all requests.
     pub fn requests(&self) -> u64 {
         self.by_verb.iter().sum()
     }
 
-    /// Number of different keys, and whether it is exact: up to [`KEYS_EXACT_MAX`] keys are counted, and more are estimated as a fit
-    /// estimates them.
+    /// Number of different keys, and whether it is exact: up to [`KEYS_EXACT_MAX`] keys are counted, and the number
+    /// of more keys is estimated from a sample, the same that a fit takes.
     pub fn keys(&self) -> (u64, bool) {
         (self.keys.count(), self.keys.is_exact())
     }
 
-    /// Number of different clients, and whether it is exact.
+    /// Number of different clients, and whether it is exact, as for [`Stat::keys`].
     pub fn clients(&self) -> (u64, bool) {
         (self.clients.count(), self.clients.is_exact())
     }
