@@ -1,7 +1,7 @@
-//! Floor 2: threads, sockets and the clock.
+//! Floor 2, the engine: threads, sockets and the clock.
 //!
-//! The only floor that talks to the kernel. A [`Plan`](pummel_logic::plan::Plan) comes in, a measurement goes out; all
-//! unsafe code is in [`sys`] and [`backend`].
+//! The engine takes a [`Plan`](pummel_logic::plan::Plan), opens the connections, sends the requests and returns the
+//! measurement. All unsafe code is in [`sys`] and [`backend`].
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![deny(unsafe_code)]

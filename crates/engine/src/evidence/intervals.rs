@@ -1,4 +1,4 @@
-//! Readings of servers at fixed intervals within the measured phases (`--server-stats`).
+//! Readings of servers at a fixed interval within the measured phases (`--server-stats`).
 
 use pummel_logic::time::Nanos;
 use pummel_measure::evidence::ServerReading;
@@ -7,20 +7,20 @@ use pummel_measure::evidence::server_stats::{ServerInterval, ServerStats};
 use super::inquiry::ServerReport;
 use crate::resolve::Server;
 
-/// The intervals of all servers.
+/// The readings of all servers, and the time of the next one.
 pub struct Intervals {
     every_ns: Nanos,
-    /// When the measured phase began, on the monotonic clock.
+    /// Time at which the measured phase began, on the monotonic clock.
     began: Nanos,
-    /// When the next reading is due.
+    /// Time at which the next reading is due, on the monotonic clock.
     next_at: Nanos,
-    /// The last reading of each server.
+    /// The last report of each server.
     last: Vec<Option<ServerReport>>,
     stats: Vec<ServerStats>,
 }
 
 impl Intervals {
-    /// Intervals of this length that have not begun.
+    /// Creates intervals of this length for `servers`. [`Intervals::begin`] starts them.
     pub fn new(every_ns: Nanos, servers: &[Server]) -> Intervals {
         let stats = servers.iter().map(|server| ServerStats {
             address: server.name().to_owned(),
@@ -36,13 +36,14 @@ impl Intervals {
         }
     }
 
-    /// Begins at `now`.
+    /// Starts the intervals at `now`, the beginning of the measured phase. The first reading is due one interval
+    /// later.
     pub fn begin(&mut self, now: Nanos) {
         self.began = now;
         self.next_at = now.saturating_add(self.every_ns);
     }
 
-    /// When the next reading is due.
+    /// Time at which the next reading is due, on the monotonic clock.
     pub fn next_at(&self) -> Nanos {
         self.next_at
     }
@@ -52,13 +53,15 @@ impl Intervals {
         self.every_ns
     }
 
-    /// Sets when the next reading is due: the first time after `now`, so that a reading that took long delays no other.
+    /// Sets the time of the next reading to the first multiple of the interval after `now`. Readings that became due
+    /// during a slow reading are skipped.
     pub fn advance(&mut self, now: Nanos) {
         let passed = now.saturating_sub(self.began) / self.every_ns.max(1);
         self.next_at = self.began.saturating_add((passed + 1).saturating_mul(self.every_ns));
     }
 
-    /// Takes in the facts that a server reported, if there are some. `reading` makes the difference of two reports.
+    /// Adds a report of a server. An interval is recorded from its last report to this one, with the difference that
+    /// `reading` computes. A missing report (`None`) is counted, and makes the interval longer.
     pub fn take_in(
         &mut self,
         server: usize,
@@ -76,7 +79,7 @@ impl Intervals {
         }
     }
 
-    /// The newest interval of each server; `None` for a server that has reported none.
+    /// The newest interval of each server; `None` for a server without an interval.
     pub fn newest(&self) -> Vec<Option<ServerInterval>> {
         self.stats.iter().map(|stats| stats.intervals.last().cloned()).collect()
     }

@@ -1,4 +1,4 @@
-//! The resolution of a Plan's servers and source addresses, and the descriptors that connections take.
+//! Resolution of the names of a Plan's servers and source addresses, and the file descriptors that connections need.
 
 mod error;
 mod server;
@@ -9,27 +9,28 @@ pub use self::error::ConnectError;
 pub use self::server::{Server, Sources};
 use crate::sys;
 
-/// Descriptors of a process that are not connections: the standard streams, result files, sockets of the name service
-/// and of libraries.
+/// File descriptors of a process besides connections: the standard streams, result files, and sockets of the name
+/// service and of libraries.
 const DESCRIPTORS_BESIDES: u64 = 32;
 
-/// Descriptors of a worker that are not connections: its poller and its alarm.
+/// File descriptors of a worker besides connections: its poller and its alarm.
 const DESCRIPTORS_PER_WORKER: u64 = 2;
 
-/// Number of connections that a Plan asks for in this process: one for each lane of each client.
+/// Number of connections that a Plan asks for, over all processes: one for each lane of each client.
 pub fn connections(plan: &Plan) -> u64 {
     plan.clients() * plan.lanes() as u64
 }
 
-/// Number of descriptors that a process with so many connections and workers needs, its other open files included.
+/// Number of file descriptors that a process with this many connections and workers needs, other open files included.
 pub fn descriptors_needed(connections: u64, workers: u32) -> u64 {
     connections + u64::from(workers) * DESCRIPTORS_PER_WORKER + DESCRIPTORS_BESIDES
 }
 
-/// Makes sure that `connections` connections can be open, and raises the soft limit of descriptors if necessary.
+/// Makes sure that `connections` connections can be open at the same time. The soft limit of file descriptors is
+/// raised if necessary.
 ///
 /// # Errors
-/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the connections need.
+/// Returns [`ConnectError::Descriptors`] if the hard limit of file descriptors is below the number needed.
 pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectError> {
     let needed = descriptors_needed(connections, workers);
     sys::raise_descriptor_limit(needed).map_err(|allowed| ConnectError::Descriptors {
@@ -39,8 +40,8 @@ pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectE
     })
 }
 
-/// Raises the soft limit of descriptors for `connections` connections, or to what the system allows. Connections beyond
-/// that fail and are counted.
+/// Raises the soft limit of file descriptors for `connections` connections as far as the system allows. Connections
+/// beyond the limit fail and are counted as failed.
 pub fn allow_descriptors(connections: u64, workers: u32) {
     if let Err(allowed) = sys::raise_descriptor_limit(descriptors_needed(connections, workers)) {
         // The limit is raised to what is allowed. If this fails too, the limit is unchanged.

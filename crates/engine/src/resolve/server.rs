@@ -1,4 +1,4 @@
-//! The servers of a Plan and the addresses to connect from, resolved.
+//! The resolved servers of a Plan, and the addresses to connect from.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -10,24 +10,25 @@ use crate::backend::Target;
 use crate::resolve::error::ConnectError;
 use crate::sys::{self, Address};
 
-/// The addresses to connect from, which the connections of each server take in turn. May be empty.
+/// The addresses to connect from. The connections of each server use them in turn; without any, the kernel chooses
+/// one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     addresses: Vec<IpAddr>,
 }
 
 impl Sources {
-    /// Reads the addresses of a Plan.
+    /// Parses the source addresses of a Plan.
     ///
     /// # Errors
-    /// Returns [`ConnectError::SourceForm`] for the first text that is no IP address.
+    /// Returns [`ConnectError::SourceForm`] for the first text that is not an IP address.
     pub fn parse(texts: &[String]) -> Result<Sources, ConnectError> {
         let parse =
             |text: &String| text.parse().map_err(|_| ConnectError::SourceForm { source: text.clone() });
         Ok(Sources { addresses: texts.iter().map(parse).collect::<Result<_, _>>()? })
     }
 
-    /// Whether one of the sources can reach `address`.
+    /// Whether a source has the same address family as `address`; true without sources.
     fn reaches(&self, address: &SocketAddr) -> bool {
         self.addresses.is_empty() || self.of_kind(address).next().is_some()
     }
@@ -37,8 +38,8 @@ impl Sources {
         self.addresses.iter().copied().filter(move |source| source.is_ipv4() == v4)
     }
 
-    /// The source of connection number `rank` of a server, to its `address`, with port 0 for a port of the kernel's choice;
-    /// `None` without sources.
+    /// The source for the connection with index `rank` among those of a server, to this `address`; `None` without
+    /// sources. Port 0 leaves the port to the kernel.
     fn pick(&self, rank: u64, address: &SocketAddr) -> Option<SocketAddr> {
         let count = self.of_kind(address).count() as u64;
         let index = rank.checked_rem(count)?;
@@ -57,19 +58,20 @@ pub struct Server {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServerAddress {
-    /// Addresses of TCP, at least one.
+    /// Addresses for TCP and UDP, at least one.
     Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
 }
 
 impl Server {
-    /// Resolves a server's name in the Plan. A host's name is resolved once, which takes as long as the system's name
-    /// service needs. Addresses that no source can reach are left out.
+    /// Resolves the name of a server in the Plan. A host name is resolved once; the call takes as long as the name
+    /// service of the system needs. Addresses of a family without a source are left out.
     ///
     /// # Errors
-    /// Returns [`ConnectError::ServerForm`] for a name without the form of a server, [`ConnectError::SocketPath`] for
-    /// a path that no unix socket has, [`ConnectError::Unresolved`] when the name service finds no address, and
-    /// [`ConnectError::SourceKind`] when no source reaches one.
+    /// Returns [`ConnectError::ServerForm`] for a name that is neither HOST:PORT nor a path,
+    /// [`ConnectError::SocketPath`] for a path that is too long or otherwise no path of a unix socket,
+    /// [`ConnectError::Unresolved`] when the name service finds no address, and [`ConnectError::SourceKind`] when no
+    /// address has the family of a source.
     pub fn resolve(name: &str, sources: &Sources) -> Result<Server, ConnectError> {
         let server = || name.to_string();
         let address = if name.starts_with('/') {
@@ -99,7 +101,7 @@ impl Server {
         Ok(Server { name: server(), address, sources: sources.clone(), loading: Transport::Stream })
     }
 
-    /// The server, with the transport over which records are loaded.
+    /// Returns the server with this transport for loading records.
     pub fn loaded_by(self, loading: Transport) -> Server {
         Server { loading, ..self }
     }
@@ -119,7 +121,7 @@ impl Server {
         split(&self.name).map(|(host, _)| host).filter(|_| !self.is_unix())
     }
 
-    /// The path of the server's unix socket; `None` where it is reached otherwise.
+    /// The path of the server's unix socket; `None` for other servers.
     pub fn unix_path(&self) -> Option<&Path> {
         match &self.address {
             ServerAddress::Tcp(_) => None,
@@ -127,13 +129,13 @@ impl Server {
         }
     }
 
-    /// Whether the server is reached by a unix socket, where the kernel has no receive stamps.
+    /// Whether the server is reached by a unix socket. The kernel has no receive stamps for these.
     pub fn is_unix(&self) -> bool {
         self.unix_path().is_some()
     }
 
-    /// Whether the server is local, which its resolved addresses decide and not its name: all of them are loopback or addresses of
-    /// this machine, or it is behind a unix socket.
+    /// Whether the server is on this machine: all its resolved addresses are loopback addresses or addresses of this
+    /// machine, or it has a unix socket. The server's name is ignored.
     pub fn is_local(&self) -> bool {
         self.socket_addresses().iter().all(|address| sys::is_own_address(address.ip()))
     }
@@ -153,7 +155,7 @@ impl Server {
         }
     }
 
-    /// The addresses of TCP and UDP, in the order in which they are tried; none for a unix socket.
+    /// The addresses for TCP and UDP, in the order in which they are tried; empty for a unix socket.
     pub fn socket_addresses(&self) -> &[SocketAddr] {
         match &self.address {
             ServerAddress::Tcp(addresses) => addresses,
@@ -161,12 +163,12 @@ impl Server {
         }
     }
 
-    /// Number of addresses to try. After so many refused attempts in a row, the server cannot be reached.
+    /// Number of addresses to try. A server cannot be reached if this many attempts in a row were refused.
     pub fn addresses(&self) -> usize {
         self.socket_addresses().len().max(1)
     }
 
-    /// The target of attempt number `attempt` of the server's connection number `rank`, over this transport.
+    /// The target of attempt number `attempt` of the server's connection with index `rank`, over this transport.
     pub fn target_over(&self, transport: Transport, rank: u64, attempt: usize) -> Target {
         match (transport, self.target(rank, attempt)) {
             (Transport::Udp, Target::Tcp { address, source }) => Target::Udp { address, source },
@@ -174,8 +176,8 @@ impl Server {
         }
     }
 
-    /// The target of attempt number `attempt` of connection number `rank` among those to this server. Attempts take the
-    /// addresses in turn: a caller begins with 0, adds 1 after a refusal, and keeps a number that worked. The server's
+    /// The target of attempt number `attempt` of the server's connection with index `rank`. Attempts take the
+    /// addresses in turn: a caller begins with 0, adds 1 after a refusal, and keeps a number that worked. The
     /// connections take the sources in turn.
     pub fn target(&self, rank: u64, attempt: usize) -> Target {
         match &self.address {
@@ -188,8 +190,8 @@ impl Server {
     }
 }
 
-/// Splits `host:port` and `[v6]:port`; `None` for other forms. An IPv6 address without brackets is refused, since its
-/// last group could be a port.
+/// Splits `host:port` and `[v6]:port`; `None` for other forms. An IPv6 address without brackets is refused, because
+/// its last group could be a port.
 fn split(name: &str) -> Option<(&str, u16)> {
     let (host, port) = name.rsplit_once(':')?;
     let host = match host.strip_prefix('[') {

@@ -1,4 +1,5 @@
-//! The login of a plan: the handshake of every new connection, and the question whether servers demand a login before one is sent.
+//! The login of a plan: its password, the handshake of every new connection, and the check that servers demand a
+//! login.
 
 use std::env::VarError;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::inputs::Inputs;
 use crate::backend::tls::Setup;
 use crate::resolve::Server;
 
-/// The handshake of every new connection of a plan.
+/// The handshake of every new connection of a plan, with the password of `inputs` or else that of [`password_of`].
 pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, RunError> {
     let password = inputs.password.clone().map_or_else(|| password_of(plan), |known| Ok(Some(known)))?;
     let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| handshake::Credentials {
@@ -25,13 +26,13 @@ pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, Ru
     handshake.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
 }
 
-/// The password of the plan's user, which no Plan holds; `None` for a plan without a login. The password is read from
-/// where the plan says, which may be a pipe that can be read only once: a caller hands the password over as
-/// [`Inputs::password`].
+/// Reads the password of the plan's user from the password file or the environment, since a Plan holds no password;
+/// `None` for a plan without a login. The file may be a pipe that can be read only once: a caller that has read it
+/// passes the password on in [`Inputs::password`].
 ///
 /// # Errors
-/// Returns [`RunError::Plan`] when the file of the password cannot be read, or when the plan names no file and the
-/// environment variable `PUMMEL_PASSWORD` is not set.
+/// Returns [`RunError::Plan`] when the password file cannot be read or has an empty first line, and when the plan
+/// names no file and the environment variable `PUMMEL_PASSWORD` is not set or not UTF-8.
 pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
     let Some(login) = &plan.login else { return Ok(None) };
     let Some(path) = &login.password_file else {
@@ -54,17 +55,19 @@ pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
     }
 }
 
-/// Whether the login of a plan is an item where a server demands none: memcached's text and meta protocols send it by a `set`.
+/// Whether a server that demands no login would store the login as an item: memcached's text and meta protocols send
+/// it as a `set`.
 fn is_stored_where_not_demanded(plan: &Plan) -> bool {
     plan.login.is_some() && matches!(plan.protocol, Protocol::Text | Protocol::Meta)
 }
 
-/// Makes sure that every server demands the login of a plan before it is sent, where one that does not would store it. All servers are
-/// asked at once, until `goes_on` returns false.
+/// Asks all servers at once whether they demand a login, before the login is sent to one that would store it as an
+/// item. Plans whose login cannot become an item ask nothing. The servers are asked until `goes_on` returns false.
 ///
 /// # Errors
-/// Returns [`RunError::Login`] for the first server that does not say that it demands a login, [`RunError::Interrupted`] when
-/// `goes_on` returned false before all had said so, and [`RunError::Kernel`] when none can be asked.
+/// Returns [`RunError::Login`] for the first server that does not confirm that it demands a login,
+/// [`RunError::Interrupted`] when `goes_on` returned false before all servers had answered, and [`RunError::Kernel`]
+/// when the servers cannot be asked.
 pub(super) fn ensure_login_demanded(
     plan: &Plan,
     servers: &Arc<[Server]>,
@@ -87,7 +90,7 @@ pub(super) fn ensure_login_demanded(
             Err(Undetected::Refused { said, .. }) => LoginUnsent::Unknown(format!("said \"{said}\"")),
             Err(Undetected::Foreign { did, .. }) => LoginUnsent::Unknown(did),
             Err(Undetected::Unreachable { why, .. }) => LoginUnsent::Unreachable(why),
-            // Servers are not compared with each other here.
+            // The servers are not compared with each other here.
             Err(Undetected::Interrupted | Undetected::Different(_)) => return Err(RunError::Interrupted),
         };
         return Err(RunError::Login { server: server.name().to_owned(), why });

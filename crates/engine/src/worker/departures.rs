@@ -1,38 +1,38 @@
-//! The departures of clients that come and go, one by one.
+//! The departures of clients that come and go: one entry for each client, with the cause of its failure.
 
 use std::collections::HashMap;
 
 use crate::worker::messages::Departure;
 use crate::worker::trouble::Trouble;
 
-/// Departures that are handed over together.
+/// Number of departures that are handed over together.
 const DEPARTURES: usize = 1024;
 
-/// The departures that one worker has not handed over yet.
+/// The departures in one worker that are not handed over yet.
 #[derive(Debug, Default)]
 pub struct Departures {
     list: Vec<Departure>,
-    /// The last trouble, until the slot of its connection is known.
+    /// The last trouble, as long as the slot of its connection is not known.
     last: Option<Trouble>,
-    /// The troubles of clients whose departures are not reported yet, by slot.
+    /// The troubles of clients whose departures are not added yet, by slot.
     troubles: HashMap<usize, Trouble>,
 }
 
 impl Departures {
-    /// Notes the trouble of a connection whose slot is not known yet.
+    /// Keeps the trouble of a connection whose slot is not known yet.
     pub fn note(&mut self, trouble: &Trouble) {
         self.last = Some(trouble.clone());
     }
 
-    /// Notes that the last trouble was that of the connection in `slot`.
+    /// Assigns the last trouble to the connection in `slot`.
     pub fn failed(&mut self, slot: usize) {
         if let Some(trouble) = self.last.take() {
             self.troubles.insert(slot, trouble);
         }
     }
 
-    /// Adds the departure of the client in `slot`. Returns all departures since the last call that returned some, when
-    /// there are enough to hand over.
+    /// Adds the departure of the client in `slot`, with the trouble of its connection if it failed. Returns all
+    /// departures that are not handed over yet if there are enough of them, and `None` otherwise.
     pub fn add(&mut self, slot: usize, mut departure: Departure) -> Option<Vec<Departure>> {
         let trouble = self.troubles.remove(&slot);
         if let Some((_, known)) = &mut departure.failure {
@@ -42,7 +42,7 @@ impl Departures {
         (self.list.len() >= DEPARTURES).then(|| self.take())
     }
 
-    /// Takes the departures that were not handed over yet.
+    /// Takes all departures that are not handed over yet.
     pub fn take(&mut self) -> Vec<Departure> {
         std::mem::take(&mut self.list)
     }

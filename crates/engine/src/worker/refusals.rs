@@ -1,4 +1,4 @@
-//! The refusals of servers: connections that a server took and then refused, and when each is tried again.
+//! Connections that a server accepted and then refused, because it has too many, and the pauses before new attempts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,24 +9,26 @@ use pummel_measure::connections::Refusal;
 use crate::worker::opening::retry_pause;
 use crate::worker::trouble::{said_to_be_full, says_full};
 
-/// Time for which a refusal belongs to a row of them, in nanoseconds: longer than the longest pause between two
-/// attempts.
+/// Longest gap between two refusals of a server that count as consecutive, in nanoseconds. The longest pause between
+/// two attempts is shorter.
 const ROW_NS: Nanos = 2 * SECOND;
 
-/// Most bytes of a server's words that are kept.
+/// Most bytes of a server's message that are kept.
 const WORDS_MAX_BYTES: usize = 200;
 
-/// The refusals that one worker has met.
+/// The refusals of all servers in one worker.
 #[derive(Debug)]
 pub struct Refusals {
-    /// The servers that have refused connections, by their indexes in the Plan.
+    /// The refusals of each server that has refused connections, by the index of the server in the Plan.
     servers: BTreeMap<u32, ServerRefusals>,
-    /// Words on connections that are open still, by their slots: that they are too many.
+    /// Messages of servers that have too many connections, by the slot of the connection; only connections that are
+    /// still open.
     said: HashMap<u32, Vec<u8>>,
-    /// The connections that their servers ended without a word and without an answer, by their slots: they were refused too where
-    /// the server refuses others with words later. Those that are opened again are left out.
+    /// Servers of the connections that were closed without an answer and without such a message, by slot. These
+    /// connections count as refused if their server refuses others with a message later. An entry is removed when the
+    /// slot is used again.
     wordless: HashMap<u32, u32>,
-    /// Spreads the attempts to open refused connections.
+    /// Random numbers that spread the attempts to open refused connections.
     chance: Stream,
     draws: u64,
 }
@@ -34,20 +36,20 @@ pub struct Refusals {
 /// The refusals of one server.
 #[derive(Debug, Default)]
 struct ServerRefusals {
-    /// Connections that the server took and then refused.
+    /// Number of connections that the server accepted and then refused.
     attempts: u64,
-    /// Words of the server.
+    /// The first message of the server.
     words: Vec<u8>,
-    /// Refusals of the row under way.
+    /// Number of consecutive refusals.
     row: u32,
-    /// When that row began.
+    /// Time of the first of the consecutive refusals, or a later one that [`Refusals::restart_since`] has set.
     since: Nanos,
-    /// When the last refusal of the row came.
+    /// Time of the last refusal.
     last: Nanos,
 }
 
 impl Refusals {
-    /// Refusals without an entry. `chance` spreads the attempts that follow later ones.
+    /// Creates an empty record of refusals. `chance` spreads the attempts to open refused connections.
     pub fn new(chance: Stream) -> Refusals {
         Refusals {
             servers: BTreeMap::new(),
@@ -58,12 +60,13 @@ impl Refusals {
         }
     }
 
-    /// Whether a server has refused a connection.
+    /// Whether any server has refused a connection.
     pub fn any(&self) -> bool {
         !self.servers.is_empty()
     }
 
-    /// Notes what a server said on the connection in `slot`, if those are the words of one that takes no more connections.
+    /// Keeps a message of the server on the connection in `slot` if it says that the server takes no more
+    /// connections.
     pub fn note_words(&mut self, slot: usize, message: &[u8]) {
         if says_full(message) {
             let words = message.strip_prefix(b"-").unwrap_or(message).trim_ascii_end();
@@ -71,7 +74,7 @@ impl Refusals {
         }
     }
 
-    /// Forgets what was said on the connection that was in `slot` before.
+    /// Forgets all that is known about the previous connection in `slot`.
     #[inline]
     pub fn begin_connection(&mut self, slot: usize) {
         if !self.said.is_empty() {
@@ -82,8 +85,9 @@ impl Refusals {
         }
     }
 
-    /// Notes that a server ended the connection in `slot` at `now`. Returns whether that refused the connection: the server
-    /// said that it takes no more, or said so on others a short time ago and had not `answered` on this one.
+    /// Notes that a server closed the connection in `slot` at `now`. Returns whether that was a refusal: the server
+    /// had said that it takes no more connections, or it had not `answered` on this connection and had refused
+    /// another a short time ago.
     pub fn end_connection(&mut self, slot: usize, server: u32, answered: bool, now: Nanos) -> bool {
         let words = self.said.remove(&(slot as u32));
         if words.is_none() && (answered || !self.is_in_row(server, now)) {
@@ -96,13 +100,14 @@ impl Refusals {
         true
     }
 
-    /// Whether a server that has refused others ended the connection in `slot` without a word and without an answer.
+    /// Whether a server that has refused others closed the last connection in `slot` without an answer and without a
+    /// message.
     pub fn ended_without_a_word(&self, slot: usize) -> bool {
         self.wordless.get(&(slot as u32)).is_some_and(|server| self.servers.contains_key(server))
     }
 
-    /// Notes that a server ended a handshake at `now`, with these words if it said any. Returns whether that refused the
-    /// connection.
+    /// Notes that a server ended a handshake at `now`, with `words` if it sent a message. Returns whether that was a
+    /// refusal because of too many connections.
     pub fn end_handshake(&mut self, server: u32, words: Option<&str>, now: Nanos) -> bool {
         let said = words.filter(|words| said_to_be_full(words));
         if said.is_none() && (words.is_some() || !self.is_in_row(server, now)) {
@@ -113,8 +118,10 @@ impl Refusals {
         true
     }
 
-    /// The pause before a connection to `server` is tried again that was refused `failures` times in a row itself, in
-    /// nanoseconds: between half of the pause that so many refusals in a row demand, and the whole.
+    /// The pause before the next attempt to open a connection to `server`, in nanoseconds. `failures` is the number
+    /// of consecutive failures of this connection. The longest pause doubles with these failures or with the
+    /// consecutive refusals of the server, whichever are more; the pause is a random time from half of it to all of
+    /// it.
     pub fn pause(&mut self, server: u32, failures: u32) -> Nanos {
         let row = self.servers.get(&server).map_or(0, |known| known.row);
         let longest = retry_pause(row.max(failures).max(1));
@@ -122,21 +129,21 @@ impl Refusals {
         longest / 2 + below(self.chance.draw(self.draws), longest / 2 + 1)
     }
 
-    /// Since when a server has refused connections, time after time; `None` where it has not.
+    /// Time since which a server has refused connections without a longer gap; `None` if it does not refuse them now.
     pub fn since(&self, server: u32, now: Nanos) -> Option<Nanos> {
         self.is_in_row(server, now).then(|| self.servers[&server].since)
     }
 
-    /// Lets the time for which a server has refused connections begin at `now`: it has answered on another connection. The pause
-    /// stays as long as it was, since a full server answers the connections that it took.
+    /// Sets the time since which a server has refused connections to `now`, because another connection to it is still
+    /// at work. The pauses keep their length, since a full server serves the connections that it has accepted.
     pub fn restart_since(&mut self, server: u32, now: Nanos) {
         if let Some(known) = self.servers.get_mut(&server) {
             known.since = now;
         }
     }
 
-    /// The refusals of all servers. `connections` says of a server how many connections the worker has to it, and how many
-    /// of them it refused the last time.
+    /// Takes the refusals of all servers. `connections` returns, for a server, the number of connections that the
+    /// worker has to it and the number of those that it refused at the last attempt.
     pub fn take(&mut self, connections: impl Fn(u32) -> (u64, u64)) -> Vec<Refusal> {
         let of = |(server, known): (u32, ServerRefusals)| {
             let (connections, refused) = connections(server);
@@ -147,12 +154,12 @@ impl Refusals {
         std::mem::take(&mut self.servers).into_iter().map(of).collect()
     }
 
-    /// Whether a server refused a connection a short time before `now`.
+    /// Whether a server has refused a connection a short time before `now`.
     fn is_in_row(&self, server: u32, now: Nanos) -> bool {
         self.servers.get(&server).is_some_and(|known| now.saturating_sub(known.last) <= ROW_NS)
     }
 
-    /// Counts a refusal of a server.
+    /// Counts a refusal of a server, as a consecutive one if the last was a short time ago.
     fn count(&mut self, server: u32, words: Vec<u8>, now: Nanos) {
         let goes_on = self.is_in_row(server, now);
         let known = self.servers.entry(server).or_default();

@@ -1,7 +1,7 @@
-//! A simulated network: a backend whose clock is simulated and whose chance comes from a seed.
+//! A simulated network: a backend with a simulated clock, whose random faults and delays depend only on a seed.
 //!
-//! The simulation neither waits nor calls the kernel. Equal seeds, peers and calls give equal events, byte for byte and
-//! nanosecond for nanosecond.
+//! The simulation neither sleeps nor calls the kernel. Equal seeds, peers and calls give equal events, byte for byte
+//! and nanosecond for nanosecond.
 
 mod conditions;
 mod peer;
@@ -21,7 +21,7 @@ pub use self::peer::{Admission, Echo, Next, Peer, datagram_to_client};
 use crate::backend::sockets::SlotState;
 use crate::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 
-/// When the clock of every simulation starts.
+/// Time on the clock at which every simulation starts.
 const START: Nanos = SECOND;
 
 /// The simulated cost of reading the clock, in nanoseconds.
@@ -30,10 +30,10 @@ const READING_NS: Nanos = 25;
 /// The simulated cost of a system call, in nanoseconds.
 const CALL_NS: Nanos = 400;
 
-/// Most reads of one connection in one [`Backend::drain`].
+/// Most reads of one connection in one call of [`Backend::drain`].
 const READS_MAX: u32 = 4;
 
-/// Most bytes in one read.
+/// Most bytes that one read returns.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// A backend of simulated connections to a peer.
@@ -43,12 +43,12 @@ pub struct Sim<P> {
     chance: Chance,
     clock: Cell<Nanos>,
     client_ends: Vec<ClientEnd>,
-    /// The open ends of the peer.
+    /// The peer's ends of all open connections.
     server_ends: BTreeMap<(u32, u32), ServerEnd>,
-    /// The events to come, by time, and among equal times in the order of scheduling.
+    /// The future events of the network, by time; events at the same time in the order in which they were scheduled.
     agenda: BTreeMap<(Nanos, u64), NetworkEvent>,
     scheduled: u64,
-    /// Connections with events for [`Backend::drain`].
+    /// Connections with events that [`Backend::drain`] hands over.
     ready: VecDeque<ConnId>,
     scratch: Vec<u8>,
 }
@@ -58,28 +58,28 @@ pub struct Sim<P> {
 struct ClientEnd {
     generation: u32,
     state: SlotState,
-    /// Received segments have a stamp.
+    /// Whether received bytes have a receive stamp.
     stamped: bool,
     /// Whether bytes travel as datagrams.
     datagrams: bool,
     opened_due: bool,
     writable_due: bool,
-    /// A send was short.
+    /// Whether a send was short and the socket has had no room since.
     blocked: bool,
-    /// Bytes that are on the way to the peer.
+    /// Number of bytes that are on the way to the peer.
     sent_bytes: usize,
-    /// When the newest piece to the peer arrives.
+    /// Time at which the newest piece sent to the peer arrives.
     sent_until: Nanos,
     inbox: VecDeque<Piece>,
-    /// Why the connection ended, to be handed over when the inbox is empty.
+    /// Reason of the end of the connection, which is handed over when the inbox is empty.
     end: Option<Reason>,
     queued: bool,
 }
 
-/// Bytes that arrived together.
+/// A piece of received bytes that arrived at the same time.
 struct Piece {
     bytes: Vec<u8>,
-    /// Number of bytes that were read.
+    /// Number of bytes that were read already.
     taken: usize,
     arrived: Nanos,
 }
@@ -87,29 +87,29 @@ struct Piece {
 /// The peer's end of a connection.
 struct ServerEnd {
     datagrams: bool,
-    /// When the newest piece to the client arrives.
+    /// Time at which the newest piece sent to the client arrives.
     sent_until: Nanos,
-    /// When the peer is polled again.
+    /// Time at which the peer is polled next.
     poll_at: Nanos,
 }
 
-/// An event of the network at a point of time.
+/// An event of the network at a point in time.
 enum NetworkEvent {
     /// A request to connect reaches the peer.
     Connect(ConnId, Target),
     /// The peer's acceptance reaches the client.
     Opened(ConnId),
-    /// Bytes reach the peer.
+    /// Bytes from the client reach the peer.
     ToPeer(ConnId, Vec<u8>),
     /// The client's close reaches the peer.
     Gone(ConnId),
-    /// The peer is polled at the time that it named.
+    /// The time at which the peer asked to be polled has come.
     Poll(ConnId),
-    /// Bytes reach the client.
+    /// Bytes from the peer reach the client.
     ToClient(ConnId, Vec<u8>),
     /// The end of the connection reaches the client.
     End(ConnId, Reason),
-    /// The client's socket may have room again.
+    /// The client checks whether its socket has room again.
     Room(ConnId),
 }
 
@@ -118,7 +118,7 @@ const RESET: Reason = Reason::new(Fault::Reset, libc::ECONNRESET);
 const CLOSED: Reason = Reason::new(Fault::Closed, 0);
 
 impl<P: Peer> Sim<P> {
-    /// A network in which all targets lead to `peer`.
+    /// Creates a network in which `peer` answers on all targets.
     pub fn new(seed: u64, conditions: NetworkConditions, peer: P) -> Sim<P> {
         Sim {
             peer,
@@ -134,17 +134,17 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// The peer of the connections.
+    /// The peer of all connections.
     pub fn peer(&self) -> &P {
         &self.peer
     }
 
-    /// The peer, to be changed.
+    /// The peer of all connections, for changes.
     pub fn peer_mut(&mut self) -> &mut P {
         &mut self.peer
     }
 
-    /// Lets `ns` nanoseconds pass in which the client does nothing, as if its worker was stopped.
+    /// Advances the clock by `ns` nanoseconds in which the client does nothing, as if its worker was stopped.
     pub fn pause(&mut self, ns: Nanos) {
         self.clock.set(self.clock.get() + ns);
     }
@@ -178,12 +178,12 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// The time of the next event of the network.
+    /// The time of the next scheduled event; [`NEVER`] without one.
     fn next_at(&self) -> Nanos {
         self.agenda.first_key_value().map_or(NEVER, |(&(at, _), _)| at)
     }
 
-    /// Lets all events happen whose time has come.
+    /// Handles all scheduled events whose time has come.
     fn catch_up(&mut self) {
         while let Some(entry) = self.agenda.first_entry() {
             let (at, _) = *entry.key();
@@ -248,7 +248,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// Polls the peer on a connection, and schedules what it sends and does.
+    /// Polls the peer on a connection, and schedules the arrival of the bytes that it sends and its next action.
     fn poll_peer(&mut self, conn: ConnId, now: Nanos) {
         let mut out = Vec::new();
         let next = self.peer.poll(conn, now, &mut out);
@@ -282,7 +282,7 @@ impl<P: Peer> Sim<P> {
         self.server_ends.remove(&key(conn));
     }
 
-    /// Schedules the peer's datagrams to the client, each framed by [`datagram_to_client`].
+    /// Schedules the arrivals of the peer's datagrams, which [`datagram_to_client`] has framed in `framed`.
     fn send_datagrams(&mut self, conn: ConnId, mut framed: &[u8], now: Nanos) {
         while let Some((len, rest)) = framed.split_first_chunk::<4>() {
             let (datagram, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
@@ -296,7 +296,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// The arrivals of a datagram that is sent at `now`: none, one or two.
+    /// The times at which a datagram that is sent at `now` arrives: none if it is lost, two if it is doubled.
     fn datagram_arrivals(&mut self, now: Nanos) -> Vec<Nanos> {
         if self.chance.happens(self.conditions.lose) {
             return Vec::new();
@@ -307,7 +307,7 @@ impl<P: Peer> Sim<P> {
         (0..count).map(|_| self.arrival(now, now) + held).collect()
     }
 
-    /// The arrival of the next piece to the client, after the piece before it.
+    /// The time at which the next piece for the client arrives, which is after that of the piece before it.
     fn next_to_client(&mut self, conn: ConnId, now: Nanos) -> Nanos {
         let not_before = self.server_ends[&key(conn)].sent_until;
         let at = self.arrival(not_before, now);
@@ -344,7 +344,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// Ends a short send when the socket has room.
+    /// Makes the socket writable again if it has room, and checks again later otherwise.
     fn make_room(&mut self, conn: ConnId, now: Nanos) {
         let room_bytes = self.conditions.send_buffer_bytes;
         let Some(client) = self.client_end(conn) else { return };
@@ -358,7 +358,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// Reads once: a piece of the arrived bytes, with the stamp of its newest byte.
+    /// Reads once from the inbox: all bytes or a part of them, with the stamp of the newest byte read.
     fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let client = &mut self.client_ends[conn.slot as usize];
         let there: usize = match client.datagrams {
@@ -386,7 +386,7 @@ impl<P: Peer> Sim<P> {
         on(conn, Event::Received { bytes: &mut self.scratch, stamp, read });
     }
 
-    /// Hands over the events of one connection, within its limit of reads.
+    /// Hands over the events of one connection, with at most [`READS_MAX`] reads.
     fn serve(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let at = self.now();
         let Some(client) = self.client_end(conn) else { return };
@@ -538,7 +538,7 @@ mod tests {
         Target::Tcp { address: ([127, 0, 0, 1], 11211).into(), source: None }
     }
 
-    /// All events of an exchange of some messages, as text.
+    /// The events of an exchange of a few messages, as text.
     fn history(seed: u64, conditions: NetworkConditions) -> String {
         let mut sim = Sim::new(seed, conditions, Echo::new(10_000));
         let mut seen = String::new();

@@ -1,4 +1,4 @@
-//! The servers of a simulated network, as a test defines them.
+//! The servers of a simulated network, which a test implements.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,21 +8,21 @@ use crate::backend::{ConnId, Target};
 
 /// The servers at the other end of all simulated connections.
 ///
-/// The network calls [`Peer::poll`] after each new connection, after received bytes, and at the times that the peer
-/// named.
+/// The network calls [`Peer::poll`] after it opens a connection, after it delivers bytes, and at the times that the
+/// peer has asked for.
 pub trait Peer {
-    /// Handles a request to connect to `target`.
+    /// Handles a request to open a connection to `target`.
     fn handle_connect(&mut self, _conn: ConnId, _target: &Target, _now: Nanos) -> Admission {
         Admission::Accept
     }
 
-    /// Handles received bytes.
+    /// Handles bytes received from the client.
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos);
 
-    /// Handles that the client or the network has ended a connection. No more calls follow for it.
+    /// Handles the end of a connection by the client or the network. No more calls follow for the connection.
     fn handle_closed(&mut self, _conn: ConnId, _now: Nanos) {}
 
-    /// Appends the bytes to be sent at `now` to `out`. Returns what the peer does next.
+    /// Appends the bytes to be sent at `now` to `out`, and returns the next action of the peer.
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next;
 }
 
@@ -44,7 +44,7 @@ impl Peer for Box<dyn Peer + '_> {
     }
 }
 
-/// A peer's reaction to a request to connect.
+/// Answer of a peer to a request to open a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The peer takes the connection.
@@ -58,16 +58,15 @@ pub enum Admission {
 /// The next action of a peer on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The peer does nothing before this time unless bytes are received. [`NEVER`] stands for nothing at all until
-    /// then.
+    /// The peer is polled again at this time, or earlier after received bytes. [`NEVER`]: after received bytes only.
     At(Nanos),
-    /// The peer closes the connection in order after the bytes that it sent.
+    /// The peer closes the connection in order after the bytes that it has sent.
     Close,
-    /// The peer resets the connection after the bytes that it sent.
+    /// The peer resets the connection after the bytes that it has sent.
     Reset,
 }
 
-/// Appends a datagram to the bytes that [`Peer::poll`] returns for a client over UDP.
+/// Appends a datagram to the bytes that [`Peer::poll`] sends to a client over UDP, with its length in front.
 pub fn datagram_to_client(datagram: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(datagram.len() as u32).to_le_bytes());
     out.extend_from_slice(datagram);
@@ -76,12 +75,12 @@ pub fn datagram_to_client(datagram: &[u8], out: &mut Vec<u8>) {
 /// A peer that sends received bytes back after a fixed time.
 #[derive(Debug, Default)]
 pub struct Echo {
-    /// Time that the peer takes for each piece, in nanoseconds.
+    /// Time between the arrival of a piece and its way back, in nanoseconds.
     pub think_ns: Nanos,
     owed: BTreeMap<(u32, u32), VecDeque<Owed>>,
 }
 
-/// Bytes that an [`Echo`] will send back, and when.
+/// Bytes that an [`Echo`] sends back, and the time at which it does so.
 #[derive(Debug)]
 struct Owed {
     at: Nanos,
@@ -89,7 +88,7 @@ struct Owed {
 }
 
 impl Echo {
-    /// An echo that takes `think_ns` for each piece.
+    /// Creates an echo that waits `think_ns` before it sends a piece back.
     pub fn new(think_ns: Nanos) -> Echo {
         Echo { think_ns, ..Echo::default() }
     }
