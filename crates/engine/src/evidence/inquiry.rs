@@ -44,7 +44,7 @@ pub struct StatisticsInquiry {
 /// The facts that a server reported in one reading.
 #[derive(Clone, Debug)]
 pub struct ServerReport {
-    /// When the reply was read, on the monotonic clock.
+    /// Time at which the reply was read, on the monotonic clock.
     pub at: Nanos,
     /// The server's counters.
     pub facts: Facts,

@@ -115,7 +115,7 @@ struct Observer {
 
 /// Readings at one moment.
 struct Observation {
-    /// When the run no longer waited for the look, on the monotonic clock.
+    /// Time at which the run stopped waiting for the look, on the monotonic clock.
     released_at: Nanos,
     machine: MachineReading,
     servers: Vec<ServerObservation>,

@@ -101,7 +101,7 @@ pub(super) struct Collector<'a, 'w> {
     failures: Vec<io::Error>,
     /// Messages that workers dropped.
     messages_dropped: u64,
-    /// When the run was ended before its time, on the monotonic clock; `None` where it was not.
+    /// Time at which the run was ended before its planned end, on the monotonic clock; `None` if it was not.
     stopped_at: Option<Nanos>,
     /// Requests of phases in which the observer does not look.
     unobserved: Tally,

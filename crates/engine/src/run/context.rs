@@ -67,7 +67,7 @@ pub(super) struct RunContext<'a> {
     pub(super) paces: Vec<Vec<Option<Pace>>>,
     /// Requests that each phase makes in this process, where that is known.
     pub(super) requests_here: Vec<Option<u64>>,
-    /// When the run began.
+    /// Time at which the run began.
     pub(super) began: Nanos,
     /// The command of RESP servers, where the plan has one of its own.
     pub(super) template: Option<Arc<Template>>,

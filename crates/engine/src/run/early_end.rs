@@ -17,7 +17,7 @@ const AHEAD_SIMULATED_NS: Nanos = 20 * MILLISECOND;
 pub(super) struct EarlyEnd {
     /// Index of the phase.
     phase: usize,
-    /// When the phase began, on the monotonic clock, and the round of the barrier before it.
+    /// Beginning of the phase, on the monotonic clock, and the round of the barrier before it.
     began: (Nanos, u64),
     /// The search for the ends; it finds nothing if another process searches.
     ends: EarlyEnds,

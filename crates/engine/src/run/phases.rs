@@ -160,8 +160,8 @@ impl PhaseRunner<'_, '_> {
         goes_on.then_some((ready, loaded))
     }
 
-    /// When a phase begins, on the monotonic clock; `None` when it does not begin. All workers of this process are
-    /// ready since `ready`, and `loaded` is what the phase before stored.
+    /// Time at which a phase begins, on the monotonic clock; `None` if it does not begin. `ready` is the time since
+    /// which all workers of this process are ready, and `loaded` has the records that the phase before stored.
     fn begin_of(&self, phase: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
         let context = self.context;
         let Some(gate) = context.gate else {

@@ -27,7 +27,8 @@ pub(super) struct RateControl {
     wanted: f64,
     is_paused: bool,
     changes: Vec<RatePoint>,
-    /// When the measured phase under way began, on the monotonic clock, and how long it is; `None` outside of it.
+    /// Beginning of the current measured phase, on the monotonic clock, and its length; `None` outside of measured
+    /// phases.
     phase: Option<(Nanos, Nanos)>,
 }
 

@@ -1,11 +1,11 @@
-//! The barrier of the workers between phases, at which they agree on when the next phase begins.
+//! The barrier at which the workers meet between phases and agree on the beginning of the next phase.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pummel_logic::time::{NEVER, Nanos};
 
-/// The moment that stands for a run that was stopped, which is before every other.
+/// The value of `ends_at` in a run that was stopped; it is before every other time.
 const STOPPED: Nanos = 0;
 
 /// A barrier for a fixed number of workers, used again for every phase.
@@ -13,8 +13,8 @@ const STOPPED: Nanos = 0;
 pub struct Barrier {
     state: Mutex<BarrierState>,
     changed: Condvar,
-    /// When the phase under way ends before its time, on the monotonic clock: [`NEVER`] where it does not, and [`STOPPED`] where
-    /// the run was stopped. Every worker reads it in every turn, while others write to the state.
+    /// Time at which the current phase ends before its planned end, on the monotonic clock: [`NEVER`] if it does not,
+    /// and [`STOPPED`] if the run was stopped. Every worker reads it in every turn, while others write to the state.
     ends_at: CachePadded<AtomicU64>,
 }
 
@@ -154,8 +154,8 @@ impl Barrier {
         }
     }
 
-    /// When the phase under way ends before its time: [`NEVER`] where it does not, and a moment that is past where the run was
-    /// stopped.
+    /// Time at which the current phase ends before its planned end: [`NEVER`] if it does not, and a time in the past
+    /// if the run was stopped.
     #[inline]
     pub fn ends_at(&self) -> Nanos {
         self.ends_at.0.load(Ordering::Relaxed)

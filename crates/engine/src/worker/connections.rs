@@ -110,7 +110,7 @@ pub struct Connection<C> {
     pub congested: bool,
     /// The earlier attempts to open the connection.
     pub history: AttemptHistory,
-    /// When the backend began to open the connection, also after the connection was opened.
+    /// Time at which the backend began to open the connection, kept after the connection is open.
     opening_since: Nanos,
     /// Progress of the handshake; only in [`ConnectionState::Handshake`].
     handshake: Option<Box<PendingHandshake>>,
@@ -236,7 +236,7 @@ impl<C> Connection<C> {
         self.opening_since().map(|since| since.max(handshake_since))
     }
 
-    /// When the backend last began to open the connection.
+    /// Time at which the backend last began to open the connection.
     pub fn dialled_at(&self) -> Nanos {
         self.opening_since
     }

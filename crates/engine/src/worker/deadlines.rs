@@ -24,13 +24,13 @@ pub struct TimingWheel {
     advance_at: Nanos,
     slots: Vec<Vec<u32>>,
     count: usize,
-    /// The first tick from `cursor` on with a connection in it; [`NONE`] when there is none.
+    /// The first tick from `cursor` on with a connection in it; [`NONE`] if there is none.
     first: u64,
     /// All deadlines in order, where each is checked to the nanosecond.
     exact: Option<BinaryHeap<Reverse<(Nanos, u32)>>>,
 }
 
-/// The number that stands for no tick.
+/// A tick number that means that there is no tick.
 const NONE: u64 = u64::MAX;
 
 impl TimingWheel {
@@ -69,7 +69,7 @@ impl TimingWheel {
         self.first = self.first.min(tick);
     }
 
-    /// When [`TimingWheel::expire`] next takes out a connection; [`NEVER`] when the wheel is empty.
+    /// Time at which [`TimingWheel::expire`] next takes out a connection; [`NEVER`] if the wheel is empty.
     #[inline]
     pub fn next(&self) -> Nanos {
         if self.first == NONE { NEVER } else { self.first.saturating_mul(self.tick_ns) }

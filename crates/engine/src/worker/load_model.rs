@@ -34,7 +34,7 @@ pub trait LoadModel: Sized {
     /// The counts of the clients' replies beside those of every model.
     type Account: ReplyAccount;
 
-    /// When [`LoadModel::poll`] has to be called; [`NEVER`] where nothing is due.
+    /// Time at which [`LoadModel::poll`] has to be called; [`NEVER`] if nothing is due.
     #[inline]
     fn next_due(&self) -> Nanos {
         NEVER

@@ -24,16 +24,16 @@ pub const NO_INDEX: u64 = u64::MAX;
 /// One request of the measured phase. All times are on the monotonic clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// When the request was due by the arrival process.
+    /// Time at which the request was due by the arrival process.
     pub due: Nanos,
-    /// When the generator alone began to delay the request.
+    /// Time from which on only the generator delayed the request.
     pub ready: Nanos,
     /// The clock before the system call that took its first byte; the greatest number if no byte was taken.
     pub sent: Nanos,
-    /// When the reply arrived. Without a reply, when the request was given up, or was sent if it asks for no reply; the
-    /// greatest number if the phase ended before that.
+    /// Time at which the reply arrived; without a reply, the time at which the request was given up, or sent if it
+    /// asks for none; the greatest number if the phase ended before that.
     pub arrived: Nanos,
-    /// When the reply was read; the greatest number if there was no reply.
+    /// Time at which the reply was read; the greatest number if there was no reply.
     pub read: Nanos,
     /// The verb of the request.
     pub verb: Verb,
@@ -52,9 +52,9 @@ pub struct Row {
 pub struct Departure {
     /// Number of the client in its group, over all threads.
     pub client: u64,
-    /// When the client asked for its connection.
+    /// Time at which the client asked for its connection.
     pub asked_at: Nanos,
-    /// When the client was gone.
+    /// Time at which the client was gone.
     pub ended_at: Nanos,
     /// Whether the connection was ever open.
     pub was_open: bool,
@@ -75,7 +75,7 @@ pub enum WorkerMessage {
     Began {
         /// Index of the phase in the Plan.
         phase: usize,
-        /// When the phase begins, on the monotonic clock.
+        /// Time at which the phase begins, on the monotonic clock.
         at: Nanos,
         /// CPU time that the process had used before the phase.
         cpu: CpuTime,
@@ -160,7 +160,7 @@ pub struct PhaseEnd {
     pub tally: Tally,
     /// The bytes of the phase, where they are not in slices.
     pub bytes: Bytes,
-    /// When the phase was, and how busy the worker was.
+    /// Beginning and end of the phase, and how busy the worker was.
     pub span: PhaseSpan,
     /// Time from that beginning until the worker began the phase.
     pub late_ns: Nanos,

@@ -533,7 +533,7 @@ fn account_for<C: Codec>(state: &mut WorkerState<C>, mut missing: u64, over: Nan
 /// Decides by a worker's state whether its turns end.
 type Enough<'a, C> = dyn FnMut(&WorkerState<C>) -> bool + 'a;
 
-/// When a phase ends, and when its last replies are given up.
+/// The end of a phase, and the time at which its last replies are given up.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     end: Nanos,
@@ -567,9 +567,9 @@ fn ended_early<C: Codec>(
     Bounds { end, drain_end: end.saturating_add(state.limits.drain_ns), ..bounds }
 }
 
-/// When a phase is over in which no client of this worker has anything left to do; `None` while the phase goes on.
-/// Where connections were lost before the end of the phase, the phase goes on as long as other workers go on, and
-/// requests are due in that time: all workers account for one interval.
+/// Time at which a phase is over because no client of this worker has anything left to do; `None` while the phase
+/// goes on. If connections were lost before the end of the phase, the phase goes on as long as other workers go on,
+/// and requests are due in that time: all workers account for one interval.
 fn over_when_idle<C: Codec>(
     state: &WorkerState<C>,
     barrier: &Barrier,

@@ -79,7 +79,7 @@ impl Openings {
         self.queue.clear();
     }
 
-    /// When [`Openings::begin_next`] has a connection to open; [`NEVER`] where the queue is empty or too many
+    /// Time at which [`Openings::begin_next`] has a connection to open; [`NEVER`] if the queue is empty or too many
     /// connections are being opened.
     #[inline]
     pub fn next_time(&self) -> Nanos {
@@ -121,7 +121,7 @@ pub struct PendingHandshake {
     handshake: Arc<Handshake>,
     /// Bytes of the handshake that were sent.
     sent_bytes: usize,
-    /// When the handshake was first sent; 0 until then.
+    /// Time at which the handshake was first sent; 0 until then.
     begun: Nanos,
     reader: HandshakeReader,
 }
@@ -132,7 +132,7 @@ impl PendingHandshake {
         &self.handshake.bytes()[self.sent_bytes..]
     }
 
-    /// When the handshake was first sent; 0 until then.
+    /// Time at which the handshake was first sent; 0 until then.
     pub fn begun(&self) -> Nanos {
         self.begun
     }

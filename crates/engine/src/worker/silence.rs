@@ -10,7 +10,7 @@ pub struct Silence {
 
 #[derive(Clone, Copy, Debug)]
 struct ServerSilence {
-    /// When the server's last reply came.
+    /// Time of the server's last reply.
     replied_at: Nanos,
     /// The slot of the connection on which that reply came.
     replied_on: u32,
@@ -24,7 +24,8 @@ struct ServerSilence {
     passed_since: Nanos,
     /// An attempt to open a connection came to nothing, and no connection counted as a reply since.
     is_closed: bool,
-    /// When the server last refused or reset an attempt to connect; 0 where it has taken a connection since, or none was made.
+    /// Time at which the server last refused or reset an attempt to connect; 0 if it has accepted a connection since,
+    /// or none was made.
     turned_away: Nanos,
 }
 

@@ -31,7 +31,7 @@ const SLEEP_MAX_NS: Nanos = 50 * pummel_logic::time::MILLISECOND;
 pub struct ClientEntry {
     /// The client itself.
     pub client: Client,
-    /// When the client asked to be woken; [`NEVER`] if the client is not in the queue of due times.
+    /// Time at which the client asked to be woken; [`NEVER`] if the client is not in the queue of due times.
     pub(super) due: Nanos,
     /// The client is in the list of clients to be polled.
     pub(super) woken: bool,
@@ -125,7 +125,7 @@ pub struct WorkerState<C> {
     pub codec: C,
     /// Longest silence of a server before its connections are not opened again, in nanoseconds.
     pub silence_max_ns: Nanos,
-    /// When bytes were last read, on the monotonic clock.
+    /// Time at which bytes were last read, on the monotonic clock.
     pub read_at: Nanos,
 }
 
@@ -204,7 +204,7 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// When the worker has to act next if no event comes before.
+    /// Time at which the worker has to act next if no event comes before.
     #[inline]
     pub fn next_time(&self, now: Nanos) -> Nanos {
         if !self.woken.is_empty() {

@@ -9,14 +9,15 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use super::error::{DistError, NUMBER_MAX, WEIGHTED, refused};
 use super::{Dist, ETC_ARRIVAL_HOURS, Range, Weighted};
 
-/// A distribution's text after parsing. All forms but `file:PATH` are complete in themselves.
+/// The result of parsing the text of a distribution. A distribution in a file is only complete after the file was
+/// read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spec {
-    /// A whole distribution.
+    /// A complete distribution.
     Ready(Dist),
     /// The path in `file:PATH`. The caller reads the file and passes its text to [`Dist::from_lines`].
     File(String),
-    /// The path in `cachelib:PATH`, of sizes as CacheLib publishes them. The caller reads the file.
+    /// The path in `cachelib:PATH`, a file of sizes in CacheLib's format. The caller reads the file.
     Cachelib(String),
 }
 
@@ -101,7 +102,7 @@ impl Dist {
         Dist::File { path: path.to_owned(), values }.checked()
     }
 
-    /// The distribution itself where its parameters are legal; for those that were built by hand.
+    /// The distribution itself if its parameters are legal, for variants that were built by hand.
     ///
     /// # Errors
     /// Returns [`DistError::Refused`] for a parameter that is out of its bounds, not finite or too large.
@@ -200,7 +201,7 @@ pub const FORMS: &str = "  V or fixed:V             uniform:LO,HI            nor
   etc-key, etc-value, etc-arrival[:HOUR] (Facebook's ETC pool; HOUR of its day, 0 to 23)
 ";
 
-/// The words that a distribution may begin with.
+/// The words with which the text of a distribution may begin.
 pub const NAMES: [&str; 12] = [
     "fixed",
     "uniform",

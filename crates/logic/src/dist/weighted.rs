@@ -7,15 +7,16 @@ use super::error::{DistError, INTEGER_MAX, NUMBER_MAX, WEIGHTED, refused};
 /// A range of a [`Weighted`] distribution: whole numbers from `low` to `high`, both included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// The least number.
+    /// The lowest number of the range.
     pub low: u64,
-    /// The greatest, at least `low`, at most 2^53.
+    /// The highest number of the range, at least `low` and at most 2^53.
     pub high: u64,
-    /// Probability of the range, above 0; relative to the sum over all ranges.
+    /// Weight of the range, above 0. The probability of the range is its weight divided by the sum of all weights.
     pub weight: f64,
 }
 
-/// Whole numbers from weighted ranges: a range by its weight, then any number of it alike. Ranges may overlap.
+/// A distribution of whole numbers: a range is chosen by its weight, then each number of the range is equally likely.
+/// Ranges may overlap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weighted {
     ranges: Vec<Range>,
@@ -23,12 +24,12 @@ pub struct Weighted {
     steps: Vec<Step>,
 }
 
-/// Numbers of equal likelihood in a [`Weighted`] distribution.
+/// A range of equally likely numbers in a [`Weighted`] distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     low: u64,
     high: u64,
-    /// Share of the distribution up to `high`; 1 in the last step.
+    /// Share of the distribution up to and including `high`; 1 in the last step.
     until: f64,
 }
 
@@ -36,8 +37,8 @@ impl Weighted {
     /// The distribution over these ranges.
     ///
     /// # Errors
-    /// Returns [`DistError::Refused`] without a range, and for a range that is turned round, beyond 2^53, or of no
-    /// weight.
+    /// Returns [`DistError::Refused`] without a range, and for a range whose `low` is above `high`, that goes beyond
+    /// 2^53, or whose weight is 0, negative or above 1e18.
     pub fn new(ranges: Vec<Range>) -> Result<Weighted, DistError> {
         let legal = |range: &Range| {
             range.low <= range.high
@@ -77,7 +78,7 @@ impl Weighted {
     }
 }
 
-/// Cuts legal ranges at each other's ends: between two neighbouring cuts all numbers are equally likely.
+/// Divides legal ranges at the ends of all others: between two neighbouring cuts all numbers are equally likely.
 fn steps_of(ranges: &[Range]) -> Vec<Step> {
     let mut cuts: Vec<u64> = ranges.iter().flat_map(|range| [range.low, range.high + 1]).collect();
     cuts.sort_unstable();

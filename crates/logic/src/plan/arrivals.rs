@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dist::Dist;
 
-/// When the requests of a client are due.
+/// The process that decides at which times the requests of a client are due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {

@@ -15,7 +15,7 @@ pub struct Group {
     pub clients: u32,
     /// Most requests that one client has outstanding.
     pub depth: Depth,
-    /// When requests are due.
+    /// The process that decides at which times requests are due.
     pub arrivals: Arrivals,
     /// Requests per second of the whole group; absent exactly when `arrivals` is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ pub enum Late {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChurningClients {
-    /// When the clients come.
+    /// The process that decides at which times clients come.
     #[serde(rename = "clients_started")]
     pub spawns: Spawns,
     /// Requests that each client makes, at least 1.
@@ -94,7 +94,7 @@ pub struct ChurningClients {
     pub sequence: Option<Sequence>,
 }
 
-/// When clients come that come and go.
+/// The process that decides at which times clients come, for clients that come and go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Spawns {

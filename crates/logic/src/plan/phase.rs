@@ -19,7 +19,7 @@ pub struct Phase {
     pub name: String,
     /// The work of the clients.
     pub work: Work,
-    /// When the phase ends.
+    /// The condition that ends the phase.
     pub stop: Stop,
     /// Whether its requests count in the result (all requests count in `whole_run`).
     pub recorded: bool,
@@ -78,7 +78,7 @@ pub struct Delete {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pause {
-    /// When the pause ends, in nanoseconds from the beginning of the run.
+    /// Time at which the pause ends, in nanoseconds from the beginning of the run.
     pub until_ns: Nanos,
 }
 
@@ -192,9 +192,9 @@ impl Mix {
     }
 }
 
-/// When a phase ends: at the first of the two that is reached. [`Work::Load`], [`Work::Delete`] and [`Work::Pause`] end by
-/// themselves, [`Work::Replay`] also when everything was asked. Time runs on where a deletion divides a recorded phase
-/// ([`Plan::runs_on`](super::Plan::runs_on)).
+/// The condition that ends a phase: the first of its two limits that is reached. [`Work::Load`], [`Work::Delete`] and
+/// [`Work::Pause`] end by themselves, [`Work::Replay`] also after its last request. Time runs on where a deletion
+/// divides a recorded phase ([`Plan::runs_on`](super::Plan::runs_on)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {

@@ -1,4 +1,4 @@
-//! When the phases of a Plan end, and for how long they wait for servers.
+//! The ends of the phases of a Plan, and the time for which they wait for servers.
 
 use super::{Plan, Work};
 use crate::time::{NEVER, Nanos, SECOND};
@@ -45,12 +45,12 @@ impl Plan {
     }
 }
 
-/// When a phase begins and ends, on the monotonic clock.
+/// The beginning and the end of a phase, on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseTimes {
-    /// When the phase begins.
+    /// Time at which the phase begins.
     pub begin: Nanos,
-    /// When the time of the phase is over, `begin` or later; [`NEVER`] where only its requests end it.
+    /// Time at which the time limit of the phase is over, `begin` or later; [`NEVER`] if only its requests end it.
     pub end: Nanos,
     /// The moment that the phase's time counts from: `begin`, or the beginning of the recorded phase that it goes on
     /// with.
@@ -115,8 +115,8 @@ mod tests {
         Plan { phases: phases.into_iter().map(phase).collect(), ..Plan::default() }
     }
 
-    /// When the phases of a plan are over that each begin a millisecond after the end of the one before, or 10 ms after
-    /// its beginning, in a run that began at 1 s.
+    /// The ends of the phases of a plan in a run that began at 1 s, each of which begins a millisecond after the end
+    /// of the one before, or 10 ms after its beginning.
     fn ends(plan: &Plan) -> Vec<Nanos> {
         let mut times = PhaseTimes::NONE;
         let mut at = SECOND;

@@ -50,8 +50,8 @@ pub fn reply(outcome: Outcome) -> Seen {
 /// Returns the steps that `codec` finds when the stream arrives in these pieces.
 ///
 /// # Panics
-/// When the codec breaks its contract: it leaves input and asks for more, shows an empty or too long body, or never
-/// ends.
+/// Panics if the codec breaks its contract: it leaves input and asks for more, returns an empty or too long body, or
+/// never ends.
 pub fn read_from<C: Codec>(codec: &mut C, pieces: &[&[u8]]) -> Vec<Seen> {
     let mut seen = Vec::new();
     let mut body_left = 0;
@@ -167,7 +167,7 @@ pub fn read<C: Codec>(stream: &[u8]) -> Vec<Seen> {
 /// makes and that may have written requests; returns what the whole reads as.
 ///
 /// # Panics
-/// When a cut reads differently.
+/// Panics if a cut reads differently.
 pub fn every_cut<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<Seen> {
     let expected = read_from(&mut codec(), &[stream]);
     for second in 0..=stream.len() {
@@ -186,7 +186,7 @@ pub fn every_cut<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<Seen> {
 /// makes and that may have written requests.
 ///
 /// # Panics
-/// When the pieces read differently.
+/// Panics if the pieces read differently.
 pub fn cut_in_turn<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths: &[u8]) {
     let mut pieces = Vec::new();
     let mut rest = stream;
@@ -206,7 +206,7 @@ pub fn cut_in_turn<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths: &[u8
 /// the next bytes are lengths of pieces, the rest is what the server sent.
 ///
 /// # Panics
-/// When the codec breaks its contract.
+/// Panics if the codec breaks its contract.
 pub fn fuzz_decode<C: Codec>(codec: impl Fn() -> C, data: &[u8]) {
     let Some((&count, data)) = data.split_first() else { return };
     let (lengths, stream) = data.split_at(usize::from(count % 8).min(data.len()));
@@ -237,7 +237,7 @@ pub fn sent(out: &Outbox) -> Vec<u8> {
 /// Returns [`Refused`] when the codec does not write the request.
 ///
 /// # Panics
-/// When the codec refuses the request and has written something.
+/// Panics if the codec refuses the request and has written something.
 pub fn encoded<C: Codec>(op: &Op<'_>, tag: Tag) -> Result<(Vec<u8>, Expect), Refused> {
     let mut out = Outbox::default();
     let expect = C::new().encode(op, tag, &mut out);

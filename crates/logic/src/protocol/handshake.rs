@@ -10,10 +10,10 @@ use super::text::Text;
 use super::{Codec, Malformed, Outcome, Refused, Step};
 use crate::connection::outbox::Outbox;
 
-/// A user and a password.
+/// A login: a user and a password.
 #[derive(Clone, Copy)]
 pub struct Credentials<'a> {
-    /// The user; empty where the server has only a password (`requirepass` of Redis).
+    /// The user; empty if the server has only a password (`requirepass` of Redis).
     pub user: &'a [u8],
     /// The password itself.
     pub password: &'a [u8],
@@ -47,14 +47,14 @@ enum Dialect {
 pub enum HandshakeProgress {
     /// The server has agreed to everything.
     Done,
-    /// All input was taken; more is needed.
+    /// All input was taken, and more is needed.
     NeedMore,
 }
 
-/// Why a connection cannot be used.
+/// The reason why a connection cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandshakeRefused {
-    /// The server refused; the server's words.
+    /// The server refused the handshake with this message.
     Refused(String),
     /// The server sent bytes that the protocol does not allow.
     Malformed(Malformed),
@@ -91,13 +91,13 @@ impl fmt::Debug for Credentials<'_> {
 }
 
 impl Handshake {
-    /// The empty handshake: the connection is ready as soon as it is open.
+    /// The empty handshake: a connection is ready as soon as it is open.
     pub fn none() -> Handshake {
         Handshake::default()
     }
 
-    /// RESP2: AUTH with a login, SELECT of a database other than 0. An AUTH without user is understood by every version
-    /// of Redis, one with a user since 6.0.
+    /// The handshake of RESP2: AUTH if there is a login, and SELECT of a database other than 0. All versions of Redis
+    /// understand AUTH without user; with a user, Redis 6.0 or later is needed.
     pub fn resp2(login: Option<Credentials<'_>>, database: u32) -> Handshake {
         let mut codec = Resp2::new();
         let mut out = Outbox::default();
@@ -115,8 +115,8 @@ impl Handshake {
         Handshake { bytes: bytes_of(&out), replies, dialect: Dialect::Resp2 }
     }
 
-    /// RESP3: HELLO 3, with the login in it, SELECT of a database other than 0. A login without user is that of the
-    /// user `default`.
+    /// The handshake of RESP3: HELLO 3, with the login if there is one, and SELECT of a database other than 0. A
+    /// login without user is sent as that of the user `default`.
     pub fn resp3(login: Option<Credentials<'_>>, database: u32) -> Handshake {
         let mut codec = Resp3::new();
         let mut out = Outbox::default();
@@ -133,8 +133,8 @@ impl Handshake {
         Handshake { bytes: bytes_of(&out), replies: 1 + u32::from(database != 0), dialect: Dialect::Resp3 }
     }
 
-    /// memcached's text and meta protocols: a set that carries the login, to a server with a file of users (`-Y`;
-    /// `protocol.txt`, "Authentication").
+    /// The handshake of memcached's text and meta protocols, for servers with a file of users (`-Y`): a set that
+    /// carries the login (`protocol.txt`, "Authentication").
     ///
     /// # Errors
     /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
@@ -145,7 +145,8 @@ impl Handshake {
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Text })
     }
 
-    /// memcached's binary protocol: SASL's PLAIN (RFC 4616), to a server with `-S`.
+    /// The handshake of memcached's binary protocol, for servers with `-S`: an authentication with SASL's PLAIN (RFC
+    /// 4616).
     ///
     /// # Errors
     /// Returns [`Refused`] for a user or a password with a zero byte.
@@ -165,7 +166,7 @@ impl Handshake {
         self.replies
     }
 
-    /// The bytes to send.
+    /// The bytes that are sent on a new connection.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -182,11 +183,11 @@ impl Handshake {
     }
 }
 
-/// Reads the replies to a handshake on one connection.
+/// Reader of the replies to a handshake on one connection.
 #[derive(Debug)]
 pub struct HandshakeReader {
     state: ReaderState,
-    /// Answers that are still to come.
+    /// Number of replies that are still to come.
     left: u32,
 }
 
@@ -199,8 +200,8 @@ enum ReaderState {
 }
 
 impl HandshakeReader {
-    /// Takes the answers off the front of `input`, which may end anywhere. Where the answers are complete, the bytes
-    /// behind them are left in `input` for the session.
+    /// Takes the replies off the front of `input`, which may end anywhere. Bytes after the last reply are left in
+    /// `input`.
     ///
     /// # Errors
     /// Returns [`HandshakeRefused::Refused`] when the server refuses, and [`HandshakeRefused::Malformed`] for bytes
@@ -228,7 +229,7 @@ impl HandshakeReader {
     }
 }
 
-/// All bytes that wait in `out`; none of a handshake is shared.
+/// All bytes of `out`, of which a handshake shares none.
 fn bytes_of(out: &Outbox) -> Vec<u8> {
     let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
     let count = out.parts(&[], &mut parts);

@@ -1,4 +1,4 @@
-//! Shared parts of the text protocols: the end of a key, decimal numbers, and lines that arrive in pieces.
+//! Helpers for the text protocols: the end of a key, decimal numbers, and lines that arrive in pieces.
 
 use super::{Malformed, Refused};
 use crate::connection::outbox::Outbox;
@@ -6,10 +6,11 @@ use crate::connection::outbox::Outbox;
 /// Longest key, as memcached's `protocol.txt` says, section "Keys".
 pub const KEY_MAX_BYTES: usize = 250;
 
-/// Longest line that is kept, with its carriage return. A key, four numbers and every error text of memcached fit.
+/// Longest line that is kept, with its carriage return. All lines of memcached with a key, four numbers or an error
+/// message are shorter.
 pub const LINE_MAX_BYTES: usize = 2048;
 
-/// A word of eight copies of `byte`.
+/// A 64-bit word in which each byte is `byte`.
 const fn eight(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
@@ -36,7 +37,7 @@ pub fn key_len(bytes: &[u8]) -> usize {
     at + bytes[at..].iter().position(|&byte| byte < 0x10 || byte == b' ').unwrap_or(bytes.len() - at)
 }
 
-/// The high bits of bytes that end a key on the wire; only the lowest of them is certain.
+/// The high bits of the bytes that end a key on the wire. Only the lowest set bit is reliable.
 #[inline]
 fn word_ends(word: u64) -> u64 {
     let low = word.wrapping_sub(eight(0x10)) & !word;
@@ -45,13 +46,14 @@ fn word_ends(word: u64) -> u64 {
     (low | blank) & eight(0x80)
 }
 
-/// Whether the text protocol can carry `key`: 1 to [`KEY_MAX_BYTES`] bytes that do not end it.
+/// Whether the text protocol can carry `key`: it has 1 to [`KEY_MAX_BYTES`] bytes, and none that ends a key on the
+/// wire.
 #[inline]
 pub fn is_word(key: &[u8]) -> bool {
     is_free_of(key, word_ends, |byte| byte < 0x10 || byte == b' ')
 }
 
-/// The high bits of bytes that end a key; only the lowest of them is certain.
+/// The high bits of the bytes that may not be in a key. Only the lowest set bit is reliable.
 #[inline]
 fn key_ends(word: u64) -> u64 {
     let blank = word.wrapping_sub(eight(b' ' + 1)) & !word;
@@ -60,7 +62,8 @@ fn key_ends(word: u64) -> u64 {
     (blank | delete) & eight(0x80)
 }
 
-/// Whether `key` is one as `protocol.txt` has it: 1 to [`KEY_MAX_BYTES`] bytes without blanks and control characters.
+/// Whether `key` is valid by `protocol.txt`: it has 1 to [`KEY_MAX_BYTES`] bytes, without blanks and control
+/// characters.
 #[inline]
 pub fn is_key(key: &[u8]) -> bool {
     is_free_of(key, key_ends, |byte| byte <= b' ' || byte == 0x7f)
@@ -82,14 +85,14 @@ fn is_free_of(key: &[u8], word: impl Fn(u64) -> u64, ends_at: impl Fn(u8) -> boo
     ends == 0
 }
 
-/// Most digits of a 64-bit number.
+/// Most digits that a 64-bit number can have.
 const DIGITS_MAX: usize = 20;
 
-/// Most digits that always make a number within 64 bits.
+/// Most digits with which a number always fits in 64 bits.
 const DIGITS_SURE: usize = 19;
 
-/// The decimal number that `bytes` begin with, and how many digits it has. `None` without a digit, above 64 bits, and
-/// for more than 20 digits, so that leading zeros cannot make a number as long as they like.
+/// The decimal number at the beginning of `bytes`, and its number of digits. `None` without a digit, for a number
+/// above 64 bits, and for more than 20 digits, so that leading zeros are limited.
 #[inline]
 pub fn decimal(bytes: &[u8]) -> Option<(u64, usize)> {
     short_decimal(bytes).or_else(|| any_decimal(bytes))
@@ -130,7 +133,7 @@ fn any_decimal(bytes: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// The rest of a number that has [`DIGITS_SURE`] digits at least.
+/// The remaining digits of a number that has at least [`DIGITS_SURE`] digits.
 #[cold]
 fn long_decimal(mut number: u64, bytes: &[u8]) -> Option<(u64, usize)> {
     let mut digits = DIGITS_SURE;
@@ -142,13 +145,13 @@ fn long_decimal(mut number: u64, bytes: &[u8]) -> Option<(u64, usize)> {
     (digits <= DIGITS_MAX).then_some((number, digits))
 }
 
-/// The decimal number that `bytes` are, and nothing else.
+/// The decimal number that makes up all of `bytes`; `None` if they are anything else.
 #[inline]
 pub fn whole_decimal(bytes: &[u8]) -> Option<u64> {
     decimal(bytes).filter(|&(_, digits)| digits == bytes.len()).map(|(number, _)| number)
 }
 
-/// Refuses an expiry that is no 32-bit number (`protocol.txt`, "Expiration times"): memcached does so too.
+/// Checks that an expiry fits in 32 bits (`protocol.txt`, "Expiration times"); memcached refuses others too.
 ///
 /// # Errors
 /// Returns [`Refused`] for an expiry of more than 32 bits.
@@ -182,12 +185,12 @@ pub fn push_auth(user: &[u8], password: &[u8], out: &mut Outbox) -> Result<(), R
     Ok(())
 }
 
-/// Whether a line that begins so has a text for people at its end, which may be of any length.
+/// Whether a line that begins like this ends with a message for people, which may be of any length.
 pub fn is_error(line: &[u8]) -> bool {
     [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
 }
 
-/// Adds a decimal number that may be negative.
+/// Appends a decimal number that may be negative.
 #[inline]
 pub fn push_signed(out: &mut Outbox, number: i64) {
     if number < 0 {
@@ -196,14 +199,14 @@ pub fn push_signed(out: &mut Outbox, number: i64) {
     out.push_decimal(number.unsigned_abs());
 }
 
-/// Takes lines off the input. A line that is whole stays where it is; only one that arrives in pieces is copied, into a
-/// buffer that exists from then on.
+/// Splits the input into lines. A line that arrives whole is not copied; a line that arrives in pieces is collected
+/// in a buffer, which is allocated with the first such line.
 #[derive(Debug, Default)]
 pub struct Lines {
     cut: Option<Box<Cut>>,
 }
 
-/// A line that arrives in pieces.
+/// The buffer for a line that arrives in pieces.
 #[derive(Debug, Default)]
 struct Cut {
     /// The line's first bytes, up to [`LINE_MAX_BYTES`].
@@ -220,7 +223,7 @@ const NO_RETURN: Malformed = Malformed("a line ends in a bare line feed, where t
 const TOO_LONG: Malformed = Malformed("a line is longer than any that the protocol has");
 
 impl Lines {
-    /// Whether the next byte of input begins a line.
+    /// Whether the next byte of input is the first of a line.
     #[inline]
     pub fn at_start(&self) -> bool {
         self.cut.as_ref().is_none_or(|cut| cut.ended)
@@ -267,14 +270,14 @@ impl Lines {
         cut.end().map(|()| Some(Line(None)))
     }
 
-    /// The bytes of the line that was taken last.
+    /// The bytes of the last line that was taken.
     #[inline]
     pub fn line<'s>(&'s self, line: Line<'s>) -> &'s [u8] {
         line.0.unwrap_or_else(|| self.cut.as_ref().map_or(&[], |cut| cut.line()))
     }
 }
 
-/// A line that was taken: a slice of the input, or what [`Lines`] collected.
+/// A handle of a line that was taken: a slice of the input, or the buffer of [`Lines`].
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'i>(Option<&'i [u8]>);
 

@@ -70,7 +70,7 @@ impl PairValue {
     /// The form of `value` that lies in a [`PairList`].
     ///
     /// # Panics
-    /// When the value has more than 24 own bytes.
+    /// Panics if the value has more than 24 own bytes.
     pub fn of(value: &Value<'_>) -> PairValue {
         let mut own = [0; OWN_MAX_BYTES];
         own[..value.own.len()].copy_from_slice(value.own);

@@ -1,4 +1,4 @@
-//! A value whose size is known before it comes, and the line end behind it.
+//! A value whose size is known before its bytes arrive, followed by a line end.
 
 use super::Malformed;
 
@@ -9,33 +9,34 @@ const NO_VALUE_END: Malformed =
 /// Position of the next byte in a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValuePosition {
-    /// In its bytes.
+    /// The next byte belongs to the value.
     Bytes,
-    /// Before the carriage return behind it.
+    /// The next byte is the carriage return after the value.
     Return,
-    /// Before the line feed behind it.
+    /// The next byte is the line feed after the value.
     Feed,
 }
 
-/// Part of a value that was taken.
+/// The part of a value that was taken from the input.
 #[derive(Debug)]
 pub enum ValuePart<'i> {
-    /// Nothing: more input is needed.
+    /// The input is empty, and more is needed.
     Need,
-    /// Some of its bytes.
+    /// Some bytes of the value.
     Bytes(&'i [u8]),
-    /// Its line end: the value is complete.
+    /// The line end: the value is complete.
     End,
 }
 
 impl ValuePosition {
-    /// The beginning of a value of this size.
+    /// The position at the beginning of a value of this size.
     #[inline(always)]
     pub fn at_start(size: u32) -> ValuePosition {
         if size > 0 { ValuePosition::Bytes } else { ValuePosition::Return }
     }
 
-    /// Takes the next part of a value off the front of `input`. `left` of its bytes are still to come.
+    /// Takes the next part of a value off the front of `input`. `left` is the number of bytes of the value that are
+    /// still to come.
     ///
     /// # Errors
     /// Returns [`Malformed`] for a value that is not followed by CR LF.
@@ -68,7 +69,7 @@ impl ValuePosition {
     }
 }
 
-/// Returns the bytes after the value of this size that `bytes` begin with and its line end, if all of it is there.
+/// The bytes after a value of this size and its line end, with which `bytes` begin; `None` if they are not complete.
 #[inline(always)]
 pub fn after_value(bytes: &[u8], size: u64) -> Option<&[u8]> {
     bytes.get(usize::try_from(u32::try_from(size).ok()?).ok()?..)?.strip_prefix(b"\r\n")

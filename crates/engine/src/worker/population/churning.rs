@@ -51,8 +51,8 @@ pub struct Churning {
     missing: u64,
     /// Index of the server's address that worked last.
     attempt: u32,
-    /// When the next client comes, or the phase ends; [`NEVER`] where a client has to depart first, and in phases where
-    /// clients stay.
+    /// Time at which the next client comes or the phase ends; [`NEVER`] if a client has to depart first, and in
+    /// phases in which clients stay.
     next_due: Nanos,
     /// Connections to be tried again at once, by another address.
     redials: Vec<ConnId>,

@@ -17,7 +17,7 @@ pub struct Lifetime {
     pub number: u64,
     /// Whether the slot has a client.
     pub is_alive: bool,
-    /// When the client asked for its connection.
+    /// Time at which the client asked for its connection.
     pub asked_at: Nanos,
     /// Whether the connection was ever open.
     pub was_open: bool,

@@ -53,7 +53,7 @@ impl Population {
         Population::Churning(Box::new(Churning::new(limits, slots)))
     }
 
-    /// When [`Population::poll`] has to be called.
+    /// Time at which [`Population::poll`] has to be called.
     #[inline]
     pub fn next_due(&self) -> Nanos {
         with_model!(self, model => model.next_due())

@@ -25,7 +25,7 @@ pub struct Slots {
     alive: usize,
     /// Most clients at one time: the limit, or fewer where the machine had no descriptor for more.
     alive_max: usize,
-    /// When `alive_max` grows by one; [`NEVER`] where it is the limit.
+    /// Time at which `alive_max` grows by one; [`NEVER`] if it has reached the limit.
     grows_at: Nanos,
 }
 

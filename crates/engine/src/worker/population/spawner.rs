@@ -36,11 +36,11 @@ pub struct ChurnLimits {
 pub struct ChurnPhase {
     /// Seed, group and phase of the random draws. The number of each client is filled in.
     pub place: StreamOwner,
-    /// When the phase begins.
+    /// Time at which the phase begins.
     pub begin: Nanos,
-    /// When the phase ends: clients that are due later do not come, and all others depart.
+    /// Time at which the phase ends: clients that are due later do not come, and all others depart.
     pub end: Nanos,
-    /// When clients come.
+    /// The times at which clients come.
     pub spawns: SpawnSchedule,
     /// Requests of all clients together, over all workers; `u64::MAX` for as many as the time allows.
     pub requests: u64,
@@ -56,7 +56,7 @@ pub struct ChurnPhase {
     pub paced: bool,
 }
 
-/// When clients come.
+/// The rule for the times at which clients come.
 #[derive(Debug)]
 pub enum SpawnSchedule {
     /// Each client comes as soon as a slot is free.
@@ -148,8 +148,8 @@ impl Spawner {
         self.phase.requests = 0;
     }
 
-    /// When the next client comes, or the phase ends, for a client that has a slot from `slot_free_at` on; [`NEVER`]
-    /// where a client has to depart first, or where no other client comes.
+    /// Time at which the next client comes or the phase ends, if a slot is free from `slot_free_at` on; [`NEVER`] if
+    /// a client has to depart first, or no other client comes.
     pub fn next_due(&self, slot_free_at: Nanos) -> Nanos {
         let Some((_, due)) = self.next else { return NEVER };
         due.max(self.held_until).max(slot_free_at).min(self.phase.end)

@@ -59,10 +59,10 @@ pub struct WorkerReporter {
     mode: ReportMode,
     phase: usize,
     begin: Nanos,
-    /// When the worker began the phase, which may be after `begin`.
+    /// Time at which the worker began the phase, which may be after `begin`.
     begun_at: Nanos,
     end_at: Nanos,
-    /// When the last reply arrived.
+    /// Time at which the last reply arrived.
     answered_at: Nanos,
     /// The slice that the worker writes to.
     interval: Box<Interval>,
@@ -274,7 +274,7 @@ impl WorkerReporter {
         (self.open, self.unheard) = (open, unheard);
     }
 
-    /// When [`WorkerReporter::tick`] next hands something over.
+    /// Time at which [`WorkerReporter::tick`] next hands something over.
     pub fn next_tick(&self) -> Nanos {
         self.next_tick
     }

@@ -1,15 +1,16 @@
-//! libmemcached's rings: each server has many points, and a key lives at the server of the next point.
+//! libmemcached's hash rings: each server has many points on a ring of hashes, and a key belongs to the server of the
+//! next point.
 //!
-//! libmemcached has two that are both called ketama. MEMCACHED_BEHAVIOR_KETAMA hashes keys and points with one-at-a-time
-//! and gives a server 100 points. MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED hashes with MD5, takes four points from each
-//! digest and gives a server 160 points; it is what other clients know as ketama.
+//! libmemcached has two kinds of ring that are both called ketama. MEMCACHED_BEHAVIOR_KETAMA hashes keys and points
+//! with one-at-a-time and gives a server 100 points. MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED hashes with MD5, takes four
+//! points from each digest and gives a server 160 points; other clients mean this ring by the name ketama.
 
 use md5::{Digest, Md5};
 
 use super::lane::Lane;
 use super::modulo::one_at_a_time;
 
-/// The port that is left out of the names of points.
+/// The default port, which is left out of the names of points.
 const PORT_DEFAULT: &str = "11211";
 
 /// Points of a server on the plain ring.
@@ -19,7 +20,7 @@ const POINTS: u32 = 100;
 const POINTS_WEIGHTED: f32 = 160.0;
 const POINTS_PER_DIGEST: f32 = 4.0;
 
-/// Points with their servers, in order.
+/// The points of a ring in ascending order, with their servers.
 #[derive(Clone, Debug)]
 pub struct Ring {
     points: Vec<(u32, Lane)>,
@@ -64,7 +65,7 @@ impl Ring {
     }
 }
 
-/// Name of a server's points: its host alone where it listens on the default port, and without the
+/// The name from which a server's points are computed: its host alone if it listens on the default port, without the
 /// brackets of IPv6. A unix socket has port 0.
 fn name_of(server: &str) -> String {
     if server.starts_with('/') {
@@ -83,7 +84,7 @@ fn digests_of_each(servers: usize) -> u32 {
     (f64::from(digests) + 1e-10) as f32 as u32
 }
 
-/// The first four bytes, the lowest first.
+/// The first four bytes of a digest as a number, lowest byte first.
 fn word(bytes: &[u8]) -> u32 {
     bytes[..4].iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
 }

@@ -1,6 +1,6 @@
-//! The number of one of a client's sockets.
+//! The number of a connection among those of one client.
 
-/// One of a client's sockets, by number.
+/// The number of one of a client's connections, from 0.
 pub type Lane = u16;
 
 /// Most lanes that a client can have.

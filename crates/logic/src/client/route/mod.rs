@@ -1,4 +1,5 @@
-//! The lane of a client that a request takes: the only one, each in turn, or the one that owns its key.
+//! The choice of the connection (lane) of a client for each request: the only one, each in turn, or that of the
+//! server which owns the key.
 
 pub mod crc16;
 pub mod ketama;
@@ -10,9 +11,10 @@ use self::ketama::Ring;
 pub use self::lane::{LANES_MAX, Lane};
 use crate::plan::Route;
 
-/// The lanes of every client, and the rule by which requests are dealt to them.
+/// The lanes of every client, and the rule that chooses the lane of a request.
 ///
-/// Lane n of a client goes to server n of the Plan, unless it is its only one.
+/// Lane n of a client goes to server n of the Plan. The only lane of a client goes to the server that the client is
+/// dealt to.
 #[derive(Clone, Debug)]
 pub struct Router {
     servers: Vec<u32>,
@@ -33,7 +35,7 @@ enum Rule {
     Crc16(Deal),
 }
 
-/// The ways in which loading deals records to clients and servers.
+/// The ways in which the loading of records is divided between clients and servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounds {
     /// Each server has its own clients, which store every record there.
@@ -95,7 +97,7 @@ impl Router {
         self.servers.len()
     }
 
-    /// Whether the key of a request decides on its lane.
+    /// Whether the lane of a request depends on its key.
     #[inline]
     pub fn owns_keys(&self) -> bool {
         !matches!(self.rule, Rule::Own | Rule::Turns)
@@ -111,7 +113,7 @@ impl Router {
         }
     }
 
-    /// The lane of a request, by its number in its client's sequence, the turn, and by its key.
+    /// The lane of a request, by the number of the request in the sequence of its client (`turn`) or by its key.
     #[inline]
     pub fn lane_of(&self, turn: u64, key: &[u8]) -> Lane {
         let lanes = self.servers.len();

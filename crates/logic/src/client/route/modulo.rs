@@ -1,6 +1,6 @@
-//! libmemcached's default: the hash of the key, divided by the number of servers.
+//! libmemcached's default distribution: the hash of the key modulo the number of servers.
 
-/// Bob Jenkins' one-at-a-time hash, as libmemcached has it: bytes from 128 on count as negative numbers.
+/// Bob Jenkins' one-at-a-time hash, as libmemcached computes it: bytes from 128 on count as negative numbers.
 #[inline]
 pub fn one_at_a_time(key: &[u8]) -> u32 {
     let mut hash = 0u32;

@@ -16,15 +16,16 @@ use super::batch::{Batches, Found};
 use super::{Codec, Expect, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag};
 use crate::connection::outbox::Outbox;
 
-/// The binary protocol with an opaque of its own for each request.
+/// Codec of the binary protocol with a different opaque for each request.
 ///
-/// A quiet request that fails is answered by the server all the same. Errors are reported, other answers are dropped.
+/// A server answers a request without reply if the request does not succeed. Errors are reported, other
+/// answers are dropped.
 #[derive(Debug)]
 pub struct Binary {
     packets: Packets,
     /// The state of the multi-get whose replies are being received.
     group: MultigetState,
-    /// Tag of the read that is answered when its value is complete.
+    /// Tag of the read whose value is being received; it ends with the value.
     reading: Option<Tag>,
 }
 

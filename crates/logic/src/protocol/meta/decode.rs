@@ -8,12 +8,12 @@ use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Step, Tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// The state of the replies on one connection.
+/// The decoder of the replies on one connection.
 #[derive(Debug)]
 pub(super) struct Decoder {
     lines: Lines,
     pub(super) batches: Batches,
-    /// A key that was sent in base64.
+    /// Buffer for a key that was sent in base64.
     key: Option<Box<[u8; lines::KEY_MAX_BYTES]>>,
     /// Tag of the request whose value or number is being received.
     tag: Tag,
@@ -26,43 +26,43 @@ pub(super) struct Decoder {
 /// Position of the next byte in the stream of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MetaPosition {
-    /// In a line.
+    /// The next byte is in a line.
     Line,
-    /// In the line that is the number after incr or decr.
+    /// The next byte is in the line with the number after an incr or decr.
     Number,
-    /// In a value, or in its line end.
+    /// The next byte is in a value or in the line end after it.
     Value(ValuePosition),
-    /// In a line, after the errors whose requests have become known are reported.
+    /// The next byte is in a line, but errors whose requests became known are reported first.
     Failed,
 }
 
-/// The request that the value being received belongs to.
+/// The use of the value that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PassingValue {
-    /// A read of one key with this finding.
+    /// The value answers a read of one key with this result.
     Whole(Found),
-    /// A multi-get's read of one key.
+    /// The value is one of those of a multi-get.
     Part,
-    /// None: the value is dropped.
+    /// The value is dropped.
     Dropped,
 }
 
-/// Meaning of a line to the codec.
+/// Meaning of a reply line.
 enum Meaning {
-    /// The line is dropped, or more has to be read.
+    /// The line gives no step by itself.
     Nothing,
-    /// A value follows.
+    /// A value of this size follows, for the request with this tag.
     Item(Tag, u32),
-    /// A request ended.
+    /// A request ends with this outcome; `None` for the tag means the oldest request.
     Reply(Option<Tag>, Outcome),
     /// A request without reply failed.
     QuietError,
-    /// An error whose request is not known yet.
+    /// An error came whose request is not known yet.
     Unclear(Fault),
 }
 
 impl Decoder {
-    /// A decoder at the beginning of a connection.
+    /// A decoder for a new connection.
     pub(super) fn new() -> Decoder {
         Decoder {
             lines: Lines::default(),
@@ -162,7 +162,7 @@ impl Decoder {
         Ok(self.answer(Outcome::Number(number)))
     }
 
-    /// The request whose value or number has passed is answered.
+    /// Ends the request whose value or number is complete.
     #[inline]
     fn answer(&mut self, outcome: Outcome) -> Step<'static> {
         self.batches.answer();
@@ -195,7 +195,7 @@ impl Decoder {
         }
     }
 
-    /// A VA line: a value follows, or a number.
+    /// Begins the value or the number that follows a VA line.
     #[inline]
     fn value_begins(
         &mut self,
@@ -228,7 +228,8 @@ impl Decoder {
         Ok(if shown { Meaning::Item(tag, size) } else { Meaning::Nothing })
     }
 
-    /// An error line. It ends a multi-get at once; replies that still come for that, up to the end mark, are dropped.
+    /// Handles an error line. An error ends a multi-get at once; later replies to it, up to its end mark, are
+    /// dropped.
     fn failed(&mut self, fault: Fault) -> Meaning {
         let outcome = Outcome::Error(fault);
         match self.batches.blame() {
@@ -249,7 +250,7 @@ impl Decoder {
         }
     }
 
-    /// The end mark of a multi-get, or the answer to the question of the codec itself.
+    /// Handles the end mark of a multi-get, or the answer to a question of the codec.
     fn batch_ends(&mut self) -> Result<Meaning, Malformed> {
         let ended = self.batches.end_batch();
         let (batch, has_failed) = ended.ok_or(Malformed("an MN line without a request"))?;

@@ -6,7 +6,7 @@ use crate::protocol::{Op, Refused, Tag, Verb, lines};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// Longest key of which base64 makes no more than 250 characters.
+/// Longest key whose base64 form has at most 250 characters.
 const ENCODED_KEY_MAX_BYTES: usize = lines::KEY_MAX_BYTES / 4 * 3;
 
 /// Checks a key. A key that the text protocol cannot carry is sent in base64, which must fit in 250 characters.

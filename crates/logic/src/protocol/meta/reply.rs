@@ -1,4 +1,5 @@
-//! Lines that a server sends in the meta protocol: a code, perhaps a size, flags with what was asked for.
+//! Reply lines of the meta protocol: a code, a size for some codes, and flags with the information that the request
+//! asked for.
 
 use crate::protocol::batch::Found;
 use crate::protocol::lines;
@@ -13,7 +14,7 @@ pub enum OpaqueKind {
     Read = b'r',
     /// A read of one of the keys of a multi-get.
     Part = b'p',
-    /// Any way of storing.
+    /// A store of any mode.
     Store = b's',
     /// A removal of a key.
     Delete = b'd',
@@ -21,7 +22,7 @@ pub enum OpaqueKind {
     Count = b'c',
     /// A new expiry.
     Touch = b't',
-    /// A request without reply, which the server answers only where it ends in an unusual way.
+    /// A request without reply, which the server answers only for some outcomes, such as an error.
     Quiet = b'q',
 }
 
@@ -47,17 +48,17 @@ pub enum ReplyCode {
     Value(u32),
     /// `HD`: the request is done.
     Done,
-    /// `EN`: nothing there to read.
+    /// `EN`: the key was not found by a read.
     Miss,
-    /// `NF`: nothing there to change.
+    /// `NF`: the key was not found by a change.
     NotFound,
-    /// `NS`: the condition of the mode did not hold.
+    /// `NS`: nothing was stored, because the condition of the mode did not hold.
     NotStored,
-    /// `EX`: the CAS unique is another.
+    /// `EX`: the CAS unique of the item is a different one.
     Exists,
-    /// `MN`: all that came before is answered.
+    /// `MN`: all earlier requests are answered.
     End,
-    /// A reply of one line that never carries flags.
+    /// A reply that never has flags.
     Plain(Outcome),
 }
 
@@ -74,9 +75,9 @@ pub struct MetaReply {
     pub key_encoded: bool,
     /// CAS unique, 0 if none was sent.
     pub cas: u64,
-    /// The client's flags.
+    /// The flags that the client stored with the value.
     pub client_flags: u32,
-    /// Offset in the line at which the server's words begin; its end where there are none.
+    /// Offset of the server's message in the line; the end of the line if there is none.
     pub text_at: usize,
     won: bool,
     stale: bool,
@@ -159,8 +160,8 @@ impl MetaReply {
         }
     }
 
-    /// Reads the flags from `at` to the end of the line. A blank too many between them does no harm. A flag that is
-    /// known and was not asked for is taken, an unknown one is not: what it changes cannot be known.
+    /// Reads the flags from `at` to the end of the line. Repeated blanks between them are allowed. A known flag is
+    /// accepted also if it was not asked for; an unknown flag is an error, because its meaning is not known.
     #[inline]
     fn with_flags(mut self, line: &[u8], mut at: usize) -> Result<MetaReply, Malformed> {
         const WRONG: Malformed = Malformed("a flag of a meta reply is not of its form");
@@ -197,7 +198,7 @@ impl MetaReply {
         Ok(self)
     }
 
-    /// Returns the finding of the read that this VA line answers.
+    /// The result of the read that this VA line answers.
     #[inline]
     pub fn found(&self) -> Found {
         match (self.won, self.stale, self.recaching) {
@@ -208,13 +209,14 @@ impl MetaReply {
         }
     }
 
-    /// Whether a value of this size is only the place that a read made where nothing was (flag N), and no item.
+    /// Whether a value of this size is not an item but the empty place that a read created for a missing key (flag
+    /// N).
     #[inline]
     pub fn is_place(&self, size: u32) -> bool {
         size == 0 && (self.won || self.recaching)
     }
 
-    /// The outcome of a request of this kind that was answered by this code alone; `None` where the answer is dropped.
+    /// The outcome of a request of this kind that is answered by this code alone; `None` if the answer is dropped.
     ///
     /// # Errors
     /// Returns [`Malformed`] for a code that no request of this kind can have.

@@ -1,29 +1,29 @@
-//! The unanswered requests of a RESP connection, as far as their replies depend on them.
+//! The expected replies to the unanswered requests of a RESP connection.
 
 use std::collections::VecDeque;
 
 use crate::protocol::{Keys, lines};
 
-/// The reply that a request expects.
+/// The reply that is expected to a request, by the command that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedReply {
-    /// GET and its like: a string, or null.
+    /// GET and similar commands: a string or null.
     Value,
-    /// MGET: an array of those, one for each key.
+    /// MGET: an array with a string or null for each key.
     Values,
-    /// SET: OK, or null where its condition did not hold.
+    /// SET: OK, or null if its condition did not hold.
     Stored,
-    /// APPEND and HSET: a number that does not matter.
+    /// APPEND and HSET: a number, which is ignored.
     Grown,
-    /// DEL: how many keys it removed.
+    /// DEL: the number of keys that it removed.
     Removed,
-    /// EXPIRE: whether the key is there.
+    /// EXPIRE: a number above 0 if the key exists, and 0 otherwise.
     Touched,
-    /// INCRBY and DECRBY: the number.
+    /// INCRBY and DECRBY: the new number.
     Counted,
-    /// PING: a string of words.
+    /// PING: a string other than OK.
     Pong,
-    /// A command of a template, whose reply may have any form.
+    /// A command with a reply of any form.
     Any,
 }
 
@@ -32,19 +32,19 @@ pub(super) enum ExpectedReply {
 pub(super) struct UncommonReplies {
     /// Keys of the multi-gets that are not answered, oldest first.
     pub(super) reads: VecDeque<Read>,
-    /// The keys of an answered multi-get, kept for their memory.
+    /// The keys of an answered multi-get, kept so that their memory is used again.
     pub(super) spare: Option<Read>,
-    /// Whether the array of the oldest has begun.
+    /// Whether the array that answers the oldest multi-get has begun.
     pub(super) reading: bool,
-    /// Number of elements of that array that have come.
+    /// Number of elements of this array that were received.
     pub(super) passed: usize,
-    /// Whether one of its elements was a value.
+    /// Whether one of these elements was a value.
     pub(super) found: bool,
-    /// An error that is sent as a string.
+    /// The message of an error that is sent as a string.
     pub(super) words: Vec<u8>,
 }
 
-/// The keys of a multi-get: replies do not repeat them.
+/// The keys of a multi-get, end to end, since replies do not repeat them.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) bytes: Vec<u8>,
@@ -52,7 +52,7 @@ pub(super) struct Read {
 }
 
 impl UncommonReplies {
-    /// Takes in that a multi-get was written.
+    /// Keeps the keys of a multi-get that was written.
     pub(super) fn ask(&mut self, keys: &Keys<'_>) {
         let mut read = self.spare.take().unwrap_or_default();
         for n in 0..keys.count() {

@@ -1,4 +1,4 @@
-//! Replies of RESP, value by value: what each means to the oldest request.
+//! Replies of RESP, value by value, and their meaning for the oldest request.
 
 use super::asked::ExpectedReply;
 use super::reply::{self, ValueHead};
@@ -38,7 +38,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         self.answer(head)
     }
 
-    /// A value that answers the oldest request.
+    /// Handles a value that answers the oldest request.
     #[inline]
     pub(super) fn answer(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         // Where no request waits, the caller rejects the reply.
@@ -78,7 +78,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Ok(Meaning::Reply(outcome))
     }
 
-    /// The array of a multi-get begins.
+    /// Begins the array that answers a multi-get.
     pub(super) fn begin_read(&mut self, values: u64) -> Result<Meaning, Malformed> {
         let uncommon = self.uncommon.get_or_insert_default();
         if uncommon.reads.front().is_none_or(|read| read.ends.len() as u64 != values) {
@@ -88,8 +88,8 @@ impl<const VERSION: u8> Resp<VERSION> {
         Ok(Meaning::Nothing)
     }
 
-    /// A value of the array that answers a multi-get. An error there, which proxies send for the keys of a server that
-    /// they cannot reach, ends the request; the rest of the array is dropped.
+    /// Handles a value of the array that answers a multi-get. An error in the array ends the request, and the rest of
+    /// the array is dropped. Proxies send such errors for keys of servers that they cannot reach.
     pub(super) fn element(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         match head {
             ValueHead::String(size) => Ok(self.begin_string(size, Passing::Part)),
@@ -100,7 +100,8 @@ impl<const VERSION: u8> Resp<VERSION> {
         }
     }
 
-    /// Takes in that a value of a multi-get is complete. Returns how the request ends if it was the last value.
+    /// Notes that a value of a multi-get is complete. Returns the outcome of the request if the value was the last
+    /// one.
     pub(super) fn element_passed(&mut self, found: bool) -> Option<Outcome> {
         let uncommon = self.uncommon.as_mut()?;
         uncommon.passed += 1;
@@ -114,7 +115,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Some(outcome)
     }
 
-    /// The oldest request has failed.
+    /// Ends the oldest request with an error.
     pub(super) fn fails(&mut self, fault: Fault) -> Meaning {
         if self.asked.pop_front() == Some(ExpectedReply::Values)
             && let Some(uncommon) = &mut self.uncommon
@@ -128,7 +129,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Meaning::Reply(Outcome::Error(fault))
     }
 
-    /// A value that is dropped.
+    /// Drops a value.
     pub(super) fn pass_over(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         match head {
             ValueHead::String(size) | ValueHead::Verbatim(size) | ValueHead::ErrorString(size) => {
@@ -142,8 +143,8 @@ impl<const VERSION: u8> Resp<VERSION> {
         Ok(self.passed_over().map_or(Meaning::Nothing, Meaning::Over))
     }
 
-    /// Takes in that a dropped value is complete. Returns how the oldest request ends if that was the last value of its
-    /// reply.
+    /// Notes that a dropped value is complete. Returns the outcome of the oldest request if the value was the last of
+    /// its reply.
     pub(super) fn passed_over(&mut self) -> Option<Outcome> {
         self.skip -= 1;
         if self.skip > 0 {
@@ -154,7 +155,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Some(outcome)
     }
 
-    /// A string begins.
+    /// Begins to receive a string.
     #[inline]
     pub(super) fn begin_string(&mut self, size: u32, passing: Passing) -> Meaning {
         self.left = size;
@@ -168,7 +169,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Meaning::Nothing
     }
 
-    /// Takes in that a string is complete. Returns how the oldest request ends, if it does.
+    /// Notes that a string is complete. Returns the outcome of the oldest request if the request ends with it.
     #[inline]
     pub(super) fn string_ends(&mut self) -> Option<Outcome> {
         match self.passing {
@@ -187,7 +188,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         }
     }
 
-    /// An item; its key is known for a multi-get.
+    /// The step for an item. Only items of a multi-get have their key.
     #[inline]
     pub(super) fn item(&self, size: u32) -> Step<'_> {
         let key = match (self.passing, &self.uncommon) {
@@ -197,7 +198,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Step::Item { tag: None, key, size: u64::from(size), cas: 0, flags: 0 }
     }
 
-    /// A reply with the words of its line, or of the string that has passed.
+    /// The step for a reply, with the message in its line or in the string that was received.
     #[inline]
     pub(super) fn reply<'s>(&'s self, outcome: Outcome, line: Option<Line<'s>>) -> Step<'s> {
         let message = match (line, outcome, &self.uncommon) {

@@ -7,14 +7,14 @@ use crate::protocol::{Keys, Op, Refused, Value, Verb, lines};
 /// The field of a hash that hget reads and hset stores.
 const FIELD: &[u8] = b"field";
 
-/// Longest expiry that is a span and not a date, as [`Op::expiry_s`] has it.
+/// Longest expiry that is a number of seconds from now and not a date, as for [`Op::expiry_s`].
 const SPAN_MAX_S: u64 = 30 * 24 * 60 * 60;
 
-/// A hundred years: what EXPIRE is given for no expiry. PERSIST would take the expiry away, and answers the same for a
-/// key without expiry as for no key.
+/// A hundred years, the expiry that EXPIRE sets for a touch without expiry. PERSIST is not used, because its replies
+/// for a key without expiry and for a missing key are the same.
 const FOR_EVER_S: u64 = 100 * 365 * 24 * 60 * 60;
 
-/// Writes the requests of the less common verbs.
+/// Appends the requests of the less common verbs.
 pub(super) fn encode_other(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
     match op.verb {
         Verb::Gat => push_read_and_touch(op, key, out),
@@ -84,7 +84,7 @@ pub(super) fn push_field(
     Ok(kind)
 }
 
-/// Why RESP does not have a verb.
+/// The reason why RESP has no command for a verb.
 #[cold]
 fn refused(verb: Verb) -> Refused {
     Refused(match verb {
@@ -125,24 +125,24 @@ pub(super) fn encode_many(op: &Op<'_>, out: &mut Outbox) -> Result<ExpectedReply
     Ok(kind)
 }
 
-/// Flags are refused rather than lost.
+/// Refuses flags, which Redis could not keep.
 #[inline]
 fn check_flags(op: &Op<'_>) -> Result<(), Refused> {
     if op.flags == 0 { Ok(()) } else { Err(Refused("RESP servers keep no flags beside a value")) }
 }
 
-/// When a key expires.
+/// The expiry of a key.
 #[derive(Clone, Copy)]
 enum Expiry {
     Never,
-    /// After this number of seconds.
+    /// The key expires after this number of seconds.
     In(u64),
-    /// At this second of Unix time.
+    /// The key expires at this second of Unix time.
     At(u64),
 }
 
-/// An expiry, as [`Op::expiry_s`] has it. Redis takes no date before 1970, and no span below a second: expired at once
-/// is the first second after that.
+/// The expiry of a request, as [`Op::expiry_s`] defines it. Redis accepts no date before 1970 and no time below a
+/// second, so an expiry at once is sent as the first second of 1970.
 #[inline]
 fn expiry(op: &Op<'_>) -> Result<Expiry, Refused> {
     lines::check_expiry(op.expiry_s)?;

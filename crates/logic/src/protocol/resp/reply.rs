@@ -3,7 +3,7 @@
 use crate::protocol::sized_value::after_value;
 use crate::protocol::{Fault, Malformed, Outcome, Skimmed, lines};
 
-/// Type of a value, from its first line.
+/// The type of a value, read from its first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueHead {
     /// A simple string, and whether it is `OK`.
@@ -12,23 +12,23 @@ pub(super) enum ValueHead {
     Error(Fault),
     /// An integer number.
     Integer(i64),
-    /// A bulk string of so many bytes, which follow.
+    /// A bulk string whose bytes, this many, follow.
     String(u32),
-    /// An error of so many bytes, which follow.
+    /// An error whose bytes, this many, follow.
     ErrorString(u32),
-    /// A verbatim string of so many bytes, which follow.
+    /// A verbatim string whose bytes, this many, follow.
     Verbatim(u32),
-    /// Nothing: RESP3's null, and RESP2's null string and null array.
+    /// A null: RESP3's null, or RESP2's null string or null array.
     Null,
-    /// A value that has no more than this line: boolean, double, big number.
+    /// A value that is complete with its first line: boolean, double or big number.
     Plain,
-    /// An array of so many values.
+    /// An array of this many values, which follow.
     Array(u64),
-    /// A set or a map in which there are so many values.
+    /// A set or a map with this many values, which follow; each entry of a map has two.
     Group(u64),
-    /// Attributes, as this number of values, of the value that follows them.
+    /// The attributes of the value that follows them, with this many values.
     Attribute(u64),
-    /// A push of this number of values, which answers no request.
+    /// A push message with this many values, which answers no request.
     Push(u64),
 }
 
@@ -37,7 +37,8 @@ pub(super) fn may_be_long(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'+' | b'-' | b'('))
 }
 
-/// Checks the byte that a value begins with. The check looks at the first byte alone, since the rest may never come.
+/// Checks that a value of this version of RESP can begin with this byte. The rest of the line is not needed, since it
+/// may never come.
 #[inline]
 pub(super) fn check_first(first: u8, version: u8) -> Result<(), Malformed> {
     match first {
@@ -157,8 +158,8 @@ fn is_big_number(text: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns the fault that an error stands for, by its first word. Redis gives all errors without a word of their own
-/// the word `ERR`.
+/// The class of an error, by the first word of its message. Redis uses the word `ERR` for all errors that have no
+/// word of their own.
 pub(super) fn fault(words: &[u8]) -> Fault {
     let end = words.iter().position(|&byte| byte == b' ').unwrap_or(words.len());
     match &words[..end] {

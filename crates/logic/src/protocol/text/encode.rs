@@ -3,7 +3,7 @@
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Expect, Keys, Op, Refused, Verb, lines};
 
-/// Longest command line other than get and gets: memcached closes a connection that sends more without a line end.
+/// Longest command line except that of get and gets. memcached closes a connection that sends a longer one.
 const COMMAND_MAX_BYTES: usize = 2048;
 
 /// Style of command lines other than those of reads.
@@ -17,7 +17,7 @@ pub(super) enum CommandStyle {
     Bogus,
 }
 
-/// The word of mcperf's hidden method, which no server knows.
+/// The command word of mcperf's bogus method, which no server knows.
 pub const BOGUS_WORD: &str = "xxx";
 
 /// Writes get, gets, gat and gats.
@@ -57,7 +57,7 @@ fn encode_many(op: &Op<'_>, touches: bool, out: &mut Outbox) -> Result<Expect, R
     Ok(Expect::Reply)
 }
 
-/// Writes what stands before the keys of a read.
+/// Appends the command word of a read, and its expiry if it has one.
 #[inline(always)]
 fn push_read_word(op: &Op<'_>, out: &mut Outbox) {
     match op.verb {
@@ -68,7 +68,7 @@ fn push_read_word(op: &Op<'_>, out: &mut Outbox) {
     }
 }
 
-/// Writes a word and the expiry behind it.
+/// Appends a command word and an expiry.
 #[inline(never)]
 fn push_touching(word: &[u8], expiry_s: i64, out: &mut Outbox) {
     out.push(word);
@@ -76,7 +76,7 @@ fn push_touching(word: &[u8], expiry_s: i64, out: &mut Outbox) {
     out.push(b" ");
 }
 
-/// Writes everything that has exactly one key and may go without a reply.
+/// Appends a request that has exactly one key and may go without a reply: all but reads and version.
 #[inline(never)]
 pub(super) fn encode_change(op: &Op<'_>, style: CommandStyle, out: &mut Outbox) -> Result<Expect, Refused> {
     let Keys::One(key) = op.keys else { return Err(Refused("only reads take several keys")) };
@@ -124,7 +124,7 @@ pub(super) fn encode_change(op: &Op<'_>, style: CommandStyle, out: &mut Outbox) 
     Ok(if op.noreply { Expect::Nothing } else { Expect::Reply })
 }
 
-/// Checks the one key of a request, unless that was done when it was made.
+/// Checks the key of a request, unless the maker of keys has checked it.
 #[inline]
 fn check_made_key(key: &[u8], op: &Op<'_>) -> Result<(), Refused> {
     if op.key_is_sure { Ok(()) } else { check_key(key) }
@@ -135,7 +135,7 @@ fn check_key(key: &[u8]) -> Result<(), Refused> {
     if lines::is_word(key) { Ok(()) } else { Err(refused_key(key)) }
 }
 
-/// Returns the fault of a key.
+/// The reason why a key is refused.
 #[cold]
 fn refused_key(key: &[u8]) -> Refused {
     Refused(match key.len() {
