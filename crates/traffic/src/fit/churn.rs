@@ -13,24 +13,24 @@ const WINDOW_S: u32 = 60;
 /// Minutes after which the most popular keys are compared.
 const LAGS_MINUTES: [u32; 8] = [1, 2, 5, 10, 20, 30, 45, 60];
 
-/// Most keys of a window; half of the keys leave for good when there are more.
+/// Most keys of a window. Beyond this number, half of the keys are dropped for good.
 const KEYS_MAX: usize = 1 << 14;
 
-/// Fewest keys of a window that are compared.
+/// Fewest keys with which windows are compared.
 const KEYS_LEAST: usize = 50;
 
 /// Number of keys of a window of which one is among the most popular ones.
 const TOP_PART: usize = 10;
 
-/// Salt of the sample of keys, which keeps it apart from those of other purposes.
+/// Salt of this sample of keys, different from the salts of other samples.
 const SALT: u64 = 0x0063_6875_726e;
 
-/// Share from which on keys count as unchanging; a loss of at most [`ERRORS_OF_CHANCE`] standard errors counts as
-/// chance.
+/// Least remaining share with which keys count as unchanging. A loss of at most [`ERRORS_OF_CHANCE`] standard errors
+/// counts as chance.
 const STAYS: f64 = 0.97;
 const ERRORS_OF_CHANCE: f64 = 3.0;
 
-/// The share of the most popular tenth of the keys that remains after some time.
+/// The share of the most popular tenth of the keys that is still in the most popular tenth after some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Survival {
     /// Time between the two comparisons, in seconds.
@@ -68,7 +68,7 @@ pub(super) struct ChurnCounter {
 }
 
 impl ChurnCounter {
-    /// Takes in requests for a key.
+    /// Adds requests for a key.
     #[inline]
     pub(super) fn take(&mut self, hash: u64, halves: Halves, at_s: u32) {
         let number = at_s / WINDOW_S;
@@ -88,7 +88,7 @@ impl ChurnCounter {
         }
     }
 
-    /// The change of keys in a trace of this many seconds.
+    /// The change of keys in a trace of this length in seconds.
     pub(super) fn end(mut self, span_s: f64) -> Churn {
         // The last minute was cut, and does not count.
         self.keys.clear();
@@ -197,7 +197,7 @@ impl Lifetimes {
     }
 }
 
-/// The two lifetimes that come closest, by the sum of squares; `None` where nothing was measured.
+/// The two lifetimes that fit the remaining shares best, by the sum of squares; `None` if nothing was measured.
 fn lifetimes(survival: &[Survival]) -> Option<Lifetimes> {
     if survival.is_empty() {
         return None;

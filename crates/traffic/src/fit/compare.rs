@@ -1,4 +1,4 @@
-//! Two fits side by side: that of a trace, and that of the requests that a profile makes.
+//! Comparison of two fits: that of a trace, and that of the requests that a profile makes.
 
 use super::{CLASS_ENDS, Fit, ValueCounts};
 use pummel_logic::protocol::Verb;
@@ -12,7 +12,7 @@ pub enum Bound {
     Share(f64),
     /// Ratio of the greater figure to the smaller one.
     Factor(f64),
-    /// No bound is promised.
+    /// The figure has no bound.
     None,
 }
 
@@ -33,7 +33,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Whether the figures are further apart than the bound allows.
+    /// Whether the figures differ by more than the bound allows.
     pub fn is_beyond(&self) -> bool {
         match self.bound {
             // What is no number is no agreement.
@@ -120,7 +120,7 @@ impl Comparison {
         comparison
     }
 
-    /// The figures whose distance is beyond its bound.
+    /// The figures that differ by more than their bounds allow.
     pub fn beyond(&self) -> impl Iterator<Item = &Compared> {
         self.rows.iter().filter(|row| row.is_beyond())
     }

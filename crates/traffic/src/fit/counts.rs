@@ -1,23 +1,23 @@
-//! Counts of whole numbers in bounded memory, and the weighted ranges that describe them.
+//! Counts of whole numbers in bounded memory, and distributions as weighted ranges that describe them.
 
 use std::collections::BTreeMap;
 
 use super::knots::Curve;
 use pummel_logic::dist::{Dist, Range, Weighted};
 
-/// Most different numbers that are counted one by one; beyond them numbers lose their last binary digits.
+/// Most different numbers that are counted separately. Beyond this number, all lose their last binary digits.
 const NUMBERS_MAX: usize = 1 << 15;
 
-/// Most ranges of a distribution.
+/// Most ranges of the distribution of the numbers.
 const RANGES_MAX: usize = 64;
 
-/// The least share of a number that is kept as it is.
+/// Least share of a number that has a range of its own in the distribution.
 const POINT_SHARE: f64 = 0.01;
 
-/// The distance below which ranges are not divided further.
+/// Distance from the counts below which ranges are not divided further.
 const TOLERANCE: f64 = 5e-4;
 
-/// Greatest ratio of the ends of a first range: no range is wider.
+/// Greatest ratio between the ends of a range.
 const RANGE_RATIO: f64 = 4.0;
 
 /// Counts of whole numbers.
@@ -25,12 +25,12 @@ const RANGE_RATIO: f64 = 4.0;
 pub struct ValueCounts {
     counts: BTreeMap<u64, f64>,
     total: f64,
-    /// Significant binary digits that are kept; `None` where all are.
+    /// Number of significant binary digits that are kept; `None` if all are.
     digits: Option<u32>,
 }
 
 impl ValueCounts {
-    /// Notes a number that was met `weight` times.
+    /// Adds a number `weight` times.
     pub fn add(&mut self, number: u64, weight: f64) {
         if weight <= 0.0 {
             return;
@@ -59,7 +59,7 @@ impl ValueCounts {
         if self.total > 0.0 { sum / self.total } else { 0.0 }
     }
 
-    /// Number of counted numbers, by weight.
+    /// Sum of the weights of all numbers.
     pub fn total(&self) -> f64 {
         self.total
     }
@@ -70,7 +70,7 @@ impl ValueCounts {
         if self.total > 0.0 { sum / self.total } else { 0.0 }
     }
 
-    /// The least number below or at which the share `quantile` of all lies; 0 without numbers.
+    /// The least number such that at least the share `quantile` of all numbers is not above it; 0 without numbers.
     pub fn quantile(&self, quantile: f64) -> u64 {
         let mut sum = 0.0;
         for (number, weight) in &self.counts {
@@ -82,8 +82,8 @@ impl ValueCounts {
         self.counts.last_key_value().map_or(0, |(number, _)| *number)
     }
 
-    /// The greatest distance between the shares of both that lie at or below a number (Kolmogorov and Smirnov): 0 to 1, and
-    /// 1 where only one of them has numbers.
+    /// The greatest distance between two cumulative distributions (Kolmogorov and Smirnov), 0 to 1. The distance is 1
+    /// if only one of them has numbers.
     pub fn distance(&self, other: &ValueCounts) -> f64 {
         match (self.total > 0.0, other.total > 0.0) {
             (false, false) => return 0.0,
@@ -110,9 +110,9 @@ impl ValueCounts {
             .fold(0.0, f64::max)
     }
 
-    /// The distribution: numbers with a share of at least 1 % as they are, all others in at most 64 ranges. The ends of
-    /// a range are at most four times apart, and are placed where they describe the numbers best. `None` without
-    /// numbers.
+    /// The distribution of the numbers: numbers with a share of at least 1 % have ranges of their own, and all others
+    /// are in at most 64 ranges, whose ends are placed where they describe the numbers best and are at most a factor
+    /// of four apart. `None` without numbers.
     pub fn dist(&self) -> Option<Dist> {
         let is_point = |weight: f64| weight >= POINT_SHARE * self.total;
         let mut ranges: Vec<Range> = Vec::new();
@@ -144,7 +144,7 @@ impl ValueCounts {
     }
 }
 
-/// A number without its last binary digits, where it has more than `digits`.
+/// A number of which only the first `digits` binary digits are kept, and the others set to 0.
 fn cut(number: u64, digits: Option<u32>) -> u64 {
     let Some(digits) = digits else { return number };
     let shift = (u64::BITS - number.leading_zeros()).saturating_sub(digits);

@@ -1,14 +1,14 @@
-//! The misses of a cache of any size, from the distances at which keys are requested again.
+//! The miss ratio of an LRU cache of any size, from the distances at which keys are requested again.
 
-/// Bins of a doubling of the size: a size is known to 1.6 %.
+/// Number of bins in which a doubling of the size is divided; a size is known to 1.6 %.
 const BINS_BITS: u32 = 6;
 
-/// Lookups by the least size of a cache, in objects or in bytes, in which they hit.
+/// Lookups by the least size of a cache, in objects or in bytes, with which they hit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MissCurve {
     /// Lookups by their size, in bins that double 64 times in each power of two.
     bins: Vec<f64>,
-    /// Lookups that no cache hits.
+    /// Lookups that hit in no cache of any size.
     never: f64,
 }
 
@@ -25,7 +25,7 @@ fn size_of(bin: usize) -> f64 {
 }
 
 impl MissCurve {
-    /// Notes lookups that hit in a cache of this size and not in a smaller one.
+    /// Adds lookups that hit in a cache of this size or a larger one.
     pub(super) fn hit_from(&mut self, size: u64, lookups: f64) {
         let bin = bin_of(size);
         if bin >= self.bins.len() {
@@ -34,7 +34,7 @@ impl MissCurve {
         self.bins[bin] += lookups;
     }
 
-    /// Notes lookups that hit in no cache.
+    /// Adds lookups that hit in no cache of any size.
     pub(super) fn never_hit(&mut self, lookups: f64) {
         self.never += lookups;
     }

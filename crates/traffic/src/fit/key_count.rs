@@ -1,15 +1,16 @@
-//! The number of different keys: exact while all of them are kept, and then by a sample, as the keys of a fit.
+//! The number of different keys: exact while all are kept, and then estimated from the same sample of keys as that of
+//! a fit.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use super::keys::{Hashed, is_sampled};
 
-/// The number of different keys, or of other things that have hashes, in bounded memory.
+/// Counter of different keys, or of other hashed things, in bounded memory.
 #[derive(Clone, Debug)]
 pub(super) struct KeyCount {
     kept: HashSet<u64, BuildHasherDefault<Hashed>>,
-    /// The share of the keys that are kept is 2^-`halvings`.
+    /// Number of times that the sample was halved: the share 2^-`halvings` of the keys is kept.
     halvings: u32,
     keys_max: usize,
 }

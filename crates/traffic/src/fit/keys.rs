@@ -1,8 +1,8 @@
-//! A sample of the keys of a trace, or all of them while they are few: their requests, their lengths, and the distances
-//! at which they came again.
+//! A sample of the keys of a trace, or all of them while they are few: their requests, their lengths, and the
+//! distances at which they are requested again.
 //!
-//! The sample is spatial and of fixed size (SHARDS: Waldspurger et al., FAST 2015): a key is in it with all its requests, or
-//! with none of them, as its hash says. Where it holds too many keys, half of them leave for good.
+//! The sample is spatial and of fixed size (SHARDS: Waldspurger et al., FAST 2015): the hash of a key decides whether
+//! the key is in the sample, with all its requests. If the sample has too many keys, half of them leave it for good.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,13 +12,13 @@ use super::stack::Stack;
 use super::working_set::WorkingSets;
 use pummel_logic::rng::mix;
 
-/// The moment of an object that is not on the stack.
+/// The moment of an object that is not on the LRU stack.
 const ABSENT: u32 = 0;
 
-/// The length of a value that is not known.
+/// A length that means that the length of a value is not known.
 const UNKNOWN: u32 = u32::MAX;
 
-/// A hasher of numbers that are hashes already.
+/// A hasher for keys of a table that are hashes already.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hashed(u64);
 
@@ -38,10 +38,11 @@ impl Hasher for Hashed {
     }
 }
 
-/// A table by hashes.
+/// A table whose keys are hashes.
 pub(super) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<Hashed>>;
 
-/// Requests in two halves by chance: one half shows what the other one was chosen by.
+/// Requests, randomly divided into two halves. One half can choose or order keys, and the other half then counts
+/// without bias.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Halves(pub(super) [u32; 2]);
 
@@ -51,26 +52,26 @@ impl Halves {
         self.0.iter_mut().zip(more.0).for_each(|(sum, half)| *sum = sum.saturating_add(half));
     }
 
-    /// Requests of both halves.
+    /// Sum of the requests of both halves.
     pub(super) fn count(self) -> u64 {
         self.0.into_iter().map(u64::from).sum()
     }
 }
 
-/// Whether a key is among the share 2^-`halvings` of all keys.
+/// Whether the hash of a key belongs to the share 2^-`halvings` of all keys.
 #[inline]
 pub(super) fn is_sampled(hash: u64, salt: u64, halvings: u32) -> bool {
     halvings == 0 || mix(&[hash, salt]) >> (u64::BITS - halvings) == 0
 }
 
-/// The effect of a request on its key.
+/// The effect of a request on its key in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
-    /// The request reads: a cache hits or misses.
+    /// The key is looked up: the cache hits or misses.
     Lookup,
-    /// The key is in the cache behind it.
+    /// The key is in the cache after the request.
     Store,
-    /// The key is not in the cache behind it.
+    /// The key is not in the cache after the request.
     Delete,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct KeyRequest {
     /// The hash of the key.
     pub(super) hash: u64,
     pub(super) touch: Touch,
-    /// Equal requests that follow each other.
+    /// Number of equal requests that follow each other directly, in two halves.
     pub(super) halves: Halves,
     pub(super) key_bytes: u16,
     /// Length of the value, where it is known.
@@ -109,7 +110,7 @@ impl Slot {
         (self.value_bytes != UNKNOWN).then_some(self.value_bytes)
     }
 
-    /// Bytes of the key and of its value, as far as that is known.
+    /// Bytes of the key and of its value, if the length of the value is known.
     fn bytes(&self) -> u64 {
         u64::from(self.key_bytes) + u64::from(self.value_bytes().unwrap_or(0))
     }
@@ -119,13 +120,13 @@ impl Slot {
 #[derive(Debug)]
 pub(super) struct KeySample {
     salt: u64,
-    /// The share of the keys is 2^-`halvings`.
+    /// Number of times that the sample was halved: the share 2^-`halvings` of the keys is in it.
     halvings: u32,
     keys_max: usize,
     places: ByHash<u32>,
     slots: Vec<Slot>,
     stack: Stack,
-    /// Lookups, also of keys that are not in the sample.
+    /// Number of lookups, including those of keys that are not in the sample.
     lookups: u64,
     /// Misses by the number of objects in a cache.
     pub(super) by_objects: MissCurve,
@@ -162,7 +163,7 @@ impl KeySample {
         &self.slots
     }
 
-    /// Number of keys of the trace, by the share that is sampled.
+    /// Number of keys of the trace, estimated from the share that is sampled.
     pub(super) fn keys(&self) -> f64 {
         self.slots.len() as f64 * self.weight()
     }
@@ -173,7 +174,7 @@ impl KeySample {
         is_sampled(hash, self.salt, self.halvings)
     }
 
-    /// Adds a request. Hands over the keys that leave for good, by their hashes with their requests.
+    /// Adds a request. Keys that leave the sample for good are passed to `left`, as their hashes and their requests.
     pub(super) fn take(&mut self, request: &KeyRequest, left: &mut dyn FnMut(u64, Halves)) {
         if request.touch == Touch::Lookup {
             self.lookups += request.halves.count();
@@ -196,14 +197,14 @@ impl KeySample {
         self.touch(place as usize, request);
     }
 
-    /// Learns the length of a value from a request, and nothing else.
+    /// Sets the length of the value of a key in the sample, without adding a request.
     pub(super) fn learn(&mut self, hash: u64, value_bytes: u32) {
         if let Some(&place) = self.places.get(&hash) {
             self.set_value_bytes(place as usize, value_bytes);
         }
     }
 
-    /// Ends the sample: its curves are those of all lookups.
+    /// Ends the sample. The miss curves are corrected to the number of all lookups.
     pub(super) fn end(&mut self, end_s: u32) {
         let lookups = self.lookups as f64;
         self.by_objects.adjust_to(lookups);
@@ -256,7 +257,7 @@ impl KeySample {
         self.slots[place].moment = self.stack.push(bytes);
     }
 
-    /// Records which caches a lookup of a key hits. The requests that follow it at once hit in every cache.
+    /// Adds a lookup of a key to the miss curves. The equal requests that follow it directly hit in every cache.
     fn look_up(&mut self, slot: &Slot, request: &KeyRequest, weight: f64) {
         let again = (request.halves.count() - 1) as f64 * weight;
         if slot.moment == ABSENT {
@@ -291,7 +292,7 @@ impl KeySample {
         }
     }
 
-    /// Gives all objects on the stack new moments, in their order.
+    /// Gives all objects on the LRU stack new moments, in the same order.
     fn renumber(&mut self) {
         let on_stack = |(_, slot): &(u32, &Slot)| slot.moment != ABSENT;
         let mut order: Vec<u32> = (0..).zip(&self.slots).filter(on_stack).map(|(place, _)| place).collect();
@@ -302,7 +303,7 @@ impl KeySample {
         }
     }
 
-    /// Drops half of the keys, by their hashes, until the sample has room.
+    /// Removes half of the keys, by their hashes, until the sample has room for another.
     fn halve(&mut self, left: &mut dyn FnMut(u64, Halves)) {
         while self.slots.len() >= self.keys_max {
             self.halvings += 1;

@@ -1,9 +1,8 @@
-//! `pummel fit`: the figures of a trace, as numbers that a workload can have.
+//! `pummel fit`: the figures of a trace, from which a workload can be made.
 //!
-//! A [`Fitter`] takes the rows of a trace in one pass and in bounded memory. Operations are counted exactly. Figures
-//! about single keys come from all keys while they are at most [`KEYS_EXACT_MAX`], and then from a sample of the keys.
-//! The [`Fit`] has the figures. [`generate()`] makes the rows of a workload without a server, and [`Comparison`] puts
-//! two fits side by side.
+//! A [`Fitter`] reads the rows of a trace in one pass and in bounded memory. Operations are counted exactly. Figures
+//! of keys are exact up to [`KEYS_EXACT_MAX`] keys; of more keys they come from a sample. The [`Fit`] has the
+//! figures. [`generate()`] makes the rows of a workload without a server, and [`Comparison`] compares two fits.
 
 mod arrivals;
 mod churn;
@@ -47,81 +46,82 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::rng::scramble;
 use pummel_logic::time::{Nanos, SECOND, seconds};
 
-/// Most keys of a trace that are all kept; of more keys a sample is kept.
+/// Most keys of a trace that are all kept. Of a trace with more keys, a sample is kept.
 pub const KEYS_EXACT_MAX: usize = 1 << 20;
 
-/// Independent samples that give the error of a miss ratio.
+/// Number of independent samples from which the error of a miss ratio is estimated.
 const SAMPLES: u64 = 4;
 
-/// Most keys of such a sample, and the share 2^-`SAMPLE_HALVINGS` of the keys with which it begins: all of them together hold
-/// no more keys than fit while everything is known.
+/// Most keys of one of these samples. A sample begins with the share 2^-`SAMPLE_HALVINGS` of the keys, which are this
+/// many in a trace of [`KEYS_EXACT_MAX`] keys.
 const SAMPLE_KEYS_MAX: usize = 1 << 16;
 const SAMPLE_HALVINGS: u32 = 4;
 
-/// End of each class of the popularity, as a share of the keys.
+/// End of each class of popularity, as a share of the keys, the most popular ones first.
 pub const CLASS_ENDS: [f64; 4] = [0.01, 0.1, 0.5, 1.0];
 
-/// Requests from which on the number of the records is estimated; of fewer, the keys that were asked for are all that is known.
+/// Fewest requests with which the number of records is estimated. For fewer requests it is the number of keys that
+/// were requested.
 const RECORDS_ESTIMATED_FROM: u64 = 1_000;
 
-/// Classes have lengths of their own where their medians differ by more than this.
+/// Least ratio of two medians of the lengths of values with which classes of popularity have different lengths.
 const MEDIANS_APART: f64 = 1.25;
 
-/// Fewest keys of a class with lengths of its own.
+/// Fewest keys of a class of popularity whose lengths are compared with those of other classes.
 const CLASS_KEYS_LEAST: f64 = 50.0;
 
-/// The longest life of a key, in requests.
+/// Longest lifetime of a key, in requests.
 const REQUESTS_OF_LIFE_MAX: u64 = 1 << 50;
 
-/// The share of the recorded misses that have to be filled by their client for the workload to fill its own misses.
+/// Least share of the recorded misses that are filled by their client with which a workload fills its own misses.
 const FILLED_LEAST: f64 = 0.5;
 
-/// The figures of a trace: those that a workload can have, and others.
+/// The figures of a trace.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// Requests, including those that fill a miss.
+    /// Number of requests, including those that fill a miss.
     pub requests: u64,
-    /// Requests by operation, in the order of [`Verb::ALL`], without those that fill a miss.
+    /// Number of requests of each operation, in the order of [`Verb::ALL`], without those that fill a miss.
     pub by_verb: [u64; Verb::COUNT],
-    /// Stores that answer a miss of their client within 5 s, by operation.
+    /// Number of stores of each operation that fill a miss of their client within 5 s.
     pub fills_by_verb: [u64; Verb::COUNT],
-    /// Reads that missed when they were recorded.
+    /// Number of reads that missed when the trace was recorded.
     pub missed: u64,
     /// Mean time from a miss to its fill, in nanoseconds.
     pub fill_delay_ns: f64,
-    /// Rows that were earlier than the row before them, and count as made at its time.
+    /// Number of rows that are earlier than a row before them; they count as made at the latest time so far.
     pub out_of_order: u64,
     /// Time from the first row to the last one, in nanoseconds.
     pub span_ns: Nanos,
     /// Precision of most times, in nanoseconds.
     pub resolution_ns: Nanos,
-    /// Different keys; an estimate where [`Fit::sampled`] is below 1.
+    /// Number of different keys; an estimate if [`Fit::sampled`] is below 1.
     pub keys: f64,
-    /// The share of the keys that single figures come from: 1 where they come from all.
+    /// The share of the keys from which figures of keys are computed; 1 if all keys are kept.
     pub sampled: f64,
-    /// Keys that were asked for once.
+    /// Number of keys that were requested once.
     pub one_hit_keys: f64,
-    /// The spread of the requests over the keys.
+    /// The distribution of the requests over the keys.
     pub spread: Spread,
-    /// The share of the keys requested once whose request reads.
+    /// The share of the keys requested once that were requested by a read.
     pub one_hit_reads: f64,
-    /// Lengths of keys in bytes, by key.
+    /// Lengths of keys in bytes, one for each key.
     pub key_bytes: ValueCounts,
-    /// Known lengths of values in bytes, by key.
+    /// Known lengths of values in bytes, one for each key.
     pub value_bytes: ValueCounts,
-    /// Known lengths of values in bytes, by key, of the classes that end at [`CLASS_ENDS`] of the keys.
+    /// Known lengths of values in bytes, one for each key, for each class of popularity ([`CLASS_ENDS`]).
     pub class_bytes: [ValueCounts; CLASS_ENDS.len()],
-    /// Known lengths of values in bytes, by request.
+    /// Known lengths of values in bytes, one for each request.
     pub request_bytes: ValueCounts,
-    /// Times to live in seconds, by store; 0 for none.
+    /// Times to live in seconds, one for each store; 0 for none.
     pub ttl_s: ValueCounts,
-    /// Different keys in a minute, ten minutes and an hour.
+    /// Numbers of different keys in a minute, ten minutes and an hour.
     pub working_sets: [WorkingSet; working_set::WINDOWS_S.len()],
-    /// Bytes of all keys and their last values.
+    /// Sum of the bytes of all keys and of their last values.
     pub all_bytes: f64,
-    /// Lookups by the number of objects in an LRU cache that they need to hit.
+    /// Lookups by the size of the LRU cache, in objects, from which on they hit.
     pub by_objects: MissCurve,
-    /// Lookups by the bytes in an LRU cache that they need to hit.
+    /// Lookups by the size of the LRU cache, in bytes, from which on they hit.
     pub by_bytes: MissCurve,
     /// Miss curves of independent samples, whose differences give the error of [`Fit::by_objects`]; empty if that curve
     /// is exact.
@@ -133,18 +133,19 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Stores that answer a miss of their client within 5 s.
+    /// Number of stores that fill a miss of their client within 5 s.
     pub fn fills(&self) -> u64 {
         self.fills_by_verb.iter().sum()
     }
 
-    /// Whether a workload has to fill its own misses to be like the trace: most misses that were recorded were filled.
+    /// Whether a workload like the trace fills its own misses: at least half of the recorded misses were filled.
     pub fn fills_misses(&self) -> bool {
         self.missed > 0 && self.fills() as f64 >= FILLED_LEAST * self.missed as f64
     }
 
-    /// The operations of a workload with their shares of its requests, 0 to 1, without the fills that it makes itself. A cas reads
-    /// first by itself, so that as many gets are left out.
+    /// The operations of a workload with their shares of its requests, 0 to 1, without the fills that the workload
+    /// makes itself. A cas of a workload makes its own gets, so the gets of the trace are reduced by the number of
+    /// cas.
     pub fn mix(&self) -> Vec<(Verb, f64)> {
         let mut counts = self.by_verb;
         if !self.fills_misses() {
@@ -158,7 +159,7 @@ impl Fit {
         Verb::ALL.into_iter().map(share).filter(|(_, share)| *share > 0.0).collect()
     }
 
-    /// The share of the requests that read, without the reads of cas, that are for this many keys asked for once.
+    /// The share of the reads, without those that belong to a cas, that `keys` keys requested once account for.
     fn share_of_reads(&self, keys: f64) -> f64 {
         let reads = Verb::ALL.into_iter().filter(|verb| verb.reads());
         let reads: u64 = reads.map(|verb| self.by_verb[verb as usize]).sum();
@@ -166,19 +167,19 @@ impl Fit {
         if reads > of_cas { (keys / (reads - of_cas) as f64).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// The share of the keys read, 0 to 1, that are asked for once and never again.
+    /// The share of the reads, 0 to 1, for keys that are requested once and never again.
     pub fn fresh(&self) -> f64 {
         self.share_of_reads(self.spread.once)
     }
 
-    /// The greatest share of the keys read, 0 to 1, that may be asked for once and never again: above [`Fit::fresh`]
-    /// where the trace does not separate them from rare keys.
+    /// The greatest possible share of the reads, 0 to 1, for keys that are requested once and never again. The share
+    /// is above [`Fit::fresh`] if the trace does not separate these keys from rare keys.
     pub fn fresh_most(&self) -> f64 {
         self.share_of_reads(self.spread.once_most)
     }
 
-    /// Time for which records keep their keys, in requests at the mean rate of the trace, so that a workload at any
-    /// rate has as many new keys among its requests; `None` where keys stay.
+    /// Lifetimes of the keys of records, in requests at the mean rate of the trace, so that the share of new keys is
+    /// the same at any rate; `None` if records keep their keys.
     pub fn key_churn(&self) -> Option<KeyChurn> {
         let Some(Dist::Weighted(lives)) = &self.churn.lifetimes else { return None };
         let primary: u64 = self.by_verb.iter().sum();
@@ -194,27 +195,27 @@ impl Fit {
         Some(KeyChurn::Requests(Dist::Weighted(lives)))
     }
 
-    /// The number of records that the requests are spread over, at least 1: the keys that were seen, and those that by
-    /// chance were not.
+    /// The number of records behind the requests, at least 1: the keys that were seen, and an estimate of those that
+    /// were by chance not requested.
     pub fn records(&self) -> u64 {
         let is_estimated = self.requests >= RECORDS_ESTIMATED_FROM;
         let records = if is_estimated { self.spread.records.keys() } else { self.keys };
         (libm::round(records) as u64).max(1)
     }
 
-    /// The share of the requests that are the first ones of their keys, 0 to 1.
+    /// The share of the requests, 0 to 1, that are the first for their key.
     pub fn compulsory(&self) -> f64 {
         let requests = self.requests.saturating_sub(self.fills());
         if requests == 0 { 0.0 } else { (self.keys / requests as f64).clamp(0.0, 1.0) }
     }
 
-    /// The share of the keys that were asked for once, 0 to 1.
+    /// The share of the keys, 0 to 1, that were requested once.
     pub fn one_hit(&self) -> f64 {
         if self.keys > 0.0 { (self.one_hit_keys / self.keys).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Whether the lengths of values differ between the classes of popularity: the medians of two classes of enough keys are more
-    /// than 25 % apart.
+    /// Whether the lengths of values depend on popularity: the medians of two classes with enough keys differ by more
+    /// than 25 %.
     pub fn sizes_differ(&self) -> bool {
         let medians = self.class_bytes.iter().filter(|class| class.total() >= CLASS_KEYS_LEAST);
         let (low, high) = medians.fold((f64::INFINITY, 0.0_f64), |(low, high), class| {
@@ -224,8 +225,8 @@ impl Fit {
         high > MEDIANS_APART * low
     }
 
-    /// The share of the lookups, 0 to 1, that hit in an LRU cache of `objects` objects, and its standard error by
-    /// independent samples, 0 where everything is known.
+    /// The share of the lookups, 0 to 1, that hit in an LRU cache of `objects` objects, and its standard error from
+    /// independent samples, which is 0 if all keys are kept. `None` without lookups.
     pub fn hit_ratio(&self, objects: f64) -> Option<(f64, f64)> {
         let found = self.by_objects.hit_ratio(objects)?;
         let others: Vec<f64> = self.samples.iter().filter_map(|curve| curve.hit_ratio(objects)).collect();
@@ -246,7 +247,7 @@ pub struct Fitter {
     by_verb: [u64; Verb::COUNT],
     fills_by_verb: [u64; Verb::COUNT],
     out_of_order: u64,
-    /// The first row's time and the greatest one.
+    /// The time of the first row and the latest time.
     span: Option<(Nanos, Nanos)>,
     resolution: Resolution,
     pairs: Pairs,
@@ -289,7 +290,7 @@ impl Fitter {
         }
     }
 
-    /// Adds a row. A row that is earlier than the one before counts as made at that one's time.
+    /// Adds a row. A row that is earlier than a row before it counts as made at the latest time so far.
     pub fn take(&mut self, row: &Row<'_>) {
         let since_ns = self.since_first(row);
         let count = u64::from(row.count);
@@ -367,7 +368,7 @@ impl Fitter {
         }
     }
 
-    /// Time of a row, in nanoseconds from the first one.
+    /// Time of a row in nanoseconds since the first row, corrected so that it does not decrease.
     fn since_first(&mut self, row: &Row<'_>) -> Nanos {
         let (first_ns, last_ns) = self.span.unwrap_or((row.at_ns, row.at_ns));
         self.out_of_order += u64::from(row.at_ns < last_ns);
@@ -389,7 +390,7 @@ impl Fitter {
         self.churn.take(request.hash, request.halves, request.at_s);
     }
 
-    /// The keys that are known: keys of the sample represent all others, the most popular ones only themselves.
+    /// The known keys. Keys of the sample represent other keys too; the most popular keys represent only themselves.
     fn seen_keys(&self) -> Vec<SeenKey> {
         let (weight, floor) = (self.keys.weight(), self.head.floor());
         let of_sample = |slot: &Slot| {
@@ -410,7 +411,7 @@ fn touch_of(verb: Verb) -> Touch {
     }
 }
 
-/// Requests in two halves by chance, which is the number of the request, hashed.
+/// Divides `count` requests randomly into two halves. The draw is a hash of `number`, the number of the request.
 fn halves_of(count: u32, number: u64) -> Halves {
     let draw = scramble(number);
     let first = match count {

@@ -1,4 +1,4 @@
-//! Stores that answer a miss: reads that found nothing, and the store of the same key by the same client soon behind it.
+//! Fills: stores of a key by the same client soon after a read of the key that missed.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,27 @@ use crate::trace::row::Row;
 use pummel_logic::rng::mix;
 use pummel_logic::time::{Nanos, SECOND};
 
-/// The time after a miss within which a store may be its fill, in nanoseconds.
+/// Longest time from a miss to its fill, in nanoseconds.
 const FILL_WITHIN_NS: Nanos = 5 * SECOND;
 
-/// Most misses that wait for their fills.
+/// Most misses that can wait for their fills.
 const MISSES_MAX: usize = 1 << 16;
 
-/// The misses that wait for their fills.
+/// The misses that are not filled yet, and the sums over the fills.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     misses: ByHash<Nanos>,
     order: VecDeque<(Nanos, u64)>,
-    /// Reads that missed.
+    /// Number of reads that missed.
     pub(super) missed: u64,
-    /// Stores that answered a miss.
+    /// Number of stores that filled a miss.
     pub(super) fills: u64,
-    /// Times from the miss to its fill, added up, in nanoseconds.
+    /// Sum of the times from a miss to its fill, in nanoseconds.
     pub(super) delays_ns: f64,
 }
 
 impl Pairs {
-    /// Adds a row at `at_ns`, and returns whether it stores a key that its client has just missed.
+    /// Adds a row at `at_ns`. Returns whether the row is a fill: a store of a key that its client has just missed.
     pub(super) fn take(&mut self, row: &Row<'_>, at_ns: Nanos) -> bool {
         if !row.missed && !row.stores() {
             return false;
@@ -49,7 +49,7 @@ impl Pairs {
         is_fill
     }
 
-    /// Drops misses that have waited too long, and the oldest of too many.
+    /// Drops the misses that have waited too long, and the oldest ones if there are too many.
     fn forget(&mut self, now_ns: Nanos) {
         while let Some(&(at_ns, name)) = self.order.front() {
             if self.order.len() < MISSES_MAX && now_ns.saturating_sub(at_ns) <= FILL_WITHIN_NS {

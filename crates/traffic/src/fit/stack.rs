@@ -1,19 +1,20 @@
-//! The order of the objects' last requests, and the objects and bytes that are younger than one of them.
+//! The LRU stack: the order of objects by their last requests, and for each object the number and bytes of those
+//! requested after it (Mattson et al., 1970).
 //!
-//! This is the stack of LRU (Mattson et al., 1970) as a binary indexed tree over moments (Bennett and Kruskal, 1975; Fenwick,
-//! 1994): each object stands at the moment of its last request.
+//! The stack is a binary indexed tree over moments (Bennett and Kruskal, 1975; Fenwick, 1994). Each object is at the
+//! moment of its last request.
 
-/// The smallest tree, in moments.
+/// Size of the smallest tree, in moments.
 const MOMENTS_LEAST: usize = 1 << 10;
 
-/// Objects and their bytes.
+/// A number of objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) bytes: u64,
     pub(super) objects: u32,
 }
 
-/// The stack of LRU.
+/// The LRU stack as a binary indexed tree.
 #[derive(Debug)]
 pub(super) struct Stack {
     /// Sums of the tree; number 0 is unused.
@@ -30,7 +31,7 @@ impl Default for Stack {
 }
 
 impl Stack {
-    /// Whether the next object needs [`Stack::renumber`] first.
+    /// Whether [`Stack::renumber`] has to be called before the next object.
     pub(super) fn is_full(&self) -> bool {
         self.next as usize >= self.sums.len()
     }
@@ -48,7 +49,7 @@ impl Stack {
         moment
     }
 
-    /// Takes out the object of `bytes` bytes at a moment.
+    /// Removes the object of `bytes` bytes at a moment.
     pub(super) fn remove(&mut self, moment: u32, bytes: u64) {
         self.change(moment, |sum| {
             sum.objects -= 1;
@@ -58,7 +59,7 @@ impl Stack {
         self.all.bytes -= bytes;
     }
 
-    /// The objects that are younger than the one at a moment, and their bytes.
+    /// The number and the bytes of the objects that were requested after the one at a moment.
     pub(super) fn younger(&self, moment: u32) -> Sum {
         if moment + 1 == self.next {
             return Sum::default();
@@ -73,8 +74,8 @@ impl Stack {
         sum
     }
 
-    /// Gives objects, by their bytes in the order from the oldest to the youngest, the moments from 1 on, with room for as
-    /// many requests again.
+    /// Gives objects the moments from 1 on and makes room for as many requests again. The iterator has the bytes of
+    /// the objects, the oldest first.
     pub(super) fn renumber(&mut self, bytes: impl ExactSizeIterator<Item = u64>) {
         let moments = (2 * bytes.len()).max(MOMENTS_LEAST);
         self.sums.clear();

@@ -1,20 +1,22 @@
-//! The working set: the different keys, and their bytes, of a minute, ten minutes and an hour.
+//! The working set: the numbers and bytes of the different keys that are requested in a minute, ten minutes and an
+//! hour.
 
 /// The lengths of the windows in seconds.
 pub const WINDOWS_S: [u32; 3] = [60, 600, 3_600];
 
-/// The different keys of windows of one length.
+/// The different keys in windows of one length.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkingSet {
     /// Length of a window in seconds.
     pub window_s: u32,
-    /// Windows, of which the last counts where it is whole; 0 where the trace is shorter than a window.
+    /// Number of windows; a last window that the trace does not fill is not counted. 0 if the trace is shorter than a
+    /// window.
     pub windows: u64,
-    /// Different keys of a window, in the mean.
+    /// Mean number of different keys in a window.
     pub keys: f64,
-    /// Bytes of these keys and their values, in the mean.
+    /// Mean sum of the bytes of these keys and their values.
     pub bytes: f64,
-    /// Different keys of the window that has the most.
+    /// Number of different keys in the window with the most.
     pub most_keys: f64,
 }
 
@@ -47,7 +49,8 @@ impl WorkingSets {
         }
     }
 
-    /// Records that a key last requested at `at_s` has this many more bytes than was known, or fewer, times its weight.
+    /// Corrects the bytes of a key that was last requested at `at_s` by a difference, which is multiplied by the
+    /// weight of the key.
     pub(super) fn learn(&mut self, at_s: u32, bytes: f64) {
         for (sums, window_s) in self.0.iter_mut().zip(WINDOWS_S) {
             if at_s / window_s == sums.number {
@@ -56,7 +59,7 @@ impl WorkingSets {
         }
     }
 
-    /// Ends the windows; the last one is whole where the trace goes on to its end.
+    /// Ends the last window of each length. The window counts if the trace, which ends at `end_s`, fills it.
     pub(super) fn end(&mut self, end_s: u32) {
         for (sums, window_s) in self.0.iter_mut().zip(WINDOWS_S) {
             let is_whole = u64::from(end_s) + 1 >= (u64::from(sums.number) + 1) * u64::from(window_s);
