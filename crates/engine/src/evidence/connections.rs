@@ -1,7 +1,7 @@
-//! The run's own TCP connections as the kernel counts them, found among the descriptors of this process.
+//! The run's own TCP connections and their counters in the kernel, found among the file descriptors of this process.
 //!
-//! Workers may close a connection while it is read: its descriptor's number then is that of nothing or of another file,
-//! which the kernel says, and a socket is known by its cookie, which no other socket has.
+//! A worker may close a connection while it is read, and its descriptor may then belong to another file. Sockets are
+//! therefore identified by their cookies, which are unique.
 
 use std::collections::HashSet;
 use std::ffi::c_int;
@@ -20,7 +20,7 @@ pub type Connections = Vec<Option<(u64, TcpCounters)>>;
 /// that is connected stays so to its end.
 pub type OwnCookies = Vec<u64>;
 
-/// The connections that are the run's own: those to `servers`, but for those with the cookies in `without`.
+/// The definition of the run's own connections: those to `servers` except those with the cookies in `without`.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnConnections<'a> {
     /// Addresses of the servers.
@@ -30,8 +30,8 @@ pub struct OwnConnections<'a> {
 }
 
 impl OwnConnections<'_> {
-    /// Looks which connections of this process are the run's own, and notes them in `known`, so that a later reading need
-    /// not ask for their peers.
+    /// Finds the run's own connections among those of this process and adds them to `known`, so that a later reading
+    /// need not ask for their peers.
     ///
     /// # Errors
     /// Returns the error of reading /proc/self/status, which says how many descriptors there may be.
@@ -86,13 +86,13 @@ impl OwnConnections<'_> {
     }
 }
 
-/// The address of a peer, of version 4 where it is one within version 6.
+/// The address of a peer; an IPv4 address that is mapped into IPv6 is returned as IPv4.
 fn unmapped(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }
 
-/// Counts between two readings. A connection that the first reading lacks began in between; of one that the
-/// second lacks nothing is known.
+/// Differences of the counters between two readings. A connection that is missing in the first reading began between
+/// the two; one that is missing in the second is left out.
 pub fn between(before: &Connections, after: &Connections) -> Option<ConnectionEvidence> {
     let mut sum = ConnectionEvidence { lost: Some(0), ..ConnectionEvidence::default() };
     let (mut timeouts, mut peers_tell) = (0, false);
@@ -122,8 +122,8 @@ pub fn between(before: &Connections, after: &Connections) -> Option<ConnectionEv
     (sum.read > 0).then_some(sum)
 }
 
-/// The segments that were sent again between two readings of a connection, but for those that had arrived: of these the peer
-/// said so when they came a second time. Absent where it does not say it.
+/// The number of segments that were sent again between two readings of a connection and had not arrived. The peer
+/// reports those that arrived twice; absent if it does not report them.
 fn lost_of(retransmits: u32, first: &TcpCounters, last: &TcpCounters) -> Option<u32> {
     let arrived_twice = last.arrived_twice?.wrapping_sub(first.arrived_twice.unwrap_or(0));
     Some(retransmits.saturating_sub(arrived_twice))

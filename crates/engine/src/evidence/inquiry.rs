@@ -19,18 +19,18 @@ use crate::resolve::Server;
 use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
 use crate::worker::trouble::Trouble;
 
-/// Most openings of a side connection in a run.
+/// Most attempts to open a side connection in a run.
 const TRIES_MAX: u32 = 10;
 
-/// Most times that a server may close a side connection without a word when it is asked, and is asked again. Proxies do
-/// that with questions that they do not know.
+/// Most times that a server is asked again after it closed a side connection without a reply. Proxies do that if they
+/// do not know a question.
 const UNANSWERED_CLOSES_MAX: u32 = 2;
 
-/// Why a server tells nothing that closes the connection when it is asked.
+/// The reason for missing statistics of a server that closes the connection when it is asked.
 const CLOSED_UNANSWERED: &str = "the server closed the connection without a word when it was asked for its statistics, as a proxy does \
                        that does not know the question";
 
-/// Most bytes that a refusal of a server quotes of what it sent.
+/// Most bytes of a refusal of a server that are quoted.
 const QUOTED_BYTES: usize = 80;
 
 /// The questions to all servers of a run, on a side connection to each.
@@ -48,7 +48,7 @@ pub struct ServerReport {
     pub at: Nanos,
     /// The server's counters.
     pub facts: Facts,
-    /// The reader's own work at the server until then.
+    /// The work that the inquiry itself has caused at the server so far.
     pub own: OwnWork,
 }
 

@@ -1,9 +1,9 @@
-//! Why connections cannot be begun.
+//! The reasons why a run cannot begin to open its connections.
 
 use std::fmt;
 use std::io;
 
-/// Why connections cannot be begun. The text of each variant says what can be done about it.
+/// The reason why a run cannot begin to open its connections. The text of each variant says what can be done about it.
 #[derive(Debug)]
 pub enum ConnectError {
     /// A server's name has none of the accepted forms.

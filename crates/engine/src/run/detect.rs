@@ -1,4 +1,4 @@
-//! Detection of servers' protocols before a run, on connections of their own.
+//! Detection of the protocols of servers before a run, on separate connections.
 
 use std::fmt;
 use std::io;
@@ -16,58 +16,59 @@ use crate::resolve::{self, Server, Sources};
 use crate::side_connections::{Failure, SideConnections, SideEvent, SideOptions};
 use crate::worker::trouble::Trouble;
 
-/// Shortest time to wait for an answer: longer than any round trip, and short enough for a person.
+/// Shortest time to wait for an answer: longer than any round trip, but not too long for a user who waits.
 const WAIT_MIN_NS: Nanos = SECOND;
 
-/// Longest time for a connection to open, with its TLS handshake, and for an answer to come.
+/// Longest time for a connection to open, including its TLS handshake, and for an answer.
 const WAIT_MAX_NS: Nanos = 60 * SECOND;
 
 /// Longest answer that is kept, in bytes.
 const ANSWER_MAX_BYTES: usize = 128 * 1024;
 
-/// The question to servers: their protocol and software.
+/// An inquiry of the protocol and software of servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inquiry {
-    /// The servers, in the forms of a Plan.
+    /// The names of the servers, in the forms of a Plan.
     pub servers: Vec<String>,
     /// Options of the sockets.
     pub socket: Socket,
-    /// Encryption, as the run will have it.
+    /// Encryption, as in the run that follows.
     pub tls: Option<TlsOptions>,
     /// Longest time for a connection to open and the first question to be answered, in nanoseconds; at least 1 s is
     /// waited, and at most 60 s.
     pub timeout_ns: Nanos,
 }
 
-/// Why it is not known what servers speak.
+/// The reason why the protocol of the servers is not known.
 #[derive(Debug)]
 pub enum Undetected {
-    /// A server cannot be reached from here, for this reason; the run says more.
+    /// A server cannot be reached, for this reason. The run itself reports the details.
     Unreachable {
         /// Name of the server.
         server: String,
         /// The reason, as a sentence without its full stop.
         why: String,
     },
-    /// A server answers no question of any protocol.
+    /// A server answers none of the questions of the known protocols.
     Foreign {
         /// Name of the server.
         server: String,
-        /// The reaction of the server instead, as the end of a sentence whose subject is the server.
+        /// The reaction of the server, as the end of a sentence whose subject is the server.
         did: String,
-        /// The server waits for no TLS handshake: it completed one, or sent words without encryption of its own.
+        /// Whether the server does not wait for a TLS handshake: the handshake succeeded, or the server sent words
+        /// without encryption.
         wants_no_tls: bool,
     },
-    /// A server refuses this client whatever it is asked.
+    /// A server refuses this client, whatever the question.
     Refused {
         /// Name of the server.
         server: String,
-        /// The server's words, whole.
+        /// The complete message of the server.
         said: String,
     },
     /// Two servers speak different protocols.
     Different(Box<[(String, Spoken); 2]>),
-    /// The user ended the question.
+    /// The user interrupted the inquiry.
     Interrupted,
 }
 

@@ -1,4 +1,4 @@
-//! The servers of a Plan as this machine reaches them, and the descriptors and cores that their connections need.
+//! The servers of a Plan as seen from this machine, and the file descriptors and cores that their connections need.
 
 use std::io;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::resolve::{self, ConnectError, Server, Sources};
 use crate::side_connections::{SideConnections, SideEvent, SideOptions};
 use crate::sys;
 
-/// Longest wait, in nanoseconds, for servers that are measured over UDP to take a TCP connection, over which they are then
-/// loaded.
+/// Longest wait, in nanoseconds, for servers that are measured over UDP to accept a TCP connection, which is then
+/// used to load them.
 const LISTEN_MAX_NS: Nanos = SECOND;
 
-/// Time after which a wait for the name service checks whether the run goes on.
+/// Interval at which a wait for the name service checks whether the run goes on.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Resolves the servers of a plan that have these names, until `goes_on` returns false.
@@ -47,8 +47,8 @@ pub(super) fn resolved(
     names.iter().zip(found).map(permitted).collect()
 }
 
-/// Resolves names in their order by `resolve`, until `goes_on` returns false. The name service cannot be interrupted: it is asked
-/// on a thread of its own, which is left behind where it does not answer.
+/// Resolves names in order with `resolve`, until `goes_on` returns false. The name service cannot be interrupted, so
+/// it is called on another thread, which is left behind if it does not answer.
 ///
 /// # Errors
 /// Returns [`RunError::Interrupted`] when `goes_on` returned false before all names were resolved, and [`RunError::Kernel`] when the
@@ -76,8 +76,8 @@ pub(super) fn resolve_each(
     Ok(servers)
 }
 
-/// The servers with the transport over which each is loaded: TCP where the server listens there, since TCP loses no requests. All
-/// servers are asked at once, until `goes_on` returns false.
+/// Returns the servers with the transport over which each is loaded: TCP if the server accepts TCP connections, since
+/// TCP loses no requests. All servers are asked at once, until `goes_on` returns false.
 ///
 /// # Errors
 /// Returns [`RunError::Interrupted`] when `goes_on` returned false before the servers had taken a connection or not, and
@@ -103,7 +103,7 @@ pub(super) fn with_loading(
         .collect())
 }
 
-/// Whether each of the servers takes a TCP connection; `None` where `goes_on` returned false before that was known.
+/// Whether each of the servers accepts a TCP connection; `None` if `goes_on` returned false before that was known.
 fn listening_of(
     plan: &Plan,
     servers: &Arc<[Server]>,
@@ -136,7 +136,7 @@ fn listening_of(
     Ok(Some(listening))
 }
 
-/// The way in which workers wait. Spinning needs a core for each worker that no server uses.
+/// The way in which workers wait. Spinning needs for each worker a core that no server uses.
 pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
     let cores = Cores {
         machine: sys::online_cpus(),
@@ -148,8 +148,8 @@ pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
     cores.resolve(wait)
 }
 
-/// Checks that requests may be sent to all servers of a plan, until `goes_on` returns false. A run checks again the addresses that it
-/// uses.
+/// Checks that requests may be sent to all servers of a plan, until `goes_on` returns false. The run itself checks
+/// the addresses that it uses again.
 ///
 /// # Errors
 /// Returns [`RunError::Forbidden`] for the first server with an address that is not permitted, [`RunError::Connect`] when a
@@ -159,7 +159,7 @@ pub fn permitted(plan: &Plan, permit: &Permit, goes_on: &dyn Fn() -> bool) -> Re
     resolved(plan, &names, Some(permit), goes_on).map(drop)
 }
 
-/// Makes sure that the connections of a process can be open here, and raises the soft limit of descriptors if
+/// Makes sure that all connections of a process can be open, and raises the soft limit of file descriptors if
 /// necessary.
 ///
 /// # Errors

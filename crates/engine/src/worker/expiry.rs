@@ -1,5 +1,5 @@
-//! The timeouts of connections: a connection whose deadline has come in the timing wheel is checked, and given up if it
-//! is late and nothing for it lies unread.
+//! The timeouts of connections. A connection whose deadline has come in the timing wheel is checked; it is given up
+//! if its oldest request is late and no received bytes are unread.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub fn finds_late<C: Codec>(state: &mut WorkerState<C>, now: Nanos) -> bool {
     !state.expired.is_empty()
 }
 
-/// Gives up the connections that [`finds_late`] found and that are late still.
+/// Gives up the connections that [`finds_late`] found if they are still late.
 pub fn give_up_late<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,
@@ -45,7 +45,7 @@ pub fn give_up_late<C: Codec>(
     state.expired = expired;
 }
 
-/// Whether a connection is late. One that will be is in the timing wheel afterwards.
+/// Whether a connection is late. A connection that can be late later is in the timing wheel afterwards.
 fn is_late<C: Codec>(state: &mut WorkerState<C>, slot: usize, now: Nanos) -> bool {
     let timeout_ns = state.limits.timeout_ns;
     let connection = &mut state.connections[slot];
@@ -86,8 +86,8 @@ fn give_up<C: Codec>(
     population.lose(state, slot, Loss { cause: CloseCause::TimedOut, again: true }, now);
 }
 
-/// Gives up the late requests of a connection over datagrams. A late request delays no other there, so that the
-/// connection stays, unless its server has been silent for too long.
+/// Gives up the late requests of a connection over datagrams. The connection stays open unless its server has been
+/// silent for too long, since a late reply delays no other request there.
 fn give_up_overdue<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,

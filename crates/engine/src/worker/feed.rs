@@ -11,39 +11,39 @@ use pummel_logic::workload::rows::RowBatch;
 
 use crate::worker::state::WorkerState;
 
-/// Interval at which a worker looks for requests where nothing else wakes it.
+/// Interval at which a worker looks for requests if no event wakes it.
 const LOOK_NS: Nanos = MILLISECOND;
 
-/// Longest wait of a worker with a simulated clock for the reader, which runs in real time.
+/// Longest wait for the reader by a worker with a simulated clock, since the reader runs in real time.
 const SIMULATED_WAIT: Duration = Duration::from_secs(5);
 
 /// The state that the reader of a trace shares with a worker.
 #[derive(Debug, Default)]
 pub struct FeedState {
-    /// Parts before this one are over for the worker: their requests are not wanted any more.
+    /// Number of the first part that is not over for the worker; requests of earlier parts are not wanted any more.
     pub over_before: AtomicU32,
-    /// The reader waits for room at this worker, and cannot hand requests to others meanwhile.
+    /// Whether the reader waits for room at this worker, so that it hands no requests to others meanwhile.
     pub is_full: AtomicBool,
 }
 
-/// The end of a queue at which a worker takes its requests.
+/// The worker's end of the queue of its requests.
 #[derive(Debug)]
 pub struct RowFeed {
     batches: Receiver<RowBatch>,
     /// The states of all workers of the process.
     states: Arc<[FeedState]>,
     worker: usize,
-    /// The part that is replayed.
+    /// The number of the part that is replayed.
     part: u32,
     is_over: bool,
-    /// The time since which the worker has had no request left; [`NEVER`] while it has some.
+    /// The time since which the worker has had no request; [`NEVER`] while it has some.
     empty_since: Nanos,
-    /// The clock is a simulated one: the worker waits for the reader.
+    /// Whether the clock is a simulated one, so that the worker waits for the reader.
     waits: bool,
 }
 
 impl RowFeed {
-    /// The feed of a worker, before its first part.
+    /// The feed of a worker before its first part.
     pub fn new(batches: Receiver<RowBatch>, states: Arc<[FeedState]>, worker: usize, waits: bool) -> RowFeed {
         RowFeed { batches, states, worker, part: 0, is_over: true, empty_since: NEVER, waits }
     }
@@ -53,23 +53,23 @@ impl RowFeed {
         (self.part, self.is_over, self.empty_since) = (part, false, NEVER);
     }
 
-    /// Ends the part under way; the rest of it is dropped.
+    /// Ends the current part; requests of it that are left are dropped.
     pub fn end(&mut self) {
         self.is_over = true;
         self.states[self.worker].over_before.store(self.part + 1, Ordering::Release);
     }
 
-    /// The time at which the worker has to look again.
+    /// The time at which the worker has to look for requests again.
     pub fn next_look(&self, now: Nanos) -> Nanos {
         if self.is_over { NEVER } else { now + LOOK_NS }
     }
 
-    /// Whether requests may come.
+    /// Whether more requests may come.
     pub fn is_open(&self) -> bool {
         !self.is_over
     }
 
-    /// Takes the requests that have come, as long as there is room, and wakes their clients.
+    /// Takes requests from the queue as long as there is room, and wakes their clients.
     pub fn look<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
         while !self.is_over && state.maker.wants_rows() {
             match self.receive(state) {

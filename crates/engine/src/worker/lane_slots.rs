@@ -1,16 +1,16 @@
-//! The lanes of clients as connections of a worker: which connection is which lane of which client.
+//! The relation between the lanes of clients and the slots of connections in a worker.
 
 use pummel_logic::client::Lane;
 
-/// The slots of connections: those of a client are neighbours, in the order of its lanes.
+/// The slots of the connections. The connections of a client have neighbouring slots, in the order of its lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneSlots {
-    /// Connections of each client.
+    /// Number of connections of each client.
     lanes: usize,
 }
 
 impl LaneSlots {
-    /// The slots of clients with so many lanes each.
+    /// The slots of clients with this many lanes each.
     pub fn new(lanes: usize) -> LaneSlots {
         LaneSlots { lanes }
     }
@@ -32,7 +32,7 @@ impl LaneSlots {
         client * self.lanes..(client + 1) * self.lanes
     }
 
-    /// The client of the connection in `slot`, and which of its lanes the connection is.
+    /// The client of the connection in `slot`, and the number of the lane that the connection is.
     pub fn owner_of(self, slot: usize) -> (usize, Lane) {
         (slot / self.lanes, (slot % self.lanes) as Lane)
     }

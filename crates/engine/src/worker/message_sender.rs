@@ -1,4 +1,4 @@
-//! The way of a worker's messages to the thread that collects them, and of the emptied intervals back to the worker.
+//! The queues between a worker and the collecting thread: messages go out, and emptied intervals come back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ pub const ROWS_WAITING_MAX: usize = 128 * 1024;
 /// never dropped are bounded by the numbers of phases, connections and the worker's intervals.
 pub const MESSAGES_WAITING_MAX: usize = 1024;
 
-/// A message that waits to be received. It takes room in the queue if it may be dropped.
+/// A message in the queue. A message that may be dropped takes room in the queue.
 #[derive(Debug)]
 pub struct QueuedMessage {
     /// The message itself.
     pub message: WorkerMessage,
-    /// Room in the queue, given back when the message is dropped after it was received.
+    /// Room in the queue that the message takes; it is given back when this value is dropped.
     _space: Option<QueueSpace>,
 }
 
@@ -32,7 +32,8 @@ struct QueueSpace {
 }
 
 impl QueueSpace {
-    /// Takes room for `count` in the queue, if at most `most` are taken then. Only one thread takes room.
+    /// Takes room for `count` messages or rows in the queue, if at most `most` are taken in all. Only one thread
+    /// takes room.
     fn take(waiting: &Arc<AtomicUsize>, count: usize, most: usize) -> Option<QueueSpace> {
         if waiting.load(Ordering::Relaxed) + count > most {
             return None;
@@ -77,7 +78,7 @@ impl MessageSender {
         }
     }
 
-    /// Sends a message that is never dropped. When the receiver is gone the run is over, and the message is lost.
+    /// Sends a message that is never dropped. The message is lost only if the receiver is gone, when the run is over.
     pub fn say(&self, message: WorkerMessage) {
         let _ = self.messages.send(QueuedMessage { message, _space: None });
     }

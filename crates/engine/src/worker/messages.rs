@@ -18,7 +18,7 @@ use pummel_measure::recorder::{Counts, Tally};
 use crate::sys::CpuTime;
 use crate::worker::trouble::Trouble;
 
-/// The index of a key that is none of the records' keys.
+/// The index for a key that is not a key of the records.
 pub const NO_INDEX: u64 = u64::MAX;
 
 /// One request of the measured phase. All times are on the monotonic clock, in nanoseconds.
@@ -28,7 +28,8 @@ pub struct Row {
     pub due: Nanos,
     /// Time from which on only the generator delayed the request.
     pub ready: Nanos,
-    /// The clock before the system call that took its first byte; the greatest number if no byte was taken.
+    /// The clock before the system call that took the first byte of the request; the greatest number if no byte was
+    /// taken.
     pub sent: Nanos,
     /// Time at which the reply arrived; without a reply, the time at which the request was given up, or sent if it
     /// asks for none; the greatest number if the phase ended before that.
@@ -39,7 +40,7 @@ pub struct Row {
     pub verb: Verb,
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// Index of the request's first key; [`NO_INDEX`] where the key is that of a row of a trace.
+    /// Index of the request's first key; [`NO_INDEX`] if the key comes from a row of a trace.
     pub key: u64,
     /// Number of the client in its group.
     pub client: u64,
@@ -58,14 +59,14 @@ pub struct Departure {
     pub ended_at: Nanos,
     /// Whether the connection was ever open.
     pub was_open: bool,
-    /// Requests that the client made, and those that it was to make.
+    /// Number of requests that the client made, and the number that it was to make.
     pub calls: (u64, u64),
     /// Why the connection failed, with its trouble where that is known; `None` where the connection was closed in
     /// order.
     pub failure: Option<(ConnectionFailure, Option<Trouble>)>,
 }
 
-/// The messages of servers with errors, and how often each came.
+/// The error messages of servers, and the number of times that each came.
 pub type Messages = Vec<(Vec<u8>, u64)>;
 
 /// A message of a worker to the thread that collects them.

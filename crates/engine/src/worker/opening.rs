@@ -1,4 +1,4 @@
-//! The connections that are not open yet: the queue of those that wait, how many are being opened, and their
+//! Connections that are not open yet: the queue of waiting ones, the number of those being opened, and their
 //! handshakes.
 
 use std::cmp::Reverse;
@@ -13,14 +13,15 @@ use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use crate::backend::ConnId;
 use crate::worker::trouble::not_allowed;
 
-/// Most connections that are being opened at one time; more would only fill the server's queue of new connections.
+/// Most connections that are being opened at the same time. More would only fill the queue of new connections of the
+/// server.
 const OPENING_MAX: usize = 256;
 
-/// Most connections that one turn begins to open. Each takes some time, which would otherwise count as opening time of
-/// the others.
+/// Most connections that a worker begins to open in one turn. The time that each takes would otherwise count as
+/// opening time of the others.
 pub const OPENING_TURN: usize = 8;
 
-/// First and longest pause before a connection is tried again, in nanoseconds.
+/// Shortest and longest pause before a new attempt to open a connection, in nanoseconds.
 const RETRY_NS: (Nanos, Nanos) = (10 * MILLISECOND, SECOND);
 
 /// The connections of a worker that are not open yet.
@@ -28,16 +29,17 @@ const RETRY_NS: (Nanos, Nanos) = (10 * MILLISECOND, SECOND);
 pub struct Openings {
     /// The handshake that is sent on every new connection.
     handshake: Arc<Handshake>,
-    /// New connections with bytes of the handshake to send.
+    /// New connections that have bytes of the handshake to send.
     to_send: Vec<ConnId>,
-    /// Queued connections: from when on each may be opened, its slot, and its generation when it was queued.
+    /// The queued connections: the time from which on each may be opened, its slot, and the generation of the slot
+    /// when it was queued.
     queue: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
     /// Number of connections that are being opened.
     under_way: usize,
 }
 
 impl Openings {
-    /// An empty queue with room for `connections` connections.
+    /// Creates an empty queue with room for `connections` connections.
     pub fn new(handshake: Arc<Handshake>, connections: usize) -> Openings {
         Openings {
             handshake,
@@ -57,8 +59,8 @@ impl Openings {
         self.queue.push(Reverse((at, conn.slot, conn.generation)));
     }
 
-    /// Takes the next connection to be opened at `now`, if there is one and not too many others are being opened. The
-    /// caller checks whether the connection is still queued.
+    /// Takes the next connection to be opened at `now`; `None` if there is none or too many others are being opened.
+    /// The caller checks whether the connection is still to be opened.
     pub fn begin_next(&mut self, now: Nanos) -> Option<ConnId> {
         if self.under_way >= OPENING_MAX {
             return None;
@@ -89,8 +91,8 @@ impl Openings {
         }
     }
 
-    /// Begins the handshake on a connection that the server has taken; `None` where there is no handshake, so that the
-    /// connection counts as open.
+    /// Begins the handshake on a connection that the server has accepted; `None` without a handshake, in which case
+    /// the connection counts as open.
     pub fn handshake(&mut self, conn: ConnId) -> Option<Box<PendingHandshake>> {
         if self.handshake.is_none() {
             return None;
@@ -119,7 +121,7 @@ impl Openings {
 #[derive(Debug)]
 pub struct PendingHandshake {
     handshake: Arc<Handshake>,
-    /// Bytes of the handshake that were sent.
+    /// Number of bytes of the handshake that were sent.
     sent_bytes: usize,
     /// Time at which the handshake was first sent; 0 until then.
     begun: Nanos,
@@ -127,7 +129,7 @@ pub struct PendingHandshake {
 }
 
 impl PendingHandshake {
-    /// The bytes of the handshake that were not sent yet.
+    /// The bytes of the handshake that are not sent yet.
     pub fn rest(&self) -> &[u8] {
         &self.handshake.bytes()[self.sent_bytes..]
     }
@@ -148,8 +150,8 @@ impl PendingHandshake {
     /// Handles bytes of the server's reply. Returns whether the server has agreed to the whole handshake.
     ///
     /// # Errors
-    /// Returns the server's words, or what is wrong with its answer, when the server refuses the handshake, says more
-    /// than was asked, or agrees before all of it was sent.
+    /// Returns the server's message or the fault of its answer if the server refuses the handshake, answers more than
+    /// was asked, or agrees before all of the handshake was sent.
     pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, String> {
         let first = bytes;
         match self.reader.handle_received(&mut bytes) {
@@ -166,7 +168,7 @@ impl PendingHandshake {
     }
 }
 
-/// The pause before the next attempt of a connection after `failures` failures in a row, in nanoseconds.
+/// The pause before the next attempt to open a connection after `failures` consecutive failures, in nanoseconds.
 pub fn retry_pause(failures: u32) -> Nanos {
     match failures {
         0 => 0,

@@ -1,8 +1,9 @@
-//! The silence of each server, as one worker sees it. A run gives up a server that is silent for too long.
+//! The time for which each server has been silent, as one worker sees it. A run gives up a server that is silent for
+//! too long.
 
 use pummel_logic::time::{NEVER, Nanos};
 
-/// The silence of every server of the plan.
+/// The state of silence of all servers of the plan.
 #[derive(Debug)]
 pub struct Silence {
     servers: Vec<ServerSilence>,
@@ -12,17 +13,18 @@ pub struct Silence {
 struct ServerSilence {
     /// Time of the server's last reply.
     replied_at: Nanos,
-    /// The slot of the connection on which that reply came.
+    /// The slot of the connection on which the last reply came.
     replied_on: u32,
-    /// Since when the server owed a reply that did not come; [`NEVER`] if there is none. A time before the last reply
-    /// does not count.
+    /// Time since which the server has owed a reply that did not come; [`NEVER`] if there is none. A time before the
+    /// last reply does not count.
     missed: Nanos,
-    /// The connections to the server.
+    /// Number of connections to the server.
     connections: u32,
-    /// The requests that the server passed over, each on a connection of its own, since the reply at `passed_since`.
+    /// Number of requests without reply, each on a different connection, that were sent before the last reply, which
+    /// came at `passed_since` on another connection.
     passed: u32,
     passed_since: Nanos,
-    /// An attempt to open a connection came to nothing, and no connection counted as a reply since.
+    /// Whether an attempt to open a connection has failed, and no accepted connection has counted as a reply since.
     is_closed: bool,
     /// Time at which the server last refused or reset an attempt to connect; 0 if it has accepted a connection since,
     /// or none was made.
@@ -30,7 +32,8 @@ struct ServerSilence {
 }
 
 impl Silence {
-    /// The silence of `servers` servers, to which no request was sent yet. `slots` has the server of each connection.
+    /// Creates the state of `servers` servers to which no request was sent yet. `slots` has the server of each
+    /// connection.
     pub fn new(servers: usize, slots: impl Iterator<Item = u32>) -> Silence {
         let unasked = ServerSilence {
             replied_at: 0,
@@ -54,10 +57,10 @@ impl Silence {
         (known.replied_at, known.replied_on) = (at, slot as u32);
     }
 
-    /// Notes that a request to a server at `since`, on the connection in `slot`, got no reply. A server that replied
-    /// on another connection after that time was there, so that such a miss proves no silence, unless most connections of
-    /// the server had one since: it stopped behind that reply. Requests that were sent before the last reply on their own
-    /// connection wait behind it, and the server's replies to them are due since then.
+    /// Notes that a request, sent to a server at `since` on the connection in `slot`, got no reply. If the server has
+    /// replied on another connection since then, this proves no silence, unless most connections to the server have
+    /// such a request: the server then stopped after that reply. Requests sent before the last reply on their own
+    /// connection wait behind that reply, and are owed since then.
     pub fn missed(&mut self, server: u32, slot: usize, since: Nanos) {
         let known = &mut self.servers[server as usize];
         if since < known.replied_at && slot as u32 != known.replied_on {
@@ -74,7 +77,7 @@ impl Silence {
         }
     }
 
-    /// Notes that a server did not take the connection in `slot`, which it was asked for at `since`.
+    /// Notes that a server did not accept the connection in `slot`, which was requested at `since`.
     pub fn refused(&mut self, server: u32, slot: usize, since: Nanos) {
         self.missed(server, slot, since);
         self.servers[server as usize].is_closed = true;
@@ -85,33 +88,33 @@ impl Silence {
         self.servers[server as usize].turned_away = at;
     }
 
-    /// Notes that a server took a connection.
+    /// Notes that a server accepted a connection.
     pub fn opened(&mut self, server: u32) {
         self.servers[server as usize].turned_away = 0;
     }
 
-    /// Whether a server refused or reset the last attempts to connect to it, and has neither taken a connection nor answered
-    /// since.
+    /// Whether a server refused or reset the last attempt to connect, and has neither accepted a connection nor
+    /// answered since.
     pub fn turns_away(&self, server: u32) -> bool {
         let known = &self.servers[server as usize];
         known.turned_away > known.replied_at
     }
 
-    /// Notes that a server that is asked for no replies took the connection in `slot` at `at`. After a connection that it
-    /// did not take, this counts as a reply. It does not where requests came to nothing, or connections that were closed
-    /// at once: the system of a server that hangs takes connections too.
+    /// Notes that a server accepted the connection in `slot` at `at`, in a run whose requests get no replies. The
+    /// connection counts as a reply if an earlier one was not accepted. Otherwise it does not, because the system of
+    /// a server that hangs still accepts connections.
     pub fn accepted(&mut self, server: u32, slot: usize, at: Nanos) {
         if std::mem::take(&mut self.servers[server as usize].is_closed) {
             self.answered(server, slot, at);
         }
     }
 
-    /// Forgets which servers did not take a connection: what a phase before did proves nothing in the next one.
+    /// Forgets which servers did not accept a connection, because this proves nothing in the next phase.
     pub fn begin_phase(&mut self) {
         self.servers.iter_mut().for_each(|known| known.is_closed = false);
     }
 
-    /// Time for which a server has sent no reply to its requests, in nanoseconds; 0 when it replies, or has no request.
+    /// Time for which a server has sent no reply to its requests, in nanoseconds; 0 if it replies or has no request.
     pub fn of(&self, server: u32, now: Nanos) -> Nanos {
         match self.servers[server as usize] {
             ServerSilence { missed: NEVER, .. } => 0,

@@ -1,4 +1,4 @@
-//! Why a connection was not opened or was lost, in words that say what can be done about it.
+//! The reason why a connection was not opened or was lost, in words that say what can be done about it.
 
 use std::fmt;
 use std::io;
@@ -9,14 +9,14 @@ use pummel_logic::protocol::{Fault, Malformed};
 
 use crate::backend::Reason;
 
-/// Why a connection was not opened, was lost, or was closed.
+/// The reason why a connection was not opened, was lost, or was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The connection could not be opened.
     NotOpened(Reason),
     /// The connection broke, or was closed by the peer.
     Lost(Reason),
-    /// The peer sent what the protocol does not allow: a description, and the first bytes.
+    /// The peer sent bytes that the protocol does not allow: a description, and the first of these bytes.
     Malformed(&'static str, Vec<u8>),
     /// A request took longer than the timeout.
     TimedOut,
@@ -26,7 +26,7 @@ pub enum Trouble {
 const MALFORMED_BYTES: usize = 40;
 
 impl Trouble {
-    /// The trouble that a peer sent these bytes, which the protocol does not allow. `is_greeting`: they are the first on
+    /// The trouble for bytes that the protocol does not allow. `is_greeting` means that they are the first bytes on
     /// their connection. A greeting in words is kept whole, since it names the server.
     pub fn malformed(Malformed(what): Malformed, bytes: &[u8], is_greeting: bool) -> Trouble {
         let shown = match words(bytes).filter(|_| is_greeting) {
@@ -36,9 +36,8 @@ impl Trouble {
         Trouble::Malformed(what, shown)
     }
 
-    /// Adds the words of a server that is full, where they are among its errors, to the loss of a connection. A full
-    /// server sends them before it closes a connection: as an error of the first request, where one was sent by
-    /// then.
+    /// Adds the message of a full server to the loss of a connection, if the message is among `errors`. A full server
+    /// sends it before it closes a connection; the message then answers the first request, if one was sent by then.
     pub fn after<'a>(self, mut errors: impl Iterator<Item = &'a [u8]>) -> Trouble {
         match self {
             Trouble::Lost(reason @ Reason { words: None, .. }) => {
@@ -51,8 +50,8 @@ impl Trouble {
     }
 }
 
-/// Whether a server says with these bytes that it takes no more connections. Errors of RESP have their sign in front where they
-/// were not decoded.
+/// Whether these bytes are the message of a server that takes no more connections. The `-` of a RESP error may stand
+/// in front.
 pub fn says_full(bytes: &[u8]) -> bool {
     let words = bytes.strip_prefix(b"-").unwrap_or(bytes);
     FULL.iter()
@@ -102,7 +101,7 @@ pub fn not_allowed(what: &str, bytes: &[u8]) -> String {
     format!("the server sent what the protocol does not allow ({what}): \"{}\"", bytes.escape_ascii())
 }
 
-/// The beginning of Redis's message in its protected mode to all clients from elsewhere, unasked.
+/// The beginning of the message that Redis in protected mode sends, without a request, to clients of other machines.
 const DENIED: &[u8] = b"-DENIED";
 
 /// The words for an attempt to connect for which this machine had no port.
@@ -112,11 +111,11 @@ const NO_PORT: &str = "no local port is free; --linger 0 gives the ports of clos
 /// The words for a source that is no address of this machine.
 const NOT_OURS: &str = "the address of --source is not one of this machine";
 
-/// The unasked messages of memcached and Redis on a connection beyond their limit of connections.
+/// The messages that memcached and Redis send, without a request, on a connection beyond their limit of connections.
 const FULL: [(&[u8], &str); 2] =
     [(b"ERROR ", "Too many open connections"), (b"ERR ", "max number of clients")];
 
-/// The remedy for an error of the system, where it is not obvious.
+/// The remedy for an error of the system; empty if the error explains itself.
 fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EMFILE) => {

@@ -1,17 +1,17 @@
-//! Facts that a server or the kernel reports as names with values, and the differences of its counters.
+//! Facts that a server or the kernel reports as pairs of name and value, and the differences of its counters.
 
 use std::collections::BTreeMap;
 
 use crate::words::printable;
 use pummel_logic::time::{Nanos, SECOND};
 
-/// Most facts of one reading: a memcached with 63 classes of sizes has some 3,000.
+/// Most facts of one reading. A memcached with 63 slab classes has about 3,000.
 pub const FACTS_MAX: usize = 4096;
 
 /// Longest value that is kept, in bytes; a histogram with all of its cells is shorter.
 const VALUE_MAX_BYTES: usize = 1024;
 
-/// Names with values, at most [`FACTS_MAX`] of them. Of a name that comes twice the last value counts.
+/// Pairs of name and value, at most [`FACTS_MAX`]. If a name comes twice, the last value counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(BTreeMap<String, String>);
 
@@ -59,7 +59,7 @@ impl Facts {
         }
     }
 
-    /// Whether there is no fact.
+    /// Whether there are no facts.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -103,7 +103,7 @@ pub fn rise(before: u64, after: u64) -> Option<u64> {
     }
 }
 
-/// Seconds by which an uptime may be shorter than expected: servers count whole seconds.
+/// Seconds by which a reported uptime may be shorter than expected, since servers count whole seconds.
 const UPTIME_SLACK_S: u64 = 2;
 
 /// The counters of a server at two readings.
@@ -157,7 +157,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Whether one of these counters fell, which happens only where the server started anew, or set them to 0.
+    /// Whether one of these counters fell, which happens only if the server was restarted or reset them.
     pub fn fell(&self, names: &[&str]) -> bool {
         names.iter().any(|name| match (self.before.number(name), self.after.number(name)) {
             (Some(before), Some(after)) => rise(before, after).is_none(),

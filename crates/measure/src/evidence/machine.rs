@@ -21,7 +21,7 @@ pub struct MachineEvidence {
     pub workers: Vec<ThreadUse>,
     /// CPUs that the process may run on.
     pub cpus: u32,
-    /// Number that all processes on one running machine have in common, and no others.
+    /// Number that is the same for all processes on one running machine and different for all other machines.
     #[serde(default)]
     pub host: Option<u64>,
     /// CPUs that the client threads may run on, as the kernel lists them; absent where that is not known.
@@ -30,7 +30,7 @@ pub struct MachineEvidence {
     /// CPU time of all processes on each CPU of the machine, by the numbers of the CPUs.
     #[serde(default)]
     pub used_by_cpu: BTreeMap<u32, Nanos>,
-    /// CPU time of this process, its client threads among it.
+    /// CPU time of this process, including its client threads.
     #[serde(default)]
     pub process_ns: Option<Nanos>,
     /// CPU time of all processes of the machine on the CPUs that the process may run on, all together.
@@ -81,7 +81,7 @@ pub struct ConnectionEvidence {
     pub lost: Option<u64>,
     /// Segments that were sent.
     pub segments_out: u64,
-    /// Time in which data waited to be sent or acknowledged.
+    /// Time in which data waited to be sent or to be acknowledged.
     pub busy_ns: Nanos,
     /// Part of `busy_ns` in which the receiver's window was full.
     pub rwnd_limited_ns: Nanos,
@@ -96,9 +96,9 @@ pub struct HostNetwork {
     pub segments_out: u64,
     /// TCP segments that were sent again.
     pub retransmits: u64,
-    /// Timers of TCP that ran out.
+    /// Number of expired TCP timers.
     pub timeouts: u64,
-    /// Connections that a full queue of a listening socket turned away.
+    /// Number of connections that were rejected because the queue of a listening socket was full.
     pub listen_overflows: u64,
     /// Network cards but for loopback; between two readings those that carried something.
     pub cards: Vec<CardUse>,

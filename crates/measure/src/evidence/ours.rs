@@ -1,4 +1,4 @@
-//! The requests of a run between the readings of its servers, as the client counts them and as the servers do.
+//! The requests of a run between the readings of its servers, as counted by the client and by the servers.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,19 @@ use crate::connections::Connections;
 use crate::tally::Tally;
 use pummel_logic::plan::{Phase, Plan, Work};
 
-/// A server that counted as many requests as were sent, but for this share, counted them as the client does.
+/// Largest relative difference between the number of requests sent and the number that a server counted with which
+/// the server counts like the client.
 const EQUAL_SHARE: f64 = 0.01;
 
 /// The requests of a run between the readings of its servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OurRequests {
-    /// Requests that were sent, as the client counts them: one with many keys is one.
+    /// Number of requests that were sent, as the client counts them: a request with many keys is one.
     pub sent: u64,
-    /// Keys of those requests.
+    /// Number of keys of those requests.
     pub keys: u64,
-    /// Most requests that the servers can have counted for those that were sent; absent where that is not known.
+    /// Greatest number of requests that the servers can have counted for those that were sent; absent if it is not
+    /// known.
     pub counted: Option<u64>,
     /// Whether a server counts each of the requests once.
     pub one_to_one: bool,
@@ -81,16 +83,17 @@ impl OurRequests {
         }
     }
 
-    /// Mean number of keys of a request; `None` where each has one at most.
+    /// Mean number of keys of a request; `None` if each has at most one.
     pub fn keys_per_request(&self) -> Option<f64> {
         (self.keys > self.sent && self.sent > 0).then(|| self.keys as f64 / self.sent as f64)
     }
 }
 
-/// CPU time of servers for each of their requests, as a client counts those.
+/// CPU time of servers for each request, as a client counts requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuCost {
-    /// CPU time for each request, in nanoseconds: a request of many keys is one, and those of others are taken to be like ours.
+    /// CPU time for each request, in nanoseconds: a request of many keys is one, and requests of other clients are
+    /// assumed to cost the same.
     pub per_request_ns: f64,
     /// CPU time for each key, in nanoseconds; absent where each request has one key at most.
     pub per_key_ns: Option<f64>,
