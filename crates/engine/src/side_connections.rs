@@ -210,7 +210,8 @@ impl SideConnections {
         self.sides[number].opened
     }
 
-    /// Opens the connection to server number `number`, which is closed. Its addresses are tried in turn, each once.
+    /// Opens the closed connection to server number `number`. The addresses of the server are tried in turn, each
+    /// once.
     pub fn dial(&mut self, number: usize) {
         self.sides[number].refused = 0;
         self.dial_next(number);

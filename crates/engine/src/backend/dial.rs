@@ -192,8 +192,8 @@ pub enum ConnectProgress {
     Wait,
     /// The connection is open.
     Open,
-    /// The connection was open and has ended with this error number. It is reported as opened and then closed, since a
-    /// reset before the opening would count as a refusal.
+    /// The connection was open and has ended with this error number. The caller reports it as opened and then closed,
+    /// since a reset before the opening would count as a refusal.
     Broken(u16),
     /// The connection could not be opened, with this error number.
     Failed(i32),

@@ -1,5 +1,5 @@
-//! The epoll backend: edge-triggered, with one registration for a connection's life. It makes completions from
-//! readiness.
+//! The epoll backend, which makes completions from readiness: edge-triggered, with one registration for the life of a
+//! connection.
 
 use std::io;
 use std::io::IoSlice;

@@ -157,8 +157,8 @@ pub trait Backend {
         TransmitStamp::Missing
     }
 
-    /// The network card's receive stamp, by the card's clock, of the bytes that the kernel stamped at `arrived`; `None`
-    /// if the card gave none. It is known in the turn in which the bytes were read.
+    /// The network card's receive stamp, by the card's clock, of the bytes that the kernel stamped at `arrived`;
+    /// `None` if the card gave none. The stamp is only known in the turn in which the bytes were read.
     fn received_by_card(&mut self, _conn: ConnId, _arrived: Nanos) -> Option<Nanos> {
         None
     }

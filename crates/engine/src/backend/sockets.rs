@@ -187,8 +187,8 @@ impl Sockets {
         Some(slot)
     }
 
-    /// Handles a report of readiness of a connection that is being opened. Returns whether it is open now. It is also open where
-    /// it has been so and is broken, which the slot keeps.
+    /// Handles a report of readiness of a connection that is being opened. Returns whether it is open now. A
+    /// connection that was open and is broken already counts as open; the slot keeps the error.
     ///
     /// # Errors
     /// Returns why the connection could not be opened.
@@ -206,8 +206,8 @@ impl Sockets {
         Ok(true)
     }
 
-    /// Makes the socket of a connection that is open report transmit stamps, where they are switched on. Where the socket
-    /// has none, its marked sends count as missing.
+    /// Makes the socket of an open connection report transmit stamps, if they are switched on. The marked sends of a
+    /// socket without stamps count as missing.
     fn begin_transmit(&mut self, conn: ConnId) {
         let Sockets { transmit: Some(transmit), slots, .. } = self else { return };
         let slot = &mut slots[conn.slot as usize];

@@ -410,7 +410,8 @@ impl Observer {
         }
     }
 
-    /// Readings of a server now. Its threads are read where its process is not known yet.
+    /// Reads a server now. `threads` has the threads of its process if that was already known; otherwise the process
+    /// of a local server is found by the report, and its threads are read.
     fn observe_server(
         &mut self,
         number: usize,

@@ -39,8 +39,8 @@ const LATE_MAX_NS: Nanos = 100 * MILLISECOND;
 /// Most beginnings of a phase.
 const BEGINNINGS_MAX: usize = 10;
 
-/// A function that makes the backend of a worker from the worker's number, on the worker's thread. It is no type
-/// parameter, so that each kind of backend is compiled once for each codec.
+/// A function that makes the backend of a worker from the worker's number, on the worker's thread. The function is no
+/// type parameter, so that each kind of backend is compiled once for each codec.
 pub(super) type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
 
 /// Runs one worker on the calling thread. When a worker panics, the others do not wait for it and the run ends with an

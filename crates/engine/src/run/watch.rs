@@ -39,9 +39,9 @@ pub trait Watch {
     /// A worker of this process has handed over its part of a slice of the measured phase, with these turns.
     fn worker_turns(&mut self, _worker: usize, _turns: &Turns) {}
 
-    /// Receives a slice of the warm-up or of the measurement of a plan whose ends are found while it runs. The slice is
-    /// as short as slices are, and covers this whole process. It is handed over if other processes run parts of the
-    /// plan too.
+    /// Receives a slice of the warm-up or of the measurement of a plan whose ends are found while it runs. The slice
+    /// is as short as slices are, and covers this whole process. Slices are handed over if other processes run parts
+    /// of the plan too.
     fn tick(&mut self, _phase: &Phase, _slice: &mut Interval) {}
 
     /// The rate of the first group was changed by hand: these are all changes so far. While the load is paused,
@@ -97,7 +97,7 @@ pub struct Wants {
     pub keep: Keep,
     /// Whether the number of outstanding requests of a client is recorded with each new request.
     pub outstanding: bool,
-    /// Whether every loss and every return of a connection is handed over as it happens. Where connections come and go with
-    /// each request that wakes the collecting thread as often.
+    /// Whether every loss and every return of a connection is handed over as it happens. If connections come and go
+    /// with each request, this wakes the collecting thread as often.
     pub connections: bool,
 }

@@ -22,7 +22,7 @@ const SIMULATED_WAIT: Duration = Duration::from_secs(5);
 pub struct FeedState {
     /// Number of the first part that is not over for the worker; requests of earlier parts are not wanted any more.
     pub over_before: AtomicU32,
-    /// Whether the reader waits for room at this worker, so that it hands no requests to others meanwhile.
+    /// Flag: the reader waits for room at this worker, and hands no requests to others meanwhile.
     pub is_full: AtomicBool,
 }
 

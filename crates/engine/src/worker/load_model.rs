@@ -28,8 +28,8 @@ impl<const HAS_WINDOWS: bool> LoadModel for Resident<HAS_WINDOWS> {
     type Account = Self;
 }
 
-/// A load model, as the loop over clients and the events of their connections see it. What a model leaves out is as clients
-/// have it that stay for the whole run and open their connections again.
+/// A load model, as seen by the loop over clients and by the events of their connections. The default implementations
+/// are for clients that stay for the whole run and open their connections again.
 pub trait LoadModel: Sized {
     /// The counts of the clients' replies beside those of every model.
     type Account: ReplyAccount;
@@ -137,7 +137,7 @@ pub trait LoadModel: Sized {
         state.wake(client);
     }
 
-    /// Handles that the connection in `slot` was closed, or could not be opened. Its socket is closed already.
+    /// Handles that the connection in `slot` was closed or could not be opened. The socket is closed already.
     fn handle_closed<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -211,8 +211,8 @@ pub trait LoadModel: Sized {
         state.relieve::<Self::Account>(backend, now);
     }
 
-    /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. Its client may open the
-    /// connection again.
+    /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. The client may open
+    /// the connection again.
     fn end_session<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
         let loss = Loss { cause: CloseCause::Closed(Fault::Closed), again: true };
         state.end_session::<Self::Account>(slot, loss, now);

@@ -130,8 +130,8 @@ pub trait PhaseWorker {
     /// Panics when clients do not come and go in this run.
     fn begin_churn(&mut self, churn_phase: ChurnPhase);
 
-    /// Waits for the beginning of a phase, for which every client must have its assignment. What happens to connections meanwhile
-    /// is handled as it comes. Returns when the wait was over, `begin` or later.
+    /// Waits for the beginning of a phase, for which every client must have its assignment. Events of connections are
+    /// handled meanwhile. Returns the time at which the wait was over, `begin` or later.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait.

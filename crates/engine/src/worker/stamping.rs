@@ -1,8 +1,8 @@
-//! The requests that are stamped when they leave: which they are, and what became of them.
+//! The choice of the requests that are stamped when they leave, and the use of their stamps.
 //!
-//! A sampled request is one whose last byte is the last byte of a send, since the kernel stamps the last byte of a send.
-//! Where the drawn request is followed by others in its send, the next request of its connection that ends a send is
-//! taken in its place.
+//! A stamped request ends with the last byte of a send, since the kernel stamps the last byte of a send. If other
+//! requests follow the drawn request in its send, the next request of the connection that ends a send is stamped
+//! instead.
 
 use std::collections::VecDeque;
 

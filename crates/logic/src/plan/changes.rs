@@ -186,7 +186,8 @@ impl BurstStates {
         on / (on + off)
     }
 
-    /// Factor of the rate while the burst is off, so that the mean stays. It is below 0 if `factor` is too great.
+    /// Factor of the rate while the burst is off, such that the mean stays the same; below 0 if `factor` is too
+    /// great.
     pub fn factor_off(&self) -> f64 {
         (1.0 - self.factor * self.share()) / (1.0 - self.share())
     }

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::absent::is_default;
 use crate::dist::Dist;
 
-/// The records: which keys there are and what is stored under them.
+/// The records: their keys, and the values that are stored under them.
 ///
-/// Key spaces: indexes 0 to `records` - 1 are the plain records. Where a mix has append or prepend, a second space of
-/// the same size holds their values; where it has incr or decr, a third; where it has hget or hset, a fourth; where it
-/// has command, a fifth (see `workload::key`).
+/// Key spaces: indexes 0 to `records` - 1 are the plain records. A second space of the same size holds the values of
+/// append and prepend, if a mix has these; a third those of incr and decr; a fourth those of hget and hset; a fifth
+/// those of command (see `workload::key`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {

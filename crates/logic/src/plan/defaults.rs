@@ -9,8 +9,8 @@ use crate::protocol::Verb;
 use crate::time::SECOND;
 
 impl Default for Plan {
-    /// A Plan in memcached's text protocol, with a timeout and intervals of a second. It lacks servers, groups and
-    /// phases, without which nothing can be run.
+    /// A Plan in memcached's text protocol, with a timeout and intervals of a second. The Plan cannot be run before
+    /// servers, groups and phases are added.
     fn default() -> Plan {
         Plan {
             schema: SCHEMA,

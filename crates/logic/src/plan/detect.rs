@@ -24,7 +24,8 @@ pub enum Question {
     Ping,
     /// `version` of memcached's binary protocol, for servers that close a connection with text.
     BinaryVersion,
-    /// `INFO server` of RESP: which software it is. It is asked of a server that is known to speak RESP.
+    /// `INFO server` of RESP, which returns the software of the server. The question is only put to servers that are
+    /// known to speak RESP.
     Info,
 }
 

@@ -36,7 +36,7 @@ pub enum EventKind {
     Expire(RankRange),
 }
 
-/// A hot key. Its share of the requests rises from 0 in a straight line, stays, and falls to 0 again.
+/// A hot key, whose share of the requests rises linearly from 0, stays constant, and falls to 0 again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashCrowd {

@@ -77,8 +77,8 @@ const OBJECT_BYTES: u64 = 48;
 /// Bytes that all workers share: the block that values are ranges of, the program itself.
 const PROCESS_BYTES: u64 = 64 << 20;
 
-/// The most requests that a client of a group has outstanding: its depth. Where the depth is unlimited, the clients of the
-/// group share [`UNLIMITED_REQUESTS`] out among them, since every request takes memory until it is answered.
+/// The most requests that a client of a group has outstanding: its depth. If the depth is unlimited, the clients of
+/// the group share [`UNLIMITED_REQUESTS`], since every request takes memory until it is answered.
 pub fn depth_of(group: &Group) -> u32 {
     match group.depth {
         Depth::Limit(depth) => depth,

@@ -19,7 +19,7 @@ const RANKS_ACCEPTED: &str = "ranks:RANKS=SHARE,... with up to 64 rising numbers
 const BUCKETS_ACCEPTED: &str = "buckets:RECORDS@WEIGHT,... with up to 65536 numbers of records and the finite weights, 0 or more, of \
                                 their requests together";
 
-/// The spread of requests over the records. Where the records are not equally popular, record 0 is the hottest.
+/// The distribution of requests over the records. Record 0 is the most popular, unless all are equally popular.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Popularity {
     /// All records are equally popular.

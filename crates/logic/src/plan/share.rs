@@ -218,7 +218,7 @@ impl<'a> PhaseShare<'a> {
         ClientShare { requests, depth, repeats: requests.max(LOADERS_MAX) }
     }
 
-    /// Requests that a client makes in the phase. Where there are several groups, the first goes through the records.
+    /// Requests that a client makes in the phase. If there are several groups, the first goes through the records.
     fn requests_of(&self, client: ClientId) -> u64 {
         if let Work::Window(window) = &self.phase.work
             && window.preset
@@ -248,8 +248,8 @@ impl<'a> PhaseShare<'a> {
         if rank < loaders { equal_share(requests, rank, loaders) } else { 0 }
     }
 
-    /// Requests that a client draws. Where clients stand in blocks, a server that has more clients than others does not
-    /// get more requests.
+    /// Requests that a client draws. If clients are in blocks, a server with more clients than others gets no more
+    /// requests than they do.
     fn draws_of(&self, client: ClientId) -> u64 {
         // The reader of a trace ends the phase.
         if matches!(self.phase.work, Work::Trace(_)) {

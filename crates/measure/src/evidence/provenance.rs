@@ -13,7 +13,7 @@ const CPUS_MAX: u32 = 65_536;
 /// Longest text that is kept, in bytes.
 const TEXT_MAX_BYTES: usize = 4_096;
 
-/// The machine and the build of one process of a run. What cannot be read is absent.
+/// The machine and the build of one process of a run. Fields that cannot be read are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Provenance {

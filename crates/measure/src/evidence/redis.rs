@@ -124,8 +124,8 @@ fn program_of(info: &Facts) -> (String, String) {
     (info.text("server_name").unwrap_or("server").to_owned(), String::new())
 }
 
-/// The setting `io-threads` counts the main thread. It has an effect where the threads read or wrote in between, which
-/// they do under load alone.
+/// The setting `io-threads` counts the main thread. The setting has an effect only if the threads read or wrote
+/// between the readings, which they do under load alone.
 fn serving_threads(pair: &Pair<'_>, settings: &Facts) -> Option<u32> {
     let threaded = pair.sum(&["io_threaded_reads_processed", "io_threaded_writes_processed"]);
     let is_active = threaded.unwrap_or(0) > 0 || pair.is_on("io_threads_active");

@@ -60,7 +60,7 @@ pub fn generate(load: &Load<'_>, requests: u64, seed: u64, sink: &mut RowSink<'_
     Ok(made)
 }
 
-/// A receiver of rows. It returns whether it wants more of them.
+/// A receiver of rows, which returns whether it wants more of them.
 pub type RowSink<'a> = dyn FnMut(&Row<'_>) -> bool + 'a;
 
 struct RowMaker<'a> {

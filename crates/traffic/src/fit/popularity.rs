@@ -8,22 +8,23 @@ use super::rare::{Class, RARE_MAX, rates_behind};
 /// Most points of the table of ranks.
 const POINTS_MAX: usize = 64;
 
-/// Ranks among which the points of the table are chosen, in each doubling.
+/// Number of ranks in each doubling among which the points of the table are chosen.
 const CANDIDATES_IN_DOUBLING: f64 = 64.0;
 
-/// The distance below which the table of ranks is not made finer.
+/// Distance from the shares below which the table of ranks is not made finer.
 const TOLERANCE: f64 = 2e-4;
 
-/// The fewest requests of a key in its half for its rank to be fitted; the order of rarer keys is due to chance.
+/// Fewest requests of a key, in one half of the requests, with which its rank is fitted. The order of rarer keys is
+/// due to chance.
 const HALF_LEAST: u32 = 10;
 
-/// Fewest ranks that an exponent is fitted to.
+/// Fewest ranks to which an exponent is fitted.
 const RANKS_LEAST: usize = 20;
 
-/// Greatest exponent that is looked for.
+/// Greatest exponent in the search.
 const EXPONENT_MOST: f64 = 5.0;
 
-/// Greatest distance from Zipf's law of keys that follow it.
+/// Greatest distance from Zipf's law with which keys are said to follow it.
 pub const ZIPF_DISTANCE_MAX: f64 = 0.05;
 
 /// A key that was seen, or the keys that a key of the sample represents.
@@ -31,28 +32,28 @@ pub const ZIPF_DISTANCE_MAX: f64 = 0.05;
 pub(super) struct SeenKey {
     /// Requests for the key.
     pub(super) halves: Halves,
-    /// Number of keys that it represents.
+    /// Number of keys that the key represents.
     pub(super) weight: f64,
 }
 
 /// Zipf's law on a range of ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {
-    /// The exponent: the most popular key of rank r gets r^-`exponent` of the requests, up to a factor.
+    /// The exponent: a key of rank r gets a share of the requests proportional to r^-`exponent`.
     pub exponent: f64,
     /// The standard error of the exponent.
     pub error: f64,
     /// The last rank of the range, which begins with 1.
     pub last_rank: f64,
-    /// The greatest distance between the shares of the requests of the first ranks and those of the law (Kolmogorov and
+    /// The greatest distance between the cumulative shares of the requests and those of the law (Kolmogorov and
     /// Smirnov).
     pub distance: f64,
 }
 
-/// Running sums of requests over keys, the most popular keys first.
+/// Cumulative sums of requests over keys, the most popular keys first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shares {
-    /// Keys and requests up to the end of a group of equally popular keys.
+    /// Numbers of keys and requests up to the end of each group of equally popular keys.
     ends: Vec<(f64, f64)>,
 }
 
@@ -90,7 +91,8 @@ impl Shares {
         (before.1 + within * (end.1 - before.1)) / self.requests()
     }
 
-    /// The points of `ranks:`, numbers of records and the shares of the requests that they get: rising, at most 64.
+    /// The points of the popularity `ranks:`: numbers of records and the shares of the requests for them, ascending,
+    /// at most 64.
     pub fn table(&self, records: u64) -> Vec<(u64, f64)> {
         if self.ends.is_empty() {
             return vec![(records, 1.0)];
@@ -123,17 +125,18 @@ impl Shares {
     }
 }
 
-/// Spread of the requests of a trace over its keys.
+/// The distribution of the requests of a trace over its keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// The keys as they were seen.
+    /// The popularity of the keys that were seen.
     pub seen: Shares,
     /// The records behind the keys, including those that by chance were never seen; without keys that are requested
     /// once and never again.
     pub records: Shares,
-    /// Keys that are asked for once and never again, where the trace separates them from rare ones, and else 0.
+    /// Number of keys that are requested once and never again, if the trace separates them from rare keys; 0
+    /// otherwise.
     pub once: f64,
-    /// The most keys that may be asked for once and never again.
+    /// Greatest possible number of keys that are requested once and never again.
     pub once_most: f64,
     /// Zipf's law on the ranks whose order is not due to chance, and on the first tenth of them; `None` if there are
     /// too few.
@@ -172,7 +175,7 @@ fn scale_sampled(keys: &mut [SeenKey], requests: f64) {
     }
 }
 
-/// Keys that were seen equally often, together; the keys are in the order of their counts.
+/// Groups the keys by the number of times that they were seen; the keys are in the order of their counts.
 fn groups(keys: &[SeenKey]) -> Vec<Class> {
     let mut groups: Vec<Class> = Vec::new();
     for key in keys.iter().filter(|key| key.halves.count() > 0) {
@@ -185,7 +188,7 @@ fn groups(keys: &[SeenKey]) -> Vec<Class> {
     groups
 }
 
-/// A rank with its requests.
+/// A rank with the number of its requests.
 #[derive(Clone, Copy)]
 struct Rank {
     log: f64,
@@ -213,7 +216,7 @@ fn zipf(keys: &[SeenKey]) -> Option<(Zipf, Option<Zipf>)> {
     Some((all, fitted(&ranks[..tenth])))
 }
 
-/// The exponent that makes the requests of the ranks most likely.
+/// The exponent with which the requests of the ranks are most likely.
 fn fitted(ranks: &[Rank]) -> Option<Zipf> {
     let requests: f64 = ranks.iter().map(|rank| rank.requests).sum();
     if ranks.len() < RANKS_LEAST || requests <= 0.0 {

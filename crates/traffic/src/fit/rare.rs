@@ -1,50 +1,51 @@
-//! The number of records behind the keys that were seen, and their rates.
+//! The number of records behind the keys that were seen, and the rates of their requests.
 //!
-//! Keys that are asked for independently are seen several times by chance alone, and some of them never. The rates
-//! behind the counts are the mixture of Poisson laws that is most likely (Efron and Thisted, 1976, for words; found by
-//! expectation and maximisation), with one more class: keys that are asked for once and never again. Where records get
-//! other keys in the course of time, each record is behind several keys, and each of these was asked for as long as it
-//! was the record's.
+//! By chance alone, keys that are requested independently are seen several times or never. The rates behind the
+//! counts are estimated as the most likely mixture of Poisson distributions (Efron and Thisted, 1976, for words;
+//! found by expectation maximisation), with one more class: keys that are requested once and never again. If records
+//! change their keys in the course of time, each record is behind several keys, and each of these was requested only
+//! as long as it was the key of the record.
 
 use super::lives::Lives;
 
-/// Keys with more requests than this are known well enough, where keys stay.
+/// Number of requests above which the rate of a key is taken from its count alone, if keys stay.
 pub(super) const RARE_MAX: usize = 128;
 
-/// The least rate of a class, in requests of a record in the whole trace, the greatest where keys stay, and classes in a doubling.
+/// The least rate of a class, in requests of a record in the whole trace; then the greatest rate if keys stay, and
+/// the number of classes for each doubling of the rate.
 const RATE_LEAST: f64 = 1.0 / 16.0;
 const RATE_MOST: f64 = 192.0;
 const CLASSES_IN_DOUBLING: f64 = 8.0;
 
-/// Bins in a doubling of the count; counts above [`RARE_MAX`] are binned if keys change.
+/// Number of bins for each doubling of the count. Counts above [`RARE_MAX`] are binned if keys change.
 const BINS_IN_DOUBLING: f64 = 16.0;
 
-/// Most rounds of the search. More of them would only sharpen what chance made.
+/// Most rounds of the search. More rounds would only fit chance more closely.
 const ROUNDS: usize = 400;
 
-/// The search ends where a round makes the logarithm of the likelihood better by less than this.
+/// Least gain in the logarithm of the likelihood with which the search goes on for another round.
 const GAIN_LEAST: f64 = 2e-3;
 
-/// Gain in the logarithm of the likelihood from which on keys that are asked for once and never again are separated
-/// from rare ones: by chance alone it is so once in ten thousand traces (Wilks, 1938).
+/// Least gain in the logarithm of the likelihood with which keys that are requested once and never again are
+/// separated from rare keys. By chance alone the gain is that large in one of ten thousand traces (Wilks, 1938).
 const SEPARATION_GAIN: f64 = 7.0;
 
-/// Keys that are asked for equally often.
+/// A class of keys that are requested equally often.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Class {
-    /// Requests of each key in the whole trace.
+    /// Number of requests of each key in the whole trace.
     pub(super) rate: f64,
-    /// Keys, with those that were never seen.
+    /// Number of keys, including those that were never seen.
     pub(super) keys: f64,
 }
 
 /// The estimate of all keys from the keys that were seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RareKeys {
-    /// Keys that are asked for once and never again, where the trace separates them from rare ones.
+    /// Number of keys that are requested once and never again, if the trace separates them from rare keys.
     pub(super) once: f64,
-    /// The most keys that may be asked for once and never again: more than `once` where the trace does not separate
-    /// them from rare ones.
+    /// Greatest possible number of keys that are requested once and never again: more than `once` if the trace does
+    /// not separate them from rare keys.
     pub(super) once_most: f64,
     /// All other keys, the most popular ones first.
     pub(super) classes: Vec<Class>,
@@ -78,7 +79,8 @@ pub(super) fn rates_behind(groups: &[Class], once_max: f64, lives: &Lives) -> Ra
     }
 }
 
-/// Counts of requests of a key: each by itself up to [`RARE_MAX`], and where keys change bins of them above.
+/// The bins of the counts of requests of a key: one for each count up to [`RARE_MAX`], and wider ones above if keys
+/// change.
 struct Bins {
     /// The greatest count of each bin.
     ends: Vec<f64>,
@@ -99,7 +101,7 @@ impl Bins {
         self.ends.len()
     }
 
-    /// The bin of a count; `None` where it is above all.
+    /// The bin of a count; `None` if the count is above all bins.
     fn place(&self, count: f64) -> Option<usize> {
         let place = self.ends.partition_point(|end| *end < count);
         (place < self.ends.len()).then_some(place)
@@ -121,9 +123,9 @@ fn grid(bins: &Bins, seen: &[f64], lives: &Lives) -> Vec<f64> {
     (0..).map(rate).take_while(|rate| *rate <= above.max(1.0)).collect()
 }
 
-/// The number of keys of each law, and the likelihood of the counts with them.
+/// A mixture: the number of keys for each rate, and the likelihood of the counts.
 struct Mixture {
-    /// Keys that were seen, by law.
+    /// Number of keys that were seen, for each rate.
     weights: Vec<f64>,
     once: f64,
     /// The logarithm of the likelihood.
@@ -131,8 +133,8 @@ struct Mixture {
 }
 
 impl Mixture {
-    /// The most likely mixture, in which at most the share `once_max` of the keys that were seen once are asked for once and never
-    /// again.
+    /// Finds the most likely mixture. At most the share `once_max` of the keys that were seen once are taken to be
+    /// requested once and never again.
     fn of(seen: &[f64], laws: &Laws, once_max: f64) -> Mixture {
         let total: f64 = seen.iter().sum();
         let once = (total / (laws.all.len() + 1) as f64).min(once_max * seen[0]);
@@ -180,7 +182,8 @@ impl Mixture {
         Mixture { weights, once: once.min(once_max * seen[0]), likelihood }
     }
 
-    /// The classes of records; `once_most` is the most that may be asked for once.
+    /// The classes of keys in the mixture; `once_most` is the greatest possible number of keys that are requested
+    /// once and never again.
     fn rare(&self, seen: &[f64], laws: &Laws, once_most: f64) -> RareKeys {
         let total: f64 = seen.iter().sum();
         let class = |(law, weight): (&Law, &f64)| Class { rate: law.rate, keys: weight / law.any };
@@ -196,10 +199,10 @@ impl Mixture {
     }
 }
 
-/// The laws of all rates.
+/// The distributions of counts for all candidate rates.
 struct Laws {
     all: Vec<Law>,
-    /// The shares of all laws, by bin.
+    /// The shares of each bin in all distributions.
     by_bin: Vec<Vec<f64>>,
 }
 
@@ -211,12 +214,12 @@ impl Laws {
     }
 }
 
-/// The law of a rate.
+/// The distribution of the counts of keys for one rate.
 struct Law {
     /// Requests of a record with this rate in the mean, where keys stay only of those with no more requests than there
     /// are bins.
     rate: f64,
-    /// Keys of a record with this rate that are seen.
+    /// Mean number of keys of a record with this rate that are seen.
     any: f64,
     /// The shares of the keys that are seen in each bin.
     seen: Vec<f64>,

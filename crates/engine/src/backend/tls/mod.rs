@@ -30,7 +30,7 @@ const STAMP_SLACK_NS: Nanos = MICROSECOND;
 
 /// A backend that speaks TLS over another backend.
 ///
-/// A send is one system call, as without TLS. It returns the number of plain bytes whose encrypted form the kernel
+/// A send is one system call, as without TLS, and returns the number of plain bytes whose encrypted form the kernel
 /// took. The caller offers bytes again that are encrypted but were not taken, and they are not encrypted twice.
 pub struct Tls<B> {
     inner: B,

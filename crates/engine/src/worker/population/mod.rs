@@ -188,7 +188,7 @@ impl Population {
         with_model!(self, model => model.handle_opened(state, slot, since, now));
     }
 
-    /// Handles that the connection in `slot` was closed, or could not be opened. Its socket is closed already.
+    /// Handles that the connection in `slot` was closed or could not be opened. The socket is closed already.
     pub fn handle_closed<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -214,8 +214,8 @@ impl Population {
         with_model!(self, model => model.lose(state, slot, loss, now));
     }
 
-    /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. Its client may open the
-    /// connection again.
+    /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. The client may open
+    /// the connection again.
     pub fn end_session<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
         with_model!(self, model => model.end_session(state, slot, now));
     }

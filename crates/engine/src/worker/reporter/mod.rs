@@ -141,7 +141,7 @@ pub struct ReportOptions {
     pub churn_account: Option<Option<RequestLength>>,
     /// Whether connections are added as they are needed, and values are checked on them.
     pub checks_grow: bool,
-    /// Number of the worker's first connection over all threads, from 1. Where clients have windows, the worker's other
+    /// Number of the worker's first connection over all threads, from 1. If clients have windows, the worker's other
     /// connections have the following numbers.
     pub first_connection: u64,
     /// Whether the kernel's receive stamps are expected.
@@ -223,7 +223,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Begins a phase, with its index in the Plan, whose time is from `begin` to `end`. Its drain follows.
+    /// Begins a phase, with its index in the Plan, whose time is from `begin` to `end`, and whose drain follows.
     pub fn begin_phase(&mut self, phase: usize, mode: ReportMode, begin: Nanos, end: Nanos) {
         self.phase = phase;
         self.mode = mode;

@@ -23,8 +23,8 @@ use self::invalid::{DAY, HOUR};
 use super::{Plan, SCHEMA, Transport};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// A Plan that can be run, as far as the Plan alone shows. It cannot be changed, and is never read from a file: a
-/// file holds a [`Plan`].
+/// A Plan that can be run, as far as the Plan alone shows. A valid Plan cannot be changed, and is never read from a
+/// file: a file holds a [`Plan`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidPlan(Plan);
 
@@ -103,7 +103,7 @@ impl Plan {
     }
 }
 
-/// Checks the timeout. That of a sequence is any time, or stands for none.
+/// Checks the timeout. A sequence may have any timeout, up to the greatest, which stands for none.
 fn timeout(plan: &Plan) -> Result<(), Invalid> {
     let (least, most) = match plan.sequence() {
         Some(_) => ((1, "1ns"), (NO_TIMEOUT_NS, "1000000000s")),

@@ -5,9 +5,9 @@
 pub struct Frame {
     /// Number that the client gave the request; each datagram of the reply repeats it.
     pub request: u16,
-    /// Place of this datagram among those of its message, from 0 on.
+    /// Index of this datagram among those of its message, from 0 on.
     pub sequence: u16,
-    /// Datagrams of the message. A server of the 1.6 line also sends 0, for a message without bytes.
+    /// Number of datagrams of the message. Servers from 1.6 on also send 0, for a message without bytes.
     pub total: u16,
 }
 
@@ -15,7 +15,7 @@ impl Frame {
     /// Length on the wire. The last two bytes are reserved and mean nothing.
     pub const LEN_BYTES: usize = 8;
 
-    /// The frame of a message that is one datagram, as every request is.
+    /// The frame of a message in a single datagram, as every request is.
     pub fn single(request: u16) -> Frame {
         Frame { request, sequence: 0, total: 1 }
     }

@@ -1,4 +1,4 @@
-//! The datagrams of one reply, put together in whichever order they come.
+//! The assembly of one reply from its datagrams, in any order of arrival.
 
 use super::frame::Frame;
 use super::shape::{END, ItemExtent, Shape, shape};
@@ -15,7 +15,7 @@ pub enum Taken {
     Nothing,
 }
 
-/// The reply as far as its datagrams have come.
+/// The state of a reply after the datagrams that have arrived so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gathered<'a> {
     /// Parts of the reply are missing.
@@ -24,18 +24,18 @@ pub enum Gathered<'a> {
     Whole {
         /// The bytes of the reply, as over TCP.
         bytes: &'a [u8],
-        /// Whether each value certainly has its own bytes. Values of several datagrams carry no mark of their key, and
-        /// after losses or disorder two of one length cannot be distinguished.
+        /// Whether each value certainly consists of its own bytes. Later datagrams of a value do not name its key, so
+        /// after losses or disorder the datagrams of two values of the same length cannot be distinguished.
         sure: bool,
-        /// Whether its values have their own bytes if nothing was overtaken: all keys were found, and the datagrams
-        /// came in an order in which they may have been sent.
+        /// Whether each value consists of its own bytes if no datagram overtook another: all keys were found, and the
+        /// datagrams came in an order in which they may have been sent.
         in_order: bool,
-        /// Number of messages that the reply came in: one for each key, or one for all.
+        /// Number of messages of the reply: one for each key that was found, or one for all.
         messages: usize,
         /// Number of items in the reply.
         items: usize,
     },
-    /// All announced datagrams have come, and they are no whole reply.
+    /// All announced datagrams have arrived, but they do not make up a reply.
     Broken,
 }
 
@@ -44,20 +44,20 @@ pub enum Gathered<'a> {
 pub struct Gathering {
     /// The keys of a multi-get, end to end; empty for other requests.
     keys: Vec<u8>,
-    /// End of each key in `keys`, and whether its item came.
+    /// End of each key in `keys`, and whether the item of the key has arrived.
     asked: Vec<(u32, bool)>,
     /// The payloads of the datagrams, in the order in which they came.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
-    /// Number of pieces that are no copies.
+    /// Number of pieces without copies.
     distinct: usize,
-    /// Datagrams that the messages take whose first one is there and no copy.
+    /// Number of datagrams of all messages whose first datagram has arrived, without copies.
     announced: usize,
     /// Whether the end of the reply came in a datagram of its own.
     ended: bool,
     /// Whether a datagram came out of the order in which datagrams are sent.
     disordered: bool,
-    /// The reply, put together.
+    /// The assembled reply.
     joined: Vec<u8>,
 }
 
@@ -69,17 +69,17 @@ struct Piece {
     /// Beginning of the piece in the bytes.
     start: usize,
     end: usize,
-    /// Whether equal bytes came before in this place, from another value that is equal or from a datagram that came
-    /// twice.
+    /// Whether equal bytes arrived before for the same place: from a datagram that arrived twice, or from another
+    /// value that is equal.
     copy: bool,
-    /// Whether the piece has a place in the reply that is being put together.
+    /// Whether the piece is used already in the reply that is being assembled.
     placed: bool,
-    /// For first pieces that begin an item: the place of its key among those asked for, and the length of the item.
+    /// For the first piece of an item: the index of the item's key among those requested, and the length of the item.
     item: Option<(usize, usize)>,
 }
 
 impl Gathering {
-    /// Forgets everything but the memory, for another reply; of a multi-get, `keys` are what it asks for.
+    /// Clears everything for another reply and keeps the memory. `keys` are the keys of a multi-get.
     pub fn begin(&mut self, keys: Option<&Keys<'_>>) {
         self.keys.clear();
         self.asked.clear();
@@ -96,7 +96,7 @@ impl Gathering {
         (self.ended, self.disordered) = (false, false);
     }
 
-    /// Takes in a datagram of the reply.
+    /// Adds a datagram of the reply.
     pub fn take(&mut self, frame: Frame, payload: &[u8]) -> Taken {
         let Frame { sequence, total, .. } = frame;
         if total == 0 && payload.is_empty() {
@@ -153,8 +153,8 @@ impl Gathering {
         self.pieces.iter().filter(move |piece| piece.sequence == sequence && piece.total == total)
     }
 
-    /// Index of the key to which the item of a first piece belongs, and the item's length; `Some(None)` for what is no
-    /// item, `None` when that has come before.
+    /// The index of the key of the item that a first piece begins, and the length of the item; `Some(None)` if the
+    /// piece begins no item, `None` if the item has arrived before.
     fn place_item(&mut self, total: u16, payload: &[u8], copy: bool) -> Option<Option<(usize, usize)>> {
         let Some(ItemExtent { key, len_bytes }) = ItemExtent::of(payload) else {
             return (!copy).then_some(None);
@@ -201,7 +201,7 @@ impl Gathering {
         }
     }
 
-    /// Number of datagrams that are known to be missing. Of messages without a single datagram nothing is known.
+    /// Number of datagrams that are known to be missing. Messages without any datagram are not known.
     pub fn missing(&self) -> u64 {
         let mut places: Vec<(u16, u16, bool)> =
             self.pieces.iter().map(|piece| (piece.total, piece.sequence, piece.copy)).collect();
@@ -217,7 +217,7 @@ impl Gathering {
         missing
     }
 
-    /// Puts the reply together, if all of it has come.
+    /// Assembles the reply if all of it has arrived.
     pub fn gathered(&mut self) -> Gathered<'_> {
         if self.pieces.len() < self.announced {
             return Gathered::Parts;
@@ -256,7 +256,7 @@ impl Gathering {
         }
     }
 
-    /// Joins what should be one message; false when its pieces are not all there.
+    /// Joins the pieces of a single message; false if some are missing.
     fn join_one(&mut self, total: u16) -> bool {
         for sequence in 0..total {
             let mut there = self.pieces.iter().skip(usize::from(sequence)).chain(&self.pieces);
@@ -268,8 +268,8 @@ impl Gathering {
         true
     }
 
-    /// Joins messages of one item each in the order in which their keys were asked for, with the end behind them. Says
-    /// how many there are, and whether none of them could have been put together in another way.
+    /// Joins messages of one item each in the order of the requested keys, and adds the end. Returns the number of
+    /// items, and whether no other assembly was possible.
     fn join_items(&mut self) -> Option<(usize, bool)> {
         self.joined.clear();
         self.pieces.iter_mut().for_each(|piece| piece.placed = false);
@@ -295,7 +295,7 @@ impl Gathering {
         (!heads.is_empty()).then_some((heads.len(), certain))
     }
 
-    /// A line in place of items: an error, which is the whole reply.
+    /// The line that a reply has instead of items: an error, which is the whole reply.
     fn join_line(&mut self, at: usize) -> Option<(usize, bool)> {
         let Piece { total, start, end, .. } = self.pieces[at];
         self.joined.clear();
@@ -303,7 +303,7 @@ impl Gathering {
         (total == 1 && self.joined.ends_with(b"\r\n")).then_some((0, true))
     }
 
-    /// Joins one message, choosing its pieces by their lengths, in the order in which they came.
+    /// Joins one message from the pieces whose lengths fit, in the order of arrival.
     fn join_item(&mut self, head: usize, ends: bool) -> Option<()> {
         let Piece { total, item, .. } = self.pieces[head];
         let (_, len_bytes) = item?;

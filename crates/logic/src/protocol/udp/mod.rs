@@ -1,11 +1,11 @@
-//! memcached's UDP: the frame in front of every datagram (`protocol.txt`, section "UDP protocol"), and replies put
-//! together from datagrams that come in any order.
+//! memcached over UDP: the frame in front of every datagram (`protocol.txt`, section "UDP protocol"), and the
+//! assembly of replies from datagrams that come in any order.
 //!
-//! A reply to a read of several keys has one of two framings. Servers before 1.6 cut it as one stream into datagrams
-//! that are numbered together. Since 1.6 each key that was found is a message of its own, numbered for itself, with the
-//! `END` behind the last of them or, where the last key was not found, alone; a first key that was not found leaves a
-//! datagram without bytes and with a total of 0. What a reply consists of says which of the two it is, so that nothing
-//! has to be known of the server.
+//! A reply to a read of several keys has one of two framings. Servers before 1.6 divide the whole reply into
+//! datagrams with consecutive numbers. Since 1.6 each key that was found is a message with numbers of its own; the
+//! `END` follows the item of the last key, or is a message of its own if the last key was not found; a first key that
+//! was not found leaves a datagram without bytes and with a total of 0. The datagrams of a reply show which framing
+//! it has, so the version of the server need not be known.
 
 mod frame;
 mod gathering;

@@ -1,19 +1,20 @@
-//! Extent of a reply, looked at without a codec.
+//! The extent of a reply, determined without a codec.
 
 use crate::protocol::lines;
 
 /// The last line of a whole reply to a read.
 pub(super) const END: &[u8] = b"END\r\n";
 
-/// Extent of a reply, looked at without a codec.
+/// The extent of a reply, determined without a codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Whole items, then the end of the reply; also any reply that is no read's, and what only a codec can judge.
+    /// Complete items and the end of the reply; also a reply that is not to a read, and any reply that only a codec
+    /// can judge.
     Ended {
         /// Number of items.
         items: usize,
     },
-    /// The bytes are whole items, and nothing follows them.
+    /// Complete items, after which the bytes end.
     Open,
     /// The bytes end in the middle of an item or a line.
     Cut,
