@@ -12,8 +12,8 @@ use crate::sys::{self, EthtoolQuestion};
 /// no card is set up: that is the administrator's.
 ///
 /// # Errors
-/// Returns an error that says what keeps the first card that does not from it, and which command sets it up where it could; and
-/// the error of the kernel where the way to a server is not known.
+/// Returns an error that says why the first unsuitable card does not stamp, and the command that sets it up if that
+/// is possible; and the error of the kernel if the route to a server is not known.
 pub fn check(servers: &[Server]) -> io::Result<()> {
     if servers.iter().any(Server::is_unix) {
         return Err(io::Error::other("unix sockets have no network card"));

@@ -1,5 +1,5 @@
-//! The ends of phases that are found while they go on: that of a warm-up and that of the measurement. A process that has a part of
-//! the plan gets them from another one.
+//! The ends of a warm-up and of a measurement that are found while they go on. A process with a part of the plan gets
+//! them from another process.
 
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -10,10 +10,10 @@ use pummel_measure::uncertainty::{EarlyEnds, lead_ns};
 use super::context::RunContext;
 use crate::clock;
 
-/// Time before its end at which a phase's end is known where clocks are simulated, in nanoseconds.
+/// Time by which the end of a phase is known in advance if clocks are simulated, in nanoseconds.
 const AHEAD_SIMULATED_NS: Nanos = 20 * MILLISECOND;
 
-/// The phase under way, and what decides when it is over.
+/// The current phase, and the search for its end.
 pub(super) struct EarlyEnd {
     /// Index of the phase.
     phase: usize,
@@ -36,7 +36,7 @@ impl EarlyEnd {
         (self.phase, self.began) = (phase, (at, round));
     }
 
-    /// Ends the phase under way where another process has said that it ends before its time.
+    /// Ends the current phase early if another process has announced that.
     pub(super) fn receive(&self, context: &RunContext<'_>) {
         if let Some(at) = context.gate.and_then(|gate| gate.early_end(self.phase)) {
             context.barrier.end_phase(self.began.1, at);
@@ -70,8 +70,8 @@ impl EarlyEnd {
         }
     }
 
-    /// Ends the phase so many nanoseconds after its beginning, or later: all workers have to learn it before that. So much of the phase
-    /// has been seen.
+    /// Ends the phase `end_ns` after its beginning, or later, since all workers have to know the end in advance.
+    /// `seen_ns` is the length of the phase that was evaluated.
     fn end_phase(&self, context: &RunContext<'_>, end_ns: Nanos, seen_ns: Nanos) {
         let (began, round) = self.began;
         let after = |ns: Nanos, more_ns: Nanos| ns.saturating_add(more_ns);

@@ -40,15 +40,15 @@ struct BarrierState {
     workers: usize,
     arrived: usize,
     round: u64,
-    /// The latest of the arrived workers' times.
+    /// The latest time that an arrived worker has passed.
     latest: Nanos,
-    /// Workers that have nothing left to do in the phase under way.
+    /// Number of workers that have nothing left to do in the current phase.
     idle: usize,
-    /// The run has workers in other processes, which are assumed to go on.
+    /// Whether the run has workers in other processes, which are assumed to go on.
     others: bool,
-    /// A worker that arrived is unable to go on.
+    /// Whether a worker that arrived is unable to go on.
     unable: bool,
-    /// A worker that arrived is ready.
+    /// Whether a worker that arrived is ready.
     ready: bool,
     verdict: Option<Nanos>,
 }
@@ -93,16 +93,16 @@ impl Barrier {
         state.verdict
     }
 
-    /// Notes that a worker has nothing left to do in the phase under way, since all its connections are lost. A worker
-    /// calls this once in a phase at most.
+    /// Notes that a worker has nothing left to do in the current phase, since all its connections are lost. A worker
+    /// calls this at most once in a phase.
     pub fn mark_idle(&self, now: Nanos) {
         let mut state = self.lock();
         state.idle += 1;
         state.latest = state.latest.max(now);
     }
 
-    /// Since when no worker has anything left to do in the phase under way, which is then over before its end. `None`
-    /// as long as one worker goes on: the idle workers account for that time as well.
+    /// Time since which no worker has anything left to do in the current phase, which ends early then; `None` as long
+    /// as one worker goes on, in which case the idle workers account for the whole phase as well.
     pub fn all_idle(&self) -> Option<Nanos> {
         let state = self.lock();
         (!state.others && state.idle + state.arrived >= state.workers).then_some(state.latest)
@@ -134,18 +134,18 @@ impl Barrier {
         verdict
     }
 
-    /// Stops the run: no phase begins any more, and the phase under way sends no more requests.
+    /// Stops the run: no further phase begins, and no more requests are sent in the current one.
     pub fn stop(&self) {
         self.ends_at.0.store(STOPPED, Ordering::Relaxed);
     }
 
-    /// The number of the round that was over last: which phase [`Barrier::end_phase`] may end.
+    /// The number of the last completed round, by which [`Barrier::end_phase`] identifies the phase that follows it.
     pub fn round(&self) -> u64 {
         self.lock().round
     }
 
-    /// Ends the phase under way at `at`, on the monotonic clock, unless it ends before that or is over: it is the phase after
-    /// round number `round`. All workers see this within the time between two slices.
+    /// Ends the phase after round number `round` at `at`, on the monotonic clock, unless it ends earlier or is over.
+    /// All workers see this within the time between two slices.
     pub fn end_phase(&self, round: u64, at: Nanos) {
         // No round is over while this thread looks at its number.
         let state = self.lock();

@@ -123,12 +123,13 @@ pub struct AttemptHistory {
     pub attempt: u32,
     /// Failed attempts to open the connection since it was open.
     pub failures: u32,
-    /// Number of times in a row that the server closed the connection without having replied on it, up to the greatest
-    /// number of the type.
+    /// Number of consecutive times that the server closed the connection without having replied on it, up to the
+    /// greatest number of the type.
     pub failures_without_reply: u16,
-    /// The server refused the connection the last time that it ended: it took the connection, and said that it takes no more.
+    /// Whether the server refused the connection when it last ended: the server accepted it and then said that it
+    /// takes no more.
     pub refused: bool,
-    /// The last opening of the connection was counted as a reconnection.
+    /// Whether the last opening of the connection was counted as a reconnection.
     pub reopened: bool,
     /// The connection was open once.
     pub opened: bool,
@@ -141,7 +142,7 @@ pub struct AttemptHistory {
 }
 
 impl AttemptHistory {
-    /// Number of failures in a row that decides how long a new attempt waits.
+    /// Number of consecutive failures, which decides how long a new attempt waits.
     pub fn failures_in_a_row(&self) -> u32 {
         self.failures.max(u32::from(self.failures_without_reply))
     }

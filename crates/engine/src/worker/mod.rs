@@ -332,7 +332,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 }
 
-/// Hands over what the backend has, and does what follows from it at once. Calls `seen` for each event.
+/// Handles the events of the backend and their immediate consequences. Calls `seen` for each event.
 #[inline]
 fn take_events<C: Codec, B: Backend>(
     state: &mut WorkerState<C>,
@@ -354,8 +354,9 @@ fn take_events<C: Codec, B: Backend>(
     }
 }
 
-/// Takes what lies unread: a look serves only so many connections and so many bytes, and a signal may have ended the wait
-/// before anything was looked at. A peer that never stops sending is not waited for.
+/// Reads all bytes that have arrived. One call of the backend handles a limited number of connections and bytes, and
+/// a signal may have ended the wait before any were handled, so several calls are made. Their number is limited too,
+/// in case a peer never stops sending.
 #[cold]
 fn take_what_lies_unread<C: Codec, B: Backend>(
     state: &mut WorkerState<C>,

@@ -107,8 +107,8 @@ pub struct WorkerState<C> {
     /// Clients that have received requests of a trace in this turn; empty between turns.
     pub fed: Vec<u32>,
     pub openings: Openings,
-    /// Connections to be closed because their peer sent what the protocol does not allow. Their slots may have other
-    /// connections by then.
+    /// Connections to be closed because their peer sent bytes that the protocol does not allow. Their slots may have
+    /// other connections when they are closed.
     pub broken: Vec<ConnId>,
     /// Clients that have something left to do in this phase.
     pub active: usize,
@@ -118,7 +118,8 @@ pub struct WorkerState<C> {
     pub lanes_unopened: u64,
     /// Lost lanes whose servers refused them.
     pub lanes_refused: u64,
-    /// The worker opens its connections, and does so to the end where servers refuse some, so that all refusals are known.
+    /// Whether the worker is still opening its connections. All are tried even if servers refuse some, so that all
+    /// refusals are known.
     pub is_opening: bool,
     pub silence: Silence,
     /// The codec that new connections get copies of.
@@ -267,8 +268,8 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Notes that a server took the connection in `slot` at `now`, which shows that it is there where it is asked for no
-    /// replies.
+    /// Notes that a server accepted the connection in `slot` at `now`. In a run whose requests get no replies, this
+    /// shows that the server is alive.
     pub fn note_accepted(&mut self, slot: usize, now: Nanos) {
         if self.limits.no_replies && !self.maker.is_load() {
             self.silence.accepted(self.endpoints[slot].server, slot, now);

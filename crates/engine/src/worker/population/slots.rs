@@ -16,10 +16,10 @@ pub struct Slots {
     limit: usize,
     /// Number of slots.
     count: usize,
-    /// Slots without a client, and since when each is free.
+    /// Slots without a client, with the time since which each is free.
     free: Vec<(u32, Nanos)>,
-    /// Slots whose last connections failed: until when no client takes each, its number, and since when it is free.
-    /// There are at most as many as slots.
+    /// Slots whose last connection failed: the time before which no client takes the slot, its number, and the time
+    /// since which it is free.
     paused: BinaryHeap<Reverse<(Nanos, u32, Nanos)>>,
     /// Number of clients that have a slot.
     alive: usize,

@@ -9,9 +9,9 @@ use pummel_logic::unsent;
 use pummel_logic::workload::sequence::Draws;
 use pummel_logic::workload::verify::stale::RunMark;
 
-/// Within how many nanoseconds clients come together whose arrivals are drawn as mcperf draws them, by the millisecond.
-/// No client comes before it is due. Thousands of clients a second cost one wake-up for each millisecond and not one
-/// for each client.
+/// Length of the steps, in nanoseconds, in which clients come together if their arrivals are drawn as mcperf draws
+/// them. No client comes before it is due. With thousands of clients a second, this costs one wake-up for each
+/// millisecond and not one for each client.
 const GRAIN_NS: Nanos = MILLISECOND;
 
 /// The limits of churning clients in all phases.

@@ -14,7 +14,8 @@ use crate::worker::messages::{ConnectionEvent, Departure, Messages, WorkerMessag
 use crate::worker::reporter::{ReportMode, WorkerReporter};
 use crate::worker::trouble::Trouble;
 
-/// Most different messages of servers that are kept, and most bytes of each: what Redis says of its protected mode has some 990.
+/// Most different messages of servers that are kept, and most bytes of each. The message of Redis in protected mode
+/// has about 990 bytes.
 const MESSAGES: (usize, usize) = (8, 1_024);
 
 /// Number of equal messages of servers that are passed on at once.
