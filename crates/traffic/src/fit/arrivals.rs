@@ -160,8 +160,8 @@ impl Level {
         if self.freedom_of_cubes > 0.0 { self.cubes / self.freedom_of_cubes } else { 0.0 }
     }
 
-    /// The factor by which the skewness is greater than that of a load that has one rate in all hours: a variation in
-    /// proportion to the rate weighs by its third power in busy hours.
+    /// The factor by which differences between hours increase the skewness over that of a load with the same rate in
+    /// all hours. The third moment of an hour grows with the cube of its rate, so busy hours weigh more.
     fn skew_of_hours(&self) -> f64 {
         let [second, third] = self.hour_means.map(|sum| sum / self.all.windows);
         if second > 0.0 { (third / libm::pow(second, 1.5)).max(1.0) } else { 1.0 }
@@ -213,9 +213,9 @@ impl FittedBurst {
 /// The figures of the arrivals in a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrivalFit {
-    /// Requests per second; `None` where the rows have no times, or exact ones that are all the same.
+    /// Requests per second; `None` if the rows have no times, or exact times that are all the same.
     pub rate: Option<f64>,
-    /// Whether most times are whole seconds: the arrivals within a second are not known.
+    /// Whether most times are whole seconds, so that the arrivals within a second are not known.
     pub whole_seconds: bool,
     /// Requests in the busiest second divided by those in the mean one; `None` for traces shorter than two seconds.
     pub peak_1s: Option<f64>,
@@ -256,18 +256,18 @@ impl ArrivalFit {
     }
 }
 
-/// Precision of the times of a trace, by the precision of its rows.
+/// Counter of the precision of the times of rows, for the precision of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Resolution {
     requests: u64,
-    /// Requests whose times are whole seconds.
+    /// Number of requests whose times are whole seconds.
     of_whole_seconds: u64,
-    /// The least precise of the other times, in nanoseconds.
+    /// The coarsest precision of all other times, in nanoseconds.
     exact_ns: Nanos,
 }
 
 impl Resolution {
-    /// Notes a row of `requests` requests.
+    /// Adds a row of `requests` requests whose time has the precision `row_ns`.
     pub(super) fn take(&mut self, row_ns: Nanos, requests: u64) {
         self.requests += requests;
         match row_ns >= SECOND {
@@ -276,13 +276,14 @@ impl Resolution {
         }
     }
 
-    /// The precision of most times, in nanoseconds: a few whole ones may have lost a fraction of 0.
+    /// The precision of most times, in nanoseconds. A few times may look like whole seconds because programs leave out
+    /// a fraction of 0.
     pub(super) fn ns(&self) -> Nanos {
         if self.of_whole_seconds > self.requests / 2 { SECOND } else { self.exact_ns.max(1) }
     }
 }
 
-/// Counts of requests in windows of time, for exact times and for whole seconds.
+/// Counters of requests in windows of time: one for exact times, and one for whole seconds.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     exact: ArrivalCounter,
@@ -290,19 +291,19 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// A counter for a trace whose first row is as exact as `first_ns`.
+    /// The counters for a trace whose first row has a time of the precision `first_ns`.
     pub(super) fn new(first_ns: Nanos) -> Arrivals {
         let exact_ns = if first_ns < SECOND { first_ns } else { 1 };
         Arrivals { exact: ArrivalCounter::new(exact_ns), whole_seconds: ArrivalCounter::new(SECOND) }
     }
 
-    /// Adds requests at this time after the first row, which must not be before earlier ones.
+    /// Adds `requests` requests at `since_ns` after the first row. The times of calls must not decrease.
     pub(super) fn take(&mut self, since_ns: Nanos, requests: u64) {
         self.exact.take(since_ns, requests);
         self.whole_seconds.take(since_ns, requests);
     }
 
-    /// Computes the figures of the arrivals, whose times are as exact as `resolution_ns`.
+    /// Computes the figures of the arrivals, whose times have the precision `resolution_ns`.
     pub(super) fn end(self, resolution_ns: Nanos) -> ArrivalFit {
         let counter = if resolution_ns < SECOND { self.exact } else { self.whole_seconds };
         counter.end(resolution_ns)
@@ -312,7 +313,7 @@ impl Arrivals {
 /// Counter of requests in windows of time.
 #[derive(Debug)]
 struct ArrivalCounter {
-    /// Requests of the window under way, the shortest one, which ends at `until_ns`.
+    /// Requests of the current window of the shortest length, which ends at `until_ns`.
     pending: f64,
     pending_ns: Nanos,
     until_ns: Nanos,
@@ -323,7 +324,7 @@ struct ArrivalCounter {
 }
 
 impl ArrivalCounter {
-    /// A counter of rows whose times are as exact as `resolution_ns`.
+    /// A counter for rows whose times have the precision `resolution_ns`.
     fn new(resolution_ns: Nanos) -> ArrivalCounter {
         let least = WINDOW_LEAST_NS.max(resolution_ns);
         let mut widths: Vec<Nanos> =
@@ -342,7 +343,7 @@ impl ArrivalCounter {
         }
     }
 
-    /// Adds requests at this time after the first row, which must not be before earlier ones.
+    /// Adds `requests` requests at `since_ns` after the first row. The times of calls must not decrease.
     fn take(&mut self, since_ns: Nanos, requests: u64) {
         self.last_ns = since_ns;
         if since_ns >= self.until_ns {
@@ -369,7 +370,7 @@ impl ArrivalCounter {
         self.steps[step] += requests;
     }
 
-    /// Computes the figures of the arrivals, whose times are as exact as `resolution_ns`.
+    /// Computes the figures of the arrivals, whose times have the precision `resolution_ns`.
     fn end(mut self, resolution_ns: Nanos) -> ArrivalFit {
         self.hand_on();
         let requests: f64 = self.steps.iter().sum();
@@ -519,9 +520,10 @@ fn burst(levels: &[Level], rate: f64) -> Option<FittedBurst> {
 /// The states whose memory, the sum of the rates at which they are left, is `memory` per second, and whose excess
 /// index of dispersion in very long windows is `limit`.
 fn states(levels: &[&Level], rate: f64, memory: f64, limit: f64) -> Option<BurstStates> {
-    // The variance of the rate by the square of its mean.
+    // The variance of the rate divided by the square of its mean.
     let variation = limit * memory / (2.0 * rate);
-    // The longest windows in which the state seldom changes show the rate itself best, and the chance of arrivals least.
+    // The longest windows within which the state seldom changes show the rate best, because chance in the arrivals
+    // weighs least.
     let skew_of = |level: &&&Level| memory * level.width_ns as f64 / SECOND as f64 <= 0.3;
     let level = levels.iter().rfind(skew_of).or(levels.first())?;
     let (mean, variance) = (level.mean(), level.variance());

@@ -15,7 +15,7 @@ pub struct Stat {
     /// Number of requests of each operation, in the order of [`Verb::ALL`]; a row that stands for several requests
     /// counts as that many.
     pub by_verb: [u64; Verb::COUNT],
-    /// The time of the first row, and the greatest one.
+    /// The time of the first row and the latest time of a row; `None` without rows.
     pub span: Option<(Nanos, Nanos)>,
     /// Number of rows that are earlier than a row before them.
     pub out_of_order: u64,
@@ -29,7 +29,8 @@ pub struct Stat {
     pub value_bytes: ValueCounts,
     /// TTLs of stores in seconds, without stores that have none.
     pub ttl_s: ValueCounts,
-    /// Requests of the busiest second, where a row that is earlier than the one before counts as made at that one's time.
+    /// Number of requests in the busiest second. A row that is earlier than a row before it counts as made at the
+    /// latest time so far.
     pub peak_second: u64,
     /// Whether a row names its client.
     pub has_clients: bool,
@@ -99,8 +100,8 @@ impl Stat {
         self.resolution.ns() == SECOND
     }
 
-    /// The time that the trace takes, in nanoseconds: from the first row to the latest one, with the whole of its second where
-    /// times are whole seconds. `None` where rows have no times, or exact ones that are all the same.
+    /// The length of the trace in nanoseconds, from the first row to the latest one; if times are whole seconds, up to the
+    /// end of the last second. `None` if there are no rows, or all have the same exact time.
     pub fn length_ns(&self) -> Option<Nanos> {
         let (first, last) = self.span?;
         let last_second_ns = if self.whole_seconds() { SECOND } else { 0 };
