@@ -3,6 +3,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pummel_logic::protocol::{contract, text::Text};
+use pummel_logic::protocol::{Codec, contract, text::Text};
 
 fuzz_target!(|data: &[u8]| contract::fuzz_decode(Text::new, data));
