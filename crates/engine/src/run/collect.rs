@@ -188,7 +188,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             if let Some(rate_control) = &mut self.rate_control {
                 rate_control.apply(self.context, &mut self.measurement, self.watch);
             }
-            self.interrupt_where(stop);
+            self.interrupt_if(stop);
             if self.stopped_at.is_none()
                 && let Some(why) = self.context.unreported_evictions()
             {
@@ -198,7 +198,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         // Another process may have ended the run while all workers here waited for it.
         if self.context.gate.is_some() && self.ends.is_one_outstanding() {
-            self.interrupt_where(stop);
+            self.interrupt_if(stop);
         }
         let unobserved = std::mem::take(&mut self.unobserved);
         let context = self.context;
@@ -285,7 +285,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Stops the run where the caller wants it to end before its time.
-    fn interrupt_where(&mut self, stop: &dyn Fn() -> bool) {
+    fn interrupt_if(&mut self, stop: &dyn Fn() -> bool) {
         if self.stopped_at.is_none() && stop() {
             self.interrupted = true;
             self.stop();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -19,11 +20,34 @@ use crate::side_connections::{SideConnections, SideEvent, SideOptions};
 use crate::sys;
 
 /// Longest wait, in nanoseconds, for servers that are measured over UDP to accept a TCP connection, which is then
-/// used to load them.
+/// used to load them. Each address gets an equal part of it, by the server with the most addresses.
 const LISTEN_MAX_NS: Nanos = SECOND;
 
 /// Interval at which a wait for the name service checks whether the run goes on.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Most threads of a process that wait for the name service at one time. An agent leaves one behind for each order that is
+/// given up while its names are resolved.
+const RESOLVING_MAX: u32 = 64;
+
+/// Number of threads that wait for the name service.
+static RESOLVING: AtomicU32 = AtomicU32::new(0);
+
+/// A place among the threads that wait for the name service; it becomes free when dropped.
+struct ResolvingPlace;
+
+impl ResolvingPlace {
+    fn take() -> Option<ResolvingPlace> {
+        let add = |threads| (threads < RESOLVING_MAX).then_some(threads + 1);
+        RESOLVING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok().map(|_| ResolvingPlace)
+    }
+}
+
+impl Drop for ResolvingPlace {
+    fn drop(&mut self) {
+        RESOLVING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// Resolves the servers of a plan that have these names, until `goes_on` returns false.
 pub(super) fn resolved(
@@ -33,34 +57,49 @@ pub(super) fn resolved(
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Vec<Server>, RunError> {
     let sources = Sources::parse(&plan.socket.source).map_err(RunError::Connect)?;
-    let found = resolve_each(names, move |name| Server::resolve(name, &sources), goes_on)?;
-    let permitted = |(name, server): (&String, Result<Server, ConnectError>)| {
-        let server = server.map_err(RunError::Connect)?;
+    let permit = permit.cloned();
+    let resolve = move |name: &str| {
+        let server = Server::resolve(name, &sources).map_err(RunError::Connect)?;
         // The permission is asked for the resolved addresses, since a name may have others the next time.
-        if let Some(permit) = permit {
+        if let Some(permit) = &permit {
             server
                 .permitted(|address| permit(address))
-                .map_err(|address| RunError::Forbidden { server: name.clone(), address })?;
+                .map_err(|address| RunError::Forbidden { server: name.to_owned(), address })?;
         }
         Ok(server)
     };
-    names.iter().zip(found).map(permitted).collect()
+    resolve_each(names, resolve, goes_on)?.into_iter().collect()
 }
 
-/// Resolves names in order with `resolve`, until `goes_on` returns false. The name service cannot be interrupted, so
+/// Resolves names in order with `resolve`, up to the first error, until `goes_on` returns false. The name service cannot be interrupted, so
 /// it is called on another thread, which is left behind if it does not answer.
 ///
 /// # Errors
 /// Returns [`RunError::Interrupted`] when `goes_on` returned false before all names were resolved, and [`RunError::Kernel`] when the
-/// thread cannot be started.
-pub(super) fn resolve_each(
+/// thread cannot be started, or [`RESOLVING_MAX`] threads wait for the name service already.
+pub(super) fn resolve_each<E: Send + 'static>(
     names: &[String],
-    resolve: impl Fn(&str) -> Result<Server, ConnectError> + Send + 'static,
+    resolve: impl Fn(&str) -> Result<Server, E> + Send + 'static,
     goes_on: &dyn Fn() -> bool,
-) -> Result<Vec<Result<Server, ConnectError>>, RunError> {
+) -> Result<Vec<Result<Server, E>>, RunError> {
+    let Some(place) = ResolvingPlace::take() else {
+        let why = io::Error::other(format!(
+            "{RESOLVING_MAX} earlier questions to the name service wait for answers"
+        ));
+        return Err(RunError::Kernel("the names of servers cannot be resolved", why));
+    };
     let (found, answers) = mpsc::channel();
     let asked = names.to_vec();
-    let ask = move || asked.iter().try_for_each(|name| found.send(resolve(name)));
+    let ask = move || {
+        let _place = place;
+        for name in &asked {
+            let server = resolve(name);
+            let is_last = server.is_err();
+            if found.send(server).is_err() || is_last {
+                return;
+            }
+        }
+    };
     let thread = thread::Builder::new().name("names".to_owned()).spawn(ask);
     thread.map_err(no_thread)?;
     let mut servers = Vec::with_capacity(names.len());
@@ -72,7 +111,8 @@ pub(super) fn resolve_each(
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    assert_eq!(servers.len(), names.len(), "the thread has asked for every name");
+    let ended_early = servers.last().is_some_and(Result::is_err);
+    assert!(servers.len() == names.len() || ended_early, "the thread has asked for every name");
     Ok(servers)
 }
 
@@ -186,6 +226,19 @@ mod tests {
     use pummel_logic::plan::{Load, Phase, Stop};
 
     use super::*;
+
+    #[test]
+    fn no_name_is_asked_for_behind_one_that_is_refused() {
+        let (asked, order) = mpsc::channel();
+        let refuse = move |name: &str| {
+            asked.send(name.to_owned()).unwrap();
+            Err("refused")
+        };
+        let names = ["a:1", "b:1"].map(str::to_owned);
+        let found = resolve_each(&names, refuse, &|| true).unwrap();
+        assert!(matches!(found.as_slice(), [Err("refused")]));
+        assert_eq!(order.iter().collect::<Vec<String>>(), ["a:1"]);
+    }
 
     #[test]
     fn a_wish_to_end_ends_the_wait_for_a_name_service_that_does_not_answer() {
