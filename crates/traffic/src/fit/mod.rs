@@ -364,7 +364,11 @@ impl Fitter {
             by_objects: self.keys.by_objects,
             by_bytes: self.keys.by_bytes,
             churn,
-            arrivals: self.arrivals.map(|arrivals| arrivals.end(resolution_ns)).unwrap_or_default(),
+            arrivals: match self.arrivals.filter(|_| last_ns > 0) {
+                Some(arrivals) => arrivals.end(resolution_ns),
+                // The rows have no times: the formats write 0.
+                None => ArrivalFit { whole_seconds: resolution_ns >= SECOND, ..ArrivalFit::default() },
+            },
         }
     }
 

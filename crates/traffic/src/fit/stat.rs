@@ -101,9 +101,9 @@ impl Stat {
     }
 
     /// The length of the trace in nanoseconds, from the first row to the latest one; if times are whole seconds, up to the
-    /// end of the last second. `None` if there are no rows, or all have the same exact time.
+    /// end of the last second. `None` if no row has a time other than 0, or all have the same exact time.
     pub fn length_ns(&self) -> Option<Nanos> {
-        let (first, last) = self.span?;
+        let (first, last) = self.span.filter(|(_, last)| *last > 0)?;
         let last_second_ns = if self.whole_seconds() { SECOND } else { 0 };
         Some((last - first).saturating_add(last_second_ns)).filter(|length_ns| *length_ns > 0)
     }

@@ -343,7 +343,12 @@ fn a_few_whole_times_among_exact_ones_do_not_make_a_trace_of_whole_seconds() {
 fn rows_of_one_whole_second_take_that_second_in_a_fit_as_in_a_summary() {
     let row = Row { at_ns: 5 * SECOND, ..Row::read(b"k") };
     assert_eq!(fit_of(&[row.within_second(), row.within_second()]).arrivals.rate, Some(2.0));
+    let none = Row::read(b"k").within_second();
+    assert_eq!(fit_of(&[none, none]).arrivals.rate, None, "a format without times");
     let mut stat = Stat::default();
+    stat.take(&none);
+    assert_eq!(stat.length_ns(), None);
+    stat = Stat::default();
     stat.take(&row.within_second());
     assert_eq!(stat.length_ns(), Some(SECOND));
     assert_eq!(fit_of(&[row, row]).arrivals.rate, None, "exact times that are all the same");
