@@ -224,6 +224,10 @@ pub fn begin(
                 MemberEvent::End { measurement: Box::new(measurement), cut_short }
             }
             Err(error @ RunError::Plan(_)) => MemberEvent::Refused { why: error.to_string(), usage: true },
+            Err(RunError::Interrupted) => {
+                let why = cut_short.get().map_or("it was told to end before it began", |cut| &cut.why);
+                MemberEvent::Failed(why.to_owned())
+            }
             Err(error) => MemberEvent::Failed(error.to_string()),
         });
     })?;

@@ -160,14 +160,17 @@ impl<'a> DistributedRun<'a> {
             if stop() {
                 return Err(StartError::Interrupted);
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                let waited = self.accept_timeout.as_secs();
-                let name = &missing.name;
-                return Err(StartError::Agents(format!(
-                    "agent {name} did not accept its order; waited {waited} s"
-                )));
-            }
-            let Ok((number, event)) = heard.recv_timeout(POLL_INTERVAL) else { continue };
+            let Ok((number, event)) = heard.recv_timeout(POLL_INTERVAL) else {
+                // Judged only where nothing waits to be read: this process may have had no CPU.
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    let waited = self.accept_timeout.as_secs();
+                    let name = &missing.name;
+                    return Err(StartError::Agents(format!(
+                        "agent {name} did not accept its order; waited {waited} s"
+                    )));
+                }
+                continue;
+            };
             let member = &mut self.members[number];
             member.heard_at = clock::now();
             let of_agent = |why: String| format!("agent {}: {why}", member.name);
@@ -295,7 +298,7 @@ impl<'a> DistributedRun<'a> {
     }
 
     /// Takes in what members have sent already: no member is late whose word waits because this process had no CPU. A member that
-    /// sends all the time keeps nobody waiting for longer than a second.
+    /// sends all the time delays this for a second at most.
     fn hear_what_waits(&mut self, heard: &HeardEvents) {
         let until = clock::now().saturating_add(SECOND);
         while let Ok((number, event)) = heard.recv_timeout(Duration::ZERO) {
