@@ -58,8 +58,13 @@ impl Interval {
     /// An empty slice of the same worker, which takes the memory of its requests' times with the first of them.
     pub fn another(&self) -> Interval {
         let groups = self.groups.iter().map(|_| std::iter::empty());
-        let mut side_times = self.side_times.clone();
-        side_times.clear();
+        let own = &self.side_times;
+        let side_times = SideTimes {
+            outstanding: own.outstanding.as_ref().map(|_| Box::default()),
+            pairs: own.pairs.as_ref().map(|_| Box::default()),
+            transmit: own.transmit.as_ref().map(|_| Box::default()),
+            servers: Vec::new(),
+        };
         Interval { side_times, worker: self.worker, ..Interval::new(groups) }
     }
 

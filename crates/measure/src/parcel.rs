@@ -113,7 +113,9 @@ impl Parcel {
         self.start_ns = self.start_ns.min(later.start_ns);
         self.end_ns = self.end_ns.max(later.end_ns);
         self.groups.merge(&later.groups);
-        Merge::merge(&mut self.parts, &later.parts);
+        for (number, ops) in later.parts.iter().filter(|(number, _)| **number < PARTS_MAX) {
+            self.parts.entry(*number).or_default().merge(ops);
+        }
         self.counters.merge(&later.counters);
         self.side_times.merge(&later.side_times);
         self.evicted |= later.evicted;

@@ -47,7 +47,7 @@ impl Verify {
     /// Counts a wrong value.
     pub fn fail(&mut self, key: &[u8], why: &str) {
         self.failed += 1;
-        merge_keys(&mut self.keys, &BTreeSet::from([hash(key)]));
+        keep_key(&mut self.keys, hash(key));
         if self.first.len() < FAILURES_SHOWN {
             merge_first(&mut self.first, &vec![WrongKey { key: printable(key), why: why.to_owned() }]);
         }
@@ -75,10 +75,12 @@ fn merge_first(first: &mut Vec<WrongKey>, others: &Vec<WrongKey>) {
 
 /// Adds hashes of keys, while there is room for them.
 fn merge_keys(keys: &mut BTreeSet<u64>, others: &BTreeSet<u64>) {
-    for other in others {
-        if keys.len() < FAILED_KEYS_KEPT {
-            keys.insert(*other);
-        }
+    others.iter().for_each(|other| keep_key(keys, *other));
+}
+
+fn keep_key(keys: &mut BTreeSet<u64>, key: u64) {
+    if keys.len() < FAILED_KEYS_KEPT {
+        keys.insert(key);
     }
 }
 
