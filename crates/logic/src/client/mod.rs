@@ -145,17 +145,17 @@ impl Client {
 
     /// Returns what a client wants whose next request is not due, or does not come by itself over its only lane.
     #[inline(never)]
-    fn poll_next<'a, const FROM: bool>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
+    fn poll_next<'a, const KIND: bool>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Action<'a> {
         if self.under_way.is_splitting() {
             return self.ask_part(maker);
         }
-        match self.next::<FROM>(now, maker) {
+        match self.next::<KIND>(now, maker) {
             Next::Open(lane) => self.open(lane),
             Next::Wait(until) => Action::Wait(until),
             Next::Done if self.lanes.is_opening() && now < self.source.assignment.end => {
                 Action::Wait(self.source.assignment.end)
             }
-            Next::Done if FROM == ROWS && self.lanes.lost() > 0 => self.give_up_row(now, maker),
+            Next::Done if KIND == ROWS && self.lanes.lost() > 0 => self.give_up_row(now, maker),
             Next::Done => Action::Done,
             Next::FollowUp { follow, ready } => match self.passage(follow.request.lane, now) {
                 Passage::Later => Action::Wait(self.source.assignment.end),
@@ -166,13 +166,13 @@ impl Client {
                 Passage::Open(opened) => {
                     self.under_way.waiting.pop_front();
                     let (request, ready) = (follow.request, ready.max(opened));
-                    match FROM {
+                    match KIND {
                         ROWS => self.ask_row(request, follow.due, ready, maker),
                         DRAWN => self.ask(request, follow.due, ready, maker).over(follow.request.lane),
                     }
                 }
             },
-            Next::Arrival { due, ready } if FROM == ROWS => self.ask_next_row(now, due, ready, maker),
+            Next::Arrival { due, ready } if KIND == ROWS => self.ask_next_row(now, due, ready, maker),
             Next::Arrival { due, ready } if !self.lanes.is_single() => {
                 self.poll_arrival(due, ready, now, maker)
             }
@@ -413,9 +413,9 @@ impl Client {
 
     /// The next request that is due by itself. The arrival of a row that is not known yet wakes its client.
     #[inline(always)]
-    fn upcoming<const FROM: bool>(&self, maker: &RequestMaker) -> Upcoming {
+    fn upcoming<const KIND: bool>(&self, maker: &RequestMaker) -> Upcoming {
         let since = self.under_way.slots.since();
-        let due = match FROM {
+        let due = match KIND {
             ROWS => match maker.task.rows().next(self.source.number()) {
                 NextRow::Due(offset) => self.source.due(offset, since),
                 NextRow::Later if !self.stopped => return Upcoming::Later,
@@ -427,7 +427,7 @@ impl Client {
         match due < self.source.assignment.end && !self.stopped {
             true => Upcoming::Due(due),
             // A phase lasts as long as it was asked to, also when nothing more is due in it.
-            false if FROM == DRAWN && self.source.assignment.end != NEVER => Upcoming::Later,
+            false if KIND == DRAWN && self.source.assignment.end != NEVER => Upcoming::Later,
             false => Upcoming::None,
         }
     }
@@ -443,7 +443,7 @@ impl Client {
 
     /// Next thing to do, and when.
     #[inline(always)]
-    fn next<const FROM: bool>(&self, now: Nanos, maker: &RequestMaker) -> Next {
+    fn next<const KIND: bool>(&self, now: Nanos, maker: &RequestMaker) -> Next {
         let opened = match self.lanes.readiness(now >= self.source.assignment.end, !self.stopped) {
             Readiness::Open(lane) => return Next::Open(lane),
             Readiness::Later => return Next::Wait(self.source.assignment.end),
@@ -461,7 +461,7 @@ impl Client {
             // The answer that frees a slot wakes it.
             wake = if is_free { follow.due } else { NEVER };
         }
-        match self.upcoming::<FROM>(maker) {
+        match self.upcoming::<KIND>(maker) {
             Upcoming::Due(due) => {
                 let asked = due.max(self.source.policy.as_ref().map_or(0, |policy| policy.spaced_until));
                 match (is_free, asked <= now) {

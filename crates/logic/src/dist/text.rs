@@ -219,7 +219,7 @@ pub const NAMES: [&str; 12] = [
 
 /// The forms of a distribution, for text that is none of them.
 const ANY: &str = "a number, fixed:V, uniform:LO,HI, normal:MEAN,SD, exponential:MEAN, pareto:LOC,SCALE,SHAPE, \
-                   gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival[:HOUR], weighted:LO-HI@P,..., file:PATH or cachelib:PATH";
+                   gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival[:HOUR], weighted:LO-HI@P,..., file:PATH or, of sizes, cachelib:PATH";
 
 /// The form that each distribution accepts.
 fn accepted(dist: &Dist) -> &'static str {

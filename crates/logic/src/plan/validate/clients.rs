@@ -95,10 +95,6 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
         return refuse(Field::FieldBytes.path(), "", "expected hashes only with RESP");
     }
-    let has_hashes = plan.data.style.field_bytes.is_some_and(|bytes| bytes > 0);
-    let expected = "expected 0 where values are fields of hashes, which do not expire";
-    let expires = plan.data.expiry_s.support() != (0.0, 0.0);
-    refuse_if(has_hashes && expires, Field::Expiry.path(), &plan.data.expiry_s, expected)?;
     let expected = "expected 0 where requests are replayed: their values are not those of records";
     refuse_if(plan.verify > 0.0 && plan.replays(), Field::Verify.path(), plan.verify, expected)?;
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));

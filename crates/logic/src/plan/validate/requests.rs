@@ -183,6 +183,9 @@ fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
         let expected = "expected set where records are fields of hashes: a field is stored whatever is there";
         return refuse(Field::Fill.of(index), "add", expected);
     }
+    let expires = plan.data.expiry_s.support() != (0.0, 0.0);
+    let expected = "expected 0 where values are stored in fields of hashes, which do not expire";
+    refuse_if(expires && stores_fields(plan), Field::Expiry.path(), &plan.data.expiry_s, expected)?;
     match plan.phases.iter().position(|phase| matches!(phase.work, Work::Trace(_))) {
         Some(index) => {
             let expected = "expected no trace where records are fields of hashes: its rows may ask for operations that \
@@ -191,6 +194,14 @@ fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
         }
         None => Ok(()),
     }
+}
+
+/// Whether a plan stores values in fields of hashes. A key that is no longer than a field and one byte is no hash.
+fn stores_fields(plan: &Plan) -> bool {
+    let field_bytes = plan.data.style.field_bytes.map_or(0, u64::from);
+    let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
+    let stores = |mix: &Mix| mix.any_op(Verb::stores) || mix.has_pairs() || mix.read_through_ns.is_some();
+    longest_key(plan) > field_bytes + 1 && (loads || plan.mixes().any(|(_, mix)| stores(mix)))
 }
 
 /// Whether records are fields of hashes.
