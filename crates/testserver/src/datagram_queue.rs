@@ -192,7 +192,8 @@ impl Server {
                         self.note(ended(NO_CONNECTION, owed, None));
                     }
                 }
-                _ => queue.write(due, datagram),
+                None => queue.write(due, datagram),
+                Some(other) => unreachable!("{} is no fault of datagrams", other.name()),
             }
         }
     }

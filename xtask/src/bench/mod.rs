@@ -56,7 +56,7 @@ pub struct Options {
     /// Also writes every figure of every round to FILE, after each round.
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     json: Option<PathBuf>,
-    /// The same, and goes on with the rounds that are in FILE already.
+    /// Writes every figure to FILE too, and goes on with the rounds that FILE has already.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 }

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_used_where_there_is_no_why_unusable() {
+    fn what_was_asked_for_is_used_where_it_can_be() {
         for (asked, auto, used) in [
             (Backend::Auto, Backend::Epoll, Backend::Epoll),
             (Backend::Auto, Backend::Uring, Backend::Uring),

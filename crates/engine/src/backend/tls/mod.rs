@@ -322,7 +322,7 @@ impl Links {
         }
     }
 
-    /// Has the connection settled after the inner backend's drain.
+    /// Marks the connection, so that `flush_pending` writes for it after the inner backend's drain.
     fn mark_pending(&mut self, conn: ConnId) {
         if let Some(link) = find(&mut self.slots, conn)
             && !link.is_pending

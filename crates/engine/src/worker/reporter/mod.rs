@@ -121,7 +121,7 @@ pub struct WorkerReporter {
     /// Records that the last phase stored, where it was a load.
     stored: u64,
     open: u64,
-    unheard: u64,
+    unanswered: u64,
     /// Index of the server of the first request over UDP that was given up.
     late: Option<u32>,
 }
@@ -218,7 +218,7 @@ impl WorkerReporter {
             load: None,
             stored: 0,
             open: 0,
-            unheard: 0,
+            unanswered: 0,
             late: None,
         }
     }
@@ -270,8 +270,8 @@ impl WorkerReporter {
 
     /// Notes how many connections are open at the beginning of a phase, and on how many of them the server has sent nothing
     /// yet.
-    pub fn note_open(&mut self, open: u64, unheard: u64) {
-        (self.open, self.unheard) = (open, unheard);
+    pub fn note_open(&mut self, open: u64, unanswered: u64) {
+        (self.open, self.unanswered) = (open, unanswered);
     }
 
     /// Time at which [`WorkerReporter::tick`] next hands something over.
@@ -335,7 +335,7 @@ impl WorkerReporter {
             late_ns: self.begun_at.saturating_sub(self.begin),
             answered_ns: self.answered_at.saturating_sub(self.begin),
             open: self.open,
-            unanswered: self.unheard,
+            unanswered: self.unanswered,
             flight: self.flight.finish(now),
             load,
             outcome,
