@@ -1,5 +1,7 @@
 //! Which build of pummel this is.
 
+use pummel_report::Build;
+
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -17,6 +19,9 @@ pub const TARGET: &str = env!("PUMMEL_TARGET");
 
 /// The optional parts that were built in, such as `agents, live`, or `none`.
 pub const FEATURES: &str = env!("PUMMEL_FEATURES");
+
+/// What results say of this build.
+pub const BUILD: Build = Build { commit: COMMIT, profile: PROFILE, target: TARGET, features: FEATURES };
 
 /// What `pummel --version` says behind the program's name.
 pub const LONG_VERSION: &str = concat!(

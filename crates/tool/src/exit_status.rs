@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use pummel_engine::sys;
 
 use crate::stderr::{say, write};
-use crate::visible;
+use pummel_report::visible;
 
 /// The exit statuses of a command that makes no run, as its help lists them.
 pub const STATUSES_WITHOUT_RUN: &str = "\

@@ -23,8 +23,7 @@ pub mod live;
 pub mod metrics;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod native;
-#[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
-pub mod report;
+pub mod output;
 pub mod serve;
 pub mod short_help;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -32,5 +31,4 @@ pub mod snapshot;
 pub mod stderr;
 #[cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod values;
-pub mod visible;
 mod write_queue;

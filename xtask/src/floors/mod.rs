@@ -66,7 +66,7 @@ mod tests {
         let with = |words: &str| findings.iter().filter(|finding| finding.contains(words)).count();
         assert_eq!(
             (with("circle of 2 files"), with("may not use `plan`"), with("is new")),
-            (7, 1, 4),
+            (8, 1, 4),
             "{findings:?}"
         );
     }

@@ -84,7 +84,7 @@ mod tests {
             1,
             "`backend` may not use `worker`",
         );
-        caught("crates/tool/src/values.rs", "use crate::report::json;", 1, "`values` may not use `report`");
+        caught("crates/tool/src/values.rs", "use crate::metrics::text;", 1, "`values` may not use `metrics`");
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::agent::proto::v2::agent_server::{Agent, AgentServer};
 use crate::agent::proto::{COMMAND_BYTES_MAX, DESCRIPTION, PATIENCE, PROTOCOL, build, v2};
 use crate::agent::refusals::refused;
 use crate::agent::session::AgentSession;
-use crate::report::output::print;
+use crate::output::print;
 use crate::snapshot::SharedSnapshot;
 
 /// Events of a job that wait to be sent; the job waits where there are more.

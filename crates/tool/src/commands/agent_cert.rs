@@ -12,7 +12,7 @@ use rcgen::{
 };
 
 use crate::exit_status::Exit;
-use crate::report::output::print;
+use crate::output::print;
 use crate::stderr::say;
 
 /// Options of `pummel agent cert`.

@@ -10,15 +10,15 @@ use crate::commands::ab::exit_of;
 use crate::commands::judge_options::JudgeArgs;
 use crate::exit_status::{Exit, answer};
 use crate::job::{InputFile, UsageError, check_places};
-use crate::report::comparison;
-use crate::report::comparison::{
+use crate::output::{Output, print};
+use crate::stderr::say;
+use pummel_report::comparison;
+use pummel_report::comparison::{
     Comparison, NotASide, Question, SIDE_NAMES, Side, SideNames, StoredFile, is_ab, side_of, sides_of,
 };
-use crate::report::document::Document;
-use crate::report::output::{Output, print};
-use crate::report::page::{ComparedSides, Embed, PageOptions, of_comparison};
-use crate::report::stored::json_of;
-use crate::stderr::say;
+use pummel_report::document::Document;
+use pummel_report::page::{ComparedSides, Embed, PageOptions, of_comparison};
+use pummel_report::stored::json_of;
 
 /// The most bytes of a result that are read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -293,7 +293,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::report::stored::packed;
+    use pummel_report::stored::packed;
 
     #[derive(Parser)]
     struct Line {

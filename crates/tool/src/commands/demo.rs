@@ -9,7 +9,7 @@ use clap::Args;
 use crate::exit_status::{Exit, answer};
 use crate::job::{FrontInputs, Job};
 use crate::native;
-use crate::report::output::print;
+use crate::output::print;
 use crate::stderr;
 use crate::values;
 use crate::values::ValueError;

@@ -19,10 +19,10 @@ use crate::job::{Format, FrontInputs, InputFile, Job, UsageError, check_places};
 use crate::native;
 use crate::native::places::file_of;
 use crate::native::saved;
-use crate::report::output::Output;
+use crate::output::Output;
 use crate::stderr::say;
 use crate::values::nearest::hint;
-use crate::visible;
+use pummel_report::visible;
 
 /// Options of `pummel explain`.
 #[derive(Args, Clone, Debug)]

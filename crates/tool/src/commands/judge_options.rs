@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::report::comparison::{Claim, ClaimKind, Question};
-use crate::report::run_figures::Metric;
 use crate::values::ValueError;
+use pummel_report::comparison::{Claim, ClaimKind, Question};
+use pummel_report::run_figures::Metric;
 
 /// How two sides are judged.
 #[derive(Args, Clone, Debug, Default)]

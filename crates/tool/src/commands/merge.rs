@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use crate::build_info::BUILD;
 use crate::commands::stored::load;
 use crate::exit_status::{Exit, answer};
 use crate::job::{InputFile, check_places};
-use crate::report::document::Document;
-use crate::report::merge::{Part, as_runs, merged};
-use crate::report::output::Output;
-use crate::report::stored::Stored;
-use crate::report::{json, repetition};
+use crate::output::Output;
 use crate::stderr::say;
+use pummel_report::document::Document;
+use pummel_report::merge::{Part, as_runs, merged};
+use pummel_report::stored::Stored;
+use pummel_report::{json, repetition};
 
 /// Options of `pummel merge`.
 #[derive(Args, Clone, Debug)]
@@ -76,7 +77,7 @@ fn written(args: &MergeArgs) -> Result<(), String> {
     let parts: Vec<Part<'_>> = results.iter().map(|(name, document)| Part { name, document }).collect();
     let bytes = match args.as_runs {
         true => repetition::json(&as_runs(&parts).map_err(|why| why.to_string())?),
-        false => json::render(&merged(&parts).map_err(|why| why.to_string())?),
+        false => json::render(&merged(&parts, BUILD).map_err(|why| why.to_string())?),
     };
     output.finish(&bytes).map_err(|error| error.to_string())
 }

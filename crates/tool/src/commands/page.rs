@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 
 use crate::commands::stored::{StoredResult, load};
 use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::{InputFile, check_places};
-use crate::report::output::Output;
-use crate::report::page::{Embed, PageOptions, of_curve, of_pair, of_repetition, of_run};
-use crate::report::stored::Stored;
+use crate::output::Output;
 use crate::stderr::{say, visible};
+use pummel_report::page::{Embed, PageOptions, of_curve, of_pair, of_repetition, of_run};
+use pummel_report::stored::Stored;
 
 /// Options of `pummel report`.
 #[derive(Args, Clone, Debug)]
@@ -27,8 +28,18 @@ pub struct PageArgs {
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
     /// How much of the result the page contains; `pummel show` and `pummel report` can read a page that contains its result
-    #[arg(long, value_enum, default_value = "reduced")]
+    #[arg(long, value_name = "EMBED", value_parser = embeds(), default_value = "reduced")]
     pub embed: Embed,
+}
+
+/// The values of `--embed`.
+fn embeds() -> impl TypedValueParser<Value = Embed> {
+    let values = Embed::ALL.map(|(_, word, about)| PossibleValue::new(word).help(about));
+    PossibleValuesParser::new(values).map(|given| {
+        let (embed, ..) =
+            Embed::ALL.into_iter().find(|(_, word, _)| *word == given).expect("a value of the list");
+        embed
+    })
 }
 
 const EXAMPLES: &str = "\

@@ -14,13 +14,13 @@ use crate::job::provenance::told_command_line;
 use crate::job::{FrontInputs, Job, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
-use crate::report::comparison::SideSource;
-use crate::report::page;
-use crate::report::repetition;
-use crate::report::repetition::Repetition;
 use crate::stderr::say;
 use crate::values;
 use crate::values::ValueError;
+use pummel_report::comparison::SideSource;
+use pummel_report::page;
+use pummel_report::repetition;
+use pummel_report::repetition::Repetition;
 
 /// Most repetitions.
 const RUNS_MAX: u64 = 1_000;

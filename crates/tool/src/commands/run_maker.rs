@@ -12,6 +12,7 @@ use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::outcome::failure_of;
 use pummel_measure::summary::Summary;
 
+use crate::build_info::BUILD;
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::Driver;
 use crate::job::hints::Obstacle;
@@ -20,11 +21,11 @@ use crate::job::server_program::{NoServer, ServerProgram, restart};
 use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::trace_files::STDIN;
 use crate::job::{UsageError, seed_of};
-use crate::report::Report;
-use crate::report::comparison::SideSource;
-use crate::report::document::Document;
-use crate::report::run_figures::RunFigures;
 use crate::stderr::say;
+use pummel_report::Report;
+use pummel_report::comparison::SideSource;
+use pummel_report::document::Document;
+use pummel_report::run_figures::RunFigures;
 
 /// Why there are no more runs.
 #[derive(Debug)]
@@ -281,7 +282,13 @@ impl RunMaker {
             }
         }
         let summary = Summary::of(&measurement, &plan);
-        let report = Report { plan: &plan, measurement: &measurement, summary: &summary, front: "native" };
+        let report = Report {
+            plan: &plan,
+            measurement: &measurement,
+            summary: &summary,
+            front: "native",
+            build: BUILD,
+        };
         let result = Document::of(&report);
         self.source = SideSource::of(&result);
         Ok(RunFigures::of(&result, whole_s))

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use clap::{Args, ValueEnum};
 
 use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN};
-use crate::report::output::print;
+use crate::output::print;
 use crate::stderr::say;
 
 /// Options of `pummel schema`.

@@ -11,8 +11,8 @@ use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
 use crate::job::hints::Obstacle;
 use crate::native::{RunArgs, Typed};
-use crate::report::search_words::SearchResult;
 use crate::values::{self, ValueError};
+use pummel_report::search_words::SearchResult;
 
 /// Options of `pummel search`.
 #[derive(Args, Clone, Debug)]

@@ -24,15 +24,15 @@ use crate::job::{FrontInputs, Job, ReportFormat, UsageError, seed_of};
 use crate::native;
 use crate::native::typed_rate::TypedRate;
 use crate::native::{RunArgs, Typed};
-use crate::report::anonymous;
-use crate::report::curve;
-use crate::report::curve::{Curve, Point};
-use crate::report::forms::{FORMS, Form};
-use crate::report::output::{Output, print};
-use crate::report::search_words::SearchResult;
+use crate::output::{Output, print};
 use crate::stderr::say;
 use crate::values;
 use crate::values::{ValueError, WarmUpTime};
+use pummel_report::anonymous;
+use pummel_report::curve;
+use pummel_report::curve::{Curve, Point};
+use pummel_report::forms::{FORMS, Form};
+use pummel_report::search_words::SearchResult;
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]

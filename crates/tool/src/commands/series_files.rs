@@ -7,8 +7,8 @@ use crate::exit_status::Exit;
 use crate::job::outputs;
 use crate::job::{ReportFormat, UsageError};
 use crate::native::OutputArgs;
-use crate::report::forms::Form;
-use crate::report::output::{Output, print};
+use crate::output::{Output, print};
+use pummel_report::forms::Form;
 
 /// A form of the result of a series: its name, and the function that makes it.
 pub type SeriesForm<T> = (&'static str, fn(&T) -> Vec<u8>);

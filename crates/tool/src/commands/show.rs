@@ -9,13 +9,13 @@ use pummel_measure::recorder::Span;
 use crate::commands::stored::{StoredResult, load};
 use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::UsageError;
-use crate::native::report;
-use crate::report::document::Document;
-use crate::report::output::print;
-use crate::report::stored::Stored;
-use crate::report::{comparison, csv, hgrm, markdown, repetition};
+use crate::output::print;
 use crate::stderr::say;
 use crate::values::nearest::hint;
+use pummel_report::document::Document;
+use pummel_report::stored::Stored;
+use pummel_report::text;
+use pummel_report::{comparison, csv, hgrm, markdown, repetition};
 
 /// Options of `pummel show`.
 #[derive(Args, Clone, Debug)]
@@ -113,7 +113,7 @@ pub fn show(args: &ShowArgs) -> Exit {
 
 fn of_run(args: &ShowArgs, document: &Document, format: ShowFormat) -> Exit {
     match format {
-        ShowFormat::Text | ShowFormat::Json => out(report::render(document).as_bytes()),
+        ShowFormat::Text | ShowFormat::Json => out(text::render(document).as_bytes()),
         ShowFormat::Markdown => out(&markdown::render(document)),
         ShowFormat::Csv => out(&csv::render(document)),
         ShowFormat::Hgrm => {

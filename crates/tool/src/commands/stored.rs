@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::report::stored::{STORED_MAX_BYTES, Stored, json_of, read};
+use pummel_report::stored::{STORED_MAX_BYTES, Stored, json_of, read};
 
 /// A stored result with the JSON that it was read from.
 pub struct StoredResult {

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 
 use crate::compat::mutilate::{ReportReader, table_header};
 use crate::exit_status::Exit;
-use crate::report::output::print;
+use crate::output::print;
 use crate::stderr::say;
 
 /// The longest line that may belong to a report, in bytes; longer ones are read in pieces.

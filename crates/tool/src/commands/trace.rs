@@ -21,7 +21,7 @@ use pummel_traffic::trace::{Format, Reader, detect};
 use crate::exit_status::{Exit, answer};
 use crate::job::UsageError;
 use crate::job::trace_files::FilesByPath;
-use crate::report::output::{Output, Pieces, explained, print};
+use crate::output::{Output, Pieces, explained, print};
 use crate::stderr::say;
 use crate::values;
 

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::exit_status::{Exit, STATUSES_WITHOUT_RUN, answer};
 use crate::job::{FrontInputs, UsageError};
 use crate::native::workloads;
-use crate::report::output::print;
+use crate::output::print;
 use crate::stderr::say;
 
 /// Options of `pummel workloads`.

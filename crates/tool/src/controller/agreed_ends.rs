@@ -157,7 +157,7 @@ mod tests {
     use pummel_measure::recorder::Sample;
 
     use super::*;
-    use crate::report::example::Run;
+    use pummel_report::example::Run;
 
     /// A plan with a warm-up of blocks of 2 s that settles, and a measurement until the median is known to 50 %.
     fn plan() -> Plan {

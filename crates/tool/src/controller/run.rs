@@ -653,7 +653,7 @@ mod tests {
     use crate::controller::event_queue::{EventSender, ROWS_WAITING_MAX, event_queue};
     use crate::controller::member_state::AgentHandle;
     use crate::controller::slices::{OPEN_MAX, empty_slice};
-    use crate::report::example::Run;
+    use pummel_report::example::Run;
 
     /// Knows whether the phase has begun, and takes requests one by one.
     struct BeginWatch<'a>(&'a Cell<bool>);

@@ -151,7 +151,7 @@ mod tests {
     use pummel_measure::measurement::Slice;
 
     use super::*;
-    use crate::report::example::{Run, sample};
+    use pummel_report::example::{Run, sample};
 
     struct Silent;
 

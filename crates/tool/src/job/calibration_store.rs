@@ -8,7 +8,7 @@ use pummel_engine::sys;
 use pummel_logic::rng::mix;
 use pummel_measure::calibration::{Calibrated, Calibration};
 
-use crate::report::VERSION;
+use pummel_report::VERSION;
 
 /// A key of this machine, its kernel, its CPUs that are allowed, this version and this backend: 16 hexadecimal digits. What
 /// the kernel does not tell is left out.

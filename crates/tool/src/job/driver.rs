@@ -28,6 +28,7 @@ use pummel_measure::interval::Interval;
 use pummel_measure::measurement::{Keep, Measurement, Status};
 use pummel_measure::summary::Summary;
 
+use crate::build_info::BUILD;
 use crate::exit_status::Exit;
 use crate::job::calibration_store;
 use crate::job::calibration_store::Stored;
@@ -43,11 +44,11 @@ use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Front, Job, ReportFormat, UsageError};
-use crate::report::anonymous::document_of;
-use crate::report::output::print;
-use crate::report::{Report, anonymous, json, markdown};
+use crate::output::print;
 use crate::snapshot::SharedSnapshot;
 use crate::stderr::say;
+use pummel_report::anonymous::document_of;
+use pummel_report::{Report, anonymous, json, markdown};
 
 /// How long a rest between two runs goes on before it looks for a signal.
 const REST: Duration = Duration::from_millis(20);
@@ -419,7 +420,7 @@ impl<'a> Driver<'a> {
         }
         let summary = Summary::of(&measurement, plan);
         let front = self.job.front.name();
-        let report = Report { plan, measurement: &measurement, summary: &summary, front };
+        let report = Report { plan, measurement: &measurement, summary: &summary, front, build: BUILD };
         let stdout_is_taken = self.files.take_standard_output();
         let mut out = StyleOutput::default();
         let ended = Ended { report, refused: refused.as_ref(), stdout_is_taken };
@@ -485,7 +486,8 @@ fn leave_reason(files: ResultFiles, job: &Job, plan: &ValidPlan, error: &NotRun,
     let mut measurement = not_run(plan, error, job.fleet.as_ref());
     measurement.argv = told_command_line(plan);
     let summary = Summary::of(&measurement, plan);
-    let report = Report { plan, measurement: &measurement, summary: &summary, front: job.front.name() };
+    let report =
+        Report { plan, measurement: &measurement, summary: &summary, front: job.front.name(), build: BUILD };
     let printed = match job.outputs.format {
         _ if files.take_standard_output() => Ok(()),
         ReportFormat::Json => print(&json::render(&document_of(&report))),
@@ -588,8 +590,13 @@ impl Watch for Watching<'_> {
         self.tell(Event::Slice(so_far));
         if self.files.want_checkpoint() {
             let summary = Summary::of(so_far, &self.plan);
-            let report =
-                Report { plan: &self.plan, measurement: so_far, summary: &summary, front: self.front };
+            let report = Report {
+                plan: &self.plan,
+                measurement: so_far,
+                summary: &summary,
+                front: self.front,
+                build: BUILD,
+            };
             self.files.checkpoint(&report);
         }
     }

@@ -14,7 +14,7 @@ use pummel_logic::rng;
 use crate::job::fleet::Fleet;
 use crate::job::outputs::taken;
 pub use crate::job::outputs::{Format, InputFile, Outputs, ReportFormat, ResultPaths};
-use crate::visible;
+use pummel_report::visible;
 
 pub mod agent_variables;
 pub mod background_writer;

@@ -10,9 +10,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::job::background_writer::{BackgroundText, Patience, TextWritten};
 use crate::job::output_file::OutputFile;
 use crate::job::style::{Bar, SampleLines, StyleOutput, Word};
-use crate::report::output::patiently;
+use crate::output::patiently;
 use crate::stderr::{self, draw, say, settle};
-use crate::visible;
+use pummel_report::visible;
 
 /// Files that a front has beside the results of all fronts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::report::output::{destination, probe_room};
+use crate::output::{destination, probe_room};
 
 /// A file that is open for writing. The first write empties it; before that nothing of it is lost.
 #[derive(Debug)]

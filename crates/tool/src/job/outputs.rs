@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use pummel_logic::plan::{FileRole, Plan};
 
 use crate::metrics::options::MetricsArgs;
-use crate::report::forms::{FORMS, Form};
-use crate::report::output::{Output, is_one_file, names_standard_output};
+use crate::output::{Output, is_one_file, names_standard_output};
 use crate::stderr::say;
+use pummel_report::forms::{FORMS, Form};
 
 /// The word for the file that GitHub Actions names.
 const AUTO: &str = "auto";

@@ -13,11 +13,11 @@ use crate::job::outputs;
 use crate::job::samples::{Samples, Written};
 #[cfg(feature = "parquet")]
 use crate::job::table_files::TableFiles;
-use crate::report::Report;
-use crate::report::anonymous::document_of;
-use crate::report::document::Document;
-use crate::report::forms::{Content, Form};
-use crate::report::output::Output;
+use crate::output::Output;
+use pummel_report::Report;
+use pummel_report::anonymous::document_of;
+use pummel_report::document::Document;
+use pummel_report::forms::{Content, Form};
 
 /// Checkpoints take at most one part in so many of the time. A result holds all intervals so far, so that one at every
 /// interval would in the end take all of it: of a run of a day, or of one with many short intervals.

@@ -18,7 +18,7 @@ use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos};
 
 use crate::job::output_file::OutputFile;
-use crate::report::output::explained;
+use crate::output::explained;
 use crate::write_queue::{Finished, Patience, Piece, WriteQueue};
 
 /// The first line. Times are nanoseconds since the beginning of the measured phase; `ready` is the latest of due, slot

@@ -17,7 +17,7 @@ use pummel_measure::measurement::{Keep, Measurement};
 
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
-use crate::report::Report;
+use pummel_report::Report;
 
 /// The words of a front.
 pub trait Style {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
-use crate::report::document::Document;
-use crate::report::output::{Output, explained};
-use crate::report::parquet::{GROUP_ROWS, TableFile, render};
-use crate::report::tables::{SampleRows, Table, facts, histograms, intervals, no_samples};
+use crate::output::{Output, explained};
+use pummel_report::document::Document;
+use pummel_report::parquet::{GROUP_ROWS, TableFile, render};
+use pummel_report::tables::{SampleRows, Table, facts, histograms, intervals, no_samples};
 
 /// The tables that are made from the result, by the names of their files.
 const TABLES: [(&str, fn(&Document) -> Table); 2] = [("intervals", intervals), ("histograms", histograms)];
@@ -111,7 +111,7 @@ mod tests {
     use pummel_measure::measurement::Keep;
 
     use super::*;
-    use crate::report::example::Run;
+    use pummel_report::example::Run;
 
     #[test]
     fn requests_of_an_earlier_run_are_none_of_a_run_that_measured_nothing() {

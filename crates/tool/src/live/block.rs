@@ -8,9 +8,9 @@ use pummel_measure::recorder::Span;
 use pummel_measure::summary::{QUANTILES, Quantile, time_text};
 
 use crate::live::words::{Glyphs, bar, busy_share, clock_text, elapsed_ns, share_done, stage_word};
-use crate::report::document::slice_rate;
-use crate::report::numbers::grouped;
 use crate::snapshot::{Snapshot, SoFar, Stage};
+use pummel_report::document::slice_rate;
+use pummel_report::numbers::grouped;
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 30;

@@ -14,9 +14,9 @@ use crate::live::block::known;
 use crate::live::canvas::{Canvas, Ink};
 use crate::live::choice::Choice;
 use crate::live::words::{Glyphs, busy_share, clock_text, shown};
-use crate::report::document::slice_rate;
-use crate::report::numbers::grouped;
 use crate::snapshot::{Snapshot, SoFar};
+use pummel_report::document::slice_rate;
+use pummel_report::numbers::grouped;
 
 /// A rectangle of the canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use pummel_logic::time::{Nanos, SECOND};
 
-use crate::report::numbers::grouped;
 use crate::snapshot::{PlanFacts, Snapshot, Stage};
-use crate::visible::is_hidden;
+use pummel_report::numbers::grouped;
+use pummel_report::visible::is_hidden;
 
 /// Which glyphs a terminal shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

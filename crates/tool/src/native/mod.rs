@@ -10,8 +10,6 @@ mod field_options;
 pub mod options;
 pub mod phase_file;
 pub mod places;
-pub mod report;
-mod report_agents;
 mod result_options;
 pub mod saved;
 pub mod steering;
@@ -51,7 +49,7 @@ pub use crate::native::options::{
 };
 pub use crate::native::result_options::ResultArgs;
 use crate::native::trace_args::TraceArgs;
-use crate::report::output::names_standard_output;
+use crate::output::names_standard_output;
 use crate::values::{self, UnreadDist, UnreadPopularity, ValueError};
 
 /// Options of a load that decide which records are stored.

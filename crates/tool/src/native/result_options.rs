@@ -7,9 +7,9 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use pummel_logic::plan::{FailOn, LABEL_ACCEPTED, Labels, is_label};
 
 use crate::job::{ResultPaths, UsageError};
-use crate::report::forms::FORMS;
 use crate::values::ValueError;
 use crate::values::nearest::hint;
+use pummel_report::forms::FORMS;
 
 /// Options for the additional contents of a result.
 #[derive(Args, Clone, Debug, Default)]

@@ -13,11 +13,11 @@ use crate::job::hints::Obstacle;
 use crate::job::runner::NotRun;
 use crate::job::style::{Bar, Doubted, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Outputs, ReportFormat};
-use crate::native::report::render;
-use crate::report::Report;
-use crate::report::anonymous::document_of;
-use crate::report::document::slice_rate;
-use crate::report::{json, markdown};
+use pummel_report::Report;
+use pummel_report::anonymous::document_of;
+use pummel_report::document::slice_rate;
+use pummel_report::text::render;
+use pummel_report::{json, markdown};
 
 /// The words of `pummel run` and `pummel load`.
 #[derive(Clone, Copy, Debug)]

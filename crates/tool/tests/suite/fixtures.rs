@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use pummel_report::document::Document;
+use pummel_report::json;
 use pummel_tool::commands::schema::SchemaName;
 use pummel_tool::job::{Format, FrontInputs};
 use pummel_tool::native;
 use pummel_tool::native::saved;
-use pummel_tool::report::document::Document;
-use pummel_tool::report::json;
 use serde_json::Value;
 
 use crate::common::agent::Agent;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::common::{Serve, pummel};
-use pummel_tool::report::stored::packed;
+use pummel_report::stored::packed;
 
 fn call(words: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));

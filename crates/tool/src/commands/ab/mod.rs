@@ -24,11 +24,11 @@ use crate::job::server_program::ServerProgram;
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::detection::leaves_protocol_open;
-use crate::report::comparison;
-use crate::report::comparison::{Comparison, Conclusion, Question, Side, SideSource};
-use crate::report::page;
-use crate::report::run_figures::RunFigures;
 use crate::stderr::say;
+use pummel_report::comparison;
+use pummel_report::comparison::{Comparison, Conclusion, Question, Side, SideSource};
+use pummel_report::page;
+use pummel_report::run_figures::RunFigures;
 
 /// Options of `pummel ab`.
 #[derive(Args, Clone, Debug)]

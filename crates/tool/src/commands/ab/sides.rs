@@ -14,9 +14,9 @@ use crate::job::detection::Detection;
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
-use crate::report::forms::FORMS;
 use crate::values;
 use crate::values::ValueError;
+use pummel_report::forms::FORMS;
 
 /// How the sides differ, and how often each is measured.
 #[derive(Args, Clone, Debug)]

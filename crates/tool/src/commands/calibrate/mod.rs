@@ -16,9 +16,9 @@ use pummel_measure::calibration::{Calibration, advice, unix_s};
 use crate::exit_status::Exit;
 use crate::job::calibration_store;
 use crate::job::{Format, FrontInputs};
-use crate::report::calibration_words;
-use crate::report::output::{Output, print};
+use crate::output::{Output, print};
 use crate::stderr::say;
+use pummel_report::calibration_words;
 use runs::{Length, NotCalibrated, Runs};
 
 /// Options of `pummel calibrate`.

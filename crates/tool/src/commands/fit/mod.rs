@@ -16,7 +16,7 @@ use crate::commands::trace::{SourceArgs, Stopped, read};
 use crate::exit_status::Exit;
 use crate::job::{FrontInputs, InputFile, UsageError, check_places};
 use crate::native::workloads::{Profile, Source, is_built_in, profile, profile_text};
-use crate::report::output::{Output, names_standard_output};
+use crate::output::{Output, names_standard_output};
 use crate::stderr::say;
 use crate::values;
 
@@ -163,7 +163,7 @@ fn follow(args: &FitArgs, inputs: &FrontInputs) -> Result<Exit, Stopped> {
     write(outputs.rates, text::rates(&fit).as_bytes())?;
     match outputs.takes_stdout {
         true => report.lines().for_each(say),
-        false => crate::report::output::print(report.as_bytes())?,
+        false => crate::output::print(report.as_bytes())?,
     }
     let is_missed = asked.is_some_and(|check| check.comparison.beyond().next().is_some());
     Ok(if is_missed { Exit::Missed } else { Exit::Complete })

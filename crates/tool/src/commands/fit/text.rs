@@ -7,7 +7,7 @@ use pummel_traffic::trace::reader::Account;
 
 use super::check::Check;
 use super::figures::cache_sizes;
-use crate::report::numbers::{grouped, number};
+use pummel_report::numbers::{grouped, number};
 
 /// Columns of the names of parts.
 const NAME_COLUMNS: usize = 13;

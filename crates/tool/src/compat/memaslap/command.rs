@@ -12,7 +12,7 @@ use crate::compat::memaslap::{HELP, MemaslapCommand, MemaslapInputs, Refusal, VE
 use crate::exit_status::Exit;
 use crate::job::FrontInputs;
 use crate::job::driver::{Extras, drive};
-use crate::report::output::print;
+use crate::output::print;
 use crate::stderr::say;
 
 /// Follows the words behind `program`, which is how the parser's errors begin.

@@ -15,7 +15,7 @@ use pummel_measure::interval::Interval;
 use pummel_measure::measurement::Measurement;
 use pummel_measure::recorder::{Ops, Span};
 
-use crate::visible::CLEAR_SCREEN;
+use pummel_report::visible::CLEAR_SCREEN;
 
 /// What `M` stands for in rates.
 const MEBI: f64 = (1 << 20) as f64;

@@ -22,7 +22,6 @@ use pummel_logic::time::{Nanos, SECOND};
 use pummel_measure::measurement::{Measurement, Status};
 use pummel_measure::summary::Summary;
 
-#[cfg(feature = "agents")]
 use crate::agent::files::AllowedFiles;
 #[cfg(feature = "agents")]
 use crate::agent::limits::Limits;
@@ -36,6 +35,8 @@ use crate::agent::overrides::{LocalOverrides, OrderLog};
 use crate::agent::policy::AccessPolicy;
 #[cfg(feature = "agents")]
 use crate::agent::service::{AgentConfig, serve};
+#[cfg(feature = "agents")]
+use crate::build_info::BUILD;
 #[cfg(feature = "agents")]
 use crate::commands::agent::guarded as guarded_config;
 use crate::compat::mutilate::report::{local_rate, order_statistic_us, rate, scan_header, scan_row};
@@ -55,11 +56,11 @@ use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
 use crate::job::style::StyleOutput;
 use crate::job::{Front, FrontInputs, Job, seed_of};
-use crate::report::Report;
-use crate::report::output::print;
+use crate::output::print;
 use crate::stderr::say;
 #[cfg(feature = "agents")]
 use crate::values;
+use pummel_report::Report;
 
 /// How long to wait for agents that are there.
 #[cfg(feature = "agents")]
@@ -344,6 +345,7 @@ impl Ran {
             measurement: &self.measurement,
             summary: &self.summary,
             front: Front::Mutilate.name(),
+            build: BUILD,
         }
     }
 

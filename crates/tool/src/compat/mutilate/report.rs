@@ -11,7 +11,7 @@ use pummel_measure::measurement::Measurement;
 use pummel_measure::recorder::{Counts, OpRecord, Ops, Span};
 use pummel_measure::summary::{Quantile, Summary, Unanswered, quantile};
 
-use crate::report::Report;
+use pummel_report::Report;
 
 /// What the report has beside the original's lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -247,7 +247,7 @@ mod tests {
     use pummel_measure::recorder::Sample;
 
     use super::*;
-    use crate::report::example::Run;
+    use pummel_report::example::Run;
 
     const PLAIN: Layout = Layout { response: false, p50: false, all_rows: false, peak: None };
 

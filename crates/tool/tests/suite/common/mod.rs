@@ -24,9 +24,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pummel_engine::backend::uring::Uring;
+use pummel_report::document::Document;
+use pummel_report::text::render;
 use pummel_tool::commands::schema::SchemaName;
-use pummel_tool::native::report::render;
-use pummel_tool::report::document::Document;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -1,0 +1,285 @@
+//! The result as JUnit XML, for the test pages of CI systems: what a run has to be, and each goal, as a test case.
+
+use pummel_logic::plan::FailOn;
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::uncertainty::quantile_name;
+
+use crate::document::{Document, FailOnAnswer, GoalOutcome, UntilOutcome};
+use crate::numbers::{grouped, number};
+
+/// Characters of foreign words that are shown at most.
+const WORDS_MAX: usize = 2_000;
+
+/// What became of a case.
+enum Fate {
+    Passed,
+    Failed(String),
+    Skipped(String),
+}
+
+/// The cases of a run.
+pub fn render(document: &Document) -> Vec<u8> {
+    let mut cases = vec![
+        ("complete".to_owned(), complete(document)),
+        ("answered".to_owned(), answered(document)),
+        ("values right".to_owned(), values_right(document)),
+        ("generator not the limit".to_owned(), generator(document)),
+    ];
+    cases.extend(asked(document));
+    cases.extend(document.goals.iter().map(goal));
+    cases.extend(document.until.iter().map(until));
+    let failures = cases.iter().filter(|(_, fate)| matches!(fate, Fate::Failed(_))).count();
+    let skipped = cases.iter().filter(|(_, fate)| matches!(fate, Fate::Skipped(_))).count();
+    let (count, seconds) = (cases.len(), document.seconds);
+    let head = format!(
+        "tests=\"{count}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\""
+    );
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {head}>\n<testsuite name=\"pummel {}\" {head}>\n",
+        xml(&document.plan.servers.join(", "))
+    );
+    for (name, fate) in cases {
+        let name = xml(&name);
+        // Some readers show the attribute, others the body.
+        text += &match fate {
+            Fate::Passed => format!("<testcase classname=\"pummel\" name=\"{name}\"/>\n"),
+            Fate::Failed(why) => {
+                let why = xml(&why);
+                format!(
+                    "<testcase classname=\"pummel\" name=\"{name}\"><failure message=\"{why}\">{why}</failure></testcase>\n"
+                )
+            }
+            Fate::Skipped(why) => {
+                let why = xml(&why);
+                format!(
+                    "<testcase classname=\"pummel\" name=\"{name}\"><skipped message=\"{why}\">{why}</skipped></testcase>\n"
+                )
+            }
+        };
+    }
+    (text + "</testsuite>\n</testsuites>\n").into_bytes()
+}
+
+/// Words as text of XML 1.0, which has no way to write most control characters.
+fn xml(words: &str) -> String {
+    let mut text = String::new();
+    for character in words.chars().take(WORDS_MAX) {
+        match character {
+            '&' => text.push_str("&amp;"),
+            '<' => text.push_str("&lt;"),
+            '>' => text.push_str("&gt;"),
+            '"' => text.push_str("&quot;"),
+            '\n' | '\t' => text.push(' '),
+            '\u{fffe}' | '\u{ffff}' => text.push('\u{fffd}'),
+            control if control.is_control() => text.push('\u{fffd}'),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+fn complete(document: &Document) -> Fate {
+    match document.status {
+        Status::Complete if document.outcome == RunOutcome::Failed => {
+            Fate::Failed(document.outcome_says.clone().unwrap_or_default())
+        }
+        Status::Complete => Fate::Passed,
+        Status::Partial | Status::Interrupted => Fate::Failed(
+            document.reason.clone().unwrap_or_else(|| "the run ended before its time".to_owned()),
+        ),
+    }
+}
+
+fn answered(document: &Document) -> Fate {
+    let totals = &document.totals;
+    let silent: u64 = document.ops.iter().map(|(_, op)| op.unanswered()).sum();
+    if totals.completed > 0 && silent == 0 && totals.errors == 0 {
+        return Fate::Passed;
+    }
+    Fate::Failed(format!(
+        "of {} requests {} were completed, {} failed, and {} got no answer",
+        grouped(totals.requests),
+        grouped(totals.completed),
+        grouped(totals.errors),
+        grouped(silent)
+    ))
+}
+
+fn values_right(document: &Document) -> Fate {
+    let verify = &document.verify;
+    match (verify.failed + verify.stale, verify.checked) {
+        (0, 0) => Fate::Skipped("no value was checked (--verify)".to_owned()),
+        (0, _) => Fate::Passed,
+        (_, checked) => Fate::Failed(format!(
+            "of {} values {} were wrong and {} stale",
+            grouped(checked),
+            grouped(verify.failed),
+            grouped(verify.stale)
+        )),
+    }
+}
+
+fn generator(document: &Document) -> Fate {
+    match (document.answer(FailOn::Limited), document.plan.fail_on.contains(&FailOn::Limited)) {
+        (FailOnAnswer::No, _) => Fate::Passed,
+        (FailOnAnswer::Yes(why) | FailOnAnswer::Unknown(why), true) => Fate::Failed(why),
+        (FailOnAnswer::Yes(why) | FailOnAnswer::Unknown(why), false) => Fate::Skipped(why),
+    }
+}
+
+/// The test cases of `--fail-on` for faults that have no case in every run. A case that cannot be determined fails.
+fn asked(document: &Document) -> Vec<(String, Fate)> {
+    let names = [
+        (FailOn::Untrusted, "times may be believed"),
+        (FailOn::Unsteady, "steady"),
+        (FailOn::Overloaded, "not overloaded"),
+    ];
+    let failures = document.failures();
+    let case = |(on, name): (FailOn, &str)| {
+        let failure = failures.iter().find(|failure| failure.on == on);
+        (name.to_owned(), failure.map_or(Fate::Passed, |failure| Fate::Failed(failure.says.clone())))
+    };
+    let outcomes = document.plan.fail_on.iter().filter(|on| matches!(on, FailOn::Outcomes(_)));
+    let outcomes = outcomes.map(|on| (*on, "outcomes"));
+    let named = names.into_iter().filter(|(on, _)| document.plan.fail_on.contains(on));
+    named.chain(outcomes).map(case).collect()
+}
+
+fn goal(goal: &GoalOutcome) -> (String, Fate) {
+    let name = (goal.quantile * 1e8).round() / 1e6;
+    let reached = match (goal.reached_us, goal.above_us) {
+        (Some(us), _) => format!("{} us", number(us)),
+        (None, Some(us)) => format!("more than {} us", number(us)),
+        (None, None) => "not known".to_owned(),
+    };
+    let case = format!("goal p{name} within {} us", number(goal.limit_us));
+    let fate = match goal.met {
+        Some(true) => Fate::Passed,
+        Some(false) => Fate::Failed(format!("the response time p{name} is {reached}")),
+        None => {
+            let why = "the run was not steady, and the goal was met on one side of the change only";
+            Fate::Failed(why.to_owned())
+        }
+    };
+    (case, fate)
+}
+
+/// The test case of `--until`: the quantile and whether its interval became narrow enough.
+fn until(until: &UntilOutcome) -> (String, Fate) {
+    let percent = |share: f64| format!("{} %", number(share * 100.0));
+    let name = quantile_name(until.quantile);
+    let case = format!("{name} known to {}", percent(until.asked));
+    let fate = match (until.reached, until.half_width) {
+        (true, _) => Fate::Passed,
+        (false, Some(half_width)) => {
+            Fate::Failed(format!("{name} is known to {} at the end of the longest time", percent(half_width)))
+        }
+        (false, None) => Fate::Failed(format!("how sure {name} is, is not known")),
+    };
+    (case, fate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{TrustResult, VerdictResult};
+    use crate::example::Run;
+    use pummel_logic::plan::Goal;
+    use pummel_logic::time::MILLISECOND;
+    use pummel_measure::measurement::Keep;
+
+    #[test]
+    fn a_run_without_goals_has_cases_too() {
+        let text = String::from_utf8(Run::new(Keep::Figures).document(render)).unwrap();
+        assert!(
+            text.contains(
+                "<testsuites tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"1\" time=\"2.000\">"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("<testcase classname=\"pummel\" name=\"complete\"/>"), "{text}");
+        assert!(text.contains("<skipped message=\"no value was checked (--verify)\">no value"), "{text}");
+    }
+
+    #[test]
+    fn a_limit_of_the_generator_is_skipped_unless_the_run_is_to_fail_on_it() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        document.verdict = Some(VerdictResult {
+            limit: "generator".to_owned(),
+            says: "It was me".to_owned(),
+            ..VerdictResult::default()
+        });
+        let text = |document: &Document| String::from_utf8(render(document)).unwrap();
+        let name = "name=\"generator not the limit\">";
+        assert!(text(&document).contains(&format!("{name}<skipped message=\"It was me\">")));
+        document.plan.fail_on = vec![FailOn::Limited, FailOn::Untrusted];
+        document.trust =
+            Some(TrustResult { ok: false, says: "Not mine".to_owned(), ..TrustResult::default() });
+        let failed = text(&document);
+        assert!(failed.contains(&format!("{name}<failure message=\"It was me\">")), "{failed}");
+        assert!(failed.contains("name=\"times may be believed\"><failure message=\"Not mine\">"), "{failed}");
+        assert!(failed.contains("tests=\"5\" failures=\"2\""), "{failed}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_skipped_unless_the_run_is_to_fail_on_it() {
+        let mut document = Run::new(Keep::Figures).document(Clone::clone);
+        let says = "Nothing was measured".to_owned();
+        document.verdict =
+            Some(VerdictResult { limit: "unknown".to_owned(), says, ..VerdictResult::default() });
+        document.steady = None;
+        let text = |document: &Document| String::from_utf8(render(document)).unwrap();
+        let name = "name=\"generator not the limit\">";
+        assert!(text(&document).contains(&format!("{name}<skipped message=\"Nothing was measured\">")));
+        document.plan.fail_on = vec![FailOn::Limited, FailOn::Unsteady];
+        let failed = text(&document);
+        assert!(failed.contains(&format!("{name}<failure message=\"Nothing was measured\">")), "{failed}");
+        let steady = "name=\"steady\"><failure message=\"whether the run was steady is not judged\">";
+        assert!(failed.contains(steady), "{failed}");
+    }
+
+    #[test]
+    fn a_quantile_that_is_not_known_well_enough_is_a_failure() {
+        let outcome = |half_width, reached| UntilOutcome { quantile: 0.99, asked: 0.02, half_width, reached };
+        let words = |outcome| match until(&outcome) {
+            (case, Fate::Passed) => format!("{case}: passed"),
+            (case, Fate::Failed(why) | Fate::Skipped(why)) => format!("{case}: {why}"),
+        };
+        assert_eq!(words(outcome(Some(0.019), true)), "p99 known to 2.00 %: passed");
+        let wide = "p99 known to 2.00 %: p99 is known to 3.10 % at the end of the longest time";
+        assert_eq!(words(outcome(Some(0.031), false)), wide);
+        assert_eq!(words(outcome(None, false)), "p99 known to 2.00 %: how sure p99 is, is not known");
+        let document = Run::new(Keep::Figures).document(|document| {
+            let mut document = document.clone();
+            document.until = Some(outcome(None, false));
+            render(&document)
+        });
+        let text = String::from_utf8(document).unwrap();
+        assert!(
+            text.contains("tests=\"5\" failures=\"1\"")
+                && text.contains("name=\"p99 known to 2.00 %\"><failure"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_missed_goal_and_a_partial_run_are_failures_with_their_words_in_the_body_too() {
+        let mut run = Run::new(Keep::Figures);
+        run.plan.goals = vec![
+            Goal { quantile: 0.99, limit_ns: MILLISECOND / 100 },
+            Goal { quantile: 0.5, limit_ns: MILLISECOND },
+        ];
+        run.measurement.mark(Status::Partial, "</failure> \"gone\"\u{1}");
+        let text = String::from_utf8(run.document(render)).unwrap();
+        assert!(text.contains("failures=\"2\""), "{text}");
+        assert!(
+            text.contains("name=\"goal p99 within 10.0 us\"><failure message=\"the response time p99 is 92.9 us\">the response"),
+            "{text}"
+        );
+        assert!(
+            text.contains("<failure message=\"&lt;/failure&gt; &quot;gone&quot;\u{fffd}\">&lt;/failure"),
+            "{text}"
+        );
+    }
+}

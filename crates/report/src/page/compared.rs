@@ -1,0 +1,555 @@
+//! The page of a comparison: a sentence for each pair, what differs, the figures, and the pictures of all sides together.
+
+use pummel_measure::compare::{Design, median};
+use pummel_measure::histogram::{Histogram, rank};
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::recorder::Span;
+use pummel_measure::summary::QUANTILES;
+
+use super::anatomy::Band;
+use super::axis::Unit;
+use super::curve::{self, CurveLine, CurvePicture};
+use super::data;
+use super::difference::{self, DifferenceLine};
+use super::distribution::{self, DistributionLine};
+use super::frame::{Framed, details, fields, plan_text, table};
+use super::overlay::{self, RateLine};
+use super::runs::{self, RunLine, RunScale};
+use super::svg::escaped;
+use super::words::command_line;
+use super::{PageOptions, anatomy, heading, repeated, sections, series, whole};
+use crate::VERSION;
+use crate::comparison::{self, Comparison, Outcome, SIDE_NAMES, Side, json_of_all, label};
+use crate::document::Document;
+use crate::numbers::{grouped, number};
+use crate::run_figures::Metric;
+
+/// Classes of the lines of sides, in order.
+const CLASSES: [&str; 8] = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
+
+/// Points of a distribution.
+const DISTRIBUTION_STEPS: u32 = 200;
+
+/// Quantiles of sides that keep only figures.
+const FIGURES: [(Metric, f64); 4] =
+    [(Metric::P50, 0.5), (Metric::P90, 0.9), (Metric::P99, 0.99), (Metric::P999, 0.999)];
+
+/// What a page of a comparison is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedSides<'a> {
+    /// Each side beside the first.
+    pub comparisons: &'a [Comparison],
+    /// The whole results of each side, the first side's in front; empty of a side that keeps only figures.
+    pub documents: &'a [Vec<Document>],
+}
+
+/// One side with what is drawn of it.
+struct DrawnSide<'a> {
+    name: &'static str,
+    class: &'static str,
+    side: &'a Side,
+    documents: &'a [Document],
+}
+
+/// The page of two sides that were measured by turns, as `ab --report` writes it.
+pub fn render_pair(comparison: &Comparison) -> Vec<u8> {
+    of_pair(comparison, &PageOptions::default())
+}
+
+/// The page of two sides that were measured by turns.
+pub fn of_pair(comparison: &Comparison, options: &PageOptions) -> Vec<u8> {
+    let sides = ComparedSides { comparisons: std::slice::from_ref(comparison), documents: &[] };
+    of_comparison(&sides, options)
+}
+
+/// The page of a comparison of two sides or more.
+///
+/// # Panics
+/// Panics when there is no comparison.
+pub fn of_comparison(sides: &ComparedSides<'_>, options: &PageOptions) -> Vec<u8> {
+    let drawn = drawn_sides(sides);
+    let medians = drawn.iter().filter_map(|side| {
+        side.side.runs.first().and_then(|run| run.figure(Metric::P50)).map(|figure| figure.value)
+    });
+    let unit = Unit::of(medians.reduce(f64::max));
+    let headline = match sides.comparisons {
+        [only] => comparison::headline(only),
+        several => format!("{} results beside A, {}", several.len(), label(drawn[0].side)),
+    };
+    let mut body = heading(&headline, &badges(sides.comparisons), options);
+    if let [_, _, ..] = sides.comparisons {
+        let each: String = sides
+            .comparisons
+            .iter()
+            .map(|pair| format!("<li>{}</li>\n", escaped(&comparison::headline(pair))))
+            .collect();
+        body += &format!("<ul>\n{each}</ul>\n");
+    }
+    body += &side_table(&drawn);
+    for pair in sides.comparisons {
+        body += &pair_section(pair);
+    }
+    body += &every_run(sides.comparisons, &drawn, unit);
+    body += &curves(&drawn, unit);
+    // Sides that keep only the figures of their runs never have these, and the rates of their runs stand above.
+    if drawn.iter().any(|side| !side.documents.is_empty()) {
+        body += &rates(&drawn);
+        body += &anatomies(&drawn, unit);
+    }
+    body += &verdicts(&drawn);
+    if let [only] = sides.comparisons {
+        body += &fields(&[("Command", command_line(&only.argv))]);
+    }
+    let json = json_of_all(sides.comparisons);
+    let kind = match sides.comparisons {
+        [only] if only.command == "ab" => sections::DataKind::Several,
+        _ => sections::DataKind::Comparison,
+    };
+    body += &sections::footer_of(data::of_json(&json, options.embed), kind);
+    body += &format!("<p class=\"dim\">Compared and drawn by pummel {VERSION}.</p>\n");
+    whole(options.title.as_deref().unwrap_or(&headline), &body)
+}
+
+fn drawn_sides<'a>(sides: &ComparedSides<'a>) -> Vec<DrawnSide<'a>> {
+    let first = sides.comparisons.first().expect("a comparison has two sides");
+    let each = std::iter::once(&first.sides[0]).chain(sides.comparisons.iter().map(|pair| &pair.sides[1]));
+    let documents = sides.documents.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+    let names = SIDE_NAMES.into_iter().zip(CLASSES);
+    let drawn = each.zip(documents).zip(names);
+    drawn.map(|((side, documents), (name, class))| DrawnSide { name, class, side, documents }).collect()
+}
+
+/// What became of the claims.
+fn badges(comparisons: &[Comparison]) -> Vec<(String, Option<bool>)> {
+    let claims = comparisons.iter().flat_map(|pair| {
+        pair.claims.iter().map(|claim| {
+            let fate = match claim.outcome {
+                Outcome::Held => Some(true),
+                Outcome::Violated | Outcome::NotJudged(_) => Some(false),
+            };
+            let subject = format!("{} {}", claim.claim.flag(), claim.claim.metric.name());
+            (format!("{} against {}, {subject}: {}", pair.names.0[1], pair.names.0[0], claim.name()), fate)
+        })
+    });
+    claims.collect()
+}
+
+fn side_table(drawn: &[DrawnSide<'_>]) -> String {
+    let rows: Vec<Vec<String>> = drawn
+        .iter()
+        .map(|side| {
+            let runs = &side.side.runs;
+            let incomplete = runs.iter().filter(|run| run.status != Status::Complete).count();
+            let mut status = match incomplete {
+                0 => "complete".to_owned(),
+                some => format!("{some} not complete"),
+            };
+            for outcome in [RunOutcome::Failed, RunOutcome::Overloaded] {
+                let some = runs.iter().filter(|run| run.outcome == outcome).count();
+                if let Some(word) = outcome.headline().filter(|_| some > 0) {
+                    status += &format!(", {some} {word}");
+                }
+            }
+            let limit = side.side.generator_limited();
+            let limit = if limit == 0 { "no".to_owned() } else { format!("in {limit} of {}", runs.len()) };
+            vec![
+                side.name.to_owned(),
+                label(side.side),
+                side.side.plan.servers.join(", "),
+                grouped(runs.len() as u64),
+                status,
+                limit,
+            ]
+        })
+        .collect();
+    table(&["", "result", "servers", "runs", "status", "generator was the limit"], &rows)
+}
+
+fn pair_section(pair: &Comparison) -> String {
+    let [first, second] = pair.names.0;
+    let rows: Vec<Vec<String>> = pair
+        .rows
+        .iter()
+        .filter_map(|row| comparison::row_cells(row, pair))
+        .map(|row| {
+            let [a, b] = row.values;
+            vec![row.name.to_owned(), a, b, row.change, row.interval, row.word]
+        })
+        .collect();
+    let notes: String =
+        comparison::notes(pair).iter().map(|note| format!("<p>{}</p>\n", super::frame::long(note))).collect();
+    let how = match pair.design == Design::Paired && pair.sides[0].runs.len() > 1 {
+        true => format!(
+            "<p class=\"how\">{first} and {second}: medians of the runs. Change: that within the pairs, by the estimate of Hodges and \
+             Lehmann, which need not be that of the medians.</p>\n"
+        ),
+        false => String::new(),
+    };
+    format!(
+        "<h2>{second} against {first}</h2>\n{}{}{how}{notes}",
+        differences(pair),
+        table(&["", first, second, "change", "95 % interval", ""], &rows)
+    )
+}
+
+/// What differs besides the figures, as a table; a sentence where nothing does.
+fn differences(pair: &Comparison) -> String {
+    let [first, second] = pair.names.0;
+    let all = comparison::difference_words(pair).into_iter();
+    let rows: Vec<Vec<String>> =
+        all.map(|words| [vec![words.name], words.values.to_vec()].concat()).collect();
+    if rows.is_empty() {
+        return "<p>Plans, servers and machines are the same, as far as the results say.</p>\n".to_owned();
+    }
+    let words = format!("What differs besides the figures: {}", rows.len());
+    details(&words, &table(&["", first, second], &rows)).replacen(
+        "<details>",
+        if rows.len() <= 6 { "<details open=\"open\">" } else { "<details>" },
+        1,
+    )
+}
+
+/// p99 and rate of every run where sides have several, pair by pair where they were pairs.
+fn every_run(comparisons: &[Comparison], drawn: &[DrawnSide<'_>], unit: Unit) -> String {
+    if drawn.iter().all(|side| side.side.runs.len() < 2) {
+        return String::new();
+    }
+    let is_paired = comparisons.iter().all(|pair| pair.design == Design::Paired);
+    let word = if is_paired { "pair" } else { "run" };
+    let lines = |metric: Metric| -> Vec<RunLine> {
+        drawn.iter().map(|side| repeated::line_of(side.name, side.class, &side.side.runs, metric)).collect()
+    };
+    let names: Vec<&str> = std::iter::once(word).chain(drawn.iter().map(|side| side.name)).collect();
+    let rows = |metric: Metric| -> Vec<Vec<String>> {
+        let most = drawn.iter().map(|side| side.side.runs.len()).max().unwrap_or(0);
+        let cell = |side: &DrawnSide<'_>, run: usize| {
+            let figure = side.side.runs.get(run).and_then(|run| run.figure(metric));
+            figure.map_or("-".to_owned(), |figure| metric.text(figure.value))
+        };
+        let row = |run: usize| {
+            std::iter::once((run + 1).to_string()).chain(drawn.iter().map(|side| cell(side, run))).collect()
+        };
+        (0..most).map(row).collect()
+    };
+    let how = format!(
+        "How to read it: one place for each {word}, in order. Bars: 95 % intervals within the run, where they are known."
+    );
+    let framed = |metric, scale, name, statement: String, instead| Framed {
+        picture: runs::draw(name, &lines(metric), scale, (word, &statement)),
+        statement,
+        instead,
+        how: how.clone(),
+        numbers: table(&names, &rows(metric)),
+        axis: "runs",
+    };
+    let p99 = framed(
+        Metric::P99,
+        RunScale::Times(unit),
+        "run-times",
+        format!("p99 of each {word}"),
+        "No run knows its p99.",
+    );
+    let rate = framed(
+        Metric::Rate,
+        RunScale::Rates,
+        "run-rates",
+        format!("Completed requests per second of each {word}"),
+        "No run completed a request.",
+    );
+    p99.text() + &rate.text()
+}
+
+/// The distribution of the response times of a side, of results that keep histograms.
+fn distribution_of(side: &DrawnSide<'_>) -> Option<DistributionLine> {
+    let histogram = whole_histogram(side)?;
+    let unanswered: u64 = side.documents.iter().map(series::unanswered).sum();
+    let count = histogram.count().saturating_add(unanswered);
+    let points = (0..=DISTRIBUTION_STEPS).filter_map(|step| {
+        let share = f64::from(step) / f64::from(DISTRIBUTION_STEPS);
+        let ns = histogram.at_rank(rank(share, count).max(1))?;
+        (ns > 0).then_some((ns as f64 / 1e3, share))
+    });
+    Some(DistributionLine { name: side.name.to_owned(), class: side.class, points: points.collect() })
+}
+
+/// The response times of all requests of all runs of a side; `None` where a run keeps none.
+fn whole_histogram(side: &DrawnSide<'_>) -> Option<Histogram> {
+    let each: Option<Vec<Histogram>> =
+        side.documents.iter().map(|document| series::histogram_of(document, Span::Response)).collect();
+    let all = each.filter(|all| all.len() == side.side.runs.len() && !all.is_empty())?;
+    let mut histogram = all.first()?.clone();
+    all.iter().skip(1).for_each(|more| histogram.merge(more));
+    Some(histogram)
+}
+
+/// The percentile curve of a side: of all its requests where the results keep them, else of the medians of its figures.
+fn line_of(side: &DrawnSide<'_>) -> Option<CurveLine> {
+    let line = match whole_histogram(side) {
+        Some(histogram) => {
+            let unanswered = side.documents.iter().map(series::unanswered).sum();
+            let mut line = series::line_of(side.name, side.class, &histogram, unanswered);
+            if let [only] = side.documents {
+                line.band = series::band_of(only);
+            }
+            line
+        }
+        None => CurveLine {
+            name: side.name.to_owned(),
+            class: side.class,
+            points: FIGURES.iter().filter_map(|figure| median_of(side.side, *figure)).collect(),
+            count: 1e4,
+            is_open: false,
+            band: Vec::new(),
+        },
+    };
+    (!line.points.is_empty()).then_some(line)
+}
+
+/// The median of a figure over the runs of a side, which all know it: nines and microseconds.
+fn median_of(side: &Side, (metric, quantile): (Metric, f64)) -> Option<(f64, f64)> {
+    let known: Option<Vec<f64>> =
+        side.runs.iter().map(|run| run.figure(metric).map(|figure| figure.value)).collect();
+    Some((series::nines_of(quantile), median(&known?)?))
+}
+
+/// Pictures 9 and 10.
+fn curves(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
+    let lines: Vec<CurveLine> = drawn.iter().filter_map(line_of).collect();
+    let is_doubtful = drawn.iter().any(|side| side.side.runs.iter().any(|run| run.trust == Some(false)));
+    let statement = statement_of_curves(drawn, unit);
+    let picture = CurvePicture { lines: lines.clone(), is_doubtful, ..CurvePicture::default() };
+    let rows: Vec<Vec<String>> = QUANTILES
+        .iter()
+        .map(|(name, quantile)| {
+            let nines = series::nines_of(*quantile);
+            let cell = |line: &CurveLine| {
+                let us = difference::at(line, nines).filter(|_| nines <= line.known_nines() + 1e-9);
+                us.map_or("-".to_owned(), |us| unit.plain(us))
+            };
+            std::iter::once((*name).to_owned()).chain(lines.iter().map(cell)).collect()
+        })
+        .collect();
+    let names: Vec<&str> =
+        std::iter::once("quantile").chain(lines.iter().map(|line| line.name.as_str())).collect();
+    let mut how = "How to read it: at 99 on the horizontal axis a line shows how long the slowest of the fastest 99 % of a result's \
+                   requests took; dotted where fewer than ten requests lie beyond."
+        .to_owned();
+    if lines.iter().any(|line| !line.band.is_empty()) {
+        how += " Pale bands: 95 % intervals within each run; how far runs differ from each other is not in them.";
+    }
+    if drawn.iter().any(|side| side.side.runs.len() > side.documents.len()) {
+        how += " Of repeated runs a line joins the medians of p50, p90, p99 and p99.9.";
+    }
+    if is_doubtful {
+        how += " Striped edge: a part of some of these times was added by pummel itself.";
+    }
+    let text = Framed {
+        statement,
+        picture: curve::draw("curves", &picture, unit, "Response times of all results"),
+        instead: "No result has response times to draw.",
+        how,
+        numbers: table(&names, &rows),
+        axis: "quantile",
+    }
+    .text();
+    let distributions: Vec<DistributionLine> = drawn.iter().filter_map(distribution_of).collect();
+    text + &differences_drawn(&lines) + &distributions_drawn(&distributions, unit)
+}
+
+/// The distributions, which are opened on demand; nothing where fewer than two results keep histograms.
+fn distributions_drawn(lines: &[DistributionLine], unit: Unit) -> String {
+    if lines.len() < 2 {
+        return String::new();
+    }
+    let title = "Distributions of the response times";
+    let figure = distribution::draw("distributions", lines, unit, title).map(|picture| {
+        format!(
+            "<figure class=\"wide\" data-axis=\"times\">\n{picture}<div class=\"readout\" aria-live=\"polite\"></div>\n\
+             <figcaption class=\"how\">How to read it: at a time on the horizontal axis a line shows the share of the requests that took at \
+             most that long. It ends below 100 % where requests got no answer.</figcaption>\n</figure>\n"
+        )
+    });
+    figure.map_or(String::new(), |figure| details("Distributions instead", &figure))
+}
+
+fn statement_of_curves(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
+    let p99: Vec<String> = drawn
+        .iter()
+        .filter_map(|side| {
+            let (_, us) = median_of(side.side, (Metric::P99, 0.99))?;
+            Some(format!("{} {}", side.name, unit.text(us)))
+        })
+        .collect();
+    if p99.is_empty() {
+        "Response times".to_owned()
+    } else {
+        format!("99 % of the requests within: {}", p99.join(", "))
+    }
+}
+
+fn differences_drawn(lines: &[CurveLine]) -> String {
+    let Some((first, others)) = lines.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return String::new();
+    };
+    let differences: Vec<DifferenceLine> =
+        others.iter().map(|other| DifferenceLine::of(first, other)).collect();
+    let at = |line: &DifferenceLine, nines: f64| {
+        let point = line.points.iter().find(|point| (point.0 - nines).abs() < 1e-6)?;
+        (nines <= line.known_nines + 1e-9).then_some(point.1)
+    };
+    let percent =
+        |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:+.1} %", share * 100.0));
+    let names: Vec<&str> =
+        std::iter::once("quantile").chain(differences.iter().map(|line| line.name.as_str())).collect();
+    let rows: Vec<Vec<String>> = QUANTILES
+        .iter()
+        .map(|(name, quantile)| {
+            let nines = series::nines_of(*quantile);
+            std::iter::once((*name).to_owned())
+                .chain(differences.iter().map(|line| percent(at(line, nines))))
+                .collect()
+        })
+        .collect();
+    let mut how =
+        "How to read it: above 0 the requests took longer. The axis reaches as far as the lines do from p50 on where ten \
+         requests or more lie beyond; what is outside of it is not drawn."
+            .to_owned();
+    if differences.iter().any(|line| !line.band.is_empty()) {
+        how += " Pale bands reach between the outer ends of both intervals within the runs.";
+    }
+    if difference::grey_from(&differences).is_some() {
+        how += " In the grey part fewer than ten requests lie beyond, and the lines are chance.";
+    }
+    Framed {
+        statement: format!("By how much the response times differ from those of {}", first.name),
+        picture: difference::draw("difference", &differences, "The difference in percent"),
+        instead: "The results have no quantile in common.",
+        how,
+        numbers: table(&names, &rows),
+        axis: "quantile",
+    }
+    .text()
+}
+
+/// Picture 3 of all sides, one over the other.
+fn rates(drawn: &[DrawnSide<'_>]) -> String {
+    let lines: Vec<RateLine> = drawn
+        .iter()
+        .filter_map(|side| {
+            let columns = series::rates_of(side.documents.first()?);
+            Some(RateLine { name: side.name.to_owned(), class: side.class, columns })
+        })
+        .collect();
+    let each: Vec<String> = drawn
+        .iter()
+        .filter_map(|side| {
+            let rates: Vec<f64> = side.side.runs.iter().map(|run| run.rate).collect();
+            Some(format!("{} {}", side.name, number(median(&rates)?)))
+        })
+        .collect();
+    let rows: Vec<Vec<String>> = drawn
+        .iter()
+        .map(|side| {
+            let sum = |of: fn(&Document) -> u64| grouped(side.documents.iter().map(of).sum::<u64>());
+            let rates: Vec<f64> = side.side.runs.iter().map(|run| run.rate).collect();
+            let mut cells = vec![side.name.to_owned(), median(&rates).map_or("-".to_owned(), number)];
+            if side.documents.is_empty() {
+                cells.extend(["-", "-", "-"].map(str::to_owned));
+            } else {
+                cells.extend([
+                    sum(|document| document.totals.completed),
+                    sum(|document| document.totals.errors),
+                    sum(series::unanswered),
+                ]);
+            }
+            cells
+        })
+        .collect();
+    let mut how = "How to read it: completed requests per second, each result from its own start.".to_owned();
+    if drawn.iter().any(|side| side.documents.len() > 1) {
+        how += " Of several runs of a side the first is drawn.";
+    }
+    Framed {
+        statement: format!("Completed per second: {}", each.join(", ")),
+        picture: overlay::draw("rates", &lines, "Completed requests per second of all results"),
+        instead: "These results keep the figures of their runs, and no intervals.",
+        how,
+        numbers: table(&["", "per second", "completed", "failed", "without an answer"], &rows),
+        axis: "time",
+    }
+    .text()
+}
+
+/// Picture 4 of all sides, band by band.
+fn anatomies(drawn: &[DrawnSide<'_>], unit: Unit) -> String {
+    let sides: Vec<(String, Vec<Band>)> = drawn
+        .iter()
+        .filter_map(|side| Some((side.name.to_owned(), series::bands_of(side.documents.first()?))))
+        .collect();
+    let statement = "What the response times consist of";
+    let rows: Vec<Vec<String>> = sides
+        .iter()
+        .flat_map(|(name, bands)| {
+            bands.iter().map(move |band| {
+                let parts = [band.response_us(), band.wait_us, band.lag_us, band.service_us];
+                let mut cells = vec![format!("{name} {}", band.name), grouped(band.count)];
+                let mean = |us: f64| if band.count == 0 { "-".to_owned() } else { unit.plain(us) };
+                cells.extend(parts.map(mean));
+                cells
+            })
+        })
+        .collect();
+    Framed {
+        statement: statement.to_owned(),
+        picture: anatomy::draw_sides("anatomies", &sides, unit, statement),
+        instead: "These results do not say what their response times consist of.",
+        how: "How to read it: each bar is the mean response time of the requests of one result between two quantiles, split into wait, lag and \
+              service."
+            .to_owned(),
+        numbers: table(&["requests", "count", "mean response", "wait", "lag", "service"], &rows),
+        axis: "",
+    }
+    .text()
+}
+
+/// What each result says of itself.
+fn verdicts(drawn: &[DrawnSide<'_>]) -> String {
+    let each: String = drawn
+        .iter()
+        .map(|side| {
+            let heading = format!("<h3>{}: {}</h3>\n", side.name, escaped(&label(side.side)));
+            let Some(document) = side.documents.first() else {
+                return heading + &limits(side.side) + &how_it_was_run(side);
+            };
+            let first =
+                if side.documents.len() > 1 { "<p class=\"dim\">The first of its runs:</p>\n" } else { "" };
+            heading + first + &sections::answers(document) + &how_it_was_run(side)
+        })
+        .collect();
+    format!("<h2>What each result says of itself</h2>\n{each}")
+}
+
+/// The servers, the program that measured, and the plan of a side.
+fn how_it_was_run(side: &DrawnSide<'_>) -> String {
+    let (plan, source) = (&side.side.plan, &side.side.source);
+    let word = |name: &str| source.tool[name].as_str().unwrap_or_default();
+    let facts = fields(&[
+        ("Servers", plan.servers.join(", ")),
+        ("Started", source.program.as_str().unwrap_or_default().to_owned()),
+        ("Made by", format!("{} {}", word("name"), word("version")).trim().to_owned()),
+    ]);
+    let text = plan_text(plan, &format!("plan-{}", side.name));
+    facts + &details(&format!("The plan of {}", side.name), &text)
+}
+
+/// What limited the runs of a side that keeps only figures.
+fn limits(side: &Side) -> String {
+    let mut words: Vec<&str> =
+        side.runs.iter().map(|run| run.limit.as_str()).filter(|word| !word.is_empty()).collect();
+    words.sort_unstable();
+    let counted = words.chunk_by(|one, other| one == other);
+    let each: Vec<String> =
+        counted.map(|same| format!("{} in {} of {} runs", same[0], same.len(), side.runs.len())).collect();
+    fields(&[("Limit", each.join(", "))])
+}

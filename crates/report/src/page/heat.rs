@@ -1,0 +1,152 @@
+//! Picture 2, the heat map: how long requests took while the run went on, with those that got no answer on top.
+
+use std::collections::BTreeMap;
+
+use pummel_measure::histogram::Sketch;
+
+use super::axis::{SecondsAxis, TimeAxis, Unit};
+use super::svg::{Anchor, Picture, RIGHT, add, place};
+use crate::numbers::grouped;
+
+/// Steps of ink.
+const STEPS: usize = 10;
+
+/// Columns of a picture at most; more slices share columns.
+pub const COLUMNS_MAX: usize = 240;
+
+/// One slice of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeatColumn {
+    /// Beginning, in seconds.
+    pub at_s: f64,
+    /// Length, in seconds.
+    pub seconds: f64,
+    /// The times of the requests.
+    pub sketch: Sketch,
+    /// Requests without an answer.
+    pub unanswered: u64,
+}
+
+/// Puts neighbours together until there are at most `most` columns.
+pub fn merged(columns: &[HeatColumn], most: usize) -> Vec<HeatColumn> {
+    let each = columns.len().div_ceil(most.max(1)).max(1);
+    let together = columns.chunks(each).map(|chunk| {
+        let mut all = chunk[0].clone();
+        for more in &chunk[1..] {
+            all.sketch.merge(&more.sketch);
+            all.unanswered += more.unanswered;
+            all.seconds = more.at_s + more.seconds - all.at_s;
+        }
+        all
+    });
+    together.collect()
+}
+
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 280.0;
+const STRIP: f64 = 10.0;
+
+/// The picture; `None` where no column has an answer.
+pub fn draw(name: &str, columns: &[HeatColumn], length_s: f64, unit: Unit, title: &str) -> Option<String> {
+    let columns = merged(columns, COLUMNS_MAX);
+    let cells = || columns.iter().flat_map(|column| column.sketch.cells());
+    let ends = cells().flat_map(|(low, high, _)| [low as f64 / 1e3, high as f64 / 1e3]);
+    let axis = TimeAxis::of(ends, TOP, BOTTOM)?;
+    let x = SecondsAxis::of(length_s);
+    let mut picture = Picture::new(BOTTOM + 30.0);
+    axis.draw(&mut picture, unit);
+    let mut ink: BTreeMap<usize, String> = BTreeMap::new();
+    for column in &columns {
+        ink_column(&mut ink, column, &x, &axis);
+    }
+    for (step, drawing) in &ink {
+        picture.path(&format!("ink i{step}"), drawing);
+    }
+    strip(&mut picture, &columns, &x);
+    let mut names = Vec::new();
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+        let class = format!("line {name}");
+        let points: Vec<(f64, f64)> =
+            columns.iter().filter_map(|column| point_of(column, quantile, &x, &axis)).collect();
+        if let [only] = points.as_slice() {
+            picture.dot(&format!("dot {name}"), *only, 3.0);
+        }
+        picture.polyline(&class, &points);
+        if let Some(last) = points.last() {
+            names.push((last.1 + 4.0, name, name));
+        }
+    }
+    picture.names(names);
+    x.draw(&mut picture, BOTTOM);
+    let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x, unit)).collect();
+    picture.columns(TOP - STRIP - 4.0, BOTTOM, &said);
+    let description = "Time since the start to the right, response time upwards, stronger in colour where more requests of a slice lie.";
+    Some(picture.finish(name, title, description))
+}
+
+/// A place on the grid of tenths of [`place`]: neighbours whose common edge lies on it neither overlap nor leave a gap.
+fn tenth(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+/// Adds the cells of a column to the drawings of their steps of ink.
+fn ink_column(ink: &mut BTreeMap<usize, String>, column: &HeatColumn, x: &SecondsAxis, y: &TimeAxis) {
+    let total = (column.sketch.count() + column.unanswered) as f64;
+    let (left, right) = (tenth(x.at(column.at_s)), tenth(x.at(column.at_s + column.seconds)));
+    for (low, high, count) in column.sketch.cells() {
+        // Ink is the logarithm of the share: a thousandth of the column is to be seen.
+        let share = (count as f64 / total).max(1e-4);
+        let step = ((share.log10() + 4.0) / 4.0 * STEPS as f64).ceil().clamp(1.0, STEPS as f64) as usize;
+        let (top, bottom) = (tenth(y.at(high as f64 / 1e3)), tenth(y.at(low as f64 / 1e3)));
+        let drawing = ink.entry(step).or_default();
+        let (width, height) = ((right - left).max(0.8), (bottom - top).max(0.8));
+        add(
+            drawing,
+            format_args!(
+                "M{} {}h{}v{}h-{}z",
+                place(left),
+                place(top),
+                place(width),
+                place(height),
+                place(width)
+            ),
+        );
+    }
+}
+
+/// Draws the strip of requests without an answer.
+fn strip(picture: &mut Picture, columns: &[HeatColumn], x: &SecondsAxis) {
+    let all: u64 = columns.iter().map(|column| column.unanswered).sum();
+    if all == 0 {
+        return;
+    }
+    for column in columns.iter().filter(|column| column.unanswered > 0) {
+        let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
+        picture.rect("unanswered", (left, TOP - STRIP - 4.0), ((right - left).max(0.8), STRIP));
+    }
+    let words = format!("{} without an answer", grouped(all));
+    picture.words("tick", (RIGHT, TOP - STRIP - 9.0), Anchor::End, &words);
+}
+
+fn point_of(column: &HeatColumn, quantile: f64, x: &SecondsAxis, y: &TimeAxis) -> Option<(f64, f64)> {
+    let ns = column.sketch.quantile(quantile, column.unanswered)?;
+    Some((x.at(column.at_s + column.seconds / 2.0), y.at(ns as f64 / 1e3)))
+}
+
+fn words_of(column: &HeatColumn, x: &SecondsAxis, unit: Unit) -> (f64, f64, String) {
+    let at = |quantile| {
+        let ns = column.sketch.quantile(quantile, column.unanswered);
+        ns.map_or("not known".to_owned(), |ns| format!("about {}", unit.text(ns as f64 / 1e3)))
+    };
+    let answered = column.sketch.count();
+    let end = column.at_s + column.seconds;
+    let mut words = format!("{:.1} to {end:.1} s: {} answered", column.at_s, grouped(answered));
+    if answered > 0 {
+        words += &format!(", p50 {}, p99 {}, longest {}", at(0.5), at(0.99), at(1.0));
+    }
+    if column.unanswered > 0 {
+        words += &format!(", {} without an answer", grouped(column.unanswered));
+    }
+    let (left, right) = (x.at(column.at_s), x.at(end));
+    (left, right - left, words)
+}

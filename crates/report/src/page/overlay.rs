@@ -1,0 +1,102 @@
+//! Rates of several results over one another, each from its own start.
+
+use super::axis::{CountAxis, SecondsAxis};
+use super::heat::COLUMNS_MAX;
+use super::rate::{RateColumn, merged};
+use super::svg::{Anchor, LEFT, Picture};
+use crate::numbers::number;
+
+/// The rate of one result over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RateLine {
+    /// The name at the end of the line.
+    pub name: String,
+    /// Its class.
+    pub class: &'static str,
+    /// Its slices.
+    pub columns: Vec<RateColumn>,
+}
+
+const TOP: f64 = 24.0;
+const BOTTOM: f64 = 190.0;
+const ERRORS_HEIGHT: f64 = 14.0;
+
+/// Height of the words above the strips of errors.
+const CAPTION_HEIGHT: f64 = 18.0;
+
+/// The picture; `None` where no line has a slice. Below the rates is a strip for each result in which requests went wrong.
+pub fn draw(name: &str, lines: &[RateLine], title: &str) -> Option<String> {
+    let lines: Vec<RateLine> = lines
+        .iter()
+        .map(|line| RateLine { columns: merged(&line.columns, COLUMNS_MAX), ..line.clone() })
+        .filter(|line| !line.columns.is_empty())
+        .collect();
+    let end = |column: &RateColumn| column.at_s + column.seconds;
+    let length_s = lines.iter().filter_map(|line| line.columns.last().map(end)).reduce(f64::max)?;
+    let most = lines.iter().flat_map(|line| line.columns.iter().map(per_second)).fold(0.0, f64::max);
+    let faulty: Vec<&RateLine> =
+        lines.iter().filter(|line| line.columns.iter().any(|column| wrong(column) > 0)).collect();
+    let strips = if faulty.is_empty() { BOTTOM } else { BOTTOM + CAPTION_HEIGHT };
+    let bottom = strips + ERRORS_HEIGHT * faulty.len() as f64;
+    let (x, y) = (SecondsAxis::of(length_s), CountAxis::of(most, TOP, BOTTOM));
+    let mut picture = Picture::new(bottom + 30.0);
+    y.draw(&mut picture, "req/s");
+    let mut ends = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let at = |column: &RateColumn| (x.at(column.at_s + column.seconds / 2.0), y.at(per_second(column)));
+        let points: Vec<(f64, f64)> = line.columns.iter().map(at).collect();
+        let class =
+            if number == 0 { format!("line thick {}", line.class) } else { format!("line {}", line.class) };
+        if let [only] = points.as_slice() {
+            picture.line(&class, (x.at(line.columns[0].at_s), only.1), (x.at(end(&line.columns[0])), only.1));
+        }
+        picture.polyline(&class, &points);
+        if let Some(last) = points.last() {
+            ends.push((last.1 + 4.0, line.class, line.name.as_str()));
+        }
+    }
+    if !faulty.is_empty() {
+        picture.words("tick", (LEFT, strips - 3.0), Anchor::Start, "Errors, no answer:");
+    }
+    for (number, line) in faulty.iter().enumerate() {
+        let top = strips + ERRORS_HEIGHT * number as f64 + 3.0;
+        picture.words("tick", (LEFT - 6.0, top + 9.0), Anchor::End, &line.name);
+        for column in line.columns.iter().filter(|column| wrong(column) > 0) {
+            let (left, right) = (x.at(column.at_s), x.at(end(column)));
+            picture.rect("e0", (left, top), ((right - left).max(0.8), ERRORS_HEIGHT - 5.0));
+        }
+    }
+    x.draw(&mut picture, bottom);
+    picture.names(ends);
+    picture.columns(TOP, bottom, &said(&lines, length_s, &x));
+    let description =
+        "Time since the start of each result to the right, completed requests per second upwards.";
+    Some(picture.finish(name, title, description))
+}
+
+fn per_second(column: &RateColumn) -> f64 {
+    if column.seconds > 0.0 { column.completed as f64 / column.seconds } else { 0.0 }
+}
+
+fn wrong(column: &RateColumn) -> u64 {
+    column.wrong.iter().map(|(_, count)| count).sum()
+}
+
+/// What the lines say at each of some moments.
+fn said(lines: &[RateLine], length_s: f64, x: &SecondsAxis) -> Vec<(f64, f64, String)> {
+    let steps = lines.iter().map(|line| line.columns.len()).max().unwrap_or(1).clamp(1, COLUMNS_MAX);
+    let width_s = length_s / steps as f64;
+    let column = |step: usize| {
+        let at_s = (step as f64 + 0.5) * width_s;
+        let each = lines.iter().filter_map(|line| {
+            let column = line
+                .columns
+                .iter()
+                .find(|column| (column.at_s..column.at_s + column.seconds).contains(&at_s))?;
+            Some(format!("{} {}/s", line.name, number(per_second(column))))
+        });
+        let words = format!("{at_s:.1} s: {}", each.collect::<Vec<_>>().join(", "));
+        (x.at(at_s - width_s / 2.0), x.at(at_s + width_s / 2.0) - x.at(at_s - width_s / 2.0), words)
+    };
+    (0..steps).map(column).collect()
+}

@@ -1,0 +1,512 @@
+//! The figures by which runs are compared, and the object that holds those of one run in a result of several.
+
+use std::collections::BTreeMap;
+
+use pummel_logic::plan::{Arrivals, Group, Plan};
+use pummel_logic::time::{MICROSECOND, Nanos};
+use pummel_measure::compare::RunFigure;
+use pummel_measure::measurement::Status;
+use pummel_measure::outcome::RunOutcome;
+use pummel_measure::summary::time_text;
+use pummel_measure::words::{counted, was};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::csv;
+use crate::document::{Document, Figure, TimeFigures};
+use crate::numbers::{grouped, number};
+
+/// A figure by which runs are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Metric {
+    /// The median of the response time.
+    P50,
+    /// The 90th percentile of the response time.
+    P90,
+    /// The 99th percentile of the response time.
+    P99,
+    /// The 99.9th percentile of the response time.
+    P999,
+    /// Completed requests per second.
+    Rate,
+    /// CPU time of the generator for each completed request.
+    ClientCpu,
+    /// CPU time of the servers for each request, as clients count them.
+    ServerCpu,
+}
+
+impl Metric {
+    /// All metrics, in the order of reports.
+    pub const ALL: [Metric; 7] = [
+        Metric::P50,
+        Metric::P90,
+        Metric::P99,
+        Metric::P999,
+        Metric::Rate,
+        Metric::ClientCpu,
+        Metric::ServerCpu,
+    ];
+
+    /// The word of command lines, reports and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::P50 => "p50",
+            Metric::P90 => "p90",
+            Metric::P99 => "p99",
+            Metric::P999 => "p99.9",
+            Metric::Rate => "rate",
+            Metric::ClientCpu => "client-cpu",
+            Metric::ServerCpu => "server-cpu",
+        }
+    }
+
+    /// The metric with this name.
+    pub fn from_name(name: &str) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|metric| metric.name() == name)
+    }
+
+    /// All names, as a sentence of help or of an error has them.
+    pub fn names() -> String {
+        Metric::ALL.map(Metric::name).join(", ")
+    }
+
+    /// Whether a greater value is better.
+    pub fn is_better_when_greater(self) -> bool {
+        self == Metric::Rate
+    }
+
+    /// Whether the metric is a time or a rate, which describe the generator in part if it was the limit.
+    pub fn is_of_the_way(self) -> bool {
+        !matches!(self, Metric::ClientCpu | Metric::ServerCpu)
+    }
+
+    /// The unit of its values in results.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Rate => "requests/s",
+            Metric::ClientCpu | Metric::ServerCpu => "us/request",
+            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => "us",
+        }
+    }
+
+    /// A value as reports write it.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Metric::Rate => format!("{}/s", grouped(value.round() as u64)),
+            Metric::ClientCpu | Metric::ServerCpu => format!("{} us", number(value)),
+            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 => {
+                time_text((value * MICROSECOND as f64).round() as Nanos)
+            }
+        }
+    }
+
+    /// The words for a relative change of the side of this name against the other, from its absolute size as text.
+    pub fn change_words(self, name: &str, is_greater: bool, size: &str) -> String {
+        match (self, is_greater) {
+            (Metric::Rate, true) => format!("{name} does {size} more"),
+            (Metric::Rate, false) => format!("{name} does {size} less"),
+            (Metric::ClientCpu | Metric::ServerCpu, true) => format!("{name} takes {size} more"),
+            (Metric::ClientCpu | Metric::ServerCpu, false) => format!("{name} takes {size} less"),
+            (_, true) => format!("{name} is {size} slower"),
+            (_, false) => format!("{name} is {size} faster"),
+        }
+    }
+}
+
+/// The figures of one run. Times are microseconds (`_us`) or seconds; what is not known is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFigures {
+    /// Whether the run did what was asked.
+    pub status: Status,
+    /// Why the run is not complete.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Whether the requests were answered as they were asked.
+    #[serde(default)]
+    pub outcome: RunOutcome,
+    /// Whether the run was steady from its beginning to its end; `None` where that is not known.
+    #[serde(default)]
+    pub steady: Option<bool>,
+    /// Seed of the run's arrivals and choices.
+    #[serde(default)]
+    pub seed: u64,
+    /// When the measured phase began, in seconds since 1970.
+    #[serde(default)]
+    pub started_unix_s: Option<f64>,
+    /// Length of the measured phase.
+    #[serde(default)]
+    pub seconds: f64,
+    /// Time that the run took with everything around it: a restart of the server, the load, the warm-up.
+    #[serde(default)]
+    pub whole_s: f64,
+    /// Number of requests that were due.
+    #[serde(default)]
+    pub requests: u64,
+    /// Completed requests per second.
+    #[serde(default)]
+    pub rate: f64,
+    /// The interval of the rate within the run.
+    #[serde(default)]
+    pub rate_ci: Option<[f64; 2]>,
+    /// Quantiles of the response time of all requests.
+    #[serde(default)]
+    pub response_us: ResponseFigures,
+    /// CPU time of the generator for each completed request.
+    #[serde(default)]
+    pub cpu_us_per_request: Option<f64>,
+    /// CPU time of the servers for each request, as clients count them.
+    #[serde(default)]
+    pub server_cpu_us_per_request: Option<f64>,
+    /// Wrong and stale values that were found; `None` where none were checked.
+    #[serde(default)]
+    pub wrong_values: Option<u64>,
+    /// Whether the run met its goals; `None` where it had none.
+    #[serde(default)]
+    pub met: Option<bool>,
+    /// Whether the times may be believed.
+    #[serde(default)]
+    pub trust: Option<bool>,
+    /// Names of the figures of the response that are lag for half or more.
+    #[serde(default)]
+    pub mostly_lag: Vec<String>,
+    /// Who was the limit, in a word.
+    #[serde(default)]
+    pub limit: String,
+}
+
+/// Quantiles of the response time in microseconds, and their intervals within the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResponseFigures {
+    /// The 50th percentile.
+    pub p50: Option<f64>,
+    /// The 90th percentile.
+    pub p90: Option<f64>,
+    /// The 99th percentile.
+    pub p99: Option<f64>,
+    /// The 99.9th percentile.
+    #[serde(rename = "p99.9")]
+    pub p99_9: Option<f64>,
+    /// The ends of the intervals, by name; an end that is not known is null.
+    pub ci: Option<BTreeMap<String, [Option<f64>; 2]>>,
+    /// Lower bounds of the quantiles that are not known, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub above: BTreeMap<String, f64>,
+}
+
+impl ResponseFigures {
+    fn of(times: &TimeFigures) -> ResponseFigures {
+        let ends = times.ci.as_ref().map(|ends| {
+            let kept = ends.iter().filter(|(name, _)| Metric::from_name(name).is_some());
+            kept.map(|(name, ends)| (name.to_owned(), *ends)).collect()
+        });
+        let above = Metric::ALL.into_iter().filter_map(|metric| match times.at(metric.name()) {
+            Figure::Above(us) => Some((metric.name().to_owned(), us)),
+            Figure::Known(_) | Figure::Absent => None,
+        });
+        ResponseFigures {
+            p50: times.p50,
+            p90: times.p90,
+            p99: times.p99,
+            p99_9: times.p99_9,
+            ci: ends,
+            above: above.collect(),
+        }
+    }
+
+    fn within(&self, metric: Metric) -> Option<(f64, f64)> {
+        match self.ci.as_ref()?.get(metric.name())? {
+            [Some(low), Some(high)] => Some((*low, *high)),
+            _ => None,
+        }
+    }
+}
+
+impl RunFigures {
+    /// The figures of a run whose result this is and that took `whole_s` seconds with everything around it.
+    pub fn of(result: &Document, whole_s: f64) -> RunFigures {
+        let verify = &result.verify;
+        let response = result.totals.times.response_us.as_ref();
+        RunFigures {
+            status: result.status,
+            reason: result.reason.clone(),
+            outcome: result.outcome,
+            steady: result.steady,
+            seed: result.plan.seed,
+            started_unix_s: result.started_unix_s,
+            seconds: result.seconds,
+            whole_s,
+            requests: result.totals.requests,
+            rate: result.totals.rate,
+            rate_ci: result.totals.rate_ci,
+            response_us: response.map(ResponseFigures::of).unwrap_or_default(),
+            cpu_us_per_request: result.generator.cpu_us_per_request,
+            server_cpu_us_per_request: server_cpu_us(result),
+            wrong_values: (result.plan.verify > 0.0).then_some(verify.failed + verify.stale),
+            met: (!result.goals.is_empty()).then(|| !result.missed_a_goal()),
+            trust: result.trust.as_ref().map(|trust| trust.ok),
+            mostly_lag: result.trust.as_ref().map(|trust| trust.mostly_lag.clone()).unwrap_or_default(),
+            limit: result.verdict.as_ref().map_or(String::new(), |verdict| verdict.limit.clone()),
+        }
+    }
+
+    /// A figure of the run with its interval within the run, in the unit of the metric.
+    pub fn figure(&self, metric: Metric) -> Option<RunFigure> {
+        let response = &self.response_us;
+        let value = match metric {
+            Metric::P50 => response.p50,
+            Metric::P90 => response.p90,
+            Metric::P99 => response.p99,
+            Metric::P999 => response.p99_9,
+            Metric::Rate => Some(self.rate),
+            Metric::ClientCpu => self.cpu_us_per_request,
+            Metric::ServerCpu => self.server_cpu_us_per_request,
+        };
+        let within = match metric {
+            Metric::Rate => self.rate_ci.map(|[low, high]| (low, high)),
+            Metric::ClientCpu | Metric::ServerCpu => None,
+            _ => response.within(metric),
+        };
+        let value = value.filter(|value| value.is_finite() && *value > 0.0)?;
+        Some(RunFigure { value, within })
+    }
+
+    /// Lower bound of a figure that is not known, in the unit of the metric.
+    pub fn bound(&self, metric: Metric) -> Option<f64> {
+        match self.figure(metric) {
+            Some(_) => None,
+            None => self.response_us.above.get(metric.name()).copied().filter(|us| us.is_finite()),
+        }
+    }
+
+    /// The line of progress of the run.
+    pub fn line(&self) -> String {
+        let p99 = self.figure(Metric::P99).map_or("not known".to_owned(), |p99| Metric::P99.text(p99.value));
+        let steady = if self.steady == Some(false) { ", not steady" } else { "" };
+        let outcome = self.outcome.headline().map_or_else(String::new, |word| format!(", {word}"));
+        format!("{}, p99 {p99}{steady}{outcome}", Metric::Rate.text(self.rate))
+    }
+}
+
+/// The figure by which runs of a plan are judged where none is named: the 99th percentile in open loop, the rate in closed
+/// loop.
+pub fn judged_by_default(plan: &Plan) -> Metric {
+    let is_closed = |group: &Group| group.rate.is_none() && group.arrivals == Arrivals::Closed;
+    match plan.groups.iter().all(is_closed) {
+        true => Metric::Rate,
+        false => Metric::P99,
+    }
+}
+
+/// JSON text with a line end.
+pub(crate) fn pretty(value: &Value) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value).expect("it has only text keys");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// CPU time of all servers for each request, as clients count them, in microseconds.
+fn server_cpu_us(result: &Document) -> Option<f64> {
+    let servers = result.evidence.iter().flat_map(|evidence| &evidence.servers);
+    let readings = servers.filter_map(|server| server.reading.as_ref());
+    let counted = readings.filter_map(|reading| {
+        let cpu_us = reading.cpu_s? * 1e6;
+        let each_us = reading.cpu_us_per_request.filter(|us| *us > 0.0)?;
+        Some((cpu_us, cpu_us / each_us))
+    });
+    let (cpu_us, requests) =
+        counted.fold((0.0, 0.0), |(cpu_us, requests), (more_us, more)| (cpu_us + more_us, requests + more));
+    (requests > 0.0).then(|| cpu_us / requests)
+}
+
+/// The header of the columns of [`csv_cells`].
+pub const CSV_HEADER: &str = "seed,started_unix_s,seconds,status,requests,rate,response_p50_us,response_p90_us,response_p99_us,\
+                              response_p99.9_us,cpu_us_per_request,server_cpu_us_per_request,steady,limit,trust,\
+                              outcome";
+
+/// A run as cells of CSV; what is not known is empty.
+pub fn csv_cells(run: &RunFigures) -> String {
+    let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let word = |value: Option<bool>| value.map_or(String::new(), |value| value.to_string());
+    let response = &run.response_us;
+    let status = match run.status {
+        Status::Complete => "complete",
+        Status::Partial => "partial",
+        Status::Interrupted => "interrupted",
+    };
+    [
+        run.seed.to_string(),
+        cell(run.started_unix_s),
+        run.seconds.to_string(),
+        status.to_owned(),
+        run.requests.to_string(),
+        run.rate.to_string(),
+        cell(response.p50),
+        cell(response.p90),
+        cell(response.p99),
+        cell(response.p99_9),
+        cell(run.cpu_us_per_request),
+        cell(run.server_cpu_us_per_request),
+        word(run.steady),
+        csv::cell(&run.limit),
+        word(run.trust),
+        run.outcome.headline().unwrap_or("ok").to_ascii_lowercase(),
+    ]
+    .join(",")
+}
+
+/// Sentences about runs of which most requests were errors, and about those that were asked for more than was answered.
+pub fn outcome_words(runs: &[&RunFigures]) -> Vec<String> {
+    let count = |outcome| runs.iter().filter(|run| run.outcome == outcome).count();
+    let all = runs.len();
+    let sentence = |outcome: RunOutcome, what: &str| {
+        let some = count(outcome);
+        let word = outcome.headline().unwrap_or_default();
+        (some > 0).then(|| format!("{word}: in {some} of {all} runs {what}."))
+    };
+    let failed =
+        sentence(RunOutcome::Failed, "more than half of the requests that ended were errors or timeouts");
+    let overloaded = sentence(
+        RunOutcome::Overloaded,
+        "more requests were due than were answered, and the queue grew to the end",
+    );
+    failed.into_iter().chain(overloaded).collect()
+}
+
+/// Sentences about the times of `all` runs that hold lag of pummel: of so many that are doubtful, and of the figures with these
+/// names that are lag for half or more in some runs, which `mostly` counts.
+pub fn lag_words(
+    all: usize,
+    doubtful: usize,
+    names: impl Iterator<Item = &'static str>,
+    mostly: impl Fn(&str) -> usize,
+) -> Vec<String> {
+    let mut words = Vec::new();
+    if doubtful > 0 {
+        words
+            .push(format!("In {doubtful} of {all} runs part of the times was added by pummel itself (lag)."));
+    }
+    let figures: Vec<String> = names
+        .map(|name| (name, mostly(name)))
+        .filter(|(_, some)| *some > 0)
+        .map(|(name, some)| format!("of {name} in {some} of {all} runs"))
+        .collect();
+    if !figures.is_empty() {
+        words.push(format!("Half or more is lag {}.", figures.join(", ")));
+    }
+    words
+}
+
+/// The sentences of [`lag_words`] about runs whose reports have the figures of [`Metric`].
+pub fn lag_words_of(runs: &[&RunFigures]) -> Vec<String> {
+    let doubtful = runs.iter().filter(|run| run.trust == Some(false)).count();
+    let mostly = |name: &str| runs.iter().filter(|run| run.mostly_lag.iter().any(|one| one == name)).count();
+    lag_words(runs.len(), doubtful, Metric::ALL.into_iter().map(Metric::name), mostly)
+}
+
+/// A sentence about the failed runs of a series that were made again; `None` where there were none.
+pub fn made_again_words(made_again: u32) -> Option<String> {
+    let count = u64::from(made_again);
+    let runs = counted(count, "run");
+    (count > 0)
+        .then(|| format!("{runs} failed and {} made again; no figure has anything of them.", was(count)))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use pummel_measure::measurement::Keep;
+
+    use super::*;
+    use crate::example::Run;
+
+    /// A run of ten seconds that began at `started_s` and whose times are `scale` times those of another.
+    pub fn run_at(started_s: f64, scale: f64) -> RunFigures {
+        let ci = [("p50", 0.99, 1.01), ("p99", 0.95, 1.06)];
+        let base = |name: &str| if name == "p50" { 100.0 } else { 400.0 };
+        let ends = ci.map(|(name, low, high)| {
+            (name.to_owned(), [Some(base(name) * scale * low), Some(base(name) * scale * high)])
+        });
+        RunFigures {
+            status: Status::Complete,
+            reason: None,
+            outcome: RunOutcome::Ok,
+            steady: Some(true),
+            seed: 7,
+            started_unix_s: Some(started_s),
+            seconds: 10.0,
+            whole_s: 11.0,
+            requests: 200_000,
+            rate: 20_000.0 / scale,
+            rate_ci: Some([19_900.0 / scale, 20_100.0 / scale]),
+            response_us: ResponseFigures {
+                p50: Some(100.0 * scale),
+                p90: Some(200.0 * scale),
+                p99: Some(400.0 * scale),
+                p99_9: Some(900.0 * scale),
+                ci: Some(ends.into_iter().collect()),
+                ..ResponseFigures::default()
+            },
+            cpu_us_per_request: Some(4.0),
+            server_cpu_us_per_request: None,
+            wrong_values: None,
+            met: None,
+            trust: Some(true),
+            mostly_lag: Vec::new(),
+            limit: "none".to_owned(),
+        }
+    }
+
+    #[test]
+    fn runs_that_failed_or_were_overloaded_are_counted_by_name() {
+        let [ok, failed, overloaded] = [RunOutcome::Ok, RunOutcome::Failed, RunOutcome::Overloaded]
+            .map(|outcome| RunFigures { outcome, ..run_at(0.0, 1.0) });
+        assert_eq!(outcome_words(&[&ok, &ok]), Vec::<String>::new());
+        assert!(
+            !ok.line().contains("OVER") && overloaded.line().ends_with(", OVERLOADED"),
+            "{}",
+            overloaded.line()
+        );
+        let said = outcome_words(&[&ok, &failed, &overloaded, &overloaded]);
+        assert!(said[0].starts_with("FAILED: in 1 of 4 runs more than half "), "{said:?}");
+        assert!(said[1].starts_with("OVERLOADED: in 2 of 4 runs more requests were due "), "{said:?}");
+        assert!(csv_cells(&failed).ends_with(",failed"), "{}", csv_cells(&failed));
+    }
+
+    #[test]
+    fn figures_that_are_mostly_lag_are_named_where_reports_of_several_runs_print_them() {
+        let run = |trust, names: &[&str]| RunFigures {
+            trust: Some(trust),
+            mostly_lag: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..run_at(0.0, 1.0)
+        };
+        let (well, late, tail) =
+            (run(true, &[]), run(false, &["p99", "p99.9"]), run(true, &["p99.9", "max"]));
+        assert_eq!(lag_words_of(&[&well, &well]), Vec::<String>::new());
+        let said = lag_words_of(&[&well, &late, &tail]);
+        assert_eq!(said[0], "In 1 of 3 runs part of the times was added by pummel itself (lag).");
+        assert_eq!(said[1], "Half or more is lag of p99 in 1 of 3 runs, of p99.9 in 2 of 3 runs.");
+    }
+
+    #[test]
+    fn the_figures_of_a_run_are_those_of_its_summary_and_come_back_from_json() {
+        let run = Run::new(Keep::Figures)
+            .with_windows()
+            .report(|report| RunFigures::of(&Document::of(report), 3.5));
+        assert_eq!((run.requests, run.seed, run.whole_s), (2_000, 42, 3.5));
+        assert!(run.figure(Metric::P50).is_some() && run.response_us.ci.is_some(), "{run:?}");
+        assert_eq!(run.figure(Metric::Rate).and_then(|rate| rate.within), Some((1_000.0, 1_000.0)));
+        assert_eq!(run.figure(Metric::ServerCpu), None);
+        let text = serde_json::to_string(&run).expect("JSON");
+        assert_eq!(serde_json::from_str::<RunFigures>(&text).expect("its own JSON"), run);
+        assert_eq!(csv_cells(&run).split(',').count(), CSV_HEADER.split(',').count());
+    }
+
+    #[test]
+    fn every_metric_is_found_by_its_name() {
+        for metric in Metric::ALL {
+            assert_eq!(Metric::from_name(metric.name()), Some(metric));
+        }
+        assert_eq!(Metric::from_name("p98"), None);
+        assert_eq!([Metric::P99.text(412.3), Metric::Rate.text(81_748.4)], ["412 us", "81,748/s"]);
+    }
+}

@@ -1,0 +1,161 @@
+//! A stored result as bytes: JSON, JSON that gzip packed, or a report page that holds it.
+
+use std::fmt;
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::read::{GzDecoder, GzEncoder};
+
+use crate::comparison::{Comparison, StoredFile, stored_ab};
+use crate::document::{CurveDocument, Document, NotAResult};
+use crate::repetition::Repetition;
+
+/// The most bytes that are read of a result, unpacked: 4,096 intervals of eleven operations are some 200 MB.
+pub const STORED_MAX_BYTES: u64 = 1 << 29;
+
+/// What begins the data of a report page.
+pub const PAGE_DATA: &str = "href=\"data:application/gzip;base64,";
+
+/// The first bytes of what gzip packed (RFC 1952, 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A stored result.
+#[derive(Clone, Debug)]
+pub enum Stored {
+    /// Of a run.
+    Run(Box<Document>),
+    /// Of a search or a scan.
+    Curve(Box<CurveDocument>),
+    /// A result of repeated runs.
+    Repetition(Box<Repetition>),
+    /// A result of two sides that alternated.
+    Pair(Box<Comparison>),
+}
+
+impl Stored {
+    /// The subcommand that wrote it, as it is typed.
+    pub fn command(&self) -> &str {
+        match self {
+            Stored::Run(_) => "run",
+            Stored::Curve(curve) => &curve.command,
+            Stored::Repetition(_) => "run --repeat",
+            Stored::Pair(_) => "ab",
+        }
+    }
+}
+
+/// Why bytes are no stored result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotStored {
+    /// The bytes cannot be unpacked, or are too many.
+    Packed(String),
+    /// The bytes are a page without data.
+    Page,
+    /// What the bytes hold is no result.
+    Content(NotAResult),
+}
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotStored::Packed(why) => out.write_str(why),
+            NotStored::Page => out.write_str(
+                "a page without the data of a result: one that `pummel report` wrote is expected, and not with --embed none",
+            ),
+            NotStored::Content(why) => why.fmt(out),
+        }
+    }
+}
+
+impl std::error::Error for NotStored {}
+
+/// The JSON that bytes hold.
+///
+/// # Errors
+/// Returns [`NotStored`] when they cannot be unpacked, hold more than [`STORED_MAX_BYTES`], or are a page without data.
+pub fn json_of(bytes: &[u8]) -> Result<Vec<u8>, NotStored> {
+    if bytes.starts_with(&GZIP) {
+        return unpacked(bytes);
+    }
+    if !bytes.trim_ascii_start().starts_with(b"<") {
+        return Ok(bytes.to_vec());
+    }
+    let page = String::from_utf8_lossy(bytes);
+    let from = page.find(PAGE_DATA).ok_or(NotStored::Page)? + PAGE_DATA.len();
+    let length = page[from..].find('"').ok_or(NotStored::Page)?;
+    let packed = STANDARD.decode(&page[from..from + length]).map_err(|_| NotStored::Page)?;
+    unpacked(&packed)
+}
+
+fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, NotStored> {
+    let mut json = Vec::new();
+    let read = GzDecoder::new(bytes).take(STORED_MAX_BYTES + 1).read_to_end(&mut json);
+    match read {
+        Err(error) => {
+            Err(NotStored::Packed(format!("it begins like a file of gzip, and cannot be unpacked: {error}")))
+        }
+        Ok(_) if json.len() as u64 > STORED_MAX_BYTES => {
+            Err(NotStored::Packed(format!("it holds more than {STORED_MAX_BYTES} bytes")))
+        }
+        Ok(_) => Ok(json),
+    }
+}
+
+/// Bytes packed by gzip, the same for the same bytes.
+pub fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    GzEncoder::new(bytes, Compression::best()).read_to_end(&mut packed).expect("memory can be read");
+    packed
+}
+
+/// Bytes in base64, as a link of a page has them.
+pub fn base64_of(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// Reads the JSON of a stored result.
+///
+/// # Errors
+/// Returns [`NotAResult`], which says what the bytes are instead.
+pub fn read(json: &[u8]) -> Result<Stored, NotAResult> {
+    match Document::read(json) {
+        Ok(document) => Ok(Stored::Run(Box::new(document))),
+        Err(NotAResult::Another(Some(command))) => match command.as_str() {
+            "repeat" => Repetition::read(json).map(|runs| Stored::Repetition(Box::new(runs))),
+            "ab" => {
+                let file = StoredFile { name: String::new(), bytes: json.to_vec() };
+                let pair = stored_ab(&file).map_err(|why| NotAResult::Malformed(why.to_string()))?;
+                Ok(Stored::Pair(Box::new(pair)))
+            }
+            _ => CurveDocument::read(json).map(|curve| Stored::Curve(Box::new(curve))),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Run;
+    use crate::json;
+    use pummel_measure::measurement::Keep;
+
+    #[test]
+    fn a_result_is_found_in_json_gzip_and_page() {
+        let bytes = Run::new(Keep::Figures).document(json::render);
+        let small = packed(&bytes);
+        assert!(small.len() < bytes.len());
+        let page = format!("<!doctype html><a download {PAGE_DATA}{}\">", base64_of(&small));
+        for stored in [bytes.clone(), small.clone(), page.into_bytes()] {
+            assert_eq!(json_of(&stored).expect("it holds a result"), bytes);
+        }
+        assert!(matches!(read(&bytes), Ok(Stored::Run(_))));
+        for cut in (2..small.len()).step_by(11) {
+            assert!(matches!(json_of(&small[..cut]), Err(NotStored::Packed(_))), "cut at {cut}");
+        }
+        assert_eq!(json_of(b"<html></html>"), Err(NotStored::Page));
+        assert_eq!(json_of(b"<a href=\"data:application/gzip;base64,!!\">"), Err(NotStored::Page));
+    }
+}

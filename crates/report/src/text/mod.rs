@@ -1,0 +1,323 @@
+//! pummel's own report: response time first, with what it is made of beside it, and a word on whom to believe.
+
+mod agents;
+mod around;
+mod changes;
+mod classes;
+mod heading;
+mod hits;
+mod judgement;
+mod page;
+mod parts;
+mod server_stats;
+mod steadiness;
+mod tables;
+mod units;
+
+#[cfg(test)]
+mod tests;
+
+use pummel_logic::plan::Clock;
+use pummel_logic::protocol::Fault;
+use pummel_measure::words::{counted, grouped};
+
+use self::around::around;
+use self::heading::heading;
+use self::judgement::judgement;
+use self::page::Page;
+use self::server_stats::server_stats;
+use self::tables::tables;
+use self::units::{byte_text, duration_text, micros_text};
+use crate::document::{Document, FailOnAnswer, RequestTotals, VerifyResult};
+use crate::numbers::number;
+use crate::{calibration_words, transmit};
+
+/// The report, with a line end after each line.
+pub fn render(document: &Document) -> String {
+    let mut page = Page::default();
+    heading(&mut page, document);
+    for group in &document.groups {
+        page.line(&format!("\nGroup {}", group.name));
+        tables(&mut page, document, &group.ops, &group.totals);
+    }
+    if !document.groups.is_empty() {
+        page.line("\nAll groups");
+    }
+    tables(&mut page, document, &document.ops, &document.totals);
+    parts::parts(&mut page, document);
+    page.line("");
+    requests_without_answer(&mut page, document);
+    requests_estimated(&mut page, &document.totals);
+    keys(&mut page, document);
+    hits::hits(&mut page, document);
+    if let Some(words) = document.outcomes_words() {
+        page.field("Outcomes", &words);
+    }
+    errors(&mut page, document);
+    around(&mut page, document);
+    crew(&mut page, document);
+    renewals(&mut page, document);
+    verification(&mut page, document);
+    trace(&mut page, document);
+    generator(&mut page, document);
+    server_stats(&mut page, document);
+    steadiness::ends(&mut page, document);
+    goals(&mut page, document);
+    failures(&mut page, document);
+    judgement(&mut page, document);
+    page.text
+}
+
+/// Requests of the measured phase that got no answer.
+fn unanswered(document: &Document) -> u64 {
+    document.ops.iter().map(|(_, op)| op.unanswered()).sum()
+}
+
+fn requests_without_answer(page: &mut Page, document: &Document) {
+    let (unanswered, totals) = (unanswered(document), &document.totals);
+    if unanswered > 0 && totals.completed > 0 {
+        let share = 100.0 * unanswered as f64 / totals.requests as f64;
+        page.field(
+            "Unanswered",
+            &format!(
+                "{} of {} ({share:.2} %) got no answer. They count as slower than all others: where a quantile falls \
+                 among them, only a lower bound of it is known (> x). min, mean and stddev of response and service leave them out.",
+                grouped(unanswered),
+                counted(totals.requests, "request"),
+            ),
+        );
+    }
+}
+
+/// The keys of the completed requests, where those have several.
+fn keys(page: &mut Page, document: &Document) {
+    if let Some(words) = document.totals.keys_words() {
+        page.field("Keys", &words);
+    }
+}
+
+/// Says which share of the unsent requests was not counted one by one.
+fn requests_estimated(page: &mut Page, totals: &RequestTotals) {
+    if totals.unsent_estimated > 0 {
+        page.field(
+            "Unsent",
+            &format!(
+                "{} of {} were not counted one by one: how many they are, and of which operation, follows from the mean rate \
+                 and the mix.",
+                grouped(totals.unsent_estimated),
+                counted(totals.unsent, "unsent request"),
+            ),
+        );
+    }
+}
+
+fn errors(page: &mut Page, document: &Document) {
+    let failed = document.totals.errors;
+    if failed > 0 {
+        let count =
+            |fault: Fault| document.ops.iter().filter_map(|(_, op)| op.errors.get(fault.name())).sum::<u64>();
+        let kinds = Fault::ALL.into_iter().map(|fault| (fault, count(fault))).filter(|(_, count)| *count > 0);
+        let kinds: Vec<String> =
+            kinds.map(|(fault, count)| format!("{} {}", fault.name(), grouped(count))).collect();
+        page.field("Errors", &kinds.join(", "));
+    }
+    let unheard = document.noreply_errors.unwrap_or(0);
+    if unheard > 0 {
+        let says = format!("{} of requests without a reply, which count as completed", grouped(unheard));
+        page.field(if failed > 0 { "" } else { "Errors" }, &says);
+    }
+    for (message, count) in document.error_messages.iter() {
+        page.field("", &format!("{} x {message}", grouped(*count)));
+    }
+}
+
+/// The processes that took part, where there were several.
+fn crew(page: &mut Page, document: &Document) {
+    let Some(crew) = &document.agents else { return };
+    page.field("Agents", &agents::words(crew));
+    let rows = agents::table(crew, document.seconds);
+    if rows.len() > 1 {
+        page.line("");
+        page.table(&rows, 1);
+        page.line("");
+    }
+}
+
+/// What the meta protocol said about who renews what.
+fn renewals(page: &mut Page, document: &Document) {
+    let sum = |name| document.ops.iter().filter_map(|(_, op)| op.outcomes.get(name)).sum::<u64>();
+    let said = [
+        (sum("win"), "won, and stored by the client that won"),
+        (sum("recaching"), "left to another client"),
+        (sum("stale"), "stale and left to another client"),
+    ];
+    let said: Vec<String> = said
+        .into_iter()
+        .filter(|&(count, _)| count > 0)
+        .map(|(count, words)| format!("{} {words}", grouped(count)))
+        .collect();
+    if !said.is_empty() {
+        page.field("Renewals", &said.join("; "));
+    }
+}
+
+fn verification(page: &mut Page, document: &Document) {
+    let verify = &document.verify;
+    if document.plan.verify <= 0.0 && *verify == VerifyResult::default() {
+        return;
+    }
+    let checked = format!("{} checked: ", counted(verify.checked, "value"));
+    if verify.failed == 0 && verify.stale == 0 {
+        page.field("Verified", &format!("{checked}none wrong, none stale"));
+    } else {
+        let or_more = if verify.failed_keys_or_more { " or more" } else { "" };
+        let keys = format!("{}{or_more}", counted(verify.failed_keys, "key"));
+        let wrong = format!("{} WRONG, of {keys}; {} stale", grouped(verify.failed), grouped(verify.stale));
+        page.field("Verified", &format!("{checked}{wrong}"));
+    }
+    for failure in &verify.first {
+        page.field("", &format!("{}: {}", failure.key, failure.why));
+    }
+    if verify.failed_keys > verify.first.len() as u64 {
+        let more = verify.failed_keys - verify.first.len() as u64;
+        page.field("", &format!("and {} more", grouped(more)));
+    }
+    if verify.short > 0 {
+        let short = counted(verify.short, "value");
+        page.field(
+            "",
+            &format!(
+                "Too short to carry a frame: {short}. The bytes of such values were compared, but neither a lost end nor \
+                 an older value can be seen in them."
+            ),
+        );
+    }
+}
+
+/// The account of the trace that was replayed.
+fn trace(page: &mut Page, document: &Document) {
+    let Some(trace) = &document.trace else { return };
+    let end = if trace.whole { "all of it" } else { "not to its end" };
+    page.field(
+        "Trace",
+        &format!(
+            "{} read, {end}; {} of {} asked for about {}; {:.1} s of its time",
+            counted(trace.rows, "row"),
+            counted(trace.requests, "request"),
+            counted(trace.kept, "kept row"),
+            counted(trace.keys, "key"),
+            trace.covered_s
+        ),
+    );
+    if let Some(replay) = document.plan.trace().filter(|replay| replay.sample < 1.0) {
+        let share = number(replay.sample * 100.0);
+        let kept = number(trace.kept as f64 * 100.0 / trace.rows.max(1) as f64);
+        page.field(
+            "",
+            &format!(
+                "a sample of {share} % of the keys has {kept} % of the rows; a server with {share} % of the memory is as full"
+            ),
+        );
+    }
+    let latest = duration_text(trace.latest_us / 1e6);
+    page.field(
+        "",
+        &format!("{} more than 10 ms after they were due, the latest by {latest}", grouped(trace.late_rows)),
+    );
+    for notice in &trace.notices {
+        page.field("", notice);
+    }
+}
+
+fn generator(page: &mut Page, document: &Document) {
+    let generator = &document.generator;
+    let mut text = String::new();
+    if let Some(cpu) = generator.cpu_us_per_request {
+        // A request that failed took as much as one that was completed.
+        let ended = (document.totals.completed + document.totals.errors) as f64;
+        let each = |seconds: f64| number(seconds * 1e6 / ended);
+        text += &format!(
+            "{} us of CPU for each request ({} user, {} system); ",
+            number(cpu),
+            each(generator.cpu_user_s),
+            each(generator.cpu_system_s)
+        );
+    }
+    text += &format!("busiest thread busy {:.0} % of the time, ", generator.busy_share_max * 100.0);
+    text += &counted(generator.stalls, "stall");
+    if generator.stalls > 0 {
+        text += &format!(" (turns above 1 ms; {} in all)", duration_text(generator.stalled_s));
+    }
+    text += &format!("; {} of memory", byte_text(generator.peak_rss_bytes));
+    page.field("Generator", &text);
+    page.field("Clock", &clock(document));
+    if let Some(calibrated) = &document.calibration {
+        page.field("Instrument", &calibration_words::line(calibrated));
+    }
+    if let Some(sample) = &document.transmit {
+        page.field("Departures", &transmit::words(sample));
+    }
+}
+
+fn clock(document: &Document) -> String {
+    let stamps = &document.generator.stamps;
+    if document.clock == Clock::User {
+        return "user: a reply has arrived when it is read, so service times contain the generator's own slowness"
+            .to_owned();
+    }
+    let mut notes = Vec::new();
+    if document.unix_socket {
+        notes.push("none on unix sockets: a reply there has arrived when it is read".to_owned());
+    }
+    // Error replies have stamps too.
+    let replies = document.totals.requests.saturating_sub(unanswered(document)).max(1) as f64;
+    for (count, what) in [
+        (stamps.missing, "missing (the reading clock was taken)"),
+        (stamps.rejected, "impossible (the reading clock was taken)"),
+        (stamps.shared, "shared by replies that came together (an upper bound for all but the last)"),
+    ] {
+        if count > 0 {
+            notes.push(format!("{} ({:.1} %) {what}", grouped(count), 100.0 * count as f64 / replies));
+        }
+    }
+    if notes.is_empty() {
+        return "the kernel's receive stamps, one for every reply".to_owned();
+    }
+    format!("the kernel's receive stamps; {}", notes.join("; "))
+}
+
+fn goals(page: &mut Page, document: &Document) {
+    for goal in &document.goals {
+        let reached = match (goal.reached_us, goal.above_us) {
+            (Some(us), _) => micros_text(us),
+            (None, Some(us)) => format!("> {}", micros_text(us)),
+            (None, None) => "unknown".to_owned(),
+        };
+        let met = steadiness::met_words(goal.met);
+        let name = format!("p{}", number_plain(goal.quantile * 100.0));
+        let limit = micros_text(goal.limit_us);
+        let doubt = if document.is_trusted() { "" } else { ", partly added by pummel" };
+        page.field("Goal", &format!("response time {name} within {limit}: {met} ({reached}{doubt})"));
+    }
+}
+
+/// The faults that `--fail-on` names, and whether the run had them.
+fn failures(page: &mut Page, document: &Document) {
+    let words = document.plan.fail_on.iter().map(|on| {
+        let answer = match document.answer(*on) {
+            FailOnAnswer::Yes(_) => "YES, FAILED",
+            FailOnAnswer::No => "no",
+            FailOnAnswer::Unknown(_) => "not judged",
+        };
+        format!("{on}: {answer}")
+    });
+    let words = words.collect::<Vec<_>>().join(", ");
+    if !words.is_empty() {
+        page.field("Fail on", &words);
+    }
+}
+
+/// A number without digits that say nothing, such as the 99.9 of a quantile.
+fn number_plain(value: f64) -> String {
+    ((value * 1e6).round() / 1e6).to_string()
+}

@@ -1,0 +1,57 @@
+//! Numbers and bytes as the report writes them.
+
+use pummel_logic::time::Nanos;
+use pummel_measure::summary::time_text;
+
+use crate::numbers::{grouped, number};
+
+/// A time of a result in microseconds, with the unit that suits it.
+pub(super) fn micros_text(us: f64) -> String {
+    time_text((us * 1e3).round() as Nanos)
+}
+
+/// A time of a result in seconds, with the unit that suits it.
+pub(super) fn duration_text(seconds: f64) -> String {
+    time_text((seconds * 1e9).round() as Nanos)
+}
+
+/// A time in seconds that is an estimate: whole seconds, minutes or hours, rounded up.
+pub(super) fn rough_text(seconds: f64) -> String {
+    let (unit_s, unit) = match seconds {
+        s if s <= 120.0 => (1.0, "s"),
+        s if s <= 7_200.0 => (60.0, "min"),
+        _ => (3_600.0, "h"),
+    };
+    format!("{} {unit}", grouped((seconds / unit_s).ceil() as u64))
+}
+
+/// A number as people write it: no zeros at the end of a fraction.
+pub(super) fn plain(value: f64) -> String {
+    let text = number(value);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A number of bytes with three digits, in decimal units.
+pub(super) fn byte_text(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["kB", "MB", "GB", "TB", "PB"] {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{} {unit}", number(value)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_are_whole_seconds_minutes_or_hours() {
+        let texts = [7.2, 120.0, 157.0, 1_322.4, 7_201.0, 5e6].map(rough_text);
+        assert_eq!(texts, ["8 s", "120 s", "3 min", "23 min", "3 h", "1,389 h"]);
+    }
+}
